@@ -1,0 +1,87 @@
+"""One typed settings object for the whole program, from environment, file and flags (later ones win in that order).
+
+Environment: `TAILORMT_<NAME>`, for example `TAILORMT_HOME=/data/tailor`. File: `<home>/settings.toml`, the same names in
+lower case. Nothing else in the engine reads the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from engine.errors import OptionError
+from engine.options import Options, describe, option
+
+__all__ = ["Settings", "load_settings"]
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Settings(Options):
+    """Settings of the whole program."""
+
+    home: str = option("", "Folder for the database, projects, plugins and unfinished work; empty: the user's data folder.")
+    assets: str = option("", "Folder with base models, parsers and sample corpora; empty: the one that came with the program.")
+    database_url: str = option("", "SQLAlchemy URL of the store; empty: SQLite in the home folder.")
+    parsers: str = option("", "Folder with stanza models; empty: the assets' parsers, then stanza's own folder.")
+    device: str = option("auto", "Where models run: auto, cpu, cuda, cuda:1, mps.")
+    precision: str = option("auto", "Arithmetic in training.", choices=("auto", "float32", "bfloat16"))
+    threads: int = option(0, "CPU threads for models; 0: all cores.", low=0)
+    host: str = option("127.0.0.1", "Address the studio listens on.")
+    port: int = option(7860, "Port the studio listens on.", low=1, high=65535)
+    max_upload_mib: int = option(200, "Largest file that may be uploaded, in MiB.", low=1)
+    max_line_chars: int = option(10_000, "Longest line taken from an upload, in characters; longer ones are skipped.", low=100)
+
+    @property
+    def home_dir(self) -> Path:
+        """The data folder, created when missing."""
+        if self.home:
+            path = Path(self.home).expanduser()
+        else:
+            import platformdirs
+
+            path = Path(platformdirs.user_data_dir("tailor-mt", appauthor=False))
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    @property
+    def assets_dir(self) -> Path:
+        return Path(self.assets).expanduser() if self.assets else ROOT / "assets"
+
+    @property
+    def store_url(self) -> str:
+        return self.database_url or f"sqlite:///{self.home_dir / 'tailor.db'}"
+
+    @property
+    def parser_dirs(self) -> tuple[Path, ...]:
+        """Folders that may hold stanza models, in order of preference."""
+        if self.parsers:
+            return (Path(self.parsers).expanduser(),)
+        own = Path(os.environ.get("STANZA_RESOURCES_DIR", Path.home() / "stanza_resources"))
+        return (self.assets_dir / "parsers", self.home_dir / "parsers", own)
+
+
+@cache
+def _from_environment(environment: tuple[tuple[str, str], ...]) -> Settings:
+    values: dict[str, str] = {}
+    names = {item.name for item in describe(Settings)}
+    given = {key[9:].lower(): value for key, value in environment}
+    file = Path(Settings(home=given.get("home", "")).home_dir) / "settings.toml"
+    if file.exists():
+        try:
+            values |= tomllib.loads(file.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise OptionError(f"{file} is not valid TOML: {error}") from None
+    values |= {key: value for key, value in given.items() if key in names}
+    return Settings.from_mapping(values)
+
+
+def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """The settings in force. Raises OptionError on a bad value or an unknown key in the file."""
+    environment = os.environ if environment is None else environment
+    return _from_environment(tuple(sorted((k, v) for k, v in environment.items() if k.startswith("TAILORMT_"))))
