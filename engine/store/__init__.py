@@ -1,0 +1,51 @@
+"""What Tailor MT remembers: projects, corpora, phrase sets, jobs, plugins, comparisons.
+
+    store = Store(settings.store_url)
+    project = store.projects.create("Lu Xun", source="en", target="zh", base="/models/en-zh")
+    job = store.jobs.enqueue("customize", {"samples": ["luxun.txt"]}, project_id=project.id)
+
+Everything that comes back is a plain frozen dataclass, safe to keep and to hand to another thread. SQLAlchemy is
+imported only when `Store` is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from engine.store.rows import (
+    ACTIVE,
+    RESUMABLE,
+    ComparisonRow,
+    CorpusRow,
+    JobRow,
+    JobState,
+    PhraseSetRow,
+    PluginRow,
+    ProjectRow,
+    WorkerRow,
+)
+
+if TYPE_CHECKING:
+    from engine.store.store import Store
+
+__all__ = [
+    "ACTIVE",
+    "RESUMABLE",
+    "ComparisonRow",
+    "CorpusRow",
+    "JobRow",
+    "JobState",
+    "PhraseSetRow",
+    "PluginRow",
+    "ProjectRow",
+    "Store",
+    "WorkerRow",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Store":
+        from engine.store.store import Store
+
+        return Store
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,239 @@
+"""One small class a noun. Every method is one short transaction and returns plain rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from sqlalchemy import ColumnElement, select
+
+from engine.errors import InputError
+from engine.store import tables
+from engine.store.rows import ComparisonRow, CorpusRow, JobState, PhraseSetRow, PluginRow, ProjectRow, WorkerRow
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from engine.store.store import Store
+
+__all__ = ["Comparisons", "Corpora", "PhraseSets", "Plugins", "Projects", "Repository", "Workers", "to_row"]
+
+Table = TypeVar("Table", bound=tables.Base)
+Row = TypeVar("Row")
+
+
+def to_row(kind: type[Row], record: tables.Base) -> Row:
+    """A plain row with the record's values."""
+    return kind(**{field.name: getattr(record, field.name) for field in dataclasses.fields(kind)})  # type: ignore[arg-type]
+
+
+class Repository(Generic[Table, Row]):
+    """What all have in common."""
+
+    table: ClassVar[type[Any]]
+    row: ClassVar[type[Any]]
+    noun: ClassVar[str]
+    changeable: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def get(self, id: int) -> Row:
+        """The row with that number. Raises InputError when there is none."""
+        with self._store.read() as session:
+            return self._out(self._find(session, id))
+
+    def delete(self, id: int) -> None:
+        """Remove the row and what belongs to it; files stay. Raises InputError when there is none."""
+        with self._store.write() as session:
+            session.delete(self._find(session, id))
+
+    def update(self, id: int, **changes: Any) -> Row:
+        """Change some fields. Raises InputError when there is no such row, TypeError on a field that cannot change."""
+        for name in changes:
+            if name not in self.changeable:
+                raise TypeError(f"{name} of a {self.noun} cannot be changed; {', '.join(self.changeable)} can")
+        with self._store.write() as session:
+            record = self._find(session, id)
+            for name, value in changes.items():
+                setattr(record, name, value)
+            session.flush()
+            return self._out(record)
+
+    def _find(self, session: Session, id: int) -> Table:
+        record: Table | None = session.get(self.table, id)
+        if record is None:
+            raise InputError(f"There is no {self.noun} {id}: it may have been deleted.")
+        return record
+
+    def _out(self, record: Table) -> Row:
+        row: Row = to_row(self.row, record)
+        return row
+
+    def _add(self, **values: Any) -> Row:
+        with self._store.write() as session:
+            record: Table = self.table(**values)
+            session.add(record)
+            session.flush()
+            return self._out(record)
+
+    def _list(self, *where: ColumnElement[bool] | None, limit: int | None = None) -> list[Row]:
+        """Newest first."""
+        query = select(self.table).order_by(self.table.id.desc()).limit(limit)
+        for condition in where:
+            if condition is not None:
+                query = query.where(condition)
+        with self._store.read() as session:
+            return [self._out(record) for record in session.scalars(query)]
+
+
+class Projects(Repository[tables.Project, ProjectRow]):
+    table = tables.Project
+    row = ProjectRow
+    noun = "project"
+    changeable = ("name", "source", "target", "base")
+
+    def create(self, name: str, source: str, target: str, base: str) -> ProjectRow:
+        """A new project. Raises InputError when the name is empty."""
+        if not name.strip():
+            raise InputError("A project needs a name.")
+        return self._add(name=name.strip(), source=source, target=target, base=base)
+
+    def list(self) -> list[ProjectRow]:
+        """All projects, newest first."""
+        return self._list()
+
+    def delete(self, id: int) -> None:
+        """Remove the project with its corpora, jobs, plugin rows and comparisons; files stay.
+
+        Raises InputError while one of its jobs is at work.
+        """
+        with self._store.write() as session:
+            project = self._find(session, id)
+            running = select(tables.Job.id).where(tables.Job.project_id == id, tables.Job.state == JobState.RUNNING)
+            if session.scalar(running) is not None:
+                raise InputError(
+                    f"A job of the project {project.name} is at work. Cancel it first, then delete the project."
+                )
+            session.delete(project)
+
+
+class Corpora(Repository[tables.Corpus, CorpusRow]):
+    table = tables.Corpus
+    row = CorpusRow
+    noun = "corpus"
+    changeable = ("name", "state", "folder", "kept", "skipped", "report")
+
+    def create(self, project_id: int, name: str, *, folder: str = "", state: str = "new") -> CorpusRow:
+        """A new corpus of a project; states are new, reading, ready, failed."""
+        return self._add(project_id=project_id, name=name, folder=folder, state=state)
+
+    def list(self, project_id: int | None = None) -> list[CorpusRow]:
+        """Corpora of one project or of all, newest first."""
+        return self._list(None if project_id is None else tables.Corpus.project_id == project_id)
+
+
+class PhraseSets(Repository[tables.PhraseSet, PhraseSetRow]):
+    table = tables.PhraseSet
+    row = PhraseSetRow
+    noun = "phrase set"
+
+    def create(self, corpus_id: int, path: str, parser: str, count: int) -> PhraseSetRow:
+        """A new phrase set; the one that the corpus had before for the same file is replaced."""
+        with self._store.write() as session:
+            same = select(tables.PhraseSet).where(
+                tables.PhraseSet.corpus_id == corpus_id, tables.PhraseSet.path == path
+            )
+            for old in session.scalars(same):
+                session.delete(old)
+            record = tables.PhraseSet(corpus_id=corpus_id, path=path, parser=parser, count=count)
+            session.add(record)
+            session.flush()
+            return self._out(record)
+
+    def list(self, corpus_id: int | None = None) -> list[PhraseSetRow]:
+        """Phrase sets of one corpus or of all, newest first."""
+        return self._list(None if corpus_id is None else tables.PhraseSet.corpus_id == corpus_id)
+
+
+class Plugins(Repository[tables.Plugin, PluginRow]):
+    table = tables.Plugin
+    row = PluginRow
+    noun = "plugin"
+    changeable = ("name", "path", "metrics")
+
+    def create(
+        self,
+        project_id: int,
+        name: str,
+        *,
+        method: str,
+        path: str,
+        base_fingerprint: str = "",
+        metrics: dict[str, Any] | None = None,
+        job_id: int | None = None,
+    ) -> PluginRow:
+        """A new plugin."""
+        return self._add(
+            project_id=project_id,
+            name=name,
+            method=method,
+            path=path,
+            base_fingerprint=base_fingerprint,
+            metrics=metrics or {},
+            job_id=job_id,
+        )
+
+    def list(self, project_id: int | None = None, *, job_id: int | None = None) -> list[PluginRow]:
+        """Plugins of one project, of one job, or all, newest first."""
+        return self._list(
+            None if project_id is None else tables.Plugin.project_id == project_id,
+            None if job_id is None else tables.Plugin.job_id == job_id,
+        )
+
+
+class Comparisons(Repository[tables.Comparison, ComparisonRow]):
+    table = tables.Comparison
+    row = ComparisonRow
+    noun = "comparison"
+    changeable = ("title", "rows")
+
+    def create(self, project_id: int, title: str, rows: list[dict[str, Any]]) -> ComparisonRow:
+        """A new comparison; `rows` is whatever JSON can hold."""
+        return self._add(project_id=project_id, title=title, rows=rows)
+
+    def list(self, project_id: int | None = None) -> list[ComparisonRow]:
+        """Comparisons of one project or of all, newest first."""
+        return self._list(None if project_id is None else tables.Comparison.project_id == project_id)
+
+
+class Workers:
+    """Worker processes and when they were last heard of."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def beat(self, name: str, host: str, pid: int, job_id: int | None = None) -> None:
+        """The worker is alive, and at work on `job_id` if given."""
+        with self._store.write() as session:
+            record = session.get(tables.Worker, name)
+            if record is None:
+                session.add(tables.Worker(name=name, host=host, pid=pid, job_id=job_id))
+            else:
+                record.job_id, record.heartbeat = job_id, tables.now()
+
+    def gone(self, name: str) -> None:
+        """The worker has ended."""
+        with self._store.write() as session:
+            record = session.get(tables.Worker, name)
+            if record is not None:
+                session.delete(record)
+
+    def list(self, within: float | None = 10.0) -> list[WorkerRow]:
+        """Workers heard of in the last `within` seconds (None: all that never said goodbye)."""
+        query = select(tables.Worker).order_by(tables.Worker.started)
+        if within is not None:
+            query = query.where(tables.Worker.heartbeat >= tables.now() - datetime.timedelta(seconds=within))
+        with self._store.read() as session:
+            return [to_row(WorkerRow, record) for record in session.scalars(query)]

@@ -1,0 +1,195 @@
+"""The tables, in SQLAlchemy's typed declarative form. Nothing outside engine/store sees these classes."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from sqlalchemy import JSON, DateTime, Dialect, ForeignKey, Index, MetaData, String, Text, TypeDecorator, text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Base",
+    "Comparison",
+    "Corpus",
+    "Job",
+    "PhraseSet",
+    "Plugin",
+    "Project",
+    "SchemaVersion",
+    "Worker",
+    "now",
+]
+
+SCHEMA_VERSION = 1
+
+
+def now() -> datetime.datetime:
+    """The time in UTC, aware."""
+    return datetime.datetime.now(datetime.UTC)
+
+
+class Utc(TypeDecorator[datetime.datetime]):
+    """A moment. SQLite keeps no time zone, so all moments are stored in UTC and come back aware."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime.datetime | None, dialect: Dialect) -> datetime.datetime | None:
+        if value is not None and value.tzinfo is None:
+            raise ValueError("times in the store need a time zone")
+        return None if value is None else value.astimezone(datetime.UTC)
+
+    def process_result_value(self, value: datetime.datetime | None, dialect: Dialect) -> datetime.datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value.astimezone(datetime.UTC)
+
+
+class Base(DeclarativeBase):
+    """Named constraints, so that a later migration can address each of them on every database."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy's way
+        datetime.datetime: Utc,
+        dict[str, Any]: JSON,
+        list[dict[str, Any]]: JSON,
+        str: Text,
+    }
+
+
+# A number must never be given twice, not even after a delete: folders and logs are named by it.
+FRESH_NUMBERS = {"sqlite_autoincrement": True}
+
+
+class SchemaVersion(Base):
+    __tablename__ = "schema_version"
+
+    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+
+
+class Project(Base):
+    __tablename__ = "project"
+    __table_args__ = FRESH_NUMBERS
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    source: Mapped[str] = mapped_column(String(32))
+    target: Mapped[str] = mapped_column(String(32))
+    base: Mapped[str]
+    created: Mapped[datetime.datetime] = mapped_column(default=now)
+    updated: Mapped[datetime.datetime] = mapped_column(default=now, onupdate=now)
+
+
+class Corpus(Base):
+    __tablename__ = "corpus"
+    __table_args__ = FRESH_NUMBERS
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"), index=True)
+    name: Mapped[str]
+    state: Mapped[str] = mapped_column(String(16))
+    folder: Mapped[str]
+    kept: Mapped[int] = mapped_column(default=0)
+    skipped: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    report: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    created: Mapped[datetime.datetime] = mapped_column(default=now)
+
+
+class PhraseSet(Base):
+    __tablename__ = "phrase_set"
+    __table_args__ = FRESH_NUMBERS
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    corpus_id: Mapped[int] = mapped_column(ForeignKey("corpus.id", ondelete="CASCADE"), index=True)
+    path: Mapped[str]
+    parser: Mapped[str]
+    count: Mapped[int]
+    created: Mapped[datetime.datetime] = mapped_column(default=now)
+
+
+class Job(Base):
+    __tablename__ = "job"
+    __table_args__ = (
+        Index("ix_job_state_id", "state", "id"),
+        # Two jobs at work in one project would write into the same workspace.
+        Index(
+            "uq_job_running_project",
+            "project_id",
+            unique=True,
+            sqlite_where=text("state = 'running'"),
+            postgresql_where=text("state = 'running'"),
+        ),
+        FRESH_NUMBERS,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int | None] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"), index=True)
+    kind: Mapped[str] = mapped_column(String(64))
+    arguments: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    state: Mapped[str] = mapped_column(String(16), default="queued")
+    step: Mapped[str] = mapped_column(default="")
+    step_index: Mapped[int] = mapped_column(default=0)
+    steps: Mapped[int] = mapped_column(default=1)
+    done: Mapped[float] = mapped_column(default=0.0)
+    total: Mapped[float | None]
+    eta: Mapped[float | None]
+    note: Mapped[str] = mapped_column(default="")
+    metrics: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    heartbeat: Mapped[datetime.datetime | None]
+    worker: Mapped[str] = mapped_column(default="")
+    pid: Mapped[int | None]
+    attempt: Mapped[int] = mapped_column(default=1)
+    error: Mapped[str] = mapped_column(default="")
+    result: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    log_path: Mapped[str] = mapped_column(default="")
+    created: Mapped[datetime.datetime] = mapped_column(default=now)
+    started: Mapped[datetime.datetime | None]
+    finished: Mapped[datetime.datetime | None]
+    cancel_requested: Mapped[bool] = mapped_column(default=False)
+
+
+class Plugin(Base):
+    __tablename__ = "plugin"
+    __table_args__ = FRESH_NUMBERS
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"), index=True)
+    job_id: Mapped[int | None] = mapped_column(ForeignKey("job.id", ondelete="SET NULL"), index=True)
+    name: Mapped[str]
+    method: Mapped[str] = mapped_column(String(64))
+    path: Mapped[str]
+    base_fingerprint: Mapped[str] = mapped_column(default="")
+    metrics: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    created: Mapped[datetime.datetime] = mapped_column(default=now)
+
+
+class Comparison(Base):
+    __tablename__ = "comparison"
+    __table_args__ = FRESH_NUMBERS
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"), index=True)
+    title: Mapped[str]
+    rows: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
+    created: Mapped[datetime.datetime] = mapped_column(default=now)
+
+
+class Worker(Base):
+    __tablename__ = "worker"
+
+    name: Mapped[str] = mapped_column(String(255), primary_key=True)
+    host: Mapped[str]
+    pid: Mapped[int]
+    job_id: Mapped[int | None]
+    started: Mapped[datetime.datetime] = mapped_column(default=now)
+    heartbeat: Mapped[datetime.datetime] = mapped_column(default=now)

@@ -1,0 +1,187 @@
+"""What the rest of the program relies on: rows come back as they went in, and the file opens or says why not."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from engine.errors import InputError, MissingError, StorageError
+from engine.store import Store
+from engine.store.tables import SCHEMA_VERSION, Base
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'new' / 'tailor.db'}"
+
+
+@pytest.fixture
+def store(url: str) -> Store:
+    return Store(url)
+
+
+def test_project_comes_back_as_it_went_in(store: Store, url: str) -> None:
+    made = store.projects.create("  鲁迅 Lu Xun ", source="en", target="zh", base="/models/en-zh")
+    assert made.name == "鲁迅 Lu Xun"
+    assert made.created.tzinfo == datetime.UTC
+    assert abs((datetime.datetime.now(datetime.UTC) - made.created).total_seconds()) < 30
+    assert Store(url).projects.get(made.id) == made  # another process sees the same
+
+
+def test_rows_cannot_be_changed_in_place(store: Store) -> None:
+    made = store.projects.create("a", "en", "zh", "base")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.name = "b"  # type: ignore[misc]
+
+
+def test_update_changes_only_what_may_change(store: Store) -> None:
+    made = store.projects.create("a", "en", "zh", "base")
+    changed = store.projects.update(made.id, name="b")
+    assert (changed.name, changed.base) == ("b", "base")
+    assert changed.updated > made.updated
+    assert changed.created == made.created
+    with pytest.raises(TypeError, match="created of a project cannot be changed"):
+        store.projects.update(made.id, created=made.created)
+
+
+def test_lists_are_newest_first_and_by_project(store: Store) -> None:
+    one, two = (store.projects.create(name, "en", "zh", "base") for name in "ab")
+    assert [row.id for row in store.projects.list()] == [two.id, one.id]
+    store.corpora.create(one.id, "x")
+    second = store.corpora.create(one.id, "y")
+    store.corpora.create(two.id, "z")
+    assert [row.name for row in store.corpora.list(one.id)] == ["y", "x"]
+    assert len(store.corpora.list()) == 3
+    ready = store.corpora.update(second.id, state="ready", kept=12, skipped={"too long": 3}, report={"kept": 12})
+    assert store.corpora.list(one.id)[0] == ready
+    assert ready.skipped == {"too long": 3}
+
+
+def test_phrase_sets_replace_the_one_for_the_same_file(store: Store) -> None:
+    project = store.projects.create("a", "en", "zh", "base")
+    corpus = store.corpora.create(project.id, "x")
+    store.phrase_sets.create(corpus.id, "p.jsonl", "stanza", 10)
+    store.phrase_sets.create(corpus.id, "p.jsonl", "stanza", 11)
+    store.phrase_sets.create(corpus.id, "q.jsonl", "statistical", 4)
+    assert [(row.path, row.count) for row in store.phrase_sets.list(corpus.id)] == [("q.jsonl", 4), ("p.jsonl", 11)]
+
+
+def test_plugins_and_comparisons(store: Store, tmp_path: Path) -> None:
+    project = store.projects.create("a", "en", "zh", "base")
+    bundle = tmp_path / "p.zip"
+    job = store.jobs.enqueue("customize", {}, project_id=project.id)
+    plugin = store.plugins.create(
+        project.id, "p", method="memory_adapter", path=str(bundle), metrics={"bleu": 21.3}, job_id=job.id
+    )
+    assert not plugin.exists
+    bundle.write_bytes(b"zip")
+    assert store.plugins.get(plugin.id).exists
+    assert store.plugins.list(job_id=job.id) == [plugin]
+    rows = [{"source": "I see.", "vanilla": "我明白了。", "customized": "我懂了。"}]
+    comparison = store.comparisons.create(project.id, "first", rows)
+    assert store.comparisons.get(comparison.id).rows == rows
+
+
+def test_deleting_a_project_takes_its_rows_along_and_its_number_is_not_given_again(store: Store) -> None:
+    project = store.projects.create("a", "en", "zh", "base")
+    corpus = store.corpora.create(project.id, "x")
+    store.phrase_sets.create(corpus.id, "p.jsonl", "stanza", 10)
+    job = store.jobs.enqueue("prepare", {}, project_id=project.id)
+    store.plugins.create(project.id, "p", method="m", path="p.zip", job_id=job.id)
+    store.comparisons.create(project.id, "c", [])
+    store.projects.delete(project.id)
+    for left in (store.corpora, store.phrase_sets, store.jobs, store.plugins, store.comparisons):
+        assert left.list() == []  # type: ignore[attr-defined]
+    assert store.projects.create("b", "en", "zh", "base").id > project.id
+    assert store.jobs.enqueue("prepare", {}).id > job.id
+
+
+def test_what_is_gone_is_said_in_a_sentence(store: Store) -> None:
+    with pytest.raises(InputError, match="There is no project 7: it may have been deleted"):
+        store.projects.get(7)
+    with pytest.raises(InputError, match="deleted in the meantime"):
+        store.corpora.create(7, "x")
+    with pytest.raises(InputError, match="A project needs a name"):
+        store.projects.create("  ", "en", "zh", "base")
+
+
+def test_sqlite_is_set_up_for_several_processes(store: Store) -> None:
+    with store.read() as session:
+        pragma = {
+            name: session.connection().exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "foreign_keys", "busy_timeout")
+        }
+    assert pragma == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 15000}
+
+
+def test_constraints_have_names() -> None:
+    for table in Base.metadata.tables.values():
+        assert all(constraint.name for constraint in table.constraints), table.name
+
+
+def test_schema_version_is_recorded_and_a_newer_one_refused(store: Store, url: str, tmp_path: Path) -> None:
+    store.close()
+    with sqlite3.connect(tmp_path / "new" / "tailor.db") as file:
+        assert file.execute("SELECT version FROM schema_version").fetchall() == [(SCHEMA_VERSION,)]
+        file.execute("UPDATE schema_version SET version = ?", (SCHEMA_VERSION + 1,))
+    with pytest.raises(InputError, match=rf"newer Tailor MT \(schema {SCHEMA_VERSION + 1}, .*Update Tailor MT"):
+        Store(url)
+
+
+def test_addresses_that_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no SQLAlchemy URL"):
+        Store("tailor.db")
+    with pytest.raises(InputError, match="no database that Tailor MT knows"):
+        Store("oracles://x/y")
+    text = tmp_path / "samples.txt"
+    text.write_text("This is a text, not a database. " * 50, encoding="utf-8")
+    with pytest.raises(InputError, match="damaged or no database"):
+        Store(f"sqlite:///{text}")
+    with pytest.raises(StorageError, match="cannot be made"):
+        Store(f"sqlite:///{text}/folder/tailor.db")
+
+
+def test_the_password_of_the_database_is_never_shown() -> None:
+    with pytest.raises((MissingError, StorageError)) as caught:
+        Store("postgresql://me:hidden-word@127.0.0.1:1/tailor")
+    assert "hidden-word" not in str(caught.value)
+
+
+def test_many_processes_may_open_a_new_store_at_once(url: str) -> None:
+    code = "import sys; from engine.store import Store; s = Store(sys.argv[1]); s.projects.create('p', 'en', 'zh', 'b')"
+    running = [subprocess.Popen([sys.executable, "-c", code, url], stderr=subprocess.PIPE) for _ in range(4)]
+    errors = [process.communicate(timeout=30)[1].decode() for process in running]
+    assert errors == [""] * 4
+    assert len(Store(url).projects.list()) == 4
+
+
+def test_many_threads_may_write_at_once(store: Store) -> None:
+    def work(number: int) -> None:
+        for _ in range(20):
+            row = store.projects.create(f"p{number}", "en", "zh", "base")
+            store.projects.update(row.id, name=row.name + "!")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert sum(row.name.endswith("!") for row in store.projects.list()) == 160
+
+
+def test_workers_are_seen_while_they_beat(store: Store) -> None:
+    store.workers.beat("here:1", "here", 1)
+    store.workers.beat("here:1", "here", 1, job_id=5)
+    assert [(row.name, row.job_id) for row in store.workers.list()] == [("here:1", 5)]
+    assert store.workers.list(within=-1) == []
+    store.workers.gone("here:1")
+    assert store.workers.list(within=None) == []
+
+
+def test_the_engine_does_not_load_the_database_layer_until_a_store_is_opened() -> None:
+    code = "import sys, engine.store as s; assert 'sqlalchemy' not in sys.modules; s.Store; assert 'sqlalchemy' in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
