@@ -69,7 +69,9 @@ class Option:
                 return None
             raise OptionError(f"{self.name}: a value is needed ({self.help})")
         if self.many:
-            items = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else list(value)
+            items = (
+                [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else list(value)
+            )
             return tuple(self._one(item) for item in items)
         return self._one(value)
 
@@ -169,7 +171,9 @@ def add_flags(parser: argparse.ArgumentParser, cls: type, *, skip: tuple[str, ..
             continue
         shown = ",".join(map(str, item.default)) if isinstance(item.default, tuple) else item.default
         text = f"{item.help} [{shown}]".replace("%", "%%")
-        extra: dict[str, Any] = {"metavar": "|".join(map(str, item.choices)) if item.choices else item.type.__name__.upper()}
+        extra: dict[str, Any] = {
+            "metavar": "|".join(map(str, item.choices)) if item.choices else item.type.__name__.upper()
+        }
         if item.type is bool and not item.many:
             extra = {"action": argparse.BooleanOptionalAction}
         group.add_argument(item.flag, dest=item.name, default=argparse.SUPPRESS, help=text, **extra)

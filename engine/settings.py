@@ -25,8 +25,12 @@ ROOT = Path(__file__).resolve().parent.parent
 class Settings(Options):
     """Settings of the whole program."""
 
-    home: str = option("", "Folder for the database, projects, plugins and unfinished work; empty: the user's data folder.")
-    assets: str = option("", "Folder with base models, parsers and sample corpora; empty: the one that came with the program.")
+    home: str = option(
+        "", "Folder for the database, projects, plugins and unfinished work; empty: the user's data folder."
+    )
+    assets: str = option(
+        "", "Folder with base models, parsers and sample corpora; empty: the one that came with the program."
+    )
     database_url: str = option("", "SQLAlchemy URL of the store; empty: SQLite in the home folder.")
     parsers: str = option("", "Folder with stanza models; empty: the assets' parsers, then stanza's own folder.")
     device: str = option("auto", "Where models run: auto, cpu, cuda, cuda:1, mps.")
@@ -35,7 +39,9 @@ class Settings(Options):
     host: str = option("127.0.0.1", "Address the studio listens on.")
     port: int = option(7860, "Port the studio listens on.", low=1, high=65535)
     max_upload_mib: int = option(200, "Largest file that may be uploaded, in MiB.", low=1)
-    max_line_chars: int = option(10_000, "Longest line taken from an upload, in characters; longer ones are skipped.", low=100)
+    max_line_chars: int = option(
+        10_000, "Longest line taken from an upload, in characters; longer ones are skipped.", low=100
+    )
 
     @property
     def home_dir(self) -> Path:

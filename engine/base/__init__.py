@@ -1,0 +1,7 @@
+"""The frozen base model: loading, tokenising, translating, scoring, and the pair of directions that back-translation needs."""
+
+from engine.base.card import read_card
+from engine.base.model import BaseModel
+from engine.base.pair import LanguagePair
+
+__all__ = ["BaseModel", "LanguagePair", "read_card"]

@@ -1,0 +1,48 @@
+"""Scoring by teacher forcing: how likely the base, with or without a plugin, finds a given translation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.base.model import BaseModel
+    from engine.plugins import Plugin
+
+__all__ = ["score"]
+
+
+def score(
+    base: BaseModel,
+    pairs: Sequence[tuple[str, str]],
+    plugin: Plugin | None = None,
+    *,
+    strength: float = 1.0,
+    size: int = 32,
+) -> list[tuple[float, int]]:
+    """Sum of log-probabilities (natural) and number of target tokens, end of sentence included, of each pair, in order."""
+    import torch
+
+    sources = [ids[: base.max_tokens] for ids in base.encode([source for source, _ in pairs])]
+    targets = [ids[: base.max_tokens] for ids in base.label([target for _, target in pairs])]
+    order = sorted(range(len(pairs)), key=lambda i: len(targets[i]) + len(sources[i]))
+    results: list[tuple[float, int]] = [(0.0, 0)] * len(pairs)
+    with base.using(plugin, strength), torch.inference_mode():
+        for begin in range(0, len(order), size):
+            rows = order[begin : begin + size]
+            inputs, labels = (
+                base.pad_batch([sources[i] for i in rows]),
+                base.pad_batch([targets[i] for i in rows]),
+            )  # (B, S), (B, T)
+            logits = base.model(
+                input_ids=inputs,
+                attention_mask=(inputs != base.pad).long(),
+                decoder_input_ids=base.shift_right(labels),
+                use_cache=False,
+            ).logits  # (B, T, V)
+            picked = logits.float().log_softmax(-1).gather(-1, labels[..., None]).squeeze(-1)  # (B, T)
+            real = labels != base.pad  # (B, T)
+            sums, counts = (picked * real).sum(1).tolist(), real.sum(1).tolist()
+            for i, total, count in zip(rows, sums, counts, strict=True):
+                results[i] = (total, count)
+    return results

@@ -1,0 +1,28 @@
+"""Settings of decoding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.options import Options, option
+
+__all__ = ["Decoding"]
+
+
+@dataclass(frozen=True)
+class Decoding(Options):
+    """Decoding: how a translation is searched for."""
+
+    beam: int = option(4, "Hypotheses kept at each step.", low=1, high=64)
+    length_penalty: float = option(
+        1.0, "Exponent on the length in a hypothesis' score; above 1 prefers longer translations.", low=-5, high=5
+    )
+    max_length_ratio: float = option(
+        2.0, "Longest translation, as a multiple of the source's tokens.", low=0.5, high=10
+    )
+    no_repeat_ngram: int = option(
+        0, "Never repeat a sequence of this many tokens within one translation; 0: off.", low=0, high=20, advanced=True
+    )
+    batch_tokens: int = option(
+        2048, "Source tokens in one batch, padding included; lower it when memory is short.", low=16, advanced=True
+    )

@@ -1,0 +1,115 @@
+"""Translating many texts: batches by length, order kept, a line for a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from engine.decoding.options import Decoding
+from engine.progress import Progress
+
+if TYPE_CHECKING:
+    from engine.base.model import BaseModel
+    from engine.plugins import Plugin
+
+__all__ = ["length_batches", "translate"]
+
+# Sentence models are trained on sentences; beyond this many tokens a line is cut at sentence ends first.
+LONGEST = 128
+BREAKS = re.compile(r"(?<=[。！？；…])|(?<=[.!?;])\s+|(?<=，)|(?<=,)\s+|\s+")
+
+
+def length_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Indices grouped by similar length, longest first, at most `budget` padded tokens a group.
+
+    The longest come first so that a batch too big for the memory fails at once, not after an hour.
+    """
+    rows: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        width = lengths[rows[0]] if rows else lengths[i]
+        if rows and width * (len(rows) + 1) > budget:
+            yield rows
+            rows = []
+        rows.append(i)
+    if rows:
+        yield rows
+
+
+def split_long(base: BaseModel, text: str, limit: int) -> list[str]:
+    """Cut a text at sentence ends, else clauses, else words, so that each part has at most `limit` tokens."""
+    parts = [part for part in BREAKS.split(text) if part]
+    sizes = [len(ids) for ids in base.encode(parts)]
+    space = "" if base.source in ("zh", "ja", "th") else " "
+    merged, room = [], 0
+    for part, size in zip(parts, sizes, strict=True):
+        if merged and room + size <= limit:
+            merged[-1] += space + part
+            room += size
+        else:
+            merged.append(part)
+            room = size
+    whole: list[str] = []
+    for part in merged:
+        # A stretch without any break is cut by characters; a token holds one at least, so half the limit is safe.
+        step = len(part) if len(base.encode([part])[0]) <= limit else max(1, limit // 2)
+        whole += [part[i : i + step] for i in range(0, len(part), step)]
+    return whole
+
+
+def translate(
+    base: BaseModel,
+    texts: Sequence[str],
+    plugin: Plugin | None = None,
+    *,
+    strength: float = 1.0,
+    decoding: Decoding | None = None,
+    progress: Progress | None = None,
+) -> list[str]:
+    """Translate each text by beam search with the base, customized by `plugin` at `strength` (0: the base exactly).
+
+    Returns one translation a text, in order; an empty text gives an empty one. A text longer than the base's positions
+    is cut at sentence ends and put together again. Raises Cancelled when `progress` says so, between two batches.
+    """
+    import torch
+    from transformers import LogitsProcessorList
+
+    decoding = decoding or Decoding()
+    progress = progress or Progress()
+    limit = min(base.max_tokens, LONGEST)
+    pieces: list[str] = []
+    owners: list[int] = []
+    with base.lock:
+        clean = [" ".join(text.split()) for text in texts]
+        for i, ids in enumerate(base.encode(clean)):
+            parts = [clean[i]] if len(ids) <= limit else split_long(base, clean[i], limit)
+            pieces += [part for part in parts if part]
+            owners += [i for part in parts if part]
+        rows = base.encode(pieces)
+    done = 0
+    results = [""] * len(pieces)
+    progress.advance(0, len(pieces))
+    with base.using(plugin, strength), torch.inference_mode():
+        hooks = LogitsProcessorList(plugin.logits_processors(base, strength) if plugin else [])
+        for batch in length_batches([len(row) for row in rows], decoding.batch_tokens):
+            inputs = base.pad_batch([rows[i] for i in batch])  # (B, S)
+            output = base.model.generate(
+                input_ids=inputs,
+                attention_mask=(inputs != base.pad).long(),
+                num_beams=decoding.beam,
+                length_penalty=decoding.length_penalty,
+                max_new_tokens=min(base.max_tokens, int(inputs.shape[1] * decoding.max_length_ratio) + 8),
+                no_repeat_ngram_size=decoding.no_repeat_ngram,
+                forced_bos_token_id=base.family.forced_bos(base.target),
+                do_sample=False,
+                logits_processor=hooks,
+            )  # (B, T)
+            for i, text in zip(batch, base.decode(output), strict=True):
+                results[i] = text
+            done += len(batch)
+            progress.advance(done, len(pieces))
+    joined: list[list[str]] = [[] for _ in texts]
+    for owner, text in zip(owners, results, strict=True):
+        joined[owner].append(text)
+    space = "" if base.target in ("zh", "ja", "th") else " "
+    return [space.join(parts) for parts in joined]
