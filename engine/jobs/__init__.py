@@ -1,0 +1,28 @@
+"""Work that outlives the window it was asked from: a queue in the store, and worker processes that empty it.
+
+    job = enqueue(store, "customize", {...}, project_id=1)    # the studio, at once
+    start_background_worker(settings)                         # once; it outlives the studio
+    store.jobs.get(job.id).fraction                           # any process, any time
+
+A worker runs each job in a process of its own, so that memory is free again when it ends. A job without its worker
+stops: nobody is left to watch it, and whoever ended the worker wants the machine back. It can be resumed.
+"""
+
+from __future__ import annotations
+
+from engine.jobs.background import start_background_worker, stop_background_worker
+from engine.jobs.kinds import KINDS, JobContext, Kind, enqueue, resume
+from engine.jobs.paths import log_file, log_tail, workspace_folder
+
+__all__ = [
+    "KINDS",
+    "JobContext",
+    "Kind",
+    "enqueue",
+    "log_file",
+    "log_tail",
+    "resume",
+    "start_background_worker",
+    "stop_background_worker",
+    "workspace_folder",
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from sqlalchemy import ColumnElement, select
@@ -161,7 +162,7 @@ class Plugins(Repository[tables.Plugin, PluginRow]):
     table = tables.Plugin
     row = PluginRow
     noun = "plugin"
-    changeable = ("name", "path", "metrics")
+    changeable = ("name", "method", "path", "base_fingerprint", "metrics", "job_id")
 
     def create(
         self,
@@ -222,6 +223,15 @@ class Workers:
                 session.add(tables.Worker(name=name, host=host, pid=pid, job_id=job_id))
             else:
                 record.job_id, record.heartbeat = job_id, tables.now()
+
+    def register_alone(self, name: str, host: str, pid: int, alive: Callable[[WorkerRow], bool]) -> bool:
+        """Enter the worker unless another one that is `alive` serves this store; says whether it was entered."""
+        with self._store.write() as session:
+            known = [to_row(WorkerRow, record) for record in session.scalars(select(tables.Worker))]
+            if any(alive(row) for row in known if row.name != name):
+                return False
+            session.add(tables.Worker(name=name, host=host, pid=pid))
+            return True
 
     def gone(self, name: str) -> None:
         """The worker has ended."""

@@ -1,0 +1,97 @@
+"""A worker behind the studio: started when none is there, and alive after the studio has ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.errors import StorageError, storage_errors
+from engine.jobs.processes import end_tree, running, spawn
+from engine.settings import Settings
+
+__all__ = ["start_background_worker", "stop_background_worker"]
+
+STARTING_SECONDS = 30.0  # for a worker that was just started to enter itself in the store
+STOPPING_SECONDS = 15.0
+
+
+def start_background_worker(settings: Settings, *, kinds: Sequence[str] = ()) -> int | None:
+    """Start a worker for the store of `settings` unless one is alive; its process number, or None when one was there.
+
+    It runs in a session of its own, writes to `<home>/worker.log`, and goes on when this process ends. Two that start
+    at the same moment settle it in the store: the second ends by itself. Raises StorageError when the home folder
+    cannot be written or the process cannot be started; InputError when the store cannot be opened.
+    """
+    from engine.jobs.worker import worker_alive
+    from engine.store import Store
+
+    store = Store(settings.store_url)
+    alive = any(worker_alive(row) for row in store.workers.list())
+    place = store.place
+    store.close()
+    if alive or _starting(settings, place):
+        return None
+    log = settings.home_dir / "worker.log"
+    arguments = ["--background", *(word for name in kinds for word in ("--kinds", name))]
+    with storage_errors("the worker's log", log):
+        try:
+            process = spawn("engine.jobs.worker", arguments, {"settings": settings.to_mapping()}, log)
+        except BlockingIOError as error:
+            raise StorageError(f"The worker could not be started: {error.strerror}.") from error
+        assert process.stdin is not None
+        process.stdin.close()
+        note = {"pid": process.pid, "store": place, "started": time.time()}
+        part = _file(settings).with_suffix(f".{os.getpid()}.part")
+        part.write_text(json.dumps(note), encoding="utf-8")
+        os.replace(part, _file(settings))
+    process.returncode = 0  # it is meant to outlive us: no warning about a child that still runs
+    return process.pid
+
+
+def stop_background_worker(settings: Settings) -> bool:
+    """Stop the worker that `start_background_worker` started; its job is interrupted. False when there was none."""
+    import psutil
+
+    pid = _note(settings).get("pid")
+    _file(settings).unlink(missing_ok=True)
+    if not pid or not _is_worker(pid):
+        return False
+    psutil.Process(pid).terminate()
+    deadline = time.monotonic() + STOPPING_SECONDS
+    while running(pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    if running(pid):
+        end_tree(pid)
+    return True
+
+
+def _starting(settings: Settings, place: str) -> bool:
+    """Whether a worker for this store was started a moment ago and has not entered itself in the store yet."""
+    note = _note(settings)
+    young = 0 <= time.time() - float(note.get("started", 0)) < STARTING_SECONDS
+    return note.get("store") == place and young and _is_worker(int(note.get("pid", 0)))
+
+
+def _is_worker(pid: int) -> bool:
+    import psutil
+
+    try:
+        return running(pid) and "engine.jobs.worker" in psutil.Process(pid).cmdline()
+    except psutil.Error:
+        return False
+
+
+def _note(settings: Settings) -> dict[str, Any]:
+    try:
+        note = json.loads(_file(settings).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return note if isinstance(note, dict) else {}
+
+
+def _file(settings: Settings) -> Path:
+    return settings.home_dir / "worker.json"

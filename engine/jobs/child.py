@@ -1,0 +1,159 @@
+"""The process of one job: `python -m engine.jobs.child JOB_ID`, started by a worker and only by it.
+
+It ends when its job does, and so gives all memory back. It also ends when its worker does: the pipe on stdin closes,
+the work stops at its next look, or after ORPHAN_SECONDS by force, and the job is interrupted, ready to be resumed.
+"""
+
+from __future__ import annotations
+
+import datetime
+import faulthandler
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import Cancelled, InputError, StorageError, TailorError
+from engine.jobs.kinds import JobContext, known_kinds
+from engine.jobs.paths import job_workspace, log_file
+from engine.jobs.processes import receive
+from engine.jobs.progress import RowProgress, StopReason, plain
+from engine.settings import Settings
+from engine.store.rows import JobRow, JobState
+
+if TYPE_CHECKING:
+    from engine.store import Store
+
+__all__ = ["main"]
+
+ORPHAN_SECONDS = 10.0
+WRITE_TRIES = 4
+
+STOPPED = (
+    "The job was stopped before its end: the worker was stopped or the computer shut down. Resume it: finished steps "
+    "and the last checkpoint are kept."
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the job with that number; 0 when its end is written in its row, whatever that end is."""
+    faulthandler.enable()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    payload = receive()
+    from engine.store import Store
+
+    settings = Settings.from_mapping(payload["settings"])
+    store = Store(settings.store_url)
+    job = store.jobs.get(int(arguments[0]))
+    if job.state != JobState.RUNNING or job.attempt != payload["attempt"]:
+        return 1
+    moment = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+    print(f"== job {job.id} ({job.kind}), attempt {job.attempt}, {moment}", flush=True)
+    with RowProgress(store, job) as progress:
+        _watch_worker(store, job, progress)
+        _stop_on_signals(progress)
+        end = _work(store, job, settings, progress, payload["kinds"])
+        _ignore_signals()
+    return 0 if _write(store, end) else 1
+
+
+def _work(
+    store: Store, job: JobRow, settings: Settings, progress: RowProgress, modules: list[str]
+) -> Callable[[], bool] | None:
+    """Do it, and say how its end is to be written: None when the row is no longer ours."""
+    jobs, key = store.jobs, (job.id, job.attempt)
+    error: BaseException
+    try:
+        kinds = known_kinds(modules)
+        if job.kind not in kinds:
+            raise InputError(f"This version of Tailor MT knows no kind of job called {job.kind}.")
+        result = kinds[job.kind].run(JobContext(job, store, settings, job_workspace(settings, job), progress))
+        _ignore_signals()
+        return lambda: jobs.finish(*key, plain(result))
+    except Cancelled as stopped:
+        print(f"stopped: {progress.stop_reason or stopped}", flush=True)
+        if progress.stop_reason == StopReason.LOST:
+            return None
+        if progress.stop_reason == StopReason.WORKER:
+            return lambda: jobs.interrupt(*key, STOPPED)
+        return lambda: jobs.cancelled(*key)
+    except TailorError as caught:
+        error, sentence = caught, str(caught)
+    except BaseException as caught:
+        error, sentence = caught, _sentence(caught, progress, str(log_file(settings, job.id)))
+    traceback.print_exception(error)
+    return lambda: jobs.fail(*key, sentence)
+
+
+def _sentence(error: BaseException, progress: RowProgress, log: str) -> str:
+    where = f'in the step "{progress.step}"' if progress.step else "before the first step"
+    if _out_of_memory(error):
+        return (
+            f"There was not enough memory {where}. Set tokens_per_batch to half of what it is and start again with the "
+            f"same samples; finished steps are not done twice. The log is at {log}."
+        )
+    return f"Something went wrong inside Tailor MT {where}: {type(error).__name__}. The log is at {log}."
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    """Python's, torch's on the GPU (a class of its own), and torch's on the CPU (a RuntimeError with these words)."""
+    words = str(error).lower()
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or (isinstance(error, RuntimeError) and ("out of memory" in words or "can't allocate memory" in words))
+    )
+
+
+def _write(store: Store, end: Callable[[], bool] | None) -> bool:
+    """Write the end of the job, patiently: hours of work must not be lost to a busy database."""
+    if end is None:
+        return True
+    for left in reversed(range(WRITE_TRIES)):
+        try:
+            end()
+            return True
+        except StorageError as error:
+            logging.getLogger(__name__).warning("%s", error)
+            if left:
+                time.sleep(2)
+    return False
+
+
+def _watch_worker(store: Store, job: JobRow, progress: RowProgress) -> None:
+    def watch() -> None:
+        while os.read(0, 1024):
+            pass
+        progress.stop(StopReason.WORKER)
+        time.sleep(ORPHAN_SECONDS)
+        # Still here: the work does not look up, so nobody but this thread can end it.
+        try:
+            store.jobs.interrupt(job.id, job.attempt, STOPPED)
+        finally:
+            os._exit(1)
+
+    threading.Thread(target=watch, name="worker-watch", daemon=True).start()
+
+
+def _stop_on_signals(progress: RowProgress) -> None:
+    def stop(number: int, frame: Any) -> None:
+        progress.stop(StopReason.WORKER)
+        raise Cancelled("The job's process was asked to end.")
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+
+
+def _ignore_signals() -> None:
+    """The work is done; its end is being written, which takes a moment."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,206 @@
+"""What kinds of jobs there are. A new kind is one entry in KINDS."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import Cancelled, InputError
+from engine.progress import Progress
+from engine.settings import Settings
+from engine.store.rows import CorpusRow, JobRow
+
+if TYPE_CHECKING:
+    from engine.pipeline import CustomizeRequest
+    from engine.store import Store
+
+__all__ = ["KINDS", "JobContext", "Kind", "enqueue", "known_kinds", "resume"]
+
+
+@dataclass(frozen=True)
+class JobContext:
+    """What a job has at hand."""
+
+    job: JobRow
+    store: Store
+    settings: Settings
+    workspace: Path
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`run` does the work and returns what JSON can hold; it must be able to go on where an earlier attempt stopped.
+
+    `check` returns the arguments as they are to be stored, with absolute paths, since a worker may run in another
+    folder; it raises a TailorError when they cannot be right, before the job is queued.
+    """
+
+    title: str
+    run: Callable[[JobContext], dict[str, Any]]
+    check: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
+
+
+def known_kinds(modules: Iterable[str] = ()) -> dict[str, Kind]:
+    """The built-in kinds, and those in the KINDS of further modules (dotted names)."""
+    kinds = dict(KINDS)
+    for name in modules:
+        kinds |= importlib.import_module(name).KINDS
+    return kinds
+
+
+def enqueue(
+    store: Store,
+    kind: str,
+    arguments: Mapping[str, Any],
+    *,
+    project_id: int | None = None,
+    kinds: Mapping[str, Kind] | None = None,
+) -> JobRow:
+    """Queue a job. Raises InputError for an unknown kind or arguments that cannot be right, before anything is stored.
+
+    `prepare` and `customize` take the fields of `engine.pipeline.CustomizeRequest`; base, source, target and name
+    default to the project's, output to a file in the workspace. `corpus_id` may name the corpus row to fill.
+    """
+    kinds = KINDS if kinds is None else kinds
+    if kind not in kinds:
+        raise InputError(f"There is no kind of job called {kind}. Known: {', '.join(sorted(kinds))}.")
+    check = kinds[kind].check
+    if check is not None:
+        arguments = check(arguments)
+    return store.jobs.enqueue(kind, arguments, project_id=project_id)
+
+
+def resume(store: Store, job_id: int) -> JobRow:
+    """Queue an interrupted, failed or cancelled job again; it goes on from its last finished step or checkpoint.
+
+    Raises InputError when the job is waiting, at work or done.
+    """
+    return store.jobs.resume(job_id)
+
+
+def _check_request(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    from engine.pipeline import CustomizeRequest
+
+    given = {name: value for name, value in arguments.items() if name != "corpus_id"}
+    checked = CustomizeRequest.from_mapping(given).to_mapping()
+    kept = {name: checked[name] for name in given}
+    if kept.get("samples"):
+        kept["samples"] = [str(Path(path).expanduser().resolve()) for path in kept["samples"]]
+    for name in ("base", "backward", "output"):
+        # A base may also be a hub id, which is no path.
+        if kept.get(name) and (name == "output" or Path(kept[name]).expanduser().exists()):
+            kept[name] = str(Path(kept[name]).expanduser().resolve())
+    return kept | {name: value for name, value in arguments.items() if name == "corpus_id"}
+
+
+def _request(context: JobContext) -> CustomizeRequest:
+    from engine.pipeline import CustomizeRequest
+
+    values: dict[str, Any] = {}
+    name = f"plugin-{context.job.id}"
+    if context.job.project_id is not None:
+        project = context.store.projects.get(context.job.project_id)
+        values = {"base": project.base, "source": project.source, "target": project.target, "name": project.name}
+        name = re.sub(r"[^\w.-]+", "-", project.name).strip("-.") or name
+    values |= {
+        key: value for key, value in context.job.arguments.items() if key != "corpus_id" and value not in ("", None)
+    }
+    # The job's number in the name: a second plugin of the project must not overwrite the first.
+    values.setdefault("output", str(context.workspace / "plugins" / f"{name}-{context.job.id}.zip"))
+    Path(values["output"]).parent.mkdir(parents=True, exist_ok=True)
+    return CustomizeRequest.from_mapping(values)
+
+
+def _corpus(context: JobContext, request: CustomizeRequest) -> CorpusRow | None:
+    """The row that this job's samples belong to: the named one, else the one of this workspace, else a new one."""
+    if context.job.project_id is None:
+        return None
+    folder, corpora = str(context.workspace), context.store.corpora
+    number = context.job.arguments.get("corpus_id")
+    if number is not None:
+        return corpora.update(int(number), folder=folder)
+    for row in corpora.list(context.job.project_id):
+        if row.folder == folder:
+            return row
+    name = ", ".join(Path(path).name for path in request.samples) or "samples"
+    return corpora.create(context.job.project_id, name, folder=folder)
+
+
+def _record_samples(context: JobContext, corpus: CorpusRow | None) -> dict[str, Any]:
+    """Note in the store what the steps "samples" and "phrases" left in the workspace."""
+    from engine.phrases import PhraseSet
+
+    report = json.loads((context.workspace / "import_report.json").read_text(encoding="utf-8"))
+    path = context.workspace / "phrases.jsonl"
+    phrases = PhraseSet.load(path)
+    result = {"kept": report["kept"], "phrases": len(phrases.phrases)}
+    if corpus is not None:
+        context.store.corpora.update(
+            corpus.id, state="ready", kept=report["kept"], skipped=report["skipped"], report=report
+        )
+        found = context.store.phrase_sets.create(corpus.id, str(path), phrases.parser, len(phrases.phrases))
+        result |= {"corpus_id": corpus.id, "phrase_set_id": found.id}
+    return result
+
+
+def _reading(context: JobContext, corpus: CorpusRow | None, work: Callable[[], Any]) -> Any:
+    """Do the work; the corpus row shows meanwhile, and if it fails, how it stands."""
+    if corpus is None:
+        return work()
+    before = corpus.state if corpus.state != "reading" else "new"
+    context.store.corpora.update(corpus.id, state="reading")
+    try:
+        return work()
+    except Cancelled:
+        context.store.corpora.update(corpus.id, state=before)
+        raise
+    except BaseException:
+        context.store.corpora.update(corpus.id, state="failed")
+        raise
+
+
+def _prepare(context: JobContext) -> dict[str, Any]:
+    from engine import pipeline
+
+    request = _request(context)
+    corpus = _corpus(context, request)
+
+    def work() -> None:
+        pipeline.prepare(request, context.workspace, context.progress, context.settings)
+
+    _reading(context, corpus, work)
+    return _record_samples(context, corpus)
+
+
+def _customize(context: JobContext) -> dict[str, Any]:
+    from engine import pipeline
+
+    request = _request(context)
+    summary = pipeline.customize(request, context.workspace, context.progress, context.settings)
+    _record_samples(context, _corpus(context, request))
+    if context.job.project_id is None:
+        return summary
+    values = {
+        "name": request.name,
+        "method": request.method,
+        "base_fingerprint": str(summary.get("base_fingerprint", "")),
+        "metrics": summary.get("metrics", {}),
+        "job_id": context.job.id,
+    }
+    plugins = context.store.plugins
+    for row in plugins.list(context.job.project_id):
+        if row.path == request.output:  # an earlier attempt came this far
+            return summary | {"plugin_id": plugins.update(row.id, **values).id}
+    return summary | {"plugin_id": plugins.create(context.job.project_id, path=request.output, **values).id}
+
+
+KINDS: dict[str, Kind] = {
+    "prepare": Kind("Read samples and find phrases", _prepare, _check_request),
+    "customize": Kind("Make a plugin", _customize, _check_request),
+}

@@ -1,0 +1,49 @@
+"""Where the files of a job lie in the home folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.settings import Settings
+from engine.store.rows import JobRow
+
+__all__ = ["log_file", "log_tail", "workspace_folder"]
+
+
+def workspace_folder(settings: Settings, project_id: int) -> Path:
+    """The folder with all that was made for a project, created when missing."""
+    return _made(settings.home_dir / "projects" / str(project_id))
+
+
+def job_workspace(settings: Settings, job: JobRow) -> Path:
+    """The folder a job works in: its project's, or one of its own."""
+    if job.project_id is not None:
+        return workspace_folder(settings, job.project_id)
+    return _made(settings.home_dir / "jobs" / str(job.id))
+
+
+def log_file(settings: Settings, job_id: int) -> Path:
+    """The log of a job, all attempts one after the other; its folder is created when missing."""
+    return _made(settings.home_dir / "jobs") / f"{job_id}.log"
+
+
+def log_tail(job: JobRow, characters: int = 20_000) -> str:
+    """The end of a job's log, from the start of a line; empty while there is none."""
+    if not job.log_path:
+        return ""
+    try:
+        with open(job.log_path, "rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - 4 * characters))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+    if len(text) <= characters:
+        return text
+    cut = text[-characters:]
+    return cut[cut.find("\n") + 1 :]
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,140 @@
+"""How a job's process tells its row how far it is, and learns that it should stop.
+
+The work only notes figures in memory; a thread writes them, at most every half second, so that a busy database never
+slows training down. The same thread beats and looks whether the job was cancelled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import threading
+import time
+from enum import StrEnum
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from engine.errors import Cancelled, InputError, StorageError
+from engine.progress import Progress
+from engine.store.rows import JobRow, JobState
+
+if TYPE_CHECKING:
+    from engine.store import Store
+
+__all__ = ["RowProgress", "StopReason", "plain"]
+
+LOOK_SECONDS = 0.5
+BEAT_SECONDS = 2.0
+
+
+class StopReason(StrEnum):
+    """Why a job should stop."""
+
+    CANCEL = "cancel"  # the user asked
+    WORKER = "worker"  # the worker is ending, or gone
+    LOST = "lost"  # the row belongs to another attempt by now: write nothing more
+
+
+class RowProgress(Progress):
+    """Progress of the job `job`, in its row. A context manager: the thread lives as long as the block."""
+
+    def __init__(self, store: Store, job: JobRow) -> None:
+        self.stop_reason: StopReason | None = None
+        self._store, self._job = store, job
+        self._lock = threading.Lock()
+        self._figures: dict[str, Any] = {}
+        self._metrics: dict[str, Any] = dict(job.metrics)
+        self._changed = False
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._write_on, name="row-progress", daemon=True)
+        super().__init__()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing.set()
+        self._thread.join(timeout=30)
+        with contextlib.suppress(StorageError):
+            self._write()
+
+    def stop(self, reason: StopReason) -> None:
+        """Make the next `check` raise Cancelled. The first reason stays."""
+        self.stop_reason = self.stop_reason or reason
+
+    def check(self) -> None:
+        if self.stop_reason is not None:
+            raise Cancelled("The job was asked to stop; finished steps and the last checkpoint are kept.")
+
+    def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
+        with self._lock:
+            self._figures = {
+                "step": self.step,
+                "step_index": self.index,
+                "steps": self.steps,
+                "done": plain(float(done)) or 0.0,
+                "total": None if total is None else plain(float(total)),
+                "eta": None if eta is None else plain(float(eta)),
+                "note": note,
+            }
+            self._changed = True
+
+    def metrics(self, row: dict[str, Any]) -> None:
+        with self._lock:
+            self._metrics |= plain(row)
+            self._changed = True
+
+    def _write(self) -> bool:
+        """Write what has changed; says whether there was anything."""
+        with self._lock:
+            if not self._changed or not self._figures:
+                return False
+            figures, metrics, self._changed = dict(self._figures), dict(self._metrics), False
+        if not self._store.jobs.progress(self._job.id, self._job.attempt, **figures, metrics=metrics):
+            self.stop(StopReason.LOST)
+        return True
+
+    def _look(self) -> None:
+        try:
+            row = self._store.jobs.get(self._job.id)
+        except InputError:  # the row was deleted
+            self.stop(StopReason.LOST)
+            return
+        if row.state != JobState.RUNNING or row.attempt != self._job.attempt:
+            self.stop(StopReason.LOST)
+        elif row.cancel_requested:
+            self.stop(StopReason.CANCEL)
+
+    def _write_on(self) -> None:
+        beat = time.monotonic()
+        while not self._closing.wait(LOOK_SECONDS):
+            try:
+                self._look()
+                if self._write():
+                    beat = time.monotonic()
+                elif time.monotonic() - beat >= BEAT_SECONDS:
+                    beat = time.monotonic()
+                    self._store.jobs.heartbeat(self._job.id, self._job.attempt)
+            except StorageError as error:  # the database is busy: the work goes on, the figures come later
+                logging.getLogger(__name__).warning("%s", error)
+            except Exception:
+                logging.getLogger(__name__).exception("progress could not be written")
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON can hold it: numbers of numpy and torch unwrapped, NaN and infinity as None, others as text."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if value is None or isinstance(value, (str, int, bool)):
+        return value
+    if hasattr(value, "item") and getattr(value, "size", 1) in (1, ()):
+        return plain(value.item())
+    return str(value)

@@ -1,0 +1,281 @@
+"""The worker: a process that takes jobs from the queue, one at a time, and watches the process that does each.
+
+    run(load_settings())                  # until SIGTERM or Ctrl-C
+    python -m engine.jobs.worker          # the same, from a shell; `--once` ends when the queue is empty
+
+Several workers may serve one store, on one machine or on many: claiming a job is atomic. What a dead worker left
+behind is found by any other, at its start and while it waits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import logging
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import InputError, StorageError
+from engine.jobs.paths import log_file
+from engine.jobs.processes import HOST, end_tree, is_child, receive, running, spawn
+from engine.settings import Settings, load_settings
+from engine.store.rows import JobRow, JobState, WorkerRow
+
+if TYPE_CHECKING:
+    from engine.store import Store
+
+__all__ = ["main", "run", "worker_alive"]
+
+BEAT_SECONDS = 2.0
+STALE_SECONDS = 20.0
+RECONCILE_SECONDS = 5.0
+LOOK_SECONDS = 0.1
+GRACE_SECONDS = 5.0  # for a job to stop by itself
+FORCE_SECONDS = 2.0  # for it to stop when told by a signal
+
+LOST = "The job's worker ended while it was at work. Resume it: finished steps and the last checkpoint are kept."
+
+log = logging.getLogger("engine.jobs.worker")
+
+
+def run(
+    settings: Settings,
+    once: bool = False,
+    *,
+    poll: float = 0.5,
+    kinds: Sequence[str] = (),
+    alone: bool = False,
+    stop: threading.Event | None = None,
+) -> None:
+    """Do jobs until told to stop (SIGTERM, Ctrl-C, or the event `stop`).
+
+    `once`: return when the queue is empty. `poll`: seconds between two looks at an empty queue. `kinds`: dotted names
+    of modules with further kinds of jobs in their KINDS. `alone`: return at once when another worker serves the store.
+    On the way out the job at work is interrupted, ready to be resumed. Raises InputError or StorageError when the
+    store cannot be opened.
+    """
+    stop = stop or threading.Event()
+    with _signals(stop):
+        _Worker(settings, list(kinds), stop, poll).serve(once, alone)
+
+
+def worker_alive(row: WorkerRow) -> bool:
+    """Whether a worker is still there: it beat lately, and on this machine its process exists."""
+    fresh = _age(row.heartbeat) < STALE_SECONDS
+    return fresh and (row.host != HOST or running(row.pid))
+
+
+class _Worker:
+    def __init__(self, settings: Settings, kinds: list[str], stop: threading.Event, poll: float) -> None:
+        from engine.store import Store
+
+        self.settings, self.kinds, self.stop, self.poll = settings, kinds, stop, poll
+        self.store: Store = Store(settings.store_url)
+        self.name = f"{HOST}:{os.getpid()}:{secrets.token_hex(4)}"
+        self.job_id: int | None = None
+        self.beat_at = self.reconciled_at = -1e9
+
+    def serve(self, once: bool, alone: bool) -> None:
+        if not alone:
+            self.store.workers.beat(self.name, HOST, os.getpid())
+        elif not self.store.workers.register_alone(self.name, HOST, os.getpid(), worker_alive):
+            log.info("another worker serves %s", self.store.place)
+            return
+        log.info("worker %s serves %s", self.name, self.store.place)
+        try:
+            while not self.stop.is_set():
+                job = None
+                with _patience():
+                    self.beat()
+                    self.reconcile()
+                    job = self.store.jobs.claim(self.name)
+                if job is not None:
+                    self.do(job)
+                elif once:
+                    break
+                else:
+                    self.stop.wait(self.poll)
+        finally:
+            with _patience():
+                self.store.workers.gone(self.name)
+            log.info("worker %s ends", self.name)
+
+    def beat(self) -> None:
+        """Say that this worker is alive, every two seconds."""
+        if time.monotonic() - self.beat_at >= BEAT_SECONDS:
+            self.beat_at = time.monotonic()
+            self.store.workers.beat(self.name, HOST, os.getpid(), self.job_id)
+
+    def reconcile(self) -> None:
+        """Mark jobs that a dead worker left as interrupted, and forget dead workers."""
+        if time.monotonic() - self.reconciled_at < RECONCILE_SECONDS:
+            return
+        self.reconciled_at = time.monotonic()
+        workers = {row.name: row for row in self.store.workers.list(within=None)}
+        living = {name for name, row in workers.items() if worker_alive(row)} - {self.name}
+
+        def alive(job: JobRow) -> bool:
+            # Of this worker's own only the current one: another would be one whose end could not be written.
+            return job.id == self.job_id or (job.worker != self.name and _job_alive(job, living))
+
+        for row in self.store.jobs.interrupt_stale(alive, LOST):
+            log.warning("job %d was left behind by %s: %s", row.id, row.worker, row.state)
+        for name in workers.keys() - living - {self.name}:
+            self.store.workers.gone(name)
+
+    def do(self, job: JobRow) -> None:
+        """Run one job in a process of its own and see that its row says how it ended."""
+        log.info("job %d (%s), attempt %d, begins", job.id, job.kind, job.attempt)
+        path = log_file(self.settings, job.id)
+        payload = {"settings": self.settings.to_mapping(), "kinds": self.kinds, "attempt": job.attempt}
+        try:
+            process = spawn("engine.jobs.child", [str(job.id)], payload, path)
+        except OSError as error:
+            with _patience():
+                self.store.jobs.fail(job.id, job.attempt, f"The job's process could not be started: {error.strerror}.")
+            return
+        self.job_id = job.id
+        try:
+            with _patience():
+                self.store.jobs.started(job.id, job.attempt, pid=process.pid, log_path=str(path))
+            self.watch(job, process)
+        finally:
+            end_tree(process.pid)
+            process.wait()
+            if process.stdin is not None:
+                process.stdin.close()
+            self.job_id = None
+        self.settle(job, process.returncode, str(path))
+
+    def watch(self, job: JobRow, process: subprocess.Popen[bytes]) -> None:
+        """Wait for the process to end; make it end when the job is cancelled, the worker stopped, or the job over."""
+        since: float | None = None
+        told = False
+        looked = 0.0
+        pipe = process.stdin
+        assert pipe is not None
+        while process.poll() is None:
+            now = time.monotonic()
+            if self.stop.is_set() and not pipe.closed:
+                pipe.close()  # the process takes this as the wish to stop
+                since = since or now
+            if now - looked >= 5 * LOOK_SECONDS:
+                looked = now
+                with _patience():
+                    self.beat()
+                    self.reconcile()
+                    if since is None and self.ending(job):
+                        since = now
+            if since is not None and now - since > GRACE_SECONDS and not told:
+                told = True
+                process.terminate()
+            if since is not None and now - since > GRACE_SECONDS + FORCE_SECONDS:
+                end_tree(process.pid)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(LOOK_SECONDS)
+
+    def ending(self, job: JobRow) -> bool:
+        """Whether the process of the job should be on its way out."""
+        try:
+            row = self.store.jobs.get(job.id)
+        except InputError:
+            return True
+        return row.cancel_requested or row.state != JobState.RUNNING or row.attempt != job.attempt
+
+    def settle(self, job: JobRow, code: int, path: str) -> None:
+        """If the process left no word about its end, say what is known. What cannot be written now, `reconcile` will."""
+        with _patience(), contextlib.suppress(InputError):  # the row may have been deleted
+            row = self.store.jobs.get(job.id)
+            if row.state == JobState.RUNNING and row.attempt == job.attempt:
+                if row.cancel_requested:
+                    self.store.jobs.cancelled(job.id, job.attempt)
+                else:
+                    words = LOST if self.stop.is_set() else _last_words(code, path)
+                    self.store.jobs.interrupt(job.id, job.attempt, words)
+                row = self.store.jobs.get(job.id)
+            log.info("job %d: %s", job.id, row.state)
+
+
+def _last_words(code: int, path: str) -> str:
+    after = f"Resume it: finished steps and the last checkpoint are kept. The log is at {path}."
+    if code == -9:
+        return f"The job's process was ended from outside, often because the machine ran out of memory. {after}"
+    if code < 0:
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        return f"The job's process crashed or was ended from outside ({name}). {after}"
+    return f"The job's process ended without a word (exit code {code}). {after}"
+
+
+def _job_alive(job: JobRow, living: set[str]) -> bool:
+    """Whether somebody still does this job; ends the process of one that has no worker and gives no sign of life."""
+    if job.worker in living:
+        return True  # its worker sees to it
+    fresh = job.heartbeat is not None and _age(job.heartbeat) < STALE_SECONDS
+    if job.worker.split(":")[0] != HOST:
+        return fresh
+    if job.pid is None or not is_child(job.pid, job.id):
+        return False
+    if not fresh:
+        end_tree(job.pid)
+    return fresh  # a process that has lost its worker is about to stop and says so itself
+
+
+def _age(moment: datetime.datetime) -> float:
+    return (datetime.datetime.now(datetime.UTC) - moment).total_seconds()
+
+
+@contextlib.contextmanager
+def _patience() -> Iterator[None]:
+    """A database that is busy for a while must not end the worker."""
+    try:
+        yield
+    except StorageError as error:
+        log.warning("%s", error)
+        time.sleep(1)
+
+
+@contextlib.contextmanager
+def _signals(stop: threading.Event) -> Iterator[None]:
+    """SIGTERM and Ctrl-C set `stop`. Only the main thread may listen to signals; elsewhere only the event counts."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def heard(number: int, frame: Any) -> None:
+        stop.set()
+
+    before = {number: signal.signal(number, heard) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """`python -m engine.jobs.worker`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m engine.jobs.worker", description="Do the jobs that wait in the store."
+    )
+    parser.add_argument("--once", action="store_true", help="end when the queue is empty")
+    parser.add_argument("--kinds", action="append", default=[], help="module with further kinds of jobs in its KINDS")
+    parser.add_argument(
+        "--background", action="store_true", help="settings come on stdin; end when another worker is there"
+    )
+    given = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    settings = Settings.from_mapping(receive()["settings"]) if given.background else load_settings()
+    run(settings, given.once, kinds=given.kinds, alone=given.background)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
