@@ -1,0 +1,28 @@
+"""Corpora: reading the user's samples in any format and encoding, cleaning, checking their language, splitting them."""
+
+from engine.corpora.corpus import CORPUS_FILE, REPORT_FILE, Corpus
+from engine.corpora.importer import import_corpus
+from engine.corpora.language import base_language, identify, language_name
+from engine.corpora.read import READERS
+from engine.corpora.report import FileReport, ImportReport
+from engine.corpora.sentences import split_sentences
+from engine.corpora.split import split
+from engine.corpora.types import CorpusOptions, Segment, Split
+
+__all__ = [
+    "CORPUS_FILE",
+    "READERS",
+    "REPORT_FILE",
+    "Corpus",
+    "CorpusOptions",
+    "FileReport",
+    "ImportReport",
+    "Segment",
+    "Split",
+    "base_language",
+    "identify",
+    "import_corpus",
+    "language_name",
+    "split",
+    "split_sentences",
+]

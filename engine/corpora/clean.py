@@ -1,0 +1,83 @@
+"""One form for every sentence, and the reasons for which one is not taken."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Literal, cast
+
+from engine.corpora.types import CorpusOptions
+
+__all__ = [
+    "EMPTY",
+    "MARKUP",
+    "NO_LETTERS",
+    "TOO_LONG",
+    "TOO_SHORT",
+    "UNDECODABLE",
+    "clean",
+    "reason_to_skip",
+    "without_markup",
+]
+
+EMPTY = "empty"
+TOO_SHORT = "too short"
+TOO_LONG = "too long"
+NO_LETTERS = "no letters"
+MARKUP = "only markup or a link"
+UNDECODABLE = "undecodable characters"
+
+# What never belongs to a sentence: soft hyphen, zero-width space and joiners, direction marks, byte order mark,
+# invisible operators, annotation marks, language tags, lone surrogates, control characters that are no white space.
+INVISIBLE = re.compile(
+    "[\u0000-\u0008\u000e-\u001b\u007f-\u0084\u0086-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e"
+    "\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+# The joiners U+200C and U+200D are spelling in Arabic and Indic scripts and hold emoji together; elsewhere they are dirt.
+JOINER = re.compile("[\u200c\u200d]+")
+JOINING = re.compile("[\u0600-\u0fff\u1000-\u109f\u1780-\u17ff]")
+PICTURE = re.compile("[\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]")
+SPACE = re.compile(r"[\s\x1c-\x1f\x85]+")
+MARKUP_PIECE = re.compile(r"<[^<>]{0,500}>|&#?\w{1,30};|https?://\S+|www\.\S+|\{/?\d+\}|%\d*\$?[sd]")
+
+
+def clean(text: str, normalization: str = "NFC") -> str:
+    """The text in one Unicode form, without invisible characters, with single spaces and none at the ends.
+
+    Full-width punctuation stays as it is under NFC. `clean` of a cleaned text is the same text.
+    """
+    text = INVISIBLE.sub("", text)
+    text = JOINER.sub(_joiner, text)
+    if normalization != "none":
+        form = cast(Literal["NFC", "NFKC"], normalization)
+        text = unicodedata.normalize(form, text)
+    return SPACE.sub(" ", text).strip()
+
+
+def _joiner(match: re.Match[str]) -> str:
+    before, after = match.string[max(0, match.start() - 1) : match.start()], match.string[match.end() : match.end() + 1]
+    if (JOINING.match(before) and JOINING.match(after)) or (PICTURE.match(before) and PICTURE.match(after)):
+        return match[0][0]
+    return ""
+
+
+def without_markup(text: str) -> str:
+    """The text without tags, entities, links and placeholders."""
+    return MARKUP_PIECE.sub(" ", text)
+
+
+def reason_to_skip(text: str, options: CorpusOptions) -> str | None:
+    """Why a cleaned sentence cannot be used, or None when it can."""
+    if not text:
+        return EMPTY
+    if "�" in text:
+        return UNDECODABLE
+    if not any(c.isalpha() for c in text):
+        return NO_LETTERS
+    if not any(c.isalpha() for c in without_markup(text)):
+        return MARKUP
+    if len(text) < options.min_chars:
+        return TOO_SHORT
+    if len(text) > options.max_chars:
+        return TOO_LONG
+    return None

@@ -1,0 +1,131 @@
+"""A corpus on disk: corpus.jsonl (one sentence a line) and import_report.json, written atomically, read defensively."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.corpora.report import ImportReport
+from engine.corpora.types import Segment
+from engine.errors import CorpusError, storage_errors
+
+__all__ = ["CORPUS_FILE", "REPORT_FILE", "Corpus"]
+
+CORPUS_FILE = "corpus.jsonl"
+REPORT_FILE = "import_report.json"
+AGAIN = "import the samples again"
+
+
+@dataclass
+class Corpus:
+    """The user's sentences in the target language, in the order of their files, and how they were taken in."""
+
+    language: str
+    segments: list[Segment]
+    report: ImportReport
+
+    def __len__(self) -> int:
+        return len(self.segments)
+
+    def texts(self) -> list[str]:
+        """The sentences alone."""
+        return [segment.text for segment in self.segments]
+
+    def save(self, folder: Path) -> Path:
+        """Write corpus.jsonl and import_report.json into `folder` (made when missing); returns the corpus file.
+
+        Each file appears whole or not at all. The report is written last, so a corpus without a report is an
+        unfinished one. Raises StorageError on a full disk or a folder that cannot be written.
+        """
+        folder = Path(folder)
+        with storage_errors("the corpus", folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / REPORT_FILE).unlink(missing_ok=True)
+            _write(folder / CORPUS_FILE, (_row(segment) for segment in self.segments))
+            report = json.dumps(self.report.to_mapping(), ensure_ascii=False, indent=1)
+            _write(folder / REPORT_FILE, [report])
+        return folder / CORPUS_FILE
+
+    @classmethod
+    def load(cls, folder: Path) -> Corpus:
+        """Read what save() wrote. Raises CorpusError naming the file and line that is missing or damaged."""
+        folder = Path(folder)
+        report_path, path = folder / REPORT_FILE, folder / CORPUS_FILE
+        for needed in (path, report_path):
+            if not needed.is_file():
+                raise CorpusError(f"{needed} is missing; {AGAIN}.")
+        try:
+            values = json.loads(report_path.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise CorpusError(f"{report_path} is not valid JSON ({error}); {AGAIN}.") from None
+        if not isinstance(values, dict):
+            raise CorpusError(f"{report_path} holds no import report; {AGAIN}.")
+        report = ImportReport.from_mapping(values)
+        segments = list(_segments(path))
+        if len(segments) != report.kept:
+            raise CorpusError(
+                f"{path} holds {len(segments):,} sentences, but its report says {report.kept:,}: one of the two files "
+                f"is from another import; {AGAIN}."
+            )
+        return cls(language=report.language, segments=segments, report=report)
+
+
+def _row(segment: Segment) -> str:
+    row: dict[str, Any] = {"text": segment.text}
+    if segment.source is not None:
+        row["source"] = segment.source
+    row |= {"file": segment.file, "line": segment.line}
+    if segment.domain:
+        row["domain"] = segment.domain
+    return json.dumps(row, ensure_ascii=False)
+
+
+def _segments(path: Path) -> Iterator[Segment]:
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, start=1):
+            try:
+                row = json.loads(raw.decode("utf-8"))
+            except (ValueError, RecursionError) as error:
+                raise CorpusError(f"{path}, line {number}: not valid JSON ({error}); {AGAIN}.") from None
+            yield _segment(row, path, number)
+
+
+def _segment(row: Any, path: Path, number: int) -> Segment:
+    def bad(what: str) -> CorpusError:
+        return CorpusError(f"{path}, line {number}: {what}; {AGAIN}.")
+
+    if not isinstance(row, dict):
+        raise bad("not an object")
+    unknown = set(row) - {"text", "source", "file", "line", "domain"}
+    if unknown:
+        raise bad(f"unknown key {sorted(unknown)[0]!r}")
+    text, source = row.get("text"), row.get("source")
+    file, line, domain = row.get("file", ""), row.get("line", 0), row.get("domain", "")
+    if not isinstance(text, str) or not text:
+        raise bad("no text")
+    if source is not None and not isinstance(source, str):
+        raise bad("source is not text")
+    if not isinstance(file, str) or not isinstance(domain, str):
+        raise bad("file or domain is not text")
+    if isinstance(line, bool) or not isinstance(line, int) or line < 0:
+        raise bad("line is not a line number")
+    return Segment(text=text, source=source, file=file, line=line, domain=domain)
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        with part.open("x", encoding="utf-8", newline="\n") as file:
+            for line in lines:
+                file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

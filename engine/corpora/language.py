@@ -1,0 +1,90 @@
+"""In which language sentences are, by lingua, on a sample spread over the corpus."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+__all__ = ["base_language", "identify", "language_name", "spread"]
+
+SAMPLE = 400
+# Models of all 75 languages take about 1 GB and 5 s; these and the project's own cover what is likely to be uploaded.
+COMMON = "en zh ja ko de fr es it pt nl ru uk pl cs tr ar fa hi vi th id sv da fi el he hu ro"
+ALIASES = {"no": "nb", "cmn": "zh", "zho": "zh", "yue": "zh", "iw": "he", "in": "id"}
+UNKNOWN = "unknown"
+SHORT = 12  # letters below which an alphabetic sentence says little of its language ("Very well.")
+
+
+def base_language(code: str) -> str:
+    """The bare code: zh for zh-CN, zh_Hans, zho_Hans and ZH."""
+    bare = code.replace("_", "-").split("-")[0].strip().lower()
+    bare = ALIASES.get(bare, bare)
+    return _from_three_letters(bare) if len(bare) == 3 else bare
+
+
+@cache
+def _from_three_letters(code: str) -> str:
+    from lingua import IsoCode639_3, Language
+
+    found = getattr(IsoCode639_3, code.upper(), None)
+    return Language.from_iso_code_639_3(found).iso_code_639_1.name.lower() if found else code
+
+
+def _lingua_language(code: str) -> Any:
+    """lingua's language of a code, or None when it does not know it."""
+    from lingua import IsoCode639_1, Language
+
+    found = getattr(IsoCode639_1, base_language(code).upper(), None)
+    return Language.from_iso_code_639_1(found) if found else None
+
+
+def language_name(code: str) -> str:
+    """The language's English name, or the code where it is not known."""
+    found = _lingua_language(code)
+    return found.name.title() if found else code
+
+
+@cache
+def _detector(codes: frozenset[str]) -> Any:
+    from lingua import LanguageDetectorBuilder
+
+    languages = {_lingua_language(code) for code in codes} - {None}
+    return LanguageDetectorBuilder.from_languages(*sorted(languages, key=lambda item: item.name)).build()
+
+
+def spread(items: Sequence[str], count: int = SAMPLE) -> list[str]:
+    """At most `count` of the items, evenly spread from the first to the last."""
+    if len(items) <= count:
+        return list(items)
+    return [items[i * len(items) // count] for i in range(count)]
+
+
+def identify(texts: Sequence[str], *expected: str) -> dict[str, float] | None:
+    """Shares of the languages of a sample of the texts, by code, most frequent first; they add up to 1.
+
+    `expected` are the codes of the project's languages. None when the first of them is one that cannot be told,
+    or when there is nothing to look at.
+    """
+    if expected and _lingua_language(expected[0]) is None:
+        return None
+    sample = spread(texts, 3 * SAMPLE)
+    telling = [text for text in sample if _telling(text)]
+    # With too few telling ones (a list of exclamations) a rough answer is better than one from a handful.
+    sample = spread(telling if len(telling) * 5 >= len(sample) else sample)
+    if not sample:
+        return None
+    detector = _detector(frozenset(COMMON.split()) | {base_language(code) for code in expected})
+    found: Counter[str] = Counter()
+    for text in sample:
+        language = detector.detect_language_of(text[:1000])
+        found[language.iso_code_639_1.name.lower() if language else UNKNOWN] += 1
+    return {code: count / len(sample) for code, count in found.most_common()}
+
+
+def _telling(text: str) -> bool:
+    letters = [c for c in text if c.isalpha()]
+    # A letter of a script without spaces carries as much as several Latin ones.
+    wide = sum(c > "\u2e7f" for c in letters)
+    return len(letters) + 5 * wide >= SHORT

@@ -1,0 +1,60 @@
+"""What every reader gives, whatever the format: records and skipped lines, one after the other, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["Reading", "Record", "Request", "Skip"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line or row: its text in the target language and, in a bilingual file, its source."""
+
+    line: int
+    text: str
+    source: str | None = None
+    domain: str = ""
+
+
+@dataclass(frozen=True)
+class Skip:
+    """One line or row that gives no text, and why."""
+
+    line: int
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a reader is told: the project's languages (bare codes) and the limits."""
+
+    language: str
+    source_language: str | None = None
+    max_line_chars: int = 10_000
+    join_wrapped_lines: bool = True
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        return (self.language, self.source_language) if self.source_language else (self.language,)
+
+
+@dataclass
+class Reading:
+    """A file being read: `lines` and `position` grow while `items` is consumed.
+
+    `notes` say how the file was understood, `warnings` what the user should look at; both are sentences.
+    """
+
+    encoding: str
+    items: Iterator[Record | Skip]
+    lines: Callable[[], int]
+    position: Callable[[], int]  # bytes read so far
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+Reader = Callable[[Path, Request], Reading]

@@ -1,0 +1,148 @@
+"""What an import kept, what it skipped, and why: every line is accounted for.
+
+For each file and for the whole: segments = kept + all skipped (duplicates are one of the reasons).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.errors import CorpusError
+
+__all__ = ["DUPLICATE", "EXAMPLES", "EXCERPT", "FileReport", "ImportReport", "excerpt"]
+
+DUPLICATE = "duplicate"
+EXAMPLES = 5  # shown per file and reason
+EXCERPT = 80  # characters of an example
+
+
+def excerpt(text: str) -> str:
+    """The start of a skipped line, fit to be shown: one line of at most 80 printable characters."""
+    # Each character may grow to an escape, so only a bounded head is looked at: a line can be megabytes long.
+    shown = "".join(c if c.isprintable() else " " for c in text[: 4 * EXCERPT])
+    shown = " ".join(shown.split())
+    return shown if len(shown) <= EXCERPT else shown[: EXCERPT - 1] + "…"
+
+
+@dataclass
+class FileReport:
+    """One file: `lines` as an editor counts them, `segments` as pieces after sentence splitting."""
+
+    name: str
+    encoding: str = ""
+    lines: int = 0
+    segments: int = 0
+    kept: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def keep(self) -> None:
+        self.segments += 1
+        self.kept += 1
+
+    def skip(self, reason: str, line: int, text: str) -> None:
+        """Count one piece that is not taken; the first few of each reason are remembered."""
+        self.segments += 1
+        self.skipped[reason] = self.skipped.get(reason, 0) + 1
+        shown = self.examples.setdefault(reason, [])
+        if len(shown) < EXAMPLES:
+            shown.append((line, excerpt(text)))
+
+    def reasons(self) -> str:
+        """`too long: 3, empty: 1`, most frequent first."""
+        ordered = sorted(self.skipped.items(), key=lambda item: (-item[1], item[0]))
+        return ", ".join(f"{reason}: {count:,}" for reason, count in ordered)
+
+    def to_mapping(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "encoding": self.encoding,
+            "lines": self.lines,
+            "segments": self.segments,
+            "kept": self.kept,
+            "skipped": dict(self.skipped),
+            "examples": {reason: [list(item) for item in items] for reason, items in self.examples.items()},
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> FileReport:
+        return cls(
+            name=str(values["name"]),
+            encoding=str(values["encoding"]),
+            lines=int(values["lines"]),
+            segments=int(values["segments"]),
+            kept=int(values["kept"]),
+            skipped={str(reason): int(count) for reason, count in values["skipped"].items()},
+            examples={
+                str(reason): [(int(line), str(text)) for line, text in items]
+                for reason, items in values["examples"].items()
+            },
+            notes=[str(note) for note in values["notes"]],
+        )
+
+
+@dataclass
+class ImportReport:
+    """The whole import. `languages` are shares of a sample (0 to 1, most frequent first), `warnings` sentences."""
+
+    language: str
+    source_language: str | None = None
+    files: list[FileReport] = field(default_factory=list)
+    languages: dict[str, float] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def lines(self) -> int:
+        return sum(file.lines for file in self.files)
+
+    @property
+    def segments(self) -> int:
+        return sum(file.segments for file in self.files)
+
+    @property
+    def kept(self) -> int:
+        return sum(file.kept for file in self.files)
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """Reasons with their counts over all files, most frequent first."""
+        total: Counter[str] = Counter()
+        for file in self.files:
+            total.update(file.skipped)
+        return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
+
+    def to_mapping(self) -> dict[str, Any]:
+        """A plain mapping that JSON can hold."""
+        return {
+            "language": self.language,
+            "source_language": self.source_language,
+            "lines": self.lines,
+            "segments": self.segments,
+            "kept": self.kept,
+            "skipped": self.skipped,
+            "languages": dict(self.languages),
+            "warnings": list(self.warnings),
+            "files": [file.to_mapping() for file in self.files],
+        }
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> ImportReport:
+        """Build from what to_mapping gave. Raises CorpusError when something is missing or of the wrong kind."""
+        try:
+            source = values["source_language"]
+            return cls(
+                language=str(values["language"]),
+                source_language=None if source is None else str(source),
+                files=[FileReport.from_mapping(file) for file in values["files"]],
+                languages={str(code): float(share) for code, share in values["languages"].items()},
+                warnings=[str(warning) for warning in values["warnings"]],
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CorpusError(
+                f"The import report is damaged ({type(error).__name__}: {error}); import the samples again."
+            ) from None

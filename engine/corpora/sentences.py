@@ -1,0 +1,136 @@
+"""Where one sentence ends and the next begins: rules for Chinese and Japanese, pysbd for the languages that it knows.
+
+A line that plainly holds one sentence is given back at once; in most uploads that is nearly every line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from engine.corpora.language import base_language
+
+__all__ = ["split_sentences"]
+
+WIDE = ("zh", "ja")
+PYSBD_CODES = "en hi mr bg es ru ar am hy fa ur pl nl da fr my el it de kk sk"
+PYSBD = frozenset(PYSBD_CODES.split())
+
+CLOSERS = "”’』」\"'»›)）】］"
+# An end that something follows: with a space in between, or without one in the scripts that put none.
+SEVERAL = re.compile(rf"[.!?…。！？‼⁇⁈⁉][{CLOSERS}]*\s+\S|[。！？।॥።։۔؟။༎][{CLOSERS}]*\s*\S")
+GREEK = re.compile(r"[;\u037e]\s+\S")
+SIMPLE = re.compile(rf"(?<!\b\w\.)(?<!\b\d\.)([.!?…]+[{CLOSERS}]*)\s+(?=[\"'“‘„«¿¡(\[]*[^\W\d_a-zà-öø-ÿа-я])")
+
+END = re.compile(r"(?:[。！？!?｡‼⁇⁈⁉]|…+|⋯+|\.{3,})+([”’』」\"]*)")
+PAIRS = {"“": "”", "‘": "’", "「": "」", "『": "』", "（": "）", "(": ")", "《": "》", "〈": "〉", "【": "】"}
+LONG_QUOTE = 150  # characters; a quoted speech longer than this is split like any other text
+GOES_ON = "，、；：。！？!?…,;:”’』」）)》〉】—"
+AFTER_DOTS = "等之的地得了着过吗呢吧罢啊呀么と、がをにはもので"
+SAYS_ZH = re.compile(r"[^，。！？…“「『\s]{0,6}(?:说|說|道|问|問|答|喊|叫|想|曰)")
+SAYS_JA = re.compile(r"と|って|という|、")
+
+
+def split_sentences(text: str, language: str) -> list[str]:
+    """The sentences of one line of cleaned text, in order, stripped; nothing but white space is lost."""
+    code = base_language(language)
+    if code in WIDE:
+        pieces = list(_wide(text, code))
+    elif not SEVERAL.search(text) and not (code == "el" and GREEK.search(text)):
+        return [text]
+    elif code in PYSBD:
+        pieces = _pysbd(text, code)
+    else:
+        pieces = _simple(text)
+    pieces = _mended([piece.strip() for piece in pieces])
+    return pieces or [text]
+
+
+def _wide(text: str, code: str) -> Iterator[str]:
+    inside = _protected(text)
+    start = 0
+    for match in END.finditer(text):
+        end = match.end()
+        if end < len(text) and not any(left < match.start() and end <= right for left, right in inside):
+            closed = bool(match[1]) and not (match[1] == '"' and text.count('"', start, end) % 2)
+            if match[1] and not closed:
+                end -= 1  # this quote opens the next sentence
+            if not _goes_on(text, match, start, end, closed=closed, code=code):
+                yield text[start:end]
+                start = end
+    yield text[start:]
+
+
+def _goes_on(text: str, match: re.Match[str], start: int, end: int, *, closed: bool, code: str) -> bool:
+    """Is this end mark inside a sentence after all?"""
+    following = text[end]
+    if following in GOES_ON:
+        return True
+    marks = match[0].rstrip('”’』」"')
+    if marks[-1] in "!?." and not closed and not following.isspace() and following not in PAIRS:
+        # An ASCII mark in the midst of text is part of an address, or what a lost character left behind.
+        return True
+    if not marks.strip("….⋯") and not closed:
+        # Dots alone may be a pause: "一二三四……等" goes on, and so does a stammer of a few characters.
+        return following in AFTER_DOTS or match.start() - start < 3
+    if closed:
+        return bool((SAYS_ZH if code == "zh" else SAYS_JA).match(text, end))
+    return False
+
+
+def _protected(text: str) -> list[tuple[int, int]]:
+    """Places of quotes and brackets that are opened and closed within the text, not too far apart."""
+    stack: list[int] = []
+    found = []
+    for i, c in enumerate(text):
+        if c in PAIRS:
+            stack.append(i)
+        elif stack and c == PAIRS[text[stack[-1]]]:
+            left = stack.pop()
+            if i - left <= LONG_QUOTE:
+                found.append((left, i))
+    return found
+
+
+@cache
+def _segmenter(code: str) -> Any:
+    import pysbd
+
+    return pysbd.Segmenter(language=code, clean=False)
+
+
+def _pysbd(text: str, code: str) -> list[str]:
+    try:
+        pieces: list[str] = _segmenter(code).segment(text)
+    except Exception:  # its rules are regular expressions built from the text, and some texts break them
+        return _simple(text)
+    # It is meant to be lossless, and on odd quoting it is not.
+    return pieces if "".join("".join(pieces).split()) == "".join(text.split()) else _simple(text)
+
+
+def _simple(text: str) -> list[str]:
+    pieces, start = [], 0
+    for match in SIMPLE.finditer(text):
+        pieces.append(text[start : match.end(1)])
+        start = match.end()
+    return [*pieces, text[start:]]
+
+
+def _mended(pieces: list[str]) -> list[str]:
+    """No piece without a letter or digit, none that begins with a comma or with the quote that closes the one before."""
+    done: list[str] = []
+    for given in filter(None, pieces):
+        stray = re.match(rf"[{CLOSERS}]+\s+(?=\S)", given) if done else None
+        piece = given[stray.end() :] if stray else given
+        if stray:
+            done[-1] += stray[0].rstrip()
+        if done and (
+            piece[0] in ",;:，；：、" or not (any(map(str.isalnum, piece)) and any(map(str.isalnum, done[-1])))
+        ):
+            wide = done[-1][-1] > "\u2e7f" or piece[0] > "\u2e7f"
+            done[-1] += piece if wide else f" {piece}"
+        else:
+            done.append(piece)
+    return done
