@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from engine.errors import StorageError, storage_errors
+from engine.files import write_json
 from engine.jobs.processes import end_tree, running, spawn
 from engine.settings import Settings
 
@@ -44,10 +44,7 @@ def start_background_worker(settings: Settings, *, kinds: Sequence[str] = ()) ->
             raise StorageError(f"The worker could not be started: {error.strerror}.") from error
         assert process.stdin is not None
         process.stdin.close()
-        note = {"pid": process.pid, "store": place, "started": time.time()}
-        part = _file(settings).with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(note), encoding="utf-8")
-        os.replace(part, _file(settings))
+    write_json(_file(settings), {"pid": process.pid, "store": place, "started": time.time()}, "the worker's number")
     process.returncode = 0  # it is meant to outlive us: no warning about a child that still runs
     return process.pid
 

@@ -40,6 +40,7 @@ RECONCILE_SECONDS = 5.0
 LOOK_SECONDS = 0.1
 GRACE_SECONDS = 5.0  # for a job to stop by itself
 FORCE_SECONDS = 2.0  # for it to stop when told by a signal
+NEVER = 1e9  # seconds ago
 
 LOST = "The job's worker ended while it was at work. Resume it: finished steps and the last checkpoint are kept."
 
@@ -81,7 +82,7 @@ class _Worker:
         self.store: Store = Store(settings.store_url)
         self.name = f"{HOST}:{os.getpid()}:{secrets.token_hex(4)}"
         self.job_id: int | None = None
-        self.beat_at = self.reconciled_at = -1e9
+        self.beat_at = self.reconciled_at = -NEVER
 
     def serve(self, once: bool, alone: bool) -> None:
         if not alone:
@@ -142,9 +143,10 @@ class _Worker:
             with _patience():
                 self.store.jobs.fail(job.id, job.attempt, f"The job's process could not be started: {error.strerror}.")
             return
-        self.job_id = job.id
+        self.job_id, self.beat_at = job.id, -NEVER
         try:
             with _patience():
+                self.beat()
                 self.store.jobs.started(job.id, job.attempt, pid=process.pid, log_path=str(path))
             self.watch(job, process)
         finally:
@@ -152,7 +154,7 @@ class _Worker:
             process.wait()
             if process.stdin is not None:
                 process.stdin.close()
-            self.job_id = None
+            self.job_id, self.beat_at = None, -NEVER
         self.settle(job, process.returncode, str(path))
 
     def watch(self, job: JobRow, process: subprocess.Popen[bytes]) -> None:
@@ -195,11 +197,8 @@ class _Worker:
         with _patience(), contextlib.suppress(InputError):  # the row may have been deleted
             row = self.store.jobs.get(job.id)
             if row.state == JobState.RUNNING and row.attempt == job.attempt:
-                if row.cancel_requested:
-                    self.store.jobs.cancelled(job.id, job.attempt)
-                else:
-                    words = LOST if self.stop.is_set() else _last_words(code, path)
-                    self.store.jobs.interrupt(job.id, job.attempt, words)
+                words = LOST if self.stop.is_set() else _last_words(code, path)
+                self.store.jobs.interrupt(job.id, job.attempt, words)
                 row = self.store.jobs.get(job.id)
             log.info("job %d: %s", job.id, row.state)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import CursorResult, exists, select, update
+from sqlalchemy import ColumnElement, CursorResult, exists, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import aliased
 
@@ -147,9 +147,15 @@ class Jobs(Repository[tables.Job, JobRow]):
         """It stopped because the user asked."""
         return self._end(id, attempt, JobState.CANCELLED)
 
-    def interrupt(self, id: int, attempt: int, error: str) -> bool:
-        """It ended without being done, failed or cancelled, for the reason in one sentence."""
-        return self._end(id, attempt, JobState.INTERRUPTED, error=error)
+    def interrupt(self, id: int, attempt: int, error: str, *where: ColumnElement[bool]) -> bool:
+        """It ended without being done or failed, for the reason in one sentence; cancelled if the user had asked for that.
+
+        `where`: further conditions of the change.
+        """
+        asked = tables.Job.cancel_requested
+        return self._end(id, attempt, JobState.CANCELLED, asked.is_(True), *where) or self._end(
+            id, attempt, JobState.INTERRUPTED, asked.is_(False), *where, error=error
+        )
 
     def cancel(self, id: int) -> JobRow:
         """Ask a job to stop: a waiting one is cancelled at once, one at work within moments, an ended one stays."""
@@ -209,10 +215,7 @@ class Jobs(Repository[tables.Job, JobRow]):
         for row in self.list(states=[JobState.RUNNING]):
             if alive(row):
                 continue
-            state, extra = (
-                (JobState.CANCELLED, {}) if row.cancel_requested else (JobState.INTERRUPTED, {"error": error})
-            )
-            if self._end(row.id, row.attempt, state, tables.Job.heartbeat == row.heartbeat, **extra):
+            if self.interrupt(row.id, row.attempt, error, tables.Job.heartbeat == row.heartbeat):
                 found.append(self.get(row.id))
         return found
 
@@ -224,10 +227,10 @@ class Jobs(Repository[tables.Job, JobRow]):
                 raise InputError(f"Job {id} is at work. Cancel it first, then delete it.")
             session.delete(record)
 
-    def _end(self, id: int, attempt: int, state: JobState, *where: Any, **values: Any) -> bool:
+    def _end(self, id: int, attempt: int, state: JobState, *where: ColumnElement[bool], **values: Any) -> bool:
         return self._change(id, attempt, *where, state=state.value, finished=tables.now(), pid=None, **values)
 
-    def _change(self, id: int, attempt: int, *where: Any, **values: Any) -> bool:
+    def _change(self, id: int, attempt: int, *where: ColumnElement[bool], **values: Any) -> bool:
         job = tables.Job
         with self._store.write() as session:
             query = update(job).where(job.id == id, job.attempt == attempt, job.state == JobState.RUNNING, *where)

@@ -1,0 +1,309 @@
+"""The worker as a user meets it: jobs run, stop, die and go on, and their rows always tell the truth."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from engine.errors import InputError
+from engine.jobs import child, enqueue, log_tail, resume, start_background_worker, stop_background_worker, worker
+from engine.jobs.processes import end_tree, is_child, running
+from engine.settings import Settings
+from engine.store import JobRow, Store
+
+KINDS = ("worker_kinds",)
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    return Settings(home=str(tmp_path))
+
+
+@pytest.fixture
+def store(settings: Settings) -> Store:
+    return Store(settings.store_url)
+
+
+@contextlib.contextmanager
+def _thread(settings: Settings) -> Iterator[threading.Event]:
+    """A worker in a thread of this process."""
+    stop = threading.Event()
+    thread = threading.Thread(target=worker.run, args=(settings,), kwargs={"poll": 0.05, "kinds": KINDS, "stop": stop})
+    thread.start()
+    try:
+        yield stop
+    finally:
+        stop.set()
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+@contextlib.contextmanager
+def _process(settings: Settings, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker in a process of its own."""
+    command = [sys.executable, "-m", "engine.jobs.worker", "--kinds", KINDS[0], *flags]
+    process = subprocess.Popen(command, env=os.environ | {"TAILORMT_HOME": settings.home}, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _until(condition: Callable[[], object], seconds: float = 15) -> float:
+    """Wait for it; returns how many seconds it took."""
+    begin = time.monotonic()
+    while not condition():
+        assert time.monotonic() - begin < seconds, "waited too long"
+        time.sleep(0.02)
+    return time.monotonic() - begin
+
+
+def _ended(store: Store, job: JobRow, seconds: float = 15) -> JobRow:
+    _until(lambda: not store.jobs.get(job.id).active, seconds)
+    return store.jobs.get(job.id)
+
+
+def _counting(store: Store, job: JobRow) -> JobRow:
+    _until(lambda: store.jobs.get(job.id).done > 0)
+    return store.jobs.get(job.id)
+
+
+def _workspace(settings: Settings, job: JobRow) -> Path:
+    return Path(settings.home) / "jobs" / str(job.id)
+
+
+def test_a_job_runs_to_its_end_and_is_seen_on_its_way(store: Store, settings: Settings) -> None:
+    job = store.jobs.enqueue("count", {"until": 30})
+    with _process(settings, "--once") as process:
+        seen = _counting(store, job)
+        assert (seen.state, seen.step, seen.step_index, seen.steps, seen.total) == ("running", "counting", 1, 3, 30)
+        assert seen.note == f"at {seen.done:.0f}"
+        assert seen.pid is not None
+        assert is_child(seen.pid, job.id)
+        assert 1 / 3 < seen.fraction < 2 / 3
+        assert [row.job_id for row in store.workers.list()] == [job.id]
+        done = _ended(store, job)
+        assert process.wait(10) == 0  # the queue is empty
+    assert (done.state, done.result, done.error) == ("succeeded", {"began": 0, "counted": 30}, "")
+    assert done.metrics == {"step": 30, "loss": 1 / 30, "bad": None}
+    assert store.workers.list(within=None) == []
+    assert f"== job {job.id} (count), attempt 1" in log_tail(done)
+
+
+def test_cancelling_takes_less_than_two_seconds_and_the_worker_goes_on(store: Store, settings: Settings) -> None:
+    job, after = store.jobs.enqueue("count", {"until": 9999}), store.jobs.enqueue("count", {"until": 1})
+    with _thread(settings):
+        _counting(store, job)
+        store.jobs.cancel(job.id)
+        assert _until(lambda: store.jobs.get(job.id).state == "cancelled") < 2
+        assert _ended(store, after).state == "succeeded"
+    assert store.jobs.get(job.id).error == ""
+
+
+def test_errors_become_one_sentence_and_the_log_holds_the_rest(store: Store, settings: Settings) -> None:
+    jobs = [store.jobs.enqueue(kind, {}) for kind in ("unreadable", "broken", "hungry", "dreaming")]
+    worker.run(settings, once=True, kinds=KINDS)
+    unreadable, broken, hungry, unknown = (store.jobs.get(job.id) for job in jobs)
+    assert {row.state for row in (unreadable, broken, hungry, unknown)} == {"failed"}
+    assert unreadable.error == "luxun.txt, line 3: this is no text. Save it as UTF-8."
+    log = Path(settings.home) / "jobs" / f"{broken.id}.log"
+    assert broken.error == (
+        f'Something went wrong inside Tailor MT in the step "training": ZeroDivisionError. The log is at {log}.'
+    )
+    assert "a secret of the inside" in log_tail(broken)
+    assert "worker_kinds.py" in log_tail(broken)
+    assert "not enough memory" in hungry.error
+    assert "tokens_per_batch" in hungry.error
+    assert "no kind of job called dreaming" in unknown.error
+
+
+def test_an_unknown_kind_is_refused_before_it_is_queued(store: Store) -> None:
+    with pytest.raises(InputError, match=r"no kind of job called custommize\. Known: customize, prepare"):
+        enqueue(store, "custommize", {})
+    assert store.jobs.list() == []
+
+
+def test_a_killed_job_is_interrupted_and_goes_on_where_it_was(store: Store, settings: Settings) -> None:
+    job = store.jobs.enqueue("count", {"until": 20})
+    with _thread(settings):
+        pid = _counting(store, job).pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        dead = _ended(store, job)
+        assert dead.state == "interrupted"
+        assert "ran out of memory. Resume it" in dead.error
+        assert dead.resumable
+        resume(store, job.id)
+        done = _ended(store, job)
+    assert (done.state, done.attempt, done.result["counted"], done.error) == ("succeeded", 2, 20, "")
+    assert done.result["began"] > 0
+    assert "attempt 1" in log_tail(done)
+    assert "attempt 2" in log_tail(done)
+
+
+def test_a_killed_worker_takes_its_job_along_and_the_next_worker_can_resume_it(
+    store: Store, settings: Settings
+) -> None:
+    job = store.jobs.enqueue("count", {"until": 30})
+    with _process(settings) as process:
+        pid = _counting(store, job).pid
+        assert pid is not None
+        process.kill()
+        process.wait()
+        _until(lambda: not running(pid), 3)
+    stopped = store.jobs.get(job.id)
+    assert stopped.state == "interrupted"
+    assert "Resume it" in stopped.error
+    resume(store, job.id)
+    with _thread(settings):
+        done = _ended(store, job)
+        assert [row.pid for row in store.workers.list(within=None)] == [os.getpid()]  # the dead one is forgotten
+    assert (done.state, done.attempt) == ("succeeded", 2)
+    assert done.result["began"] > 0
+
+
+def test_worker_and_job_killed_at_once_are_found_at_the_next_start(store: Store, settings: Settings) -> None:
+    job = store.jobs.enqueue("count", {"until": 30})
+    with _process(settings) as process:
+        pid = _counting(store, job).pid
+        assert pid is not None
+        process.kill()
+        os.kill(pid, signal.SIGKILL)
+    assert store.jobs.get(job.id).state == "running"  # as after a power cut
+    with _thread(settings):
+        found = _ended(store, job)
+        assert found.state == "interrupted"
+        assert found.error.startswith("The job's worker ended while it was at work.")
+        resume(store, job.id)
+        assert _ended(store, job).state == "succeeded"
+
+
+def test_a_number_given_to_another_process_is_not_taken_for_the_job(store: Store, settings: Settings) -> None:
+    job = store.jobs.enqueue("count", {"until": 3})
+    claimed = store.jobs.claim(f"{worker.HOST}:999999:gone", pid=os.getpid())
+    assert claimed is not None
+    worker.run(settings, once=True, kinds=KINDS)
+    assert store.jobs.get(job.id).state == "interrupted"
+
+
+def test_a_job_of_another_machine_is_judged_by_its_heartbeat(store: Store, settings: Settings) -> None:
+    job = store.jobs.enqueue("count", {"until": 3})
+    assert store.jobs.claim("elsewhere:1:x", pid=1) is not None
+    worker.run(settings, once=True, kinds=KINDS)
+    assert store.jobs.get(job.id).state == "running"
+
+
+def test_sigterm_stops_the_worker_and_its_job_cleanly(store: Store, settings: Settings) -> None:
+    job = store.jobs.enqueue("count", {"until": 9999})
+    with _process(settings) as process:
+        pid = _counting(store, job).pid
+        assert pid is not None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(8) == 0
+    assert not running(pid)
+    stopped = store.jobs.get(job.id)
+    assert (stopped.state, stopped.resumable) == ("interrupted", True)
+    assert store.workers.list(within=None) == []
+
+
+def test_work_that_does_not_look_is_woken_by_a_signal(
+    store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "GRACE_SECONDS", 0.3)
+    job = store.jobs.enqueue("sleepy", {})
+    part = _workspace(settings, job) / "part.txt"
+    with _thread(settings):
+        _until(part.exists)
+        store.jobs.cancel(job.id)
+        assert _ended(store, job).state == "cancelled"
+    assert not part.exists()  # it could clean up
+
+
+def test_work_that_ignores_signals_is_ended_with_all_that_it_started(
+    store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(worker, "FORCE_SECONDS", 0.2)
+    job = store.jobs.enqueue("deaf", {})
+    helper = _workspace(settings, job) / "helper.txt"
+    with _thread(settings) as stop:
+        _until(lambda: helper.exists() and helper.read_text(encoding="utf-8"))
+        stop.set()
+        assert _ended(store, job).state == "interrupted"
+    assert not running(int(helper.read_text(encoding="utf-8")))
+
+
+def test_two_workers_never_run_one_job(store: Store, settings: Settings) -> None:
+    jobs = [store.jobs.enqueue("count", {"until": 2}) for _ in range(3)]
+    with _process(settings, "--once") as one, _process(settings, "--once") as two:
+        assert one.wait(30) == 0
+        assert two.wait(30) == 0
+    for job in jobs:
+        assert store.jobs.get(job.id).state == "succeeded"
+        runs = (_workspace(settings, job) / "runs.txt").read_text(encoding="utf-8").splitlines()
+        assert len(runs) == 1
+
+
+def test_a_background_worker_is_started_once_and_outlives_its_starter(store: Store, settings: Settings) -> None:
+    code = (
+        "import json, sys; from engine.jobs import start_background_worker; from engine.settings import Settings;"
+        "print(json.dumps([start_background_worker(Settings(home=sys.argv[1]), kinds=['worker_kinds']) for _ in '12']))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code, settings.home], capture_output=True, check=True, timeout=20
+    ).stdout
+    pid, second = json.loads(out)
+    try:
+        assert second is None
+        assert start_background_worker(settings) is None  # a restarted studio finds it at work
+        job = store.jobs.enqueue("count", {"until": 2})
+        done = _ended(store, job)
+        assert done.state == "succeeded"
+        assert [row.pid for row in store.workers.list()] == [pid]
+        process = psutil.Process(pid)
+        assert os.getsid(pid) != os.getsid(0)
+        assert start_background_worker(settings) is None
+        assert stop_background_worker(settings)
+        _until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
+        assert not stop_background_worker(settings)
+        assert store.workers.list(within=None) == []
+    finally:
+        end_tree(pid)
+
+
+def test_two_background_workers_started_at_once_settle_it(store: Store, settings: Settings) -> None:
+    """What the look before the start cannot see: both started before either was in the store."""
+    store.workers.beat("first", worker.HOST, os.getpid())
+    worker.run(settings, alone=True)  # returns at once, and would not end otherwise
+    assert [row.name for row in store.workers.list()] == ["first"]
+
+
+def test_the_settings_of_a_job_are_not_on_its_command_line(store: Store, settings: Settings) -> None:
+    job = store.jobs.enqueue("count", {"until": 9999})
+    with _thread(settings):
+        pid = _counting(store, job).pid
+        assert pid is not None
+        assert psutil.Process(pid).cmdline()[1:] == ["-m", "engine.jobs.child", str(job.id)]
+        store.jobs.cancel(job.id)
+        _ended(store, job)
+
+
+def test_a_job_started_by_hand_says_that_it_needs_a_worker() -> None:
+    command = [sys.executable, "-m", "engine.jobs.child", "1"]
+    out = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=20)
+    assert out.returncode != 0
+    assert b"started by a worker" in out.stderr
+    assert child.ORPHAN_SECONDS < worker.STALE_SECONDS  # an orphan is gone before its job may be given to another

@@ -1,0 +1,68 @@
+"""Kinds of jobs for the tests of the worker; the worker is told their module with `kinds`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+from engine.errors import CorpusError
+from engine.jobs.kinds import JobContext, Kind
+
+
+def count(context: JobContext) -> dict[str, Any]:
+    """Counts to `until`, one each `pause` seconds, and goes on from where an earlier attempt stopped."""
+    place = context.workspace / "counted.txt"
+    began = number = int(place.read_text(encoding="utf-8")) if place.exists() else 0
+    with open(context.workspace / "runs.txt", "a", encoding="utf-8") as runs:
+        runs.write(f"{context.job.id} {os.getpid()} {os.getppid()}\n")
+    until = context.job.arguments["until"]
+    context.progress.begin("counting", 1, 3)
+    while number < until:
+        context.progress.advance(number, until, f"at {number}")
+        time.sleep(context.job.arguments.get("pause", 0.05))
+        number += 1
+        place.write_text(str(number), encoding="utf-8")
+        context.progress.metrics({"step": number, "loss": 1 / number, "bad": float("nan")})
+    return {"began": began, "counted": number}
+
+
+def deaf(context: JobContext) -> dict[str, Any]:
+    """Never looks whether it should stop, ignores signals, and has a process of its own."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    context.progress.begin("not listening", 0, 1)
+    (context.workspace / "helper.txt").write_text(str(helper.pid), encoding="utf-8")
+    time.sleep(60)
+    return {}
+
+
+def sleepy(context: JobContext) -> dict[str, Any]:
+    """Never looks whether it should stop, but a signal wakes it, and it cleans up."""
+    context.progress.begin("sleeping", 0, 1)
+    try:
+        (context.workspace / "part.txt").write_text("half", encoding="utf-8")
+        time.sleep(60)
+    finally:
+        (context.workspace / "part.txt").unlink()
+    return {}
+
+
+def unreadable(context: JobContext) -> dict[str, Any]:
+    raise CorpusError("luxun.txt, line 3: this is no text. Save it as UTF-8.")
+
+
+def broken(context: JobContext) -> dict[str, Any]:
+    context.progress.begin("training", 3, 4)
+    raise ZeroDivisionError("a secret of the inside")
+
+
+def hungry(context: JobContext) -> dict[str, Any]:
+    context.progress.begin("training", 3, 4)
+    raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB")
+
+
+KINDS = {work.__name__: Kind(work.__name__, work) for work in (count, deaf, sleepy, unreadable, broken, hungry)}
