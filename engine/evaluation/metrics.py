@@ -1,0 +1,48 @@
+"""Which BLEU tokenizer a language takes, and the metrics made with it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from engine.corpora.language import base_language
+
+__all__ = ["metrics", "tokenizer"]
+
+DEFAULT = "13a"
+# Scripts without spaces between words, for which sacrebleu has no tokenizer that needs no download.
+CHARACTERS = ("th", "lo", "my", "km", "bo", "dz")
+# sacrebleu's own choice per language, and what stands in when its optional packages are not installed.
+OPTIONAL = {"ja": "ja-mecab", "ko": "ko-mecab"}
+
+
+@cache
+def _available(name: str) -> bool:
+    from sacrebleu.metrics import BLEU
+
+    try:
+        BLEU(tokenize=name)
+    except (RuntimeError, ImportError):
+        return False
+    return True
+
+
+def tokenizer(language: str) -> str:
+    """sacrebleu's tokenizer for the target language: zh, ja-mecab, ko-mecab, char or 13a.
+
+    Japanese and Korean fall back to char where sacrebleu[ja] or sacrebleu[ko] is not installed; the signature says so.
+    """
+    code = base_language(language)
+    if code == "zh":
+        return "zh"
+    if code in OPTIONAL:
+        return OPTIONAL[code] if _available(OPTIONAL[code]) else "char"
+    return "char" if code in CHARACTERS else DEFAULT
+
+
+def metrics(language: str) -> dict[str, Any]:
+    """BLEU (Papineni et al., 2002) and chrF2 (Popović, 2015) as sacrebleu (Post, 2018) computes them."""
+    from sacrebleu.metrics import BLEU, CHRF
+
+    # The texts are plain sentences: without force, sacrebleu logs a warning about tokenized-looking periods.
+    return {"BLEU": BLEU(tokenize=tokenizer(language), force=True), "chrF2": CHRF()}
