@@ -1,0 +1,102 @@
+"""Phrases from dependency trees, for languages whose parser gives no constituents.
+
+A phrase is a word with everything that hangs on it, when these words stand side by side (punctuation between them that
+hangs elsewhere does not break them apart). Its label is the relation of its topmost word: nsubj, obl, advcl… Every word
+is a phrase of length 1 too. Edges are cleaned of punctuation as in constituency trees.
+"""
+
+from __future__ import annotations
+
+from engine.phrases.sentence import Parsed, token_spans
+from engine.phrases.surface import Span, is_punctuation
+from engine.phrases.types import Tree
+
+__all__ = ["dependency_spans", "dependency_tree"]
+
+
+def dependency_spans(parsed: Parsed) -> list[Span]:
+    """All contiguous subtrees and all single tokens as token spans, longest first. Empty without a dependency parse."""
+    if not parsed.heads:
+        return []
+    below = _subtrees(parsed.heads)
+    marks = [is_punctuation(word) for word in parsed.words]
+    spans = [
+        (under[0], under[-1] + 1, relation)
+        for under, relation in zip(below, parsed.relations, strict=True)
+        if _contiguous(under, marks)
+    ]
+    spans.sort(key=lambda span: (span[0] - span[1], span[0]))
+    singles: dict[int, str] = {}
+    for word, token in enumerate(parsed.token_of):
+        singles.setdefault(token, parsed.relations[word])
+    return token_spans(spans, parsed) + [(token, token + 1, relation) for token, relation in singles.items()]
+
+
+def dependency_tree(parsed: Parsed, text: str) -> Tree | None:
+    """The tree for drawing: a node for each word with dependents (its relation, its words' text), the word among them.
+
+    Leaves carry their relation; the word that a node is about carries its part of speech. Words apart from each other in
+    a subtree are joined by " … ". None without a dependency parse.
+    """
+    if not parsed.heads:
+        return None
+    below = _subtrees(parsed.heads)
+    roots = [word for word, head in enumerate(parsed.heads) if head < 0]
+    if (
+        not roots
+        or any(len(under) == 0 for under in below)
+        or len({w for root in roots for w in below[root]}) < len(below)
+    ):
+        return None  # a circle of words that hang on each other: no tree
+    under: dict[int, list[int]] = {}
+    for word, head in enumerate(parsed.heads):
+        under.setdefault(head, []).append(word)
+    built: dict[int, Tree] = {}
+    for word in sorted(range(len(below)), key=lambda index: len(below[index])):
+        if len(below[word]) == 1:
+            built[word] = Tree(parsed.relations[word], parsed.words[word])
+            continue
+        itself = Tree(parsed.tags[word] or "head", parsed.words[word])
+        children = [(child, built[child]) for child in under.get(word, [])] + [(word, itself)]
+        built[word] = Tree(
+            parsed.relations[word],
+            _text(below[word], parsed, text),
+            tuple(node for _, node in sorted(children, key=_place)),
+        )
+    if len(roots) == 1:
+        top = built[roots[0]]
+        return top if top.children else Tree("root", top.text, (top,))
+    return Tree("root", _text(sorted(range(len(below))), parsed, text), tuple(built[root] for root in roots))
+
+
+def _place(child: tuple[int, Tree]) -> int:
+    return child[0]
+
+
+def _subtrees(heads: tuple[int, ...]) -> list[list[int]]:
+    """For each word, the sorted indexes of the words in its subtree, itself included."""
+    below: list[list[int]] = [[] for _ in heads]
+    for word in range(len(heads)):
+        above, steps = word, 0
+        while above >= 0 and steps <= len(heads):  # a broken parse may hold a circle
+            below[above].append(word)
+            above, steps = heads[above], steps + 1
+    return [sorted(set(under)) for under in below]
+
+
+def _contiguous(under: list[int], marks: list[bool]) -> bool:
+    if under[-1] - under[0] + 1 == len(under):
+        return True
+    inside = set(under)
+    return all(word in inside or marks[word] for word in range(under[0], under[-1]))
+
+
+def _text(words: list[int], parsed: Parsed, text: str) -> str:
+    tokens = sorted({parsed.token_of[word] for word in words})
+    pieces: list[str] = []
+    start = tokens[0]
+    for before, after in zip(tokens, [*tokens[1:], -1], strict=True):
+        if after != before + 1:
+            pieces.append(text[parsed.offsets[start][0] : parsed.offsets[before][1]])
+            start = after
+    return " … ".join(pieces)

@@ -1,0 +1,168 @@
+"""Multi-granular phrases of a corpus, and the tree of one sentence (paper 1, section 4.2 and figure 2a)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.errors import InputError, MissingError
+from engine.phrases.collect import Collector
+from engine.phrases.constituency import constituency_spans, constituency_tree
+from engine.phrases.dependency import dependency_spans, dependency_tree
+from engine.phrases.languages import UNSPACED, plain_code, stanza_code
+from engine.phrases.options import PhraseOptions
+from engine.phrases.parser import parse_sentences
+from engine.phrases.stanza_models import StanzaModel, advice, download_model, find_models, load_pipeline
+from engine.phrases.statistical import Association
+from engine.phrases.surface import clean_spans
+from engine.phrases.types import PhraseSet, Tree
+from engine.phrases.units import Pieces
+from engine.progress import Progress
+
+__all__ = ["extract_phrases", "parse_tree"]
+
+DRAWABLE = 1000  # characters
+MAKE_SPANS = {"constituency": constituency_spans, "dependency": dependency_spans}
+MAKE_TREE = {"constituency": constituency_tree, "dependency": dependency_tree}
+EVERY = 5000  # candidates between two looks at the progress
+
+
+def extract_phrases(
+    sentences: Sequence[str],
+    language: str,
+    options: PhraseOptions | None = None,
+    *,
+    parser_dirs: Sequence[Path] = (),
+    pieces: Pieces | None = None,
+    progress: Progress | None = None,
+) -> PhraseSet:
+    """The phrases of the user's sentences with their counts, exactly as they stand there.
+
+    `language` is the sentences' code (en, zh, zho_Hans…). `parser_dirs` are folders with stanza models, the preferred one
+    first. `pieces` gives a sentence's pieces in the base's vocabulary; the statistical way uses it for languages without
+    spaces. Progress is advanced in sentences. The same input gives the same output.
+
+    Raises MissingError when the parser asked for is not on disk (or could not be downloaded), ModelError when it fails on
+    everything, Cancelled.
+    """
+    options = options or PhraseOptions()
+    progress = progress or Progress()
+    first: dict[str, int] = {}
+    for index, sentence in enumerate(sentences):
+        first.setdefault(sentence, index)
+    repeats = Counter(sentences)  # a sentence that occurs often is parsed once
+    texts = list(first)
+    longest = options.longest(language)
+    collector = Collector()
+    if not texts:
+        return PhraseSet([], "There were no sentences to parse.")
+    model, pipeline, why = _open_parser(language, options, parser_dirs)
+    if model is None:
+        candidates = Association(language, pieces).count(
+            texts, weights=[repeats[text] for text in texts], longest=longest, progress=progress
+        )
+        for number, (place, start, end, length, sound) in enumerate(candidates):
+            if number % EVERY == 0:
+                progress.advance(len(texts), len(texts), "collecting phrases")
+            if options.min_length <= length <= longest:
+                text = texts[place]
+                collector.add(text[start:end], length, "statistical", first[text], weight=repeats[text], sound=sound)
+        parser = f"Statistical: phrases are cut where neighbouring {_unit_name(language, pieces)} belong together least, {why}."
+    else:
+        spans_of = MAKE_SPANS[model.kind]
+        for place, parses in parse_sentences(pipeline, texts, progress):
+            for parsed in parses:
+                spans = clean_spans(spans_of(parsed), parsed.tokens, shortest=options.min_length, longest=longest)
+                for head, last, label in spans:
+                    text = texts[place]
+                    phrase = text[parsed.offsets[head][0] : parsed.offsets[last - 1][1]]
+                    collector.add(phrase, last - head, label, first[text], weight=repeats[text])
+        parser = f"Phrases are the {_node_name(model.kind)} found by {model}."
+    return PhraseSet(collector.phrases(min_count=options.min_count), parser)
+
+
+def parse_tree(
+    sentence: str,
+    language: str,
+    options: PhraseOptions | None = None,
+    *,
+    parser_dirs: Sequence[Path] = (),
+    pieces: Pieces | None = None,
+    sentences: Sequence[str] = (),
+    association: Association | None = None,
+) -> Tree:
+    """The tree of one sentence for drawing, by the parser that `extract_phrases` would take.
+
+    Without a parser the statistical tree needs a corpus: `association` when one is at hand (counting takes seconds; see
+    `Association.count`), else `sentences` are counted, else the sentence alone, which cuts at punctuation and little more.
+
+    Raises InputError on an empty sentence or one of more than 1,000 characters, MissingError as `extract_phrases`.
+    """
+    if not sentence.strip():
+        raise InputError("There is no sentence to draw: choose one with at least one word.")
+    if len(sentence) > DRAWABLE:
+        raise InputError(f"This sentence has {len(sentence)} characters: only sentences up to {DRAWABLE} can be drawn.")
+    model, pipeline, _ = _open_parser(language, options or PhraseOptions(), parser_dirs)
+    if model is not None:
+        ((_, parses),) = parse_sentences(pipeline, [sentence])
+        trees = [tree for parsed in parses if (tree := MAKE_TREE[model.kind](parsed, sentence)) is not None]
+        if trees:
+            return trees[0] if len(trees) == 1 else Tree("sentence", sentence.strip(), tuple(trees))
+    if association is None:
+        association = Association(language, pieces)
+        association.count([*sentences] or [sentence])
+    return association.tree(sentence)
+
+
+def _open_parser(language: str, options: PhraseOptions, folders: Sequence[Path]) -> tuple[StanzaModel | None, Any, str]:
+    """The parser in force with its loaded pipeline; or none, and why, as the end of a sentence."""
+    if options.parser == "statistical":
+        return None, None, "as the settings say"
+    automatic = options.parser == "auto"
+    kinds = ("constituency", "dependency") if automatic else (options.parser,)
+    problems: list[MissingError] = []
+    for model in _offered(language, kinds, folders, options.download):
+        try:
+            return model, load_pipeline(model), ""
+        except MissingError as error:
+            problems.append(error)
+    if automatic:
+        if problems:
+            return None, None, f"since {str(problems[0]).removesuffix('.')}"
+        lack = (
+            f"since no parser for {language} is installed; for phrases by grammar {advice(language, kinds[0], folders)}"
+        )
+        return None, None, f"since stanza offers no parser for {language}" if options.download else lack
+    if problems:
+        raise problems[0]
+    code = stanza_code(language)
+    if options.download:
+        raise MissingError(f"stanza offers no {options.parser} parser for {code}: choose another parser, or auto.")
+    raise MissingError(
+        f"No {options.parser} parser for {code} is installed: {advice(language, options.parser, folders)}, or choose "
+        "another parser."
+    )
+
+
+def _offered(language: str, kinds: Sequence[str], folders: Sequence[Path], download: bool) -> Iterator[StanzaModel]:
+    found = False
+    for kind in kinds:
+        for model in find_models(language, kind, folders):
+            found = True
+            yield model
+    if download and not found:
+        model_or_none = download_model(language, kinds, folders)
+        if model_or_none is not None:
+            yield model_or_none
+
+
+def _unit_name(language: str, pieces: Pieces | None) -> str:
+    if plain_code(language) not in UNSPACED:
+        return "words"
+    return "pieces of words" if pieces is not None else "characters"
+
+
+def _node_name(kind: str) -> str:
+    return "constituents" if kind == "constituency" else "contiguous dependency subtrees"

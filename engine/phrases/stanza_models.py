@@ -1,0 +1,212 @@
+"""Finding stanza's models on disk, loading them without the network, and downloading them when the user asked for it.
+
+A parser folder has stanza's own layout: `resources.json`, then `<language>/<processor>/<package>.pt`. Such a folder comes
+from `stanza.download(language, model_dir=folder)` on any machine with a network, and may be copied as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from engine.errors import MissingError, TailorError, storage_errors
+from engine.phrases.languages import stanza_code
+
+__all__ = ["StanzaModel", "advice", "download_model", "find_models", "load_pipeline"]
+
+PROCESSORS = {
+    "constituency": ("tokenize", "mwt", "pos", "constituency"),
+    "dependency": ("tokenize", "mwt", "pos", "lemma", "depparse"),
+}
+PARSER = {"constituency": "constituency", "dependency": "depparse"}
+CONNECT = 15  # seconds to wait for stanza's server to answer at all
+
+
+@dataclass(frozen=True)
+class StanzaModel:
+    """A parser that is whole on disk: which processors with which packages, in which folder."""
+
+    kind: str  # constituency or dependency
+    language: str  # stanza's code
+    folder: Path
+    packages: tuple[tuple[str, str], ...]  # processor, package
+
+    def __str__(self) -> str:
+        package = dict(self.packages)[PARSER[self.kind]]
+        return f"stanza's {self.kind} parser for {self.language} ({package}) in {self.folder}"
+
+
+def find_models(language: str, kind: str, folders: Sequence[Path]) -> Iterator[StanzaModel]:
+    """The parsers of a kind that are whole in the folders, the preferred ones first."""
+    for folder in map(Path, folders):
+        resources = _resources(folder)
+        code, entry = _entry(resources, stanza_code(language))
+
+        def on_disk(processor: str, package: str, folder: Path = folder, code: str = code) -> bool:
+            return (folder / code / processor / f"{package}.pt").is_file()
+
+        for packages in _plans(entry, kind, on_disk):
+            yield StanzaModel(kind, code, folder, packages)
+
+
+def advice(language: str, kind: str, folders: Sequence[Path]) -> str:
+    """What to put where, as the end of a sentence: "put stanza's … into …"."""
+    code = stanza_code(language)
+    files = ", ".join(name for name in PROCESSORS[kind] if name != "mwt")
+    return (
+        f"put stanza's models for {code} ({files}) into {_target(folders)}, so that it holds resources.json and "
+        f"{code}/{PARSER[kind]}/"
+    )
+
+
+@lru_cache(maxsize=2)
+def load_pipeline(model: StanzaModel) -> Any:
+    """stanza's Pipeline over local files only, one sentence a document. Kept, since loading takes seconds.
+
+    Raises MissingError when stanza is not installed or its files are damaged or of another version.
+    """
+    stanza = _stanza()
+    try:
+        return stanza.Pipeline(
+            model.language,
+            dir=str(model.folder),
+            package=None,
+            processors=dict(model.packages),
+            download_method=None,
+            tokenize_no_ssplit=True,
+            verbose=False,
+        )
+    except Exception as error:  # stanza passes on what its unpickling, torch and the file system raise
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise MissingError(f"{model} cannot be loaded ({reason}): put a fresh copy of its files there.") from error
+
+
+def download_model(language: str, kinds: Sequence[str], folders: Sequence[Path]) -> StanzaModel | None:
+    """Let stanza download the first of `kinds` that it offers for the language, into the last of `folders`.
+
+    None when stanza has no such parser for the language. Raises MissingError when the server cannot be reached, StorageError
+    when the folder cannot be written.
+    """
+    stanza = _stanza()
+    from stanza.resources.common import download_resources_json
+
+    folder = _target(folders)
+    try:
+        with storage_errors("the parser's models", folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            _reach_server()
+            code, entry = _entry(_resources(folder), stanza_code(language))
+            if not any(any(_plans(entry, kind, _anything)) for kind in kinds):
+                # Only now: a list that the user wrote for models of his own must not be overwritten without need.
+                download_resources_json(str(folder))
+                code, entry = _entry(_resources(folder), stanza_code(language))
+            for kind in kinds:
+                for packages in _plans(entry, kind, _anything):
+                    stanza.download(
+                        code,
+                        model_dir=str(folder),
+                        package=None,
+                        processors={name: package for name, package in packages if package != "identity"},
+                        verbose=False,
+                        download_json=False,
+                    )
+                    return StanzaModel(kind, code, folder, packages)
+    except TailorError:
+        raise
+    except Exception as error:  # requests, httpx, huggingface_hub: each has errors of its own
+        raise MissingError(
+            f"The parser for {stanza_code(language)} could not be downloaded ({type(error).__name__}): connect to the network, or "
+            f"{advice(language, kinds[0], folders)}."
+        ) from error
+    return None
+
+
+def _stanza() -> Any:
+    try:
+        import stanza
+    except ImportError:
+        raise MissingError("stanza is not installed: run `pip install stanza` to parse sentences.") from None
+    return stanza
+
+
+def _reach_server() -> None:
+    """stanza's own requests have no time limit: make sure that somebody answers before they start."""
+    import requests  # type: ignore[import-untyped]
+    from stanza.resources.common import DEFAULT_RESOURCES_URL
+
+    requests.head(DEFAULT_RESOURCES_URL, timeout=CONNECT)
+
+
+def _target(folders: Sequence[Path]) -> Path:
+    """Where new models go: the last folder, which is the user's own; the first may have come with the program."""
+    return Path(folders[-1]) if folders else Path.home() / "stanza_resources"
+
+
+def _resources(folder: Path) -> dict[str, Any]:
+    """stanza's list of models, or nothing where there is none that can be read."""
+    try:
+        found = json.loads((folder / "resources.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _entry(resources: dict[str, Any], code: str) -> tuple[str, dict[str, Any]]:
+    """The language's entry, aliases followed."""
+    for _ in range(3):
+        entry = resources.get(code)
+        if not isinstance(entry, dict):
+            return code, {}
+        if not isinstance(entry.get("alias"), str):
+            return code, entry
+        code = entry["alias"]
+    return code, {}
+
+
+def _anything(processor: str, package: str) -> bool:
+    return True
+
+
+def _plans(
+    entry: dict[str, Any], kind: str, present: Callable[[str, str], bool]
+) -> Iterator[tuple[tuple[str, str], ...]]:
+    """Complete sets of packages for a parser: stanza's default first, then what else is there, in order of name."""
+    needed = {
+        processor: _packages(entry, processor, present) for processor in PROCESSORS[kind] if processor != PARSER[kind]
+    }
+    if not needed["mwt"] and "mwt" not in _defaults(entry):
+        del needed["mwt"]  # the language has no tokens of several words
+    if "lemma" in needed and not needed["lemma"]:
+        needed["lemma"] = ["identity"]
+    if not all(needed.values()):
+        return
+    for package in _packages(entry, PARSER[kind], present):
+        chosen = {processor: packages[0] for processor, packages in needed.items()} | {PARSER[kind]: package}
+        yield tuple((processor, chosen[processor]) for processor in PROCESSORS[kind] if processor in chosen)
+
+
+def _defaults(entry: dict[str, Any]) -> dict[str, Any]:
+    packages = entry.get("packages")
+    default = packages.get("default") if isinstance(packages, dict) else None
+    return default if isinstance(default, dict) else {}
+
+
+def _packages(entry: dict[str, Any], processor: str, present: Callable[[str, str], bool]) -> list[str]:
+    """Packages of a processor whose file, and whose word vectors and language models, are present."""
+    listed = entry.get(processor)
+    if not isinstance(listed, dict):
+        return []
+    default = _defaults(entry).get(processor)
+    names = sorted((name for name in listed if isinstance(name, str)), key=lambda name: (name != default, name))
+    kept = []
+    for name in names:
+        details = listed[name] if isinstance(listed[name], dict) else {}
+        needs = details.get("dependencies") or []
+        pairs = [(str(need.get("model")), str(need.get("package"))) for need in needs if isinstance(need, dict)]
+        if all(present(model, package) for model, package in [(processor, name), *pairs]):
+            kept.append(name)
+    return kept

@@ -1,0 +1,152 @@
+"""What the phrase extraction gives: phrases with their counts, sets of them on disk, and trees to draw."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.errors import InputError, storage_errors
+
+__all__ = ["Phrase", "PhraseSet", "Tree"]
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A stretch of the user's own text, exactly as it stands in a sentence.
+
+    `length` is counted in the parser's tokens, `count` is how often the phrase occurs (upper and lower case and runs of
+    spaces count as one), `label` is its most frequent label, `example` the index of a sentence that holds `text`.
+    """
+
+    text: str
+    length: int
+    count: int
+    label: str
+    example: int
+
+
+@dataclass(frozen=True)
+class PhraseSet:
+    """Phrases in a fixed order (length, then count downwards, then text) and one sentence saying what gave them."""
+
+    phrases: list[Phrase]
+    parser: str = ""
+
+    def __len__(self) -> int:
+        return len(self.phrases)
+
+    def __iter__(self) -> Iterator[Phrase]:
+        return iter(self.phrases)
+
+    def by_length(self) -> dict[int, int]:
+        """How many different phrases there are of each length, short ones first."""
+        return dict(sorted(Counter(phrase.length for phrase in self.phrases).items()))
+
+    def save(self, path: Path) -> None:
+        """Write one JSON object a line, and what parsed them beside it (`phrases.jsonl` -> `phrases.info.json`).
+
+        Each file appears whole or not at all. Raises StorageError when the disk is full or the folder read-only.
+        """
+        path = Path(path)
+        with storage_errors("the phrases", path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _replace(
+                _info_path(path), json.dumps({"parser": self.parser, "phrases": len(self)}, ensure_ascii=False) + "\n"
+            )
+            _replace(path, "".join(json.dumps(_row(phrase), ensure_ascii=False) + "\n" for phrase in self.phrases))
+
+    @classmethod
+    def load(cls, path: Path) -> PhraseSet:
+        """Read what `save` wrote. Without the file beside it, `parser` is empty. Raises InputError naming file and line."""
+        path = Path(path)
+        try:
+            with path.open(encoding="utf-8", newline="\n") as lines:
+                phrases = [
+                    _phrase(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()
+                ]
+        except UnicodeDecodeError:
+            raise InputError(f"{path} is not UTF-8 text: delete it and extract the phrases again.") from None
+        except OSError as error:
+            raise InputError(f"{path} cannot be read ({error.strerror}): extract the phrases again.") from None
+        return cls(phrases, _read_parser(_info_path(path)))
+
+
+def _row(phrase: Phrase) -> dict[str, Any]:
+    return {
+        "text": phrase.text,
+        "length": phrase.length,
+        "count": phrase.count,
+        "label": phrase.label,
+        "example": phrase.example,
+    }
+
+
+def _info_path(path: Path) -> Path:
+    return path.with_suffix(".info.json")
+
+
+def _replace(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _phrase(line: str, where: str) -> Phrase:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        raise InputError(f"{where}: this is not JSON; delete the file and extract the phrases again.") from None
+    wanted = {"text": str, "length": int, "count": int, "label": str, "example": int}
+    if not isinstance(row, dict) or any(type(row.get(name)) is not kind for name, kind in wanted.items()):
+        raise InputError(f"{where}: a phrase needs text, length, count, label and example; extract the phrases again.")
+    if not row["text"].strip() or row["length"] < 1 or row["count"] < 1 or row["example"] < 0:
+        raise InputError(f"{where}: a phrase has text, a length and count of at least 1, and an example of at least 0.")
+    return Phrase(**{name: row[name] for name in wanted})
+
+
+def _read_parser(path: Path) -> str:
+    try:
+        parser = json.loads(path.read_text(encoding="utf-8")).get("parser", "")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return ""  # only a remark for people: the phrases are whole without it
+    return parser if isinstance(parser, str) else ""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """One sentence as nested nodes for drawing. A leaf is a word: no children, its label a part of speech or relation."""
+
+    label: str
+    text: str
+    children: tuple[Tree, ...] = ()
+
+    def walk(self) -> Iterator[Tree]:
+        """Every node, parents before children, left before right."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.children))
+
+    def leaves(self) -> list[Tree]:
+        """The words from left to right."""
+        return [node for node in self.walk() if not node.children]
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The tree as JSON holds it: `label`, `text`, `children`."""
+        top: dict[str, Any] = {}
+        waiting: list[tuple[Tree, dict[str, Any]]] = [(self, top)]
+        while waiting:
+            node, row = waiting.pop()
+            rows: list[dict[str, Any]] = [{} for _ in node.children]
+            row.update(label=node.label, text=node.text, children=rows)
+            waiting.extend(zip(node.children, rows, strict=True))
+        return top
