@@ -1,0 +1,124 @@
+"""The studio as one Gradio application with a page for each step, and the server that carries it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gradio as gr
+from fastapi import FastAPI, Response
+from fastapi.responses import FileResponse, PlainTextResponse
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from engine.errors import TailorError
+from engine.settings import Settings
+from studio import compare, home, phrases, plugins, samples, train
+from studio.frame import PAGES
+from studio.service import Service
+from studio.theme import build_theme, style_sheet
+
+__all__ = ["build", "create_app", "launch"]
+
+# Nothing may come from, or go to, another host. Gradio compiles its HTML templates, hence 'unsafe-eval'.
+POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; "
+    "frame-ancestors 'none'; form-action 'self'; base-uri 'self'; object-src 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+MODULES = {"samples": samples, "phrases": phrases, "train": train, "compare": compare, "plugins": plugins}
+
+
+class KeepHome:
+    """Adds the headers above to every answer. Plain ASGI, so that streams pass through untouched."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        await self.app(scope, receive, answer if scope["type"] == "http" else send)
+
+
+def build(settings: Settings, service: Service | None = None) -> gr.Blocks:
+    """All pages: `/` lists the projects, `/samples` … `/plugins` are the steps, `?project=3` names the project."""
+    service = service or Service(settings)
+    with gr.Blocks(title="Tailor MT", analytics_enabled=False, delete_cache=(3600, 86400)) as demo:
+        home.build(demo, service)
+    for slug, label in PAGES.items():
+        with demo.route(label, f"/{slug}", show_in_navbar=False):
+            MODULES[slug].build(demo, service)
+    return demo
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The server's application: the studio's pages, downloads, and the rule that nothing leaves the machine."""
+    service = Service(settings)
+    app = FastAPI(title="Tailor MT", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(KeepHome)
+
+    @app.get("/download/plugins/{number}")
+    def bundle(number: int) -> Response:
+        try:
+            row = service.store.plugins.get(number)
+        except TailorError as error:
+            return PlainTextResponse(str(error), status_code=404)
+        if not row.exists:
+            return PlainTextResponse(f"The bundle of {row.name} is no longer at its place.", status_code=404)
+        return FileResponse(row.path, filename=Path(row.path).name, media_type="application/zip")
+
+    @app.get("/download/comparisons/{number}")
+    def comparison(number: int) -> Response:
+        try:
+            row = service.store.comparisons.get(number)
+        except TailorError as error:
+            return PlainTextResponse(str(error), status_code=404)
+        name = f"comparison-{number}.tsv"
+        return Response(
+            compare.as_tsv(row.rows),
+            media_type="text/tab-separated-values; charset=utf-8",
+            headers={"Content-Disposition": f'attachment; filename="{name}"'},
+        )
+
+    demo = build(settings, service)
+    demo.queue(default_concurrency_limit=8)
+    return gr.mount_gradio_app(
+        app,
+        demo,
+        path="/",
+        server_name=settings.host,
+        server_port=settings.port,
+        footer_links=[],
+        run_history=False,
+        show_error=False,
+        ssr_mode=False,
+        max_file_size=f"{settings.max_upload_mib}mb",
+        theme=build_theme(),
+        css=style_sheet(),
+    )
+
+
+def launch(settings: Settings, open_browser: bool = False) -> None:
+    """Serve the studio until interrupted, with a local worker beside it. Listens on 127.0.0.1 unless set otherwise."""
+    import uvicorn
+
+    from engine.jobs import start_background_worker
+
+    app = create_app(settings)
+    start_background_worker(settings)  # it outlives the studio, so that closing a window ends no training
+    address = f"http://{settings.host}:{settings.port}"
+    print(f"Tailor MT is at {address} (stop with Ctrl+C)", flush=True)
+    if open_browser:
+        import threading
+        import webbrowser
+
+        threading.Timer(1.0, webbrowser.open, [address]).start()
+    uvicorn.run(app, host=settings.host, port=settings.port, log_level="warning")

@@ -1,0 +1,171 @@
+"""The frame of every page: brand, projects, steps with their counts, the job at work and the device; toasts for errors."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from engine.errors import TailorError
+from engine.progress import duration
+from studio.html import bar, esc, number, view
+from studio.service import Overview, Service
+
+__all__ = ["PAGES", "Page", "guard", "heading", "page", "wanted"]
+
+log = logging.getLogger(__name__)
+
+PAGES = {"samples": "Samples", "phrases": "Phrases", "train": "Train", "compare": "Compare", "plugins": "Plugins"}
+POLL_SECONDS = 2.0
+WORDS = {"prepare": "Reading samples", "customize": "Making a plugin"}
+
+
+@dataclass
+class Page:
+    """What a page module gets: the heading to update, the place for its buttons, and the tick that polls rows."""
+
+    title: Any
+    actions: Any
+    timer: Any
+
+
+def wanted(request: gr.Request) -> str:
+    """The project named in the page's address; empty when none is."""
+    return str(request.query_params.get("project", ""))
+
+
+def guard(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An event handler whose errors become a toast with one sentence; the page stays as it is."""
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def stream(*args: Any, **named: Any) -> Any:
+            try:
+                yield from function(*args, **named)
+            except Exception as error:
+                yield _toast(error)
+
+        return stream
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        try:
+            return function(*args, **named)
+        except Exception as error:
+            return _toast(error)
+
+    return call
+
+
+def _toast(error: Exception) -> Any:
+    if isinstance(error, TailorError):
+        sentence = str(error)
+    else:
+        log.exception("an event of the studio failed", exc_info=error)
+        sentence = (
+            "That did not work, and it is not your fault. The details are in the studio's log; please report them."
+        )
+    gr.Warning(esc(sentence), duration=12, title="")
+    return gr.skip()
+
+
+@contextlib.contextmanager
+def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) -> Iterator[Page]:
+    """Lay out the frame and hand over the main column for the page's own content."""
+    gr.Navbar(visible=False)
+    with gr.Row(elem_classes="tm-shell"):
+        with gr.Column(elem_classes="tm-side"):
+            top = view(brand(), classes="tm-top")
+            steps = view()
+            foot = view(classes="tm-foot")
+        with gr.Column(elem_classes="tm-main"):
+            with gr.Row(elem_classes="tm-head"):
+                head = view(heading(title, text), classes="tm-title")
+                actions = gr.Row(elem_classes="tm-actions")
+            timer = gr.Timer(POLL_SECONDS)
+            yield Page(head, actions, timer)
+
+    def fill(request: gr.Request) -> tuple[str, str, str]:
+        seen = service.overview(wanted(request))
+        return project_menu(seen, name), step_list(seen, name), foot_boxes(seen)
+
+    def poll(request: gr.Request) -> tuple[str, str]:
+        return fill(request)[1:]
+
+    demo.load(guard(fill), None, [top, steps, foot], show_progress="hidden", api_visibility="private")
+    timer.tick(guard(poll), None, [steps, foot], show_progress="hidden", api_visibility="private")
+
+
+def heading(title: str, text: str) -> str:
+    """The page's name and the sentence under it."""
+    return f"<h1>{esc(title)}</h1><p>{esc(text)}</p>"
+
+
+def brand() -> str:
+    return '<div class="tm-brand"><a href="/">Tailor<span>·</span>MT</a></div>'
+
+
+def address(page: str, project: int | str | None) -> str:
+    """The address of a page of a project."""
+    return f"/{page}" + (f"?project={project}" if project else "")
+
+
+def project_menu(seen: Overview, name: str) -> str:
+    """Brand and the menu of projects: links, so that each has its address."""
+    current = seen.project
+    items = "".join(
+        f'<li><a href="{esc(address(name or "samples", row.id))}"'
+        f"{' aria-current=true' if current and row.id == current.id else ''}>{esc(row.name)}</a></li>"
+        for row in seen.projects
+    )
+    label = current.name if current else "New project"
+    return (
+        f'{brand()}<details class="tm-projects"><summary aria-label="Project"><b>{esc(label)}</b></summary><ul>{items}'
+        '<li class="tm-rule"><a href="/samples?project=new">New project</a></li></ul></details>'
+    )
+
+
+def step_list(seen: Overview, name: str) -> str:
+    """The steps in the order of the work, each with its count or state."""
+    project = seen.project.id if seen.project else None
+    busy = seen.active if seen.active and seen.active.project_id == project else None
+    states = {
+        "samples": number(seen.sentences) if seen.sentences is not None else "",
+        "phrases": number(seen.phrases) if seen.phrases is not None else "",
+        "train": f"{busy.fraction:.0%}" if busy and busy.kind == "customize" else (str(seen.runs) if seen.runs else ""),
+        "compare": "",
+        "plugins": str(seen.plugins) if seen.plugins else "",
+    }
+    links = "".join(
+        f'<a href="{esc(address(slug, project))}"{" aria-current=page" if slug == name else ""}>{esc(label)}'
+        f"<small>{esc(states[slug])}</small></a>"
+        for slug, label in PAGES.items()
+    )
+    return f'<nav class="tm-steps" aria-label="Steps">{links}</nav>'
+
+
+def foot_boxes(seen: Overview) -> str:
+    """The job at work and the device."""
+    job = seen.active
+    boxes = ""
+    if job is not None:
+        share = job.fraction
+        word = WORDS.get(job.kind, job.kind)
+        if job.state == "queued":
+            lines = f"<b>{esc(word)}</b> · waiting<br>It starts when a worker is free"
+        else:
+            left = f"{duration(job.eta)} left in this step" if job.eta is not None else "estimating"
+            queued = f" · {seen.waiting} queued" if seen.waiting else ""
+            step = f"{job.step or 'starting'} ({job.step_index + 1} of {job.steps})"
+            lines = f"<b>{esc(word)}</b> · {share:.0%}<br>{esc(step)}<br>{esc(left)}{queued}"
+        link = address("train" if job.kind == "customize" else "samples", job.project_id)
+        boxes += f'<a class="tm-job" href="{esc(link)}"><div class="tm-box">{lines}{bar(share)}</div></a>'
+    base = seen.project.base.rstrip("/").rsplit("/", 1)[-1] if seen.project else ""
+    below = f"<br>base {esc(base)}, frozen" if base else ""
+    return f'{boxes}<div class="tm-box">{esc(seen.device)}{below}</div>'

@@ -1,0 +1,130 @@
+"""Small pieces of HTML, always escaped. Whatever a user typed or uploaded passes through `esc`."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "Cell",
+    "bar",
+    "card",
+    "empty",
+    "esc",
+    "figure",
+    "lang_attribute",
+    "note",
+    "number",
+    "size",
+    "table",
+    "tag",
+    "titled",
+    "view",
+]
+
+
+def esc(text: object) -> str:
+    """Text made safe for HTML, inside quoted attributes too."""
+    return html.escape(str(text), quote=True)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A table cell: `text` is escaped; `html` (already safe) is used instead when given."""
+
+    text: object = ""
+    html: str = ""
+    kind: str = ""  # CSS classes: "num", "quiet"
+    lang: str = ""
+
+    def render(self) -> str:
+        classes = f' class="{esc(self.kind)}"' if self.kind else ""
+        return f"<td{classes}{lang_attribute(self.lang)}>{self.html or esc(self.text)}</td>"
+
+
+def lang_attribute(code: str) -> str:
+    """` lang="zh"`, so that the browser takes the right glyphs and the style sheet the right size; empty for none."""
+    return f' lang="{esc(code)}"' if code else ""
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]], *, numeric: Sequence[int] = (), kind: str = "") -> str:
+    """A table in the studio's look. `numeric` names the columns whose head stands at the right."""
+    head = "".join(
+        f'<th class="{"num" if place in numeric else ""}">{esc(name)}</th>' for place, name in enumerate(heads)
+    )
+    body = "".join("<tr>" + "".join(cell.render() for cell in row) + "</tr>" for row in rows)
+    return f'<table class="tm {esc(kind)}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def tag(text: object, kind: str = "") -> str:
+    """A small rounded label; `kind` is "", "accent", "done" or "bad"."""
+    return f'<span class="tm-tag {esc(kind)}">{esc(text)}</span>'
+
+
+def card(body: str, title: str = "", *, pad: bool = True) -> str:
+    """A white card around safe HTML, with an optional quiet title."""
+    head = f"<h2>{esc(title)}</h2>" if title else ""
+    return f'<div class="tm-card {"tm-pad" if pad else ""}">{head}{body}</div>'
+
+
+def titled(title: str, body: str, right: str = "") -> str:
+    """A card with a title line and, at its right, `right`; both `body` and `right` are safe HTML, `body` edge to edge."""
+    return f'<div class="tm-card"><div class="tm-card-head"><h2>{esc(title)}</h2><span>{right}</span></div>{body}</div>'
+
+
+def empty(title: str, text: str = "", more: str = "") -> str:
+    """What a page shows while there is nothing: one sentence and the next step (`more` is safe HTML)."""
+    return f'<div class="tm-card tm-empty"><b>{esc(title)}</b>{esc(text)}{more}</div>'
+
+
+def note(text: str, *, bad: bool = False) -> str:
+    """A warning sentence with a coloured edge; `bad` for a failure."""
+    return f'<p class="tm-note {"tm-fail" if bad else ""}">{esc(text)}</p>'
+
+
+def bar(share: float) -> str:
+    """A thin progress bar, `share` from 0 to 1."""
+    percent = 100 * min(1.0, max(0.0, share))
+    return f'<div class="tm-bar" role="progressbar" aria-valuenow="{percent:.0f}"><i style="width:{percent:.1f}%"></i></div>'
+
+
+def figure(title: str, before: str, after: str, below: str) -> str:
+    """A figure card: what it was, what it is, and how sure that is."""
+    change = f"<s>{esc(before)}</s><span>→</span>" if before else ""
+    return (
+        f'<div class="tm-card tm-figure"><h2>{esc(title)}</h2><div class="value">{change}{esc(after)}</div>'
+        f"<p>{esc(below)}</p></div>"
+    )
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """A number with thousands separated; an en dash for none."""
+    return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def size(count: int | None) -> str:
+    """Bytes as a person says them: `38 MB`."""
+    if count is None:
+        return "–"
+    for unit, divisor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= divisor:
+            value = count / divisor
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
+    return f"{count} B"
+
+
+def view(value: str = "", *, classes: str = "", script: str | None = None, **more: Any) -> Any:
+    """A `gr.HTML` without Gradio's own type rules. `script` runs once; delegate events to `element` there."""
+    import gradio as gr
+
+    return gr.HTML(
+        value,
+        apply_default_css=False,
+        padding=False,
+        container=False,
+        js_on_load=script,
+        elem_classes=classes or None,
+        **more,
+    )

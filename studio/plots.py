@@ -1,0 +1,92 @@
+"""The studio's charts as plotly figures. Text and grid colours come from the style sheet, so that dark mode holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from studio.theme import ROLES, layer_colours
+
+__all__ = ["length_histogram", "loss_curve"]
+
+TRAIN = ROLES["accent"][0]
+VALID = "#C97A00"
+
+
+def length_histogram(lengths: Sequence[int], layers: Sequence[int], count: int) -> Any:
+    """Phrases by length in tokens, each bar coloured by the decoder layer that reads them.
+
+    `layers[i]` (from 0) is the layer of a phrase of `lengths[i]` tokens; `count` is the number of layers.
+    """
+    import plotly.graph_objects as go
+
+    shades = layer_colours(count)
+    figure = go.Figure()
+    for layer in range(count):
+        tally = Counter(length for length, place in zip(lengths, layers, strict=True) if place == layer)
+        figure.add_bar(
+            x=list(tally),
+            y=list(tally.values()),
+            name=f"layer {layer + 1}",
+            marker_color=shades[layer],
+            hovertemplate=f"%{{y:,}} phrases of %{{x}} tokens<br>read in layer {layer + 1}<extra></extra>",
+        )
+    _style(figure, height=230)
+    figure.update_layout(barmode="stack", bargap=0.2, showlegend=True, legend_traceorder="normal")
+    figure.update_xaxes(dtick=1, showgrid=False)
+    return figure
+
+
+def loss_curve(rows: Sequence[Mapping[str, Any]], total: int | None = None) -> Any:
+    """Training and validation loss by step, the best validation marked; `total` steps give the axis its end."""
+    import plotly.graph_objects as go
+
+    train = [
+        (row["step"], row.get("nll", row.get("loss")))
+        for row in rows
+        if "step" in row and ("nll" in row or "loss" in row)
+    ]
+    valid = [(row["step"], row["valid_loss"]) for row in rows if row.get("valid_loss") is not None and "step" in row]
+    figure = go.Figure()
+    for name, points, colour in (("training loss", train, TRAIN), ("validation loss", valid, VALID)):
+        figure.add_scatter(
+            x=[step for step, _ in points],
+            y=[value for _, value in points],
+            name=name,
+            mode="lines" if len(points) > 1 else "lines+markers",
+            line={"color": colour, "width": 2},
+            hovertemplate="step %{x:,}: %{y:.3f}<extra>" + name + "</extra>",
+        )
+    if valid:
+        best = min(valid, key=lambda point: point[1])
+        figure.add_scatter(
+            x=[best[0]],
+            y=[best[1]],
+            name="best checkpoint",
+            mode="markers",
+            marker={"color": VALID, "size": 9},
+            hovertemplate="best: step %{x:,}, %{y:.3f}<extra></extra>",
+        )
+    _style(figure, height=270)
+    figure.update_layout(showlegend=True)
+    figure.update_xaxes(showgrid=False, rangemode="tozero")
+    if total:
+        figure.update_xaxes(range=[0, total])
+    return figure
+
+
+def _style(figure: Any, height: int) -> None:
+    ink, line = "#6A6E76", ROLES["line"][0]
+    figure.update_layout(
+        height=height,
+        margin={"l": 44, "r": 8, "t": 8, "b": 28},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"size": 11.5, "color": ink},
+        legend={"orientation": "h", "y": -0.12, "x": 0, "font": {"size": 12}, "itemwidth": 30},
+        hovermode="closest",
+        dragmode="zoom",
+    )
+    figure.update_yaxes(gridcolor=line, zeroline=False)
+    figure.update_xaxes(zeroline=False)

@@ -1,0 +1,462 @@
+"""What the pages ask for: rows from the store, files of a workspace, jobs to queue, translations by a loaded base.
+
+Nothing here knows Gradio. Long work goes to a job; only translating a few sentences happens in this process.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import InputError, TailorError, storage_errors
+from engine.settings import Settings
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.plugins import Plugin
+    from engine.store import ComparisonRow, CorpusRow, JobRow, PluginRow, ProjectRow, Store
+
+__all__ = ["LANGUAGES", "Overview", "SampleSet", "Service", "language_name", "read_rows"]
+
+LANGUAGES = {
+    "ar": "Arabic", "cs": "Czech", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "he": "Hebrew",
+    "hi": "Hindi", "id": "Indonesian", "it": "Italian", "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish",
+    "pt": "Portuguese", "ru": "Russian", "sv": "Swedish", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian",
+    "vi": "Vietnamese", "zh": "Chinese",
+}  # fmt: skip
+SAMPLE_TYPES = (".txt", ".csv", ".tsv", ".jsonl")
+
+
+def language_name(code: str) -> str:
+    """`zh` -> `Chinese`; a code that is not known stays as it is."""
+    return LANGUAGES.get(re.split("[_-]", code, maxsplit=1)[0].lower(), code)
+
+
+@dataclass(frozen=True)
+class SampleSet:
+    """A bundled sample corpus: one text file and what its card says of it."""
+
+    name: str
+    title: str
+    about: str
+    path: Path
+    language: str
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What the frame shows on every page."""
+
+    projects: list[ProjectRow] = field(default_factory=list)
+    project: ProjectRow | None = None
+    sentences: int | None = None
+    phrases: int | None = None
+    plugins: int = 0
+    runs: int = 0
+    active: JobRow | None = None
+    waiting: int = 0
+    device: str = ""
+
+
+class Service:
+    """One for the whole studio; safe to use from several threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._models = threading.Lock()
+        self._base: tuple[tuple[str, str, str], BaseModel] | None = None
+        self._plugin: tuple[str, float, Plugin] | None = None
+
+    @cached_property
+    def store(self) -> Store:
+        from engine.store import Store
+
+        return Store(self.settings.store_url)
+
+    # -- projects and their folders
+
+    def project(self, wanted: str | int | None) -> ProjectRow | None:
+        """The project with that number; without one, the project that changed last. None where there is none."""
+        if wanted == "new":
+            return None
+        if wanted not in (None, ""):
+            try:
+                return self.store.projects.get(int(str(wanted)))
+            except (ValueError, TailorError):
+                return None
+        return max(self.store.projects.list(), key=lambda row: row.updated, default=None)
+
+    def need(self, wanted: str | int | None) -> ProjectRow:
+        """The same, raising InputError where there is no project."""
+        found = self.project(wanted)
+        if found is None:
+            raise InputError("There is no project yet. Add samples on the page Samples first.")
+        return found
+
+    def workspace(self, project_id: int) -> Path:
+        """The folder of a project, made when missing."""
+        folder = self.settings.home_dir / "projects" / str(project_id)
+        with storage_errors("the project's folder", folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def overview(self, wanted: str | int | None) -> Overview:
+        """Counts and states for the frame."""
+        projects = self.store.projects.list()
+        project = self.project(wanted)
+        jobs = self.store.jobs.list(states=("queued", "running"))
+        running = [job for job in jobs if job.state == "running"]
+        own = [job for job in running if project and job.project_id == project.id]
+        active = (own or running or [*reversed(jobs)] or [None])[0]
+        common: dict[str, Any] = {"projects": projects, "active": active, "device": device_line()}
+        common["waiting"] = len(jobs) - (active is not None)
+        if project is None:
+            return Overview(**common)
+        corpus = self.corpus(project.id)
+        return Overview(
+            project=project,
+            sentences=corpus.kept if corpus and corpus.state == "ready" else None,
+            phrases=self.phrase_count(project.id),
+            plugins=len(self.store.plugins.list(project.id)),
+            runs=len(self.runs(project.id)),
+            **common,
+        )
+
+    # -- what there is to choose from
+
+    def bases(self) -> list[dict[str, Any]]:
+        """Cards of the base models in the assets and in the home folder; folders that are no model are passed over."""
+        from engine.base.card import read_card
+
+        found = []
+        for root in (self.settings.assets_dir / "models", self.settings.home_dir / "bases"):
+            for folder in sorted(root.iterdir()) if root.is_dir() else ():
+                try:
+                    found.append(read_card(folder) | {"path": str(folder)})
+                except TailorError:
+                    continue
+        return found
+
+    def sample_sets(self) -> list[SampleSet]:
+        """The bundled sample corpora; what each is stands in the table of the folder's README."""
+        folder = self.settings.assets_dir / "samples"
+        cards = _sample_cards(folder / "README.md")
+        found = []
+        for path in sorted(folder.glob("*.txt")):
+            if path.name.startswith("demo."):
+                continue
+            *words, last = path.stem.split("-")
+            language = last if last in LANGUAGES else ""
+            title = " ".join(words).capitalize() + (f" {language_name(last)}" if words else last.capitalize())
+            found.append(SampleSet(path.name, title, cards.get(path.name, ""), path, language))
+        return found
+
+    def demo_lines(self, language: str) -> str:
+        """A few plain sentences in a language to translate at first; empty where there are none."""
+        try:
+            return (self.settings.assets_dir / "samples" / f"demo.{language}.txt").read_text(encoding="utf-8").strip()
+        except OSError:
+            return ""
+
+    # -- samples
+
+    def create_project(self, name: str, source: str, target: str, base: str) -> ProjectRow:
+        """A new project. Raises InputError when the languages are the same or the base cannot translate between them."""
+        from engine.base.card import read_card
+
+        if source == target:
+            raise InputError("Source and target are the same language. Choose two different ones.")
+        known = read_card(base)["languages"]
+        for code in (source, target):
+            if known and code not in known:
+                raise InputError(
+                    f"The base {Path(base).name} does not know {language_name(code)}; it knows "
+                    f"{', '.join(language_name(one) for one in known)}. Choose another base or language."
+                )
+        return self.store.projects.create(name, source, target, base)
+
+    def add_samples(self, project: ProjectRow, files: Sequence[str | Path]) -> JobRow:
+        """Copy files into the project and queue the job that reads them all. Raises InputError on a bad file."""
+        if not files:
+            raise InputError("Choose at least one file with your sentences.")
+        folder = self.workspace(project.id) / "samples"
+        for file in map(Path, files):
+            self._check_upload(file)
+        with storage_errors("the samples", folder):
+            folder.mkdir(exist_ok=True)
+            for file in map(Path, files):
+                partial = folder / f".{file.name}.part"
+                shutil.copyfile(file, partial)
+                partial.replace(folder / file.name)
+        return self._queue("prepare", project)
+
+    def _check_upload(self, file: Path) -> None:
+        if file.suffix.lower() not in SAMPLE_TYPES:
+            raise InputError(f"{file.name}: only TXT, CSV, TSV and JSONL files can be read so far.")
+        limit = self.settings.max_upload_mib * 2**20
+        if file.stat().st_size > limit:
+            raise InputError(f"{file.name} is larger than {self.settings.max_upload_mib} MiB. Split it into parts.")
+
+    def sample_files(self, project_id: int) -> list[Path]:
+        """The uploaded files of a project, by name."""
+        folder = self.workspace(project_id) / "samples"
+        return sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
+
+    def remove_sample(self, project: ProjectRow, name: str) -> JobRow | None:
+        """Take one file out of a project and read the others again; None when none is left."""
+        for path in self.sample_files(project.id):
+            if path.name == name:
+                with storage_errors("the samples", path):
+                    path.unlink()
+        if not self.sample_files(project.id):
+            return None
+        return self._queue("prepare", project)
+
+    def request(self, project: ProjectRow, **more: Any) -> dict[str, Any]:
+        """The arguments of a job on this project, as `engine.pipeline.CustomizeRequest` wants them."""
+        samples = [str(path) for path in self.sample_files(project.id)]
+        return {"base": project.base, "source": project.source, "target": project.target, "samples": samples} | more
+
+    def _queue(self, kind: str, project: ProjectRow, arguments: dict[str, Any] | None = None) -> JobRow:
+        from engine.jobs import enqueue
+
+        return enqueue(self.store, kind, arguments or self.request(project), project_id=project.id)
+
+    def corpus(self, project_id: int) -> CorpusRow | None:
+        """The latest corpus of a project."""
+        rows = self.store.corpora.list(project_id)
+        return rows[0] if rows else None
+
+    def report(self, project_id: int) -> dict[str, Any]:
+        """The import report of a project's samples, empty when there is none yet."""
+        corpus = self.corpus(project_id)
+        if corpus and corpus.report:
+            return corpus.report
+        return read_object(self.workspace(project_id) / "import_report.json")
+
+    def sentences(self, project_id: int) -> list[dict[str, Any]]:
+        """The kept sentences with file and line."""
+        return read_rows(self.workspace(project_id) / "corpus.jsonl")
+
+    # -- phrases
+
+    def phrases(self, project_id: int) -> list[dict[str, Any]]:
+        """The phrases of a project, as in phrases.jsonl."""
+        return [
+            row for row in read_rows(self.workspace(project_id) / "phrases.jsonl") if "text" in row and "length" in row
+        ]
+
+    def phrase_count(self, project_id: int) -> int | None:
+        corpus = self.corpus(project_id)
+        sets = self.store.phrase_sets.list(corpus.id) if corpus else []
+        return sets[0].count if sets else None
+
+    def parser(self, project_id: int) -> str:
+        """A sentence saying which parser made the phrases; empty when nobody knows."""
+        noted = read_object(self.workspace(project_id) / "phrases.info.json").get("parser")
+        if noted:
+            return str(noted)
+        corpus = self.corpus(project_id)
+        sets = self.store.phrase_sets.list(corpus.id) if corpus else []
+        return sets[0].parser if sets else ""
+
+    def decoder_layers(self, project: ProjectRow) -> int:
+        """Decoder layers of the project's base; 6 when its folder is gone."""
+        from engine.base.card import read_card
+
+        try:
+            return int(read_card(project.base)["decoder_layers"]) or 6
+        except TailorError:
+            return 6
+
+    # -- training
+
+    def runs(self, project_id: int) -> list[JobRow]:
+        """Training runs of a project, newest first."""
+        return [job for job in self.store.jobs.list(project_id) if job.kind == "customize"]
+
+    def start_run(
+        self,
+        project: ProjectRow,
+        method: str,
+        budget: str,
+        *,
+        method_options: dict[str, Any],
+        training_options: dict[str, Any],
+    ) -> JobRow:
+        """Queue a training run. Raises InputError without samples, or while a run of the project is at work."""
+        if not self.sample_files(project.id):
+            raise InputError("This project has no samples yet. Add some on the page Samples.")
+        runs = self.runs(project.id)
+        if any(job.active for job in runs):
+            raise InputError("A run of this project is waiting or at work. Wait for it, or cancel it first.")
+        number = len(runs) + 1
+        output = self.workspace(project.id) / "plugins" / f"{slug(project.name)}-{number}.zip"
+        arguments = self.request(
+            project,
+            method=method,
+            budget=budget,
+            name=f"{project.name} {number}",
+            output=str(output),
+            method_options=json.dumps(method_options) if method_options else "",
+            training_options=json.dumps(training_options) if training_options else "",
+        )
+        return self._queue("customize", project, arguments)
+
+    def curve(self, project_id: int) -> list[dict[str, Any]]:
+        """Rows of training/metrics.jsonl of the run at work or the last one."""
+        return read_rows(self.workspace(project_id) / "training" / "metrics.jsonl")
+
+    # -- plugins and translation
+
+    def base_model(self, project: ProjectRow) -> BaseModel:
+        """The project's base, loaded; only one is kept in memory."""
+        from engine.base import BaseModel
+
+        key = (project.base, project.source, project.target)
+        with self._models:
+            if self._base is None or self._base[0] != key:
+                self._base = self._plugin = None  # give the memory back before the next one is loaded
+                model = BaseModel.load(project.base, project.source, project.target, device=self.settings.device)
+                self._base = (key, model)
+            return self._base[1]
+
+    def plugin(self, row: PluginRow, base: BaseModel) -> Plugin:
+        """The plugin of a row, loaded for that base; the last one is kept."""
+        from engine.plugins import Plugin
+
+        if not row.exists:
+            raise InputError(f"The bundle of {row.name} is no longer at {row.path}. Train it again or import it.")
+        stamp = Path(row.path).stat().st_mtime
+        with self._models:
+            if self._plugin is None or self._plugin[:2] != (row.path, stamp):
+                self._plugin = (row.path, stamp, Plugin.load(row.path, base))
+            return self._plugin[2]
+
+    def translate(
+        self,
+        project: ProjectRow,
+        texts: Sequence[str],
+        plugin: PluginRow | None = None,
+        strength: float = 1.0,
+        *,
+        part: int = 8,
+    ) -> Iterator[list[str]]:
+        """Translate in parts of a few sentences, so that a page can show the first ones while the others are made."""
+        base = self.base_model(project)
+        loaded = self.plugin(plugin, base) if plugin else None
+        for start in range(0, len(texts), part):
+            yield base.translate(list(texts[start : start + part]), loaded, strength=strength)
+
+    def import_bundle(self, project: ProjectRow, file: str | Path) -> PluginRow:
+        """Check a bundle and take it into the project. Raises BundleError when it is damaged, unsafe or not for the base."""
+        from engine.plugins import Plugin, read_bundle_card, verify_bundle
+
+        verify_bundle(Path(file))
+        card = read_bundle_card(Path(file))
+        base = self.base_model(project)
+        Plugin.load(str(file), base)  # the fingerprint must match before it is kept
+        folder = self.workspace(project.id) / "plugins"
+        with storage_errors("the bundle", folder):
+            folder.mkdir(exist_ok=True)
+            place = free_name(folder / f"{slug(Path(file).stem)}.zip")
+            partial = place.with_suffix(".part")
+            shutil.copyfile(file, partial)
+            partial.replace(place)
+        return self.store.plugins.create(
+            project.id,
+            str(card.get("name") or Path(file).stem),
+            method=str(card.get("method", "")),
+            path=str(place),
+            base_fingerprint=str(card.get("base_fingerprint", "")),
+            metrics=card.get("metrics") or {},
+        )
+
+    def comparisons(self, project_id: int) -> list[ComparisonRow]:
+        return self.store.comparisons.list(project_id)
+
+
+# -- files
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The objects of a JSONL file; none when it is not there. A half-written last line is passed over."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return []
+    return _read_rows(path, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=16)
+def _read_rows(path: Path, stamp: int, size: int) -> list[dict[str, Any]]:
+    rows = []
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if isinstance(row, dict):
+                rows.append(row)
+    return rows
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; empty when it is not there or being written."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def slug(name: str) -> str:
+    """A file name from a title: letters (of any script) and digits, the rest as hyphens."""
+    return re.sub(r"[\W_]+", "-", name.lower()).strip("-")[:60] or "plugin"
+
+
+def free_name(path: Path) -> Path:
+    """The path, or the same with a number where something lies there already."""
+    number = 2
+    place = path
+    while place.exists():
+        place = path.with_name(f"{path.stem}-{number}{path.suffix}")
+        number += 1
+    return place
+
+
+def _sample_cards(readme: Path) -> dict[str, str]:
+    """What the README's table says of each file: the last cell of its row."""
+    try:
+        lines = readme.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    cards: dict[str, str] = {}
+    for line in lines:
+        cells = [cell.strip(" `*") for cell in line.strip().strip("|").split("|")]
+        if line.startswith("|") and cells[0].endswith(".txt"):
+            cards[cells[0]] = cells[-1][:1].upper() + cells[-1][1:] + "."
+    return cards
+
+
+def device_line() -> str:
+    """The device and its memory: `CPU, 2 cores · 3.1 of 24 GiB`."""
+    import psutil
+
+    memory = psutil.virtual_memory()
+    used = f"{(memory.total - memory.available) / 2**30:.1f} of {memory.total / 2**30:.0f} GiB"
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        free, total = torch.cuda.mem_get_info()
+        return f"{torch.cuda.get_device_name()} · {(total - free) / 2**30:.1f} of {total / 2**30:.0f} GiB"
+    cores = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
+    return f"CPU, {cores} {'core' if cores == 1 else 'cores'} · {used}"
