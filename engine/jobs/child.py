@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import Cancelled, InputError, StorageError, TailorError
 from engine.jobs.kinds import JobContext, known_kinds
 from engine.jobs.paths import job_workspace, log_file
-from engine.jobs.processes import receive
+from engine.jobs.processes import end_tree, receive
 from engine.jobs.progress import RowProgress, StopReason, plain
 from engine.settings import Settings
 from engine.store.rows import JobRow, JobState
@@ -135,7 +135,7 @@ def _watch_worker(store: Store, job: JobRow, progress: RowProgress) -> None:
         try:
             store.jobs.interrupt(job.id, job.attempt, STOPPED)
         finally:
-            os._exit(1)
+            end_tree(os.getpid())
 
     threading.Thread(target=watch, name="worker-watch", daemon=True).start()
 

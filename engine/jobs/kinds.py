@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import Cancelled, InputError
+from engine.jobs.progress import plain
 from engine.progress import Progress
 from engine.settings import Settings
 from engine.store.rows import CorpusRow, JobRow
@@ -125,10 +126,10 @@ def _corpus(context: JobContext, request: CustomizeRequest) -> CorpusRow | None:
     number = context.job.arguments.get("corpus_id")
     if number is not None:
         return corpora.update(int(number), folder=folder)
+    name = ", ".join(Path(path).name for path in request.samples) or "samples"
     for row in corpora.list(context.job.project_id):
         if row.folder == folder:
-            return row
-    name = ", ".join(Path(path).name for path in request.samples) or "samples"
+            return corpora.update(row.id, name=name)
     return corpora.create(context.job.project_id, name, folder=folder)
 
 
@@ -180,17 +181,19 @@ def _prepare(context: JobContext) -> dict[str, Any]:
 
 def _customize(context: JobContext) -> dict[str, Any]:
     from engine import pipeline
+    from engine.plugins import read_bundle_card
 
     request = _request(context)
     summary = pipeline.customize(request, context.workspace, context.progress, context.settings)
     _record_samples(context, _corpus(context, request))
     if context.job.project_id is None:
         return summary
+    card = read_bundle_card(Path(request.output))
     values = {
         "name": request.name,
         "method": request.method,
-        "base_fingerprint": str(summary.get("base_fingerprint", "")),
-        "metrics": summary.get("metrics", {}),
+        "base_fingerprint": str(card.get("base_fingerprint") or ""),
+        "metrics": plain(summary.get("metrics") or card.get("metrics") or {}),
         "job_id": context.job.id,
     }
     plugins = context.store.plugins

@@ -60,6 +60,7 @@ def run(
 
     `once`: return when the queue is empty. `poll`: seconds between two looks at an empty queue. `kinds`: dotted names
     of modules with further kinds of jobs in their KINDS. `alone`: return at once when another worker serves the store.
+    Also ends when the file of the store is removed, since its home folder was then deleted.
     On the way out the job at work is interrupted, ready to be resumed. Raises InputError or StorageError when the
     store cannot be opened.
     """
@@ -92,7 +93,7 @@ class _Worker:
             return
         log.info("worker %s serves %s", self.name, self.store.place)
         try:
-            while not self.stop.is_set():
+            while not self.stop.is_set() and not self.store.lost():
                 job = None
                 with _patience():
                     self.beat()
@@ -105,8 +106,11 @@ class _Worker:
                 else:
                     self.stop.wait(self.poll)
         finally:
-            with _patience():
-                self.store.workers.gone(self.name)
+            if self.store.lost():  # a write would make a new, empty file there
+                log.warning("%s was removed or replaced", self.store.place)
+            else:
+                with _patience():
+                    self.store.workers.gone(self.name)
             log.info("worker %s ends", self.name)
 
     def beat(self) -> None:

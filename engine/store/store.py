@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, create_engine, event, inspect, select
 from sqlalchemy.engine import URL, Engine, make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError, OperationalError
 from sqlalchemy.orm import Session
 
 from engine.errors import InputError, MissingError, StorageError
@@ -40,6 +40,7 @@ class Store:
         # by someone else in between would make it fail at once, whatever the busy timeout.
         self._writer = self._engine.execution_options(tailor_write=True)
         self._create()
+        self._stamp = self._look()
         self.projects = Projects(self)
         self.corpora = Corpora(self)
         self.phrase_sets = PhraseSets(self)
@@ -55,6 +56,10 @@ class Store:
     def write(self) -> contextlib.AbstractContextManager[Session]:
         """A short transaction that writes: committed at the end of the block, undone on an exception."""
         return self._session(self._writer)
+
+    def lost(self) -> bool:
+        """Whether the file of an SQLite store was removed or replaced since it was opened: what is written goes nowhere."""
+        return self._stamp != self._look()
 
     def close(self) -> None:
         """Give the connections back. The store can still be used; it then opens new ones."""
@@ -83,6 +88,15 @@ class Store:
             event.listen(engine, "connect", _prepare_sqlite)
             event.listen(engine, "begin", _begin_sqlite)
         return engine
+
+    def _look(self) -> tuple[int, int] | None:
+        if self._engine.dialect.name != "sqlite" or not self.url.database:
+            return None
+        try:
+            found = Path(self.url.database).stat()
+        except OSError:
+            return (0, 0)
+        return found.st_dev, found.st_ino
 
     def _create(self) -> None:
         with self._sentences():
@@ -128,6 +142,8 @@ class Store:
                 raise StorageError(f"The store at {self.place} cannot be opened or written: {error.orig}.") from error
             if error.connection_invalidated or "connection" in words:
                 raise StorageError(f"The database at {self.place} cannot be reached: {error.orig}.") from error
+            if isinstance(error, OperationalError):
+                raise StorageError(f"The store at {self.place} cannot be used: {error.orig}.") from error
             raise
 
 

@@ -33,6 +33,7 @@ def count(context: JobContext) -> dict[str, Any]:
 def deaf(context: JobContext) -> dict[str, Any]:
     """Never looks whether it should stop, ignores signals, and has a process of its own."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.modules["__main__"].ORPHAN_SECONDS = 0.2  # type: ignore[attr-defined]
     helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     context.progress.begin("not listening", 0, 1)
     (context.workspace / "helper.txt").write_text(str(helper.pid), encoding="utf-8")

@@ -1,0 +1,173 @@
+"""What "prepare" and "customize" leave in the store, around a pipeline that reads real samples and trains nothing."""
+
+from __future__ import annotations
+
+import sys
+import types
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import engine
+import engine.plugins
+from engine.corpora import import_corpus
+from engine.errors import Cancelled, InputError, OptionError
+from engine.jobs import JobContext, enqueue
+from engine.jobs.kinds import KINDS
+from engine.jobs.paths import job_workspace
+from engine.options import Options, option
+from engine.phrases import PhraseSet
+from engine.phrases.types import Phrase
+from engine.progress import Progress
+from engine.settings import ROOT, Settings
+from engine.store import JobRow, ProjectRow, Store
+
+SAMPLES = ROOT / "assets" / "samples" / "literary-zh.txt"
+
+
+@dataclass(frozen=True)
+class CustomizeRequest(Options):
+    """The fields that jobs fill."""
+
+    base: str = option("", "")
+    source: str = option("", "")
+    target: str = option("", "")
+    samples: tuple[str, ...] = option((), "")
+    backward: str = option("", "")
+    method: str = option("memory_adapter", "")
+    budget: str = option("balanced", "", choices=("quick", "balanced", "best"))
+    output: str = option("", "")
+    name: str = option("", "")
+
+
+def prepare(request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings) -> None:
+    corpus = import_corpus([Path(path) for path in request.samples], request.target, progress=progress)
+    corpus.save(workspace)
+    PhraseSet([Phrase("月光", 1, 3, "NP", 0)], "Tried with a stand-in.").save(workspace / "phrases.jsonl")
+
+
+def customize(request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings) -> dict[str, Any]:
+    prepare(request, workspace, progress, settings)
+    with zipfile.ZipFile(request.output, "w") as bundle:
+        bundle.writestr("README.md", "a plugin")
+    return {"metrics": {"BLEU": 21.3}}
+
+
+@pytest.fixture
+def pipeline(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    module = types.ModuleType("engine.pipeline")
+    vars(module).update(CustomizeRequest=CustomizeRequest, prepare=prepare, customize=customize)
+    monkeypatch.setitem(sys.modules, "engine.pipeline", module)
+    monkeypatch.setattr(engine, "pipeline", module, raising=False)
+    monkeypatch.setattr(engine.plugins, "read_bundle_card", lambda path: {"base_fingerprint": "f1"}, raising=False)
+    return module
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=str(tmp_path))
+
+
+@pytest.fixture
+def store(settings: Settings) -> Store:
+    return Store(settings.store_url)
+
+
+@pytest.fixture
+def project(store: Store, pipeline: types.ModuleType) -> ProjectRow:
+    return store.projects.create("鲁迅 / Lu Xun", "en", "zh", str(ROOT / "assets" / "models" / "en-zh"))
+
+
+def _run(store: Store, settings: Settings, job: JobRow) -> dict[str, Any]:
+    return KINDS[job.kind].run(JobContext(job, store, settings, job_workspace(settings, job), Progress()))
+
+
+def test_prepare_fills_the_corpus_and_the_phrase_set_once(
+    store: Store, settings: Settings, project: ProjectRow, tmp_path: Path
+) -> None:
+    job = enqueue(store, "prepare", {"samples": [str(SAMPLES)]}, project_id=project.id)
+    result = _run(store, settings, job)
+    (corpus,) = store.corpora.list(project.id)
+    assert (corpus.state, corpus.name, corpus.folder) == (
+        "ready",
+        "literary-zh.txt",
+        str(tmp_path / "projects" / str(project.id)),
+    )
+    assert corpus.kept == result["kept"] > 100
+    assert corpus.report["files"][0]["name"].endswith("literary-zh.txt")
+    assert corpus.skipped == corpus.report["skipped"]
+    (phrases,) = store.phrase_sets.list(corpus.id)
+    assert (phrases.count, phrases.parser) == (1, "Tried with a stand-in.")
+    _run(store, settings, job)  # again, after more samples: the same rows
+    assert len(store.corpora.list()) == len(store.phrase_sets.list()) == 1
+
+
+def test_prepare_fills_the_named_corpus(store: Store, settings: Settings, project: ProjectRow) -> None:
+    mine = store.corpora.create(project.id, "my samples")
+    store.corpora.create(project.id, "another")
+    arguments = {"samples": [str(SAMPLES)], "corpus_id": mine.id}
+    _run(store, settings, enqueue(store, "prepare", arguments, project_id=project.id))
+    done = store.corpora.get(mine.id)
+    assert (done.state, done.name) == ("ready", "my samples")
+
+
+def test_a_corpus_that_cannot_be_read_says_so(
+    store: Store, settings: Settings, project: ProjectRow, tmp_path: Path
+) -> None:
+    (tmp_path / "gone.txt").touch()
+    job = enqueue(store, "prepare", {"samples": [str(tmp_path / "gone.txt")]}, project_id=project.id)
+    with pytest.raises(InputError):
+        _run(store, settings, job)
+    assert store.corpora.list(project.id)[0].state == "failed"
+
+
+def test_a_cancelled_reading_leaves_the_corpus_as_it_was(
+    store: Store, settings: Settings, project: ProjectRow, pipeline: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = enqueue(store, "prepare", {"samples": [str(SAMPLES)]}, project_id=project.id)
+    _run(store, settings, job)
+
+    def stops(*given: object) -> None:
+        assert store.corpora.list(project.id)[0].state == "reading"
+        raise Cancelled("stop")
+
+    monkeypatch.setattr(pipeline, "prepare", stops)
+    with pytest.raises(Cancelled):
+        _run(store, settings, job)
+    assert store.corpora.list(project.id)[0].state == "ready"
+
+
+def test_customize_adds_a_plugin_and_a_second_run_of_the_job_none(
+    store: Store, settings: Settings, project: ProjectRow
+) -> None:
+    first = enqueue(store, "customize", {"samples": [str(SAMPLES)]}, project_id=project.id)
+    result = _run(store, settings, first)
+    (plugin,) = store.plugins.list(project.id)
+    assert plugin.id == result["plugin_id"]
+    assert (plugin.name, plugin.method, plugin.base_fingerprint) == ("鲁迅 / Lu Xun", "memory_adapter", "f1")
+    assert plugin.metrics == {"BLEU": 21.3}
+    assert plugin.exists
+    assert store.corpora.list(project.id)[0].state == "ready"
+    _run(store, settings, first)
+    assert len(store.plugins.list()) == 1
+    second = enqueue(store, "customize", {"samples": [str(SAMPLES)], "name": "two"}, project_id=project.id)
+    _run(store, settings, second)
+    assert [row.name for row in store.plugins.list()] == ["two", "鲁迅 / Lu Xun"]
+    assert len({row.path for row in store.plugins.list()}) == 2  # neither bundle overwrote the other
+
+
+def test_a_bad_setting_is_refused_before_it_is_queued_and_paths_become_absolute(
+    store: Store, project: ProjectRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(OptionError, match="Did you mean samples"):
+        enqueue(store, "prepare", {"sample": ["x"]}, project_id=project.id)
+    with pytest.raises(OptionError, match="budget: 'huge' is not one of"):
+        enqueue(store, "customize", {"budget": "huge"}, project_id=project.id)
+    assert store.jobs.list() == []
+    monkeypatch.chdir(SAMPLES.parent)  # the worker may run in another folder
+    arguments = {"samples": [SAMPLES.name], "base": "Helsinki-NLP/opus-mt-en-zh", "corpus_id": 4}
+    job = enqueue(store, "prepare", arguments, project_id=project.id)
+    assert job.arguments == arguments | {"samples": [str(SAMPLES)]}
