@@ -42,9 +42,11 @@ def project_card(service: Service, row: ProjectRow) -> str:
     page = "compare" if seen.plugins else ("train" if seen.phrases else "samples")
     active = seen.active is not None and seen.active.project_id == row.id
     state = (
-        tag("at work", "accent") if active else (tag("plugin ready", "done") if seen.plugins else tag("samples only"))
+        tag("at work", "accent") if active else (tag("plugin ready", "done") if seen.plugins else tag("no plugin yet"))
     )
-    counts = f"{number(seen.sentences)} sentences · {number(seen.phrases)} phrases · {seen.plugins} plugins"
+    counts = f"{number(seen.sentences)} sentences · {number(seen.phrases)} phrases"
+    counts = counts if seen.sentences is not None else "No sentences read yet"
+    counts += f" · {seen.plugins} {'plugin' if seen.plugins == 1 else 'plugins'}" if seen.plugins else ""
     return (
         f'<a class="tm-card tm-pad tm-project" href="{esc(address(page, row.id))}"><h3>{esc(row.name)} {state}</h3>'
         f'<p class="tm-quiet">{esc(language_name(row.source))} to {esc(language_name(row.target))}</p>'

@@ -19,6 +19,10 @@ from studio.service import SAMPLE_TYPES, SampleSet, Service, language_name
 __all__ = ["build", "file_table", "report_cards"]
 
 TEXT = "Sentences in the style you want, in the target language. Translations may stand beside them."
+INVITE = (
+    '<div class="tm-invite"><b>Drop your sentences here, or start with a sample</b> '
+    '<span class="tm-quiet">TXT with one sentence a line, CSV, TSV or JSONL; several files at once are fine.</span></div>'
+)
 CHOOSE = """
 element.addEventListener('click', (event) => {
   const button = event.target.closest('[data-sample]');
@@ -36,7 +40,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             onward = view()
             read = gr.Button("Read samples", variant="primary", visible=False)
         with gr.Column(visible=False) as start:
-            view('<div class="tm-invite"><b>Drop your sentences here, or start with a sample</b></div>')
+            view(INVITE)
             with gr.Row(equal_height=True):
                 drop = gr.File(
                     label="Files",

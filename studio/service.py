@@ -115,7 +115,7 @@ class Service:
         jobs = self.store.jobs.list(states=("queued", "running"))
         running = [job for job in jobs if job.state == "running"]
         own = [job for job in running if project and job.project_id == project.id]
-        active = (own or running or [*reversed(jobs)] or [None])[0]
+        active = next(iter(own or running or [*reversed(jobs)]), None)
         common: dict[str, Any] = {"projects": projects, "active": active, "device": device_line()}
         common["waiting"] = len(jobs) - (active is not None)
         if project is None:
