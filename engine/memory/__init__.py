@@ -1,0 +1,8 @@
+"""The multi-granular continuous memory of paper 1: phrase pairs, their layers, their recorded vectors."""
+
+from engine.memory.layers import assign_layers
+from engine.memory.pairs import PhrasePair, load_pairs, save_pairs, translate_phrases
+from engine.memory.record import record
+from engine.memory.store import Memory
+
+__all__ = ["Memory", "PhrasePair", "assign_layers", "load_pairs", "record", "save_pairs", "translate_phrases"]

@@ -1,0 +1,105 @@
+"""Greedy decoding for back-translation: one hypothesis, finished sentences leave the batch, bfloat16 where it is fast.
+
+Synthetic sources need not be the best translation, only a plain one, and there are thousands of them: a search of width
+one whose batch shrinks costs a fraction of beam search, where one babbling sentence keeps its whole batch waiting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from engine.decoding.translate import length_batches
+from engine.progress import Progress
+
+if TYPE_CHECKING:
+    from engine.base.model import BaseModel
+
+__all__ = ["back_translate"]
+
+
+def back_translate(
+    base: BaseModel,
+    texts: Sequence[str],
+    *,
+    max_length_ratio: float = 1.6,
+    batch_tokens: int = 4096,
+    progress: Progress | None = None,
+) -> list[str]:
+    """The base's greedy translation of each text, in order; texts too long for the base are cut to its positions.
+
+    A translation ends at `max_length_ratio` times its source's tokens (plus 8): what a weak model adds after that is
+    repetition. Raises Cancelled when `progress` says so, between two steps.
+    """
+    import torch
+
+    from engine.devices import fast_bfloat16
+
+    progress = progress or Progress()
+    rows = [ids[: base.max_tokens] for ids in base.encode([" ".join(text.split()) for text in texts])]
+    outputs: list[list[int]] = [[] for _ in texts]
+    done = 0
+    with base.using(None), torch.inference_mode():
+        fast = torch.autocast(base.device.type, dtype=torch.bfloat16) if fast_bfloat16(base.device) else None
+        with fast or contextlib.nullcontext():
+            for batch in length_batches([len(row) for row in rows], batch_tokens):
+                limits = [int(len(rows[i]) * max_length_ratio) + 8 for i in batch]
+                for k, ids in greedy_batch(base, [rows[i] for i in batch], limits, progress):
+                    outputs[batch[k]] = ids
+                    done += 1
+                    if done % 16 == 0:
+                        progress.advance(done, len(texts))
+    progress.advance(len(texts), len(texts))
+    return [text if given.strip() else "" for given, text in zip(texts, base.decode(outputs), strict=True)]
+
+
+def greedy_batch(
+    base: BaseModel, rows: Sequence[Sequence[int]], limits: Sequence[int], progress: Progress
+) -> list[tuple[int, list[int]]]:
+    """Decode one batch; returns (place in the batch, output ids) for every row."""
+    import torch
+    from transformers import DynamicCache, EncoderDecoderCache
+
+    config = base.model.config
+    inputs = base.pad_batch(rows)  # (B, S)
+    mask = (inputs != base.pad).long()  # (B, S)
+    encoded = base.model.get_encoder()(input_ids=inputs, attention_mask=mask).last_hidden_state  # (B, S, d)
+    cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    forced = base.family.forced_bos(base.target)
+    start = config.decoder_start_token_id
+    alive = torch.arange(len(rows), device=base.device)  # (b,) places of unfinished rows
+    token = torch.full((len(rows), 1), forced if start is None else start, device=base.device)  # (b, 1)
+    caps = torch.tensor(limits, device=base.device)  # (b,)
+    outputs: list[list[int]] = [[] for _ in rows]
+    banned = torch.tensor([base.pad], device=base.device)  # (1,)
+    for step in range(min(max(limits), base.max_tokens)):
+        progress.check()
+        states = base.model.get_decoder()(
+            input_ids=token, encoder_hidden_states=encoded, encoder_attention_mask=mask, past_key_values=cache, use_cache=True
+        ).last_hidden_state  # (b, 1, d)
+        logits = base.model.get_output_embeddings()(states[:, -1])  # (b, V)
+        bias = getattr(base.model, "final_logits_bias", None)
+        logits = logits if bias is None else logits + bias  # (b, V)
+        logits = logits.index_fill(1, banned, float("-inf"))  # (b, V)
+        chosen = logits.argmax(-1)  # (b,)
+        if step == 0 and forced is not None and start is not None:
+            chosen = torch.full_like(chosen, forced)  # (b,)
+        for place, word in zip(alive.tolist(), chosen.tolist(), strict=True):
+            outputs[place].append(word)
+        going = (chosen != config.eos_token_id) & (caps > step + 1)  # (b,)
+        if not bool(going.any()):
+            break
+        token = chosen[:, None]  # (b, 1)
+        # Copying the caches costs something, so rows leave in groups.
+        if int(going.sum()) <= 0.85 * len(alive):
+            keep = going.nonzero().squeeze(1)  # (b',)
+            cache.batch_select_indices(keep)
+            alive, token, caps = alive[keep], token[keep], caps[keep]  # (b',), (b', 1), (b',)
+            encoded, mask = encoded[keep], mask[keep]  # (b', S, d), (b', S)
+    return [(place, trim(ids, config.eos_token_id)) for place, ids in enumerate(outputs)]
+
+
+def trim(ids: list[int], end: int) -> list[int]:
+    """Ids up to the end of sentence: a row that waits for its group goes on writing."""
+    return ids[: ids.index(end)] if end in ids else ids

@@ -1,0 +1,106 @@
+"""Recording the memory: one teacher-forced pass of the frozen base over all phrase pairs, in batches.
+
+For a pair (x, y) of layer i (paper 1, section 4.2 and equations 1-2):
+    source memory   mean over the tokens of x of the encoder output E
+    target memory   mean over the tokens of y of the self-attention output S(i)
+The tokens of a phrase are its subword pieces; the end of sentence, padding and language tags are not among them.
+A target token is taken at the position that predicts it, as the query will be when the adapter reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.decoding.translate import length_batches
+from engine.memory.pairs import PhrasePair
+from engine.memory.store import Memory, save_memory
+from engine.progress import Progress
+
+if TYPE_CHECKING:
+    import torch
+
+    from engine.base.model import BaseModel
+
+__all__ = ["POOLING", "record"]
+
+POOLING = ("mean", "sum_with_eos")
+
+
+def pool(states: torch.Tensor, weights: torch.Tensor, pooling: str) -> torch.Tensor:
+    """Mean or sum of states (B, T, d) over positions whose weight (B, T) is 1."""
+    total = (states * weights[..., None]).sum(1)  # (B, d)
+    if pooling == "sum_with_eos":
+        return total
+    return total / weights.sum(1, keepdim=True).clamp(min=1)  # (B, d)
+
+
+def record(
+    base: BaseModel,
+    pairs: Sequence[PhrasePair],
+    path: Path,
+    *,
+    pooling: str = "mean",
+    batch_tokens: int = 4096,
+    progress: Progress | None = None,
+) -> Memory:
+    """Run the pairs through the frozen base and write `memory.safetensors`.
+
+    `pooling="sum_with_eos"` is the released code's way: the sum, the end of sentence included.
+    Rows of a layer's tensors are in the order of the layer's pairs.
+    """
+    import torch
+
+    progress = progress or Progress()
+    layers = base.decoder_layers
+    sources, targets = base.encode([pair.source for pair in pairs]), base.label([pair.target for pair in pairs])
+    outside = base.special_ids
+    if pooling == "sum_with_eos":
+        outside = outside - {base.model.config.eos_token_id}
+    states: dict[int, torch.Tensor] = {}
+    source_rows = torch.zeros(len(pairs), base.d_model)  # (N, d)
+    target_rows = torch.zeros(len(pairs), base.d_model)  # (N, d)
+    done = 0
+
+    def keep(layer: int) -> object:
+        def hook(module: object, args: object, output: tuple[torch.Tensor, ...]) -> None:
+            states[layer] = output[0]
+
+        return hook
+
+    with base.using(None), torch.no_grad():
+        handles = [layer.self_attn.register_forward_hook(keep(i)) for i, layer in enumerate(layers)]
+        try:
+            for rows in length_batches([len(a) + len(b) for a, b in zip(sources, targets, strict=True)], batch_tokens):
+                inputs = base.pad_batch([sources[i][: base.max_tokens] for i in rows])  # (B, S)
+                labels = base.pad_batch([targets[i][: base.max_tokens] for i in rows])  # (B, T)
+                mask = (inputs != base.pad).long()  # (B, S)
+                encoded = base.model.get_encoder()(input_ids=inputs, attention_mask=mask).last_hidden_state  # (B, S, d)
+                base.model.get_decoder()(
+                    input_ids=base.shift_right(labels),
+                    encoder_hidden_states=encoded,
+                    encoder_attention_mask=mask,
+                    use_cache=False,
+                )
+                dropped = torch.tensor(sorted(outside), device=base.device)  # (K,)
+                of_source = torch.isin(inputs, dropped, invert=True).float()  # (B, S)
+                of_target = torch.isin(labels, dropped, invert=True).float()  # (B, T)
+                source_rows[rows] = pool(encoded, of_source, pooling).float().cpu()  # (B, d)
+                for layer in range(len(layers)):
+                    own = [k for k, i in enumerate(rows) if pairs[i].layer == layer]
+                    if own:
+                        pooled = pool(states[layer][own], of_target[own], pooling)  # (b, d)
+                        target_rows[[rows[k] for k in own]] = pooled.float().cpu()
+                states.clear()
+                done += len(rows)
+                progress.advance(done, len(pairs))
+        finally:
+            for handle in handles:
+                handle.remove()
+    tensors = {}
+    for layer in range(len(layers)):
+        own = [i for i, pair in enumerate(pairs) if pair.layer == layer]
+        tensors[layer] = (target_rows[own], source_rows[own])  # (N_layer, d) each
+    save_memory(path, tensors, base_fingerprint=base.fingerprint(), pooling=pooling)
+    return Memory(path)

@@ -1,0 +1,83 @@
+"""`memory.safetensors`: for every decoder layer i two tensors of half precision, memory-mapped when read.
+
+    layer.{i}.target   (N_i, d)   self-attention outputs of layer i
+    layer.{i}.source   (N_i, d)   encoder outputs
+Row n of both belongs to the n-th phrase pair of that layer. Keys and values are these rows (equations 6 and 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import BundleError
+from engine.files import replacing
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Memory", "save_memory"]
+
+
+def save_memory(
+    path: Path, layers: Mapping[int, tuple[torch.Tensor, torch.Tensor]], *, base_fingerprint: str, pooling: str
+) -> None:
+    """Write {layer: (target (N, d), source (N, d))} in half precision."""
+    import torch
+    from safetensors.torch import save_file
+
+    tensors = {}
+    for layer, (target, source) in layers.items():
+        tensors[f"layer.{layer}.target"] = target.to(torch.float16).contiguous()  # (N, d)
+        tensors[f"layer.{layer}.source"] = source.to(torch.float16).contiguous()  # (N, d)
+    with replacing(path, "the memory") as temporary:
+        save_file(tensors, temporary, metadata={"base_fingerprint": base_fingerprint, "pooling": pooling})
+
+
+class Memory:
+    """A recorded memory on disk; tensors are mapped, so nothing is read before it is used."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+
+    @cached_property
+    def _file(self) -> Any:
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            return safe_open(self.path, framework="pt")
+        except (OSError, SafetensorError) as error:
+            raise BundleError(
+                f"{self.path} is no readable memory ({error}). Make it again or import the plugin again."
+            ) from None
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        return dict(self._file.metadata() or {})
+
+    @cached_property
+    def layers(self) -> int:
+        return len({key.split(".")[1] for key in self._file.keys()})
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Phrases remembered by each layer."""
+        return [self._file.get_slice(f"layer.{i}.target").get_shape()[0] for i in range(self.layers)]
+
+    def target(self, layer: int) -> torch.Tensor:
+        """(N, d) half precision."""
+        return self._get(f"layer.{layer}.target")
+
+    def source(self, layer: int) -> torch.Tensor:
+        """(N, d) half precision."""
+        return self._get(f"layer.{layer}.source")
+
+    def _get(self, key: str) -> torch.Tensor:
+        from safetensors import SafetensorError
+
+        try:
+            return self._file.get_tensor(key)
+        except SafetensorError:
+            raise BundleError(f"{self.path} lacks {key}. Make the memory again or import the plugin again.") from None

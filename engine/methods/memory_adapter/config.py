@@ -1,0 +1,86 @@
+"""Settings of the memory-augmented adapter. Defaults are the paper's; the authors' released code is a set of options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.memory.layers import ORDERS
+from engine.memory.record import POOLING
+from engine.options import Options, option
+
+__all__ = ["PLACES", "MemoryAdapterConfig", "released_code"]
+
+PLACES = ("self_attn", "encoder_attn")
+
+
+@dataclass(frozen=True)
+class MemoryAdapterConfig(Options):
+    """Memory-augmented adapter."""
+
+    temperature: float = option(
+        0.5,
+        "T in equation 4: lower reads fewer phrases more sharply. The paper: 0.5; 0.1 for law and medicine.",
+        low=1e-3,
+        high=100,
+    )
+    alpha: float = option(
+        5.0, "Weight of the likelihood with parts of the memory dropped (equation 9).", low=0, high=100
+    )
+    beta: float = option(5.0, "Weight of the agreement between the two passes (equation 9).", low=0, high=100)
+    memory_dropout: float = option(0.1, "Probability that memory is dropped in the second pass.", low=0, high=1)
+    dropout_unit: str = option(
+        "layer",
+        "What is dropped: a layer's whole memory (paper), each reader's on its own (released code), or single items.",
+        choices=("layer", "reader", "item"),
+    )
+    phrases_per_layer: int | None = option(
+        None, "Most frequent phrases that each layer remembers; none: all. Memory and time grow with it.", low=1
+    )
+    order: str = option("short_to_long", "How phrase lengths are dealt to layers, from the bottom up.", choices=ORDERS)
+    layers: tuple[int, ...] | None = option(
+        None, "Decoder layers with readers, from 0; none: all.", low=0, advanced=True
+    )
+    places: tuple[str, ...] = option(
+        PLACES, "Where memory is read: target memory at self-attention, source memory at cross-attention.",
+        choices=PLACES, advanced=True,
+    )  # fmt: skip
+    gate: bool = option(
+        True, "Mix reading and anchor by a learned gate (equation 5); without: the reading alone.", advanced=True
+    )
+    start: str = option(
+        "identity", "Untrained adapter: changes nothing, or mixes at random as in the released code.",
+        choices=("identity", "released_code"), advanced=True,
+    )  # fmt: skip
+    bias: bool = option(False, "Biases in the adapter's linear maps (released code).", advanced=True)
+    scale_query: bool = option(False, "Divide queries by the square root of their size (released code).", advanced=True)
+    pooling: str = option("mean", "How a phrase's tokens become one vector.", choices=POOLING, advanced=True)
+    max_length_ratio: float = option(
+        5.0, "Drop a phrase pair when one side has this many times the other's pieces.", low=1.1, advanced=True
+    )
+    label_smoothing: float = option(
+        0.0, "Label smoothing of the likelihoods (released code: 0.1).", low=0, high=0.9, advanced=True
+    )
+    likelihood_updates: int = option(
+        0, "First updates with the plain likelihood only (released code: 100).", low=0, advanced=True
+    )
+    base_dropout: float = option(
+        0.0,
+        "Ordinary dropout in the frozen decoder while training (released code: 0.1).",
+        low=0,
+        high=0.9,
+        advanced=True,
+    )
+
+
+def released_code(config: MemoryAdapterConfig | None = None) -> MemoryAdapterConfig:
+    """The settings with which the authors' published code runs, where it differs from their paper."""
+    return (config or MemoryAdapterConfig()).replace(
+        dropout_unit="reader",
+        start="released_code",
+        bias=True,
+        scale_query=True,
+        pooling="sum_with_eos",
+        label_smoothing=0.1,
+        likelihood_updates=100,
+        base_dropout=0.1,
+    )

@@ -1,0 +1,218 @@
+"""The memory-augmented adapter as a method (paper 1): phrase pairs, memory, readers, and the loss of equation 9."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from engine.errors import CorpusError, OptionError
+from engine.methods.base import Artefacts, Batch, Capabilities, Loss, Method
+from engine.methods.memory_adapter.config import MemoryAdapterConfig
+from engine.progress import Progress
+
+if TYPE_CHECKING:
+    import torch
+
+    from engine.base import BaseModel, LanguagePair
+    from engine.methods.memory_adapter.module import MemoryAdapterModule
+    from engine.phrases import PhraseSet
+
+__all__ = ["MemoryAdapter"]
+
+
+class MemoryAdapter(Method):
+    """Reads phrases of the user's samples at every decoder layer, chosen by a learned gate."""
+
+    name: ClassVar[str] = "memory_adapter"
+    config_class = MemoryAdapterConfig
+    capabilities = Capabilities(
+        title="Memory adapter",
+        summary="Reads phrases of your samples at every layer of the decoder. The best choice for style.",
+        source="Xu et al., Pluggable Neural Machine Translation Models via Memory-augmented Adapters (2023)",
+        needs_phrases=True,
+        offers_reads=True,
+    )
+
+    def prepare(
+        self,
+        phrases: PhraseSet | None,
+        pair: LanguagePair,
+        config: MemoryAdapterConfig,
+        workspace: Path,
+        progress: Progress,
+    ) -> Artefacts:
+        """Phrase pairs by the reverse model, dealt to the layers, and their recorded memory."""
+        from engine.memory import Memory, load_pairs, record, save_pairs, translate_phrases
+
+        layers = len(pair.forward.decoder_layers)
+        if config.layers is not None and max(config.layers) >= layers:
+            raise OptionError(
+                f"layers: the base {pair.forward.name} has {layers} decoder layers, numbered from 0 to {layers - 1}."
+            )
+        pairs_file, memory_file = workspace / "phrase_pairs.jsonl", workspace / "memory.safetensors"
+        if not pairs_file.exists():
+            if phrases is None or not phrases.phrases:
+                raise CorpusError("No phrases were found in the samples. Add more sentences in the target language.")
+            progress.begin("Translating phrases back", progress.index, progress.steps)
+            pairs = translate_phrases(
+                phrases.phrases,
+                pair.backward,
+                layers,
+                order=config.order,
+                max_length_ratio=config.max_length_ratio,
+                per_layer=config.phrases_per_layer,
+                progress=progress,
+            )
+            save_pairs(pairs, pairs_file)
+        if not memory_file.exists():
+            progress.begin("Recording the memory", progress.index, progress.steps)
+            record(pair.forward, load_pairs(pairs_file), memory_file, pooling=config.pooling, progress=progress)
+        return Artefacts(
+            memory=Memory(memory_file), files={"phrases.jsonl": pairs_file, "memory.safetensors": memory_file}
+        )
+
+    def build(self, base: BaseModel, artefacts: Artefacts, config: MemoryAdapterConfig) -> MemoryAdapterModule:
+        from engine.methods.memory_adapter.module import MemoryAdapterModule
+
+        module = MemoryAdapterModule(base.d_model, len(base.decoder_layers), config).to(base.device)
+        if artefacts.memory is not None:
+            module.set_memory(artefacts.memory)
+        return module
+
+    def finish(self, module: Any) -> None:
+        module.eval()
+        module.project()
+
+    @contextlib.contextmanager
+    def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
+        """Forward hooks on the decoder layers' attention modules; at strength 0 none are set."""
+        handles = []
+        try:
+            if strength != 0.0:
+                for layer, place, reader in module.readers():
+                    attention = getattr(base.decoder_layers[layer], place)
+                    handles.append(attention.register_forward_hook(hook(reader, place, strength), with_kwargs=True))
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
+        """Equation 9: NLL(M) + α NLL(M̂) + β ½ (KL(p‖q) + KL(q‖p)), each a mean over target tokens."""
+        config: MemoryAdapterConfig = module.config
+        with base_dropout(base, config.base_dropout):
+            full = log_probabilities(base, batch)  # (M, V)
+            nll = likelihood(base, full, batch, config.label_smoothing)
+            if batch.step < config.likelihood_updates or not (config.alpha or config.beta):
+                return Loss(nll, {"nll": nll.item()})
+            try:
+                # With no memory dropped and no other dropout the second pass is the first: no need to run it.
+                if not module.drop() and not config.base_dropout:
+                    total = (1 + config.alpha) * nll
+                    return Loss(total, {"nll": nll.item(), "nll_dropped": nll.item(), "agreement": 0.0})
+                part = log_probabilities(base, batch)  # (M, V)
+            finally:
+                module.undrop()
+        nll_dropped = likelihood(base, part, batch, config.label_smoothing)
+        agreement = symmetric_kl(full, part)
+        total = nll + config.alpha * nll_dropped + config.beta * agreement
+        return Loss(total, {"nll": nll.item(), "nll_dropped": nll_dropped.item(), "agreement": agreement.item()})
+
+    def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
+        """For each target token and reader: the gate and the `top` memory rows with their weights, as plain data.
+
+        Row numbers count within the layer, in the order of the layer's phrase pairs.
+        """
+        import torch
+
+        sources, labels = (
+            base.pad_batch(base.encode([source])),
+            base.pad_batch(base.label([translation])),
+        )  # (1, S), (1, T)
+        readers = module.readers()
+        tokens = base.tokenizer.convert_ids_to_tokens(labels[0].tolist())
+        try:
+            for _, _, reader in readers:
+                reader.seen = {}
+            with base.lock, self.attach(base, module), torch.no_grad():
+                base.model(input_ids=sources, decoder_input_ids=base.shift_right(labels), use_cache=False)
+            rows = []
+            for position, token in enumerate(tokens):
+                for layer, place, reader in readers:
+                    if not reader.seen or "weights" not in reader.seen:
+                        continue
+                    weights, items = reader.seen["weights"][0, position].topk(
+                        min(top, len(reader.memory))
+                    )  # (k,), (k,)
+                    rows.append(
+                        {
+                            "position": position,
+                            "token": token,
+                            "layer": layer,
+                            "place": place,
+                            "gate": float(reader.seen["gate"][0, position]),
+                            "items": [[int(i), float(w)] for i, w in zip(items, weights, strict=True)],
+                        }
+                    )
+            return rows
+        finally:
+            for _, _, reader in readers:
+                reader.seen = None
+
+
+def hook(reader: Any, place: str, strength: float) -> Any:
+    """A forward hook that replaces an attention module's output by the reader's."""
+
+    def at_self_attention(module: Any, args: Any, kwargs: Any, output: Any) -> Any:
+        states = output[0]  # (B, T, d)
+        return (reader(states, states, strength), *output[1:])
+
+    def at_cross_attention(module: Any, args: Any, kwargs: Any, output: Any) -> Any:
+        query = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]  # (B, T, d)
+        return (reader(output[0], query, strength), *output[1:])
+
+    return at_self_attention if place == "self_attn" else at_cross_attention
+
+
+@contextlib.contextmanager
+def base_dropout(base: BaseModel, rate: float) -> Iterator[None]:
+    """Dropout inside the frozen decoder's layers for one loss, as the released code trains; restored at the end."""
+    if not rate:
+        yield
+        return
+    before = [layer.dropout for layer in base.decoder_layers]
+    try:
+        for layer in base.decoder_layers:
+            layer.dropout = rate
+            layer.train()
+        yield
+    finally:
+        for layer, old in zip(base.decoder_layers, before, strict=True):
+            layer.dropout = old
+            layer.eval()
+
+
+def log_probabilities(base: BaseModel, batch: Batch) -> torch.Tensor:
+    """Log-probabilities (M, V) of the M real target positions of a batch; padding costs nothing in the output layer."""
+    states = base.model.get_decoder()(
+        input_ids=batch.inputs, encoder_hidden_states=batch.encoded, encoder_attention_mask=batch.mask, use_cache=False
+    ).last_hidden_state  # (B, T, d)
+    logits = base.model.get_output_embeddings()(states[batch.labels != base.pad])  # (M, V)
+    bias = getattr(base.model, "final_logits_bias", None)
+    if bias is not None:
+        logits = logits + bias  # (M, V)
+    return logits.float().log_softmax(-1)  # (M, V)
+
+
+def likelihood(base: BaseModel, log_p: torch.Tensor, batch: Batch, smoothing: float) -> torch.Tensor:
+    """Mean negative log-likelihood of the labels, smoothed over the vocabulary."""
+    labels = batch.labels[batch.labels != base.pad]  # (M,)
+    nll = -log_p.gather(1, labels[:, None]).mean()  # ()
+    return nll if not smoothing else (1 - smoothing) * nll - smoothing * log_p.mean()  # ()
+
+
+def symmetric_kl(log_p: torch.Tensor, log_q: torch.Tensor) -> torch.Tensor:
+    """½ (KL(p‖q) + KL(q‖p)), a mean over positions; the two sums share one product (p - q)(log p - log q)."""
+    return 0.5 * ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1).mean()  # ()

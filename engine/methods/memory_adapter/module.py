@@ -1,0 +1,154 @@
+"""The memory-augmented adapter's network (paper 1, section 4.3).
+
+                 anchor A ────────────────┐
+                                          ├─ gate ── output O
+    query Q ── softmax(Q Wq Wkᵀ Kᵀ / T) V Wv = R ┘
+                    K = V = memory
+
+A MemoryReader does this at one place; a MemoryAdapterModule holds two a decoder layer: at self-attention (target memory,
+A = Q = S(i)) and at cross-attention (source memory, A = C(i), Q = L1(i)), before residual and layer norm.
+
+The memory is a constant, so nothing of size N x d x d needs doing in training: Q Wq Wkᵀ is applied to the query, and Wv
+to what was read. After training `finish` projects keys and values once, and a step costs the two products with them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engine.memory import Memory
+from engine.methods.memory_adapter.config import MemoryAdapterConfig
+
+__all__ = ["MemoryAdapterModule", "MemoryReader"]
+
+
+class MemoryReader(nn.Module):
+    """Reads a memory (N, d) at one place and mixes what it read with the anchor (equations 4 and 5).
+
+    With `start="identity"` the mixture is O = A + s (1 - λ)(R - A) with a trained scalar s that starts at 0: the paper's
+    equation with the gate λ' = 1 - s (1 - λ), which no finite weights of equation 5 could start at 1.
+    """
+
+    memory: Tensor
+    keys: Tensor | None
+    values: Tensor | None
+
+    def __init__(self, d: int, config: MemoryAdapterConfig) -> None:
+        super().__init__()
+        self.query = nn.Linear(d, d, bias=config.bias)
+        self.key = nn.Linear(d, d, bias=config.bias)
+        self.value = nn.Linear(d, d, bias=config.bias)
+        for linear in (self.query, self.key, self.value):
+            nn.init.xavier_uniform_(linear.weight, gain=1 / math.sqrt(2))
+        self.gate_hidden = nn.Linear(2 * d, d, bias=config.bias) if config.gate else None
+        self.gate_out = nn.Linear(d, 1, bias=config.bias) if config.gate else None
+        self.scale = nn.Parameter(torch.zeros(())) if config.start == "identity" else None
+        self.sharpness = 1 / config.temperature / (math.sqrt(d) if config.scale_query else 1.0)
+        self.register_buffer("memory", torch.zeros(0, d), persistent=False)
+        self.keys = self.values = None
+        self.dropped: Tensor | bool = False  # True: the whole memory; a bool tensor (N,): single items
+        self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
+
+    def project(self) -> None:
+        """Compute keys K Wk and values V Wv once; valid until the weights change."""
+        with torch.no_grad():
+            self.keys = self.memory @ self.key.weight.T  # (N, d); a key bias shifts all scores of a query alike
+            self.values = self.value(self.memory)  # (N, d)
+
+    def forget_projection(self) -> None:
+        self.keys = self.values = None
+
+    def read(self, query: Tensor) -> Tensor:
+        """R of equation 4 for queries (..., d); zeros where the memory is empty or dropped."""
+        if not len(self.memory) or self.dropped is True:
+            return torch.zeros_like(query)  # (..., d)
+        q = self.query(query)  # (..., d)
+        if self.keys is not None and self.values is not None:
+            weights = torch.softmax(q @ self.keys.T * self.sharpness, dim=-1)  # (..., N)
+            read = weights @ self.values  # (..., d)
+        else:
+            memory = self.memory[~self.dropped] if isinstance(self.dropped, Tensor) else self.memory  # (N, d)
+            if not len(memory):
+                return torch.zeros_like(query)  # (..., d)
+            scores = (q @ self.key.weight) @ memory.T  # (..., N)
+            weights = torch.softmax(scores * self.sharpness, dim=-1).to(scores.dtype)  # (..., N)
+            read = self.value(weights @ memory)  # (..., d)
+        if self.seen is not None:
+            self.seen["weights"] = weights
+        return read
+
+    def forward(self, anchor: Tensor, query: Tensor, strength: float = 1.0) -> Tensor:
+        """O of equation 5 for anchor and query (B, T, d); `strength` scales the change O - A."""
+        read = self.read(query)  # (B, T, d)
+        if self.gate_hidden is not None and self.gate_out is not None:
+            mixed = F.relu(self.gate_hidden(torch.cat([anchor, read], dim=-1)))  # (B, T, d)
+            away = torch.sigmoid(-self.gate_out(mixed))  # (B, T, 1), 1 - λ
+        else:
+            away = torch.ones_like(anchor[..., :1])  # (B, T, 1)
+        if self.scale is not None:
+            away = self.scale * away  # (B, T, 1)
+        if self.seen is not None:
+            self.seen["gate"] = 1 - away
+        return anchor + strength * away * (read - anchor)  # (B, T, d)
+
+
+class MemoryAdapterModule(nn.Module):
+    """The readers of all chosen decoder layers; their state_dict is what training changes, nothing else."""
+
+    def __init__(self, d: int, layers: int, config: MemoryAdapterConfig) -> None:
+        super().__init__()
+        self.config = config
+        chosen = sorted(set(config.layers)) if config.layers is not None else range(layers)
+        self.layers = nn.ModuleDict(
+            {str(i): nn.ModuleDict({place: MemoryReader(d, config) for place in config.places}) for i in chosen}
+        )
+
+    def readers(self) -> list[tuple[int, str, MemoryReader]]:
+        """(layer, place, reader), from the bottom up."""
+        found: list[tuple[int, str, Any]] = []
+        for layer, places in self.layers.items():
+            found += [(int(layer), place, reader) for place, reader in places.items()]  # type: ignore[operator, union-attr]
+        return found
+
+    def set_memory(self, memory: Memory) -> None:
+        """Give every reader its layer's memory: target rows at self-attention, source rows at cross-attention."""
+        for layer, place, reader in self.readers():
+            rows = memory.target(layer) if place == "self_attn" else memory.source(layer)  # (N, d)
+            reader.memory = rows.to(reader.query.weight)  # (N, d)
+            reader.forget_projection()
+
+    def project(self) -> None:
+        for _, _, reader in self.readers():
+            reader.project()
+
+    def train(self, mode: bool = True) -> MemoryAdapterModule:
+        """Training mode drops the projections, which would be stale after the next update."""
+        if mode:
+            for _, _, reader in self.readers():
+                reader.forget_projection()
+        super().train(mode)
+        return self
+
+    def drop(self) -> bool:
+        """Draw a memory dropout for the second pass; returns whether anything was dropped."""
+        rate, unit, any_dropped = self.config.memory_dropout, self.config.dropout_unit, False
+        draws: dict[int, bool] = {}
+        for layer, _, reader in self.readers():
+            if unit == "item":
+                reader.dropped = torch.rand(len(reader.memory), device=reader.memory.device) < rate  # (N,)
+                any_dropped |= bool(reader.dropped.any())
+                continue
+            if unit == "reader" or layer not in draws:
+                draws[layer] = bool(torch.rand(()) < rate)
+            reader.dropped = draws[layer]
+            any_dropped |= draws[layer]
+        return any_dropped
+
+    def undrop(self) -> None:
+        for _, _, reader in self.readers():
+            reader.dropped = False

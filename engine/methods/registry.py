@@ -1,0 +1,50 @@
+"""Finding methods by name: those of this package, and those that other distributions add by an entry point.
+
+A distribution adds a method with an entry point of the group `tailormt.methods`, whose value is the Method class.
+Modules are imported when a method is asked for, so that listing names costs nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from functools import cache
+
+from engine.errors import OptionError
+from engine.methods.base import Method
+
+__all__ = ["get_method", "method_names", "register"]
+
+BUILT_IN = {"memory_adapter": "engine.methods.memory_adapter.method:MemoryAdapter"}
+_registered: dict[str, type[Method]] = {}
+
+
+@cache
+def _entry_points() -> dict[str, str]:
+    from importlib.metadata import entry_points
+
+    return {point.name: point.value for point in entry_points(group="tailormt.methods")}
+
+
+def register(method: type[Method]) -> type[Method]:
+    """Add a method class for this process; usable as a decorator."""
+    _registered[method.name] = method
+    return method
+
+
+def method_names() -> list[str]:
+    """All known methods, the built-in ones first."""
+    return list(dict.fromkeys([*BUILT_IN, *_entry_points(), *_registered]))
+
+
+def get_method(name: str) -> Method:
+    """The method of that name. Raises OptionError naming the nearest known one."""
+    if name in _registered:
+        return _registered[name]()
+    target = BUILT_IN.get(name) or _entry_points().get(name)
+    if target is None:
+        near = difflib.get_close_matches(name, method_names(), n=1)
+        hint = f" Did you mean {near[0]}?" if near else f" Known: {', '.join(method_names())}."
+        raise OptionError(f"There is no method {name}.{hint}")
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)()

@@ -1,0 +1,111 @@
+"""Checkpoints: all of a training's state in two files without pickle, written whole or not at all.
+
+    state.safetensors   module.<key>, best.<key>, optimizer.<parameter>.<entry>, rng.cpu, rng.cuda
+    state.json          update, epoch, batch, best validation, seconds spent, and the options they belong to
+A checkpoint is a folder `checkpoint` that takes the place of the one before by two renames; a crash between them leaves
+`checkpoint.old`, which is used then.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from engine.errors import storage_errors
+
+__all__ = ["Position", "load_checkpoint", "save_checkpoint"]
+
+
+@dataclass
+class Position:
+    """Where a training stands."""
+
+    update: int = 0
+    epoch: int = 0
+    batch: int = 0  # batches of the epoch already used
+    best_loss: float | None = None
+    best_update: int = 0
+    worse: int = 0  # validations since the best
+    seconds: float = 0.0
+    stopped_by: str = ""  # why it ended; empty while it has not
+
+
+def save_checkpoint(
+    folder: Path,
+    position: Position,
+    module: nn.Module,
+    best: dict[str, Tensor],
+    optimizer: torch.optim.Optimizer,
+    options: dict[str, Any],
+) -> None:
+    """Write `folder`/checkpoint. Raises StorageError when the disk is full; the checkpoint before it stays then."""
+    from safetensors.torch import save_file
+
+    tensors = {f"module.{key}": value for key, value in module.state_dict().items()}
+    tensors |= {f"best.{key}": value for key, value in best.items()}
+    names = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
+    for index, entries in optimizer.state_dict()["state"].items():
+        for entry, value in entries.items():
+            tensors[f"optimizer.{names[index]}.{entry}"] = torch.as_tensor(value)
+    tensors["rng.cpu"] = torch.get_rng_state()
+    if torch.cuda.is_available():
+        tensors["rng.cuda"] = torch.cuda.get_rng_state()
+    tensors = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
+    fresh, current, old = folder / "checkpoint.tmp", folder / "checkpoint", folder / "checkpoint.old"
+    with storage_errors("the checkpoint", folder):
+        shutil.rmtree(fresh, ignore_errors=True)
+        try:
+            fresh.mkdir(parents=True)
+            save_file(tensors, fresh / "state.safetensors")
+            text = json.dumps({"position": asdict(position), "options": options}, indent=2, sort_keys=True)
+            (fresh / "state.json").write_text(text, encoding="utf-8")
+            shutil.rmtree(old, ignore_errors=True)
+            if current.exists():
+                current.rename(old)
+            fresh.rename(current)
+            shutil.rmtree(old, ignore_errors=True)
+        except BaseException:
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise
+
+
+def load_checkpoint(
+    folder: Path, module: nn.Module, optimizer: torch.optim.Optimizer, options: dict[str, Any]
+) -> tuple[Position, dict[str, Tensor]] | None:
+    """Restore the newest whole checkpoint into module, optimizer and random generators; returns (position, best weights).
+
+    None when there is no checkpoint, or when it belongs to other options or another module: training starts anew then.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    for place in (folder / "checkpoint", folder / "checkpoint.old"):
+        try:
+            about = json.loads((place / "state.json").read_text(encoding="utf-8"))
+            tensors = load_file(place / "state.safetensors")
+            position = Position(**about["position"])
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+            continue
+        weights = {key[7:]: value for key, value in tensors.items() if key.startswith("module.")}
+        if about.get("options") != json.loads(json.dumps(options)) or set(weights) != set(module.state_dict()):
+            return None
+        module.load_state_dict(weights)
+        names = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
+        state: dict[int, dict[str, Tensor]] = {}
+        for index, name in enumerate(names):
+            mine = f"optimizer.{name}."
+            entries = {key[len(mine) :]: value for key, value in tensors.items() if key.startswith(mine)}
+            if entries:
+                state[index] = entries
+        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+        torch.set_rng_state(tensors["rng.cpu"])
+        if "rng.cuda" in tensors and torch.cuda.is_available():
+            torch.cuda.set_rng_state(tensors["rng.cuda"])
+        return position, {key[5:]: value for key, value in tensors.items() if key.startswith("best.")}
+    return None

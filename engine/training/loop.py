@@ -1,0 +1,222 @@
+"""The training loop that all methods share.
+
+It optimises the parameters of a method's module, attached to the frozen base, on (source, target) pairs; validates by
+plain likelihood; keeps the best; writes checkpoints from which a stopped training goes on as if never stopped; logs a
+JSON line a report to metrics.jsonl.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from engine.devices import pick_precision
+from engine.errors import Cancelled, CorpusError, TailorError
+from engine.methods.base import Batch, Method
+from engine.progress import Progress
+from engine.training.checkpoint import Position, load_checkpoint, save_checkpoint
+from engine.training.data import Pairs, epoch_batches
+from engine.training.log import Meter, MetricsLog
+from engine.training.options import TrainingOptions
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+
+__all__ = ["Result", "learning_rate", "train"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a training ended; the module holds the best weights."""
+
+    updates: int
+    best_update: int
+    best_loss: float  # validation, nats a token
+    first_loss: float  # validation before the first update
+    seconds: float
+    parameters: int
+    stopped_by: str  # "max_updates", "patience" or "max_minutes"
+
+
+def learning_rate(update: int, options: TrainingOptions) -> float:
+    """Linear warm-up, then the inverse square root of the update (counted from 0)."""
+    warmup = max(1, options.warmup)
+    return options.learning_rate * min((update + 1) / warmup, math.sqrt(warmup / (update + 1)))
+
+
+def make_batch(base: BaseModel, pairs: Pairs, rows: list[int], step: int) -> Batch:
+    """The rows as tensors on the base's device, the frozen encoder's output computed once without gradient."""
+    inputs = base.pad_batch([pairs.sources[i] for i in rows])  # (B, S)
+    labels = base.pad_batch([pairs.labels[i] for i in rows])  # (B, T)
+    mask = (inputs != base.pad).long()  # (B, S)
+    with torch.no_grad():
+        encoded = base.model.get_encoder()(input_ids=inputs, attention_mask=mask).last_hidden_state  # (B, S, d)
+    return Batch(encoded, mask, base.shift_right(labels), labels, step)
+
+
+@torch.no_grad()
+def validate(base: BaseModel, pairs: Pairs, tokens: int, precision: torch.dtype, check: Progress) -> float:
+    """Mean negative log-likelihood a token (nats) of the pairs under the base as it is attached now."""
+    total = count = 0.0
+    for rows in epoch_batches(pairs.lengths, tokens, seed=0, epoch=0):
+        check.check()
+        with mixed(base, precision):
+            batch = make_batch(base, pairs, rows, 0)
+            logits = base.model(
+                encoder_outputs=(batch.encoded,),
+                attention_mask=batch.mask,
+                decoder_input_ids=batch.inputs,
+                use_cache=False,
+            ).logits  # (B, T, V)
+        picked = logits.float().log_softmax(-1).gather(-1, batch.labels[..., None]).squeeze(-1)  # (B, T)
+        real = batch.labels != base.pad  # (B, T)
+        total -= float(picked[real].double().sum())
+        count += int(real.sum())
+    return total / max(1.0, count)
+
+
+def mixed(base: BaseModel, precision: torch.dtype) -> contextlib.AbstractContextManager[Any]:
+    if precision == torch.float32:
+        return contextlib.nullcontext()
+    return torch.autocast(base.device.type, dtype=precision)
+
+
+@contextlib.contextmanager
+def out_of_memory(options: TrainingOptions) -> Iterator[None]:
+    """Turn the allocator's error into a sentence naming the setting to lower."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise TailorError(
+            f"The memory is not enough for batches of {options.tokens_per_batch} tokens. Lower tokens_per_batch "
+            "(and raise accumulate by the same factor), or phrases_per_layer where the method has it."
+        ) from error
+
+
+def train(
+    base: BaseModel,
+    method: Method,
+    module: nn.Module,
+    training: Pairs,
+    validation: Pairs,
+    options: TrainingOptions,
+    folder: Path,
+    *,
+    precision: str = "auto",
+    progress: Progress | None = None,
+) -> Result:
+    """Train `module` in place and leave the best weights in it; checkpoints and metrics.jsonl go to `folder`.
+
+    Called again with the same options after a stop, it goes on from the last checkpoint and ends with the same weights
+    as an undisturbed run (bit for bit on a CPU). Raises Cancelled after writing a checkpoint when the user stops it.
+    """
+    progress = progress or Progress()
+    if not len(training) or not len(validation):
+        raise CorpusError(
+            "There are too few sentences to train on: at least one for training and one for validation are needed."
+        )
+    dtype = pick_precision(precision, base.device)
+    parameters = [p for p in module.parameters() if p.requires_grad]
+    adam = torch.optim.AdamW if options.optimizer == "adamw" else torch.optim.Adam
+    decay = {"weight_decay": options.weight_decay} if options.optimizer == "adamw" else {}
+    optimizer = adam(parameters, lr=options.learning_rate, betas=(options.beta1, options.beta2), eps=1e-9, **decay)
+    identity = {"training": options.to_mapping(), "pairs": len(training), "precision": str(dtype)}
+    torch.manual_seed(options.seed)
+    restored = load_checkpoint(folder, module, optimizer, identity)
+    position, best = restored or (Position(), {})
+    log = MetricsLog(folder / "metrics.jsonl", position.update if restored else None)
+    begin, spent = time.monotonic(), position.seconds
+
+    def clock() -> float:
+        return spent + time.monotonic() - begin
+
+    def checkpoint() -> None:
+        position.seconds = clock()
+        save_checkpoint(folder, position, module, best, optimizer, identity)
+
+    def validation_step() -> None:
+        nonlocal best
+        module.eval()
+        loss = validate(base, validation, options.tokens_per_batch, dtype, progress)
+        module.train()
+        if position.best_loss is None or loss < position.best_loss:
+            position.best_loss, position.best_update, position.worse = loss, position.update, 0
+            best = {key: value.detach().clone() for key, value in module.state_dict().items()}
+        else:
+            position.worse += 1
+        row = {"step": position.update, "valid_loss": round(loss, 5), "seconds": round(clock(), 1)}
+        log.write(row)
+        progress.metrics(row)
+
+    with base.lock, method.attach(base, module), out_of_memory(options):
+        module.train()
+        if not restored:
+            validation_step()
+        batches = epoch_batches(training.lengths, options.tokens_per_batch, seed=options.seed, epoch=position.epoch)
+        meter = Meter()
+        while position.update < options.max_updates and not position.stopped_by:
+            try:
+                progress.advance(position.update, options.max_updates, meter.note)
+            except Cancelled:
+                checkpoint()
+                raise
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate(position.update, options)
+            optimizer.zero_grad(set_to_none=True)
+            for _ in range(options.accumulate):
+                if position.batch >= len(batches):
+                    position.epoch, position.batch = position.epoch + 1, 0
+                    batches = epoch_batches(
+                        training.lengths, options.tokens_per_batch, seed=options.seed, epoch=position.epoch
+                    )
+                with mixed(base, dtype):
+                    batch = make_batch(base, training, batches[position.batch], position.update)
+                    loss = method.loss(base, module, batch)
+                (loss.total / options.accumulate).backward()
+                position.batch += 1
+                meter.add(int((batch.labels != base.pad).sum()), float(loss.total.detach()), loss.parts)
+            if options.clip_norm:
+                torch.nn.utils.clip_grad_norm_(parameters, options.clip_norm)
+            optimizer.step()
+            position.update += 1
+            if position.update % 10 == 0 or position.update == options.max_updates:
+                row = {
+                    "step": position.update,
+                    **meter.row(),
+                    "lr": optimizer.param_groups[0]["lr"],
+                    "seconds": round(clock(), 1),
+                }
+                log.write(row)
+                progress.metrics(row)
+            if position.update % options.validate_every == 0 or position.update == options.max_updates:
+                validation_step()
+                if options.patience and position.worse >= options.patience:
+                    position.stopped_by = "patience"
+            if options.max_minutes is not None and clock() > 60 * options.max_minutes and not position.stopped_by:
+                if position.update % options.validate_every:
+                    validation_step()
+                position.stopped_by = "max_minutes"
+            if position.update >= options.max_updates and not position.stopped_by:
+                position.stopped_by = "max_updates"
+            if position.update % options.checkpoint_every == 0 or position.stopped_by:
+                checkpoint()
+        progress.advance(position.update, options.max_updates)
+    if best:
+        module.load_state_dict(best)
+    return Result(
+        updates=position.update,
+        best_update=position.best_update,
+        best_loss=float(position.best_loss or 0.0),
+        first_loss=log.first_validation(),
+        seconds=clock(),
+        parameters=sum(p.numel() for p in parameters),
+        stopped_by=position.stopped_by,
+    )

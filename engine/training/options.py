@@ -1,0 +1,59 @@
+"""Settings of training and the three budgets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import OptionError
+from engine.options import Options, option
+
+__all__ = ["BUDGETS", "TrainingOptions", "budget_options"]
+
+
+@dataclass(frozen=True)
+class TrainingOptions(Options):
+    """Training."""
+
+    max_updates: int = option(20_000, "Updates at most (the paper: 20,000 of 8,192 tokens).", low=0)
+    max_minutes: float | None = option(
+        None, "Stop training after this many minutes and keep the best; none: no limit.", low=0
+    )
+    tokens_per_batch: int = option(
+        8192, "Tokens of the longer side in a batch, padding included; lower it when memory is short.", low=32
+    )
+    accumulate: int = option(1, "Batches whose gradients are added up before an update.", low=1)
+    learning_rate: float = option(2e-4, "Highest learning rate.", low=1e-7, high=1)
+    warmup: int = option(100, "Updates in which the learning rate rises to its highest.", low=0)
+    optimizer: str = option("adam", "Optimizer.", choices=("adam", "adamw"), advanced=True)
+    weight_decay: float = option(0.0, "Decoupled weight decay (adamw).", low=0, high=1, advanced=True)
+    beta1: float = option(0.9, "Adam's decay of the mean.", low=0, high=0.9999, advanced=True)
+    beta2: float = option(0.98, "Adam's decay of the square.", low=0, high=0.99999, advanced=True)
+    clip_norm: float = option(1.0, "Largest gradient norm; 0: no clipping.", low=0, advanced=True)
+    validate_every: int = option(500, "Updates between two validations.", low=1)
+    patience: int = option(5, "Stop after this many validations without a better one; 0: never.", low=0)
+    checkpoint_every: int = option(500, "Updates between two checkpoints.", low=1, advanced=True)
+    seed: int = option(1, "Seed of everything random.", low=0)
+
+
+# Learning rates rise as the budget falls: few updates have to go far. Measured in bench/README.md.
+BUDGETS: dict[str, dict[str, dict[str, Any]]] = {
+    "quick": {
+        "training": dict(max_updates=300, tokens_per_batch=1024, learning_rate=2e-3, warmup=30, validate_every=50,
+                         patience=3, checkpoint_every=50, max_minutes=3),
+        "method": dict(phrases_per_layer=500),
+    },
+    "balanced": {
+        "training": dict(max_updates=1500, tokens_per_batch=2048, learning_rate=1e-3, warmup=100, validate_every=150,
+                         patience=3, checkpoint_every=100, max_minutes=45),
+        "method": dict(phrases_per_layer=4000),
+    },
+    "best": {"training": dict(), "method": dict()},
+}  # fmt: skip
+
+
+def budget_options(budget: str) -> dict[str, dict[str, Any]]:
+    """The overrides of a budget: {"training": {...}, "method": {...}}. Raises OptionError on an unknown one."""
+    if budget not in BUDGETS:
+        raise OptionError(f"budget: {budget!r} is not one of {', '.join(BUDGETS)}.")
+    return BUDGETS[budget]
