@@ -49,9 +49,11 @@ def sniff(lines: Sequence[str], delimiters: str) -> Dialect:
             continue
         width, count = Counter(map(len, rows)).most_common(1)[0]
         share = count / len(rows)
-        if width < 2 or share < 0.8:
+        header = looks_like_header(rows[0])
+        # Tabs and names of columns speak for a table even where many rows are ragged.
+        if width < 2 or share < (0.4 if header or delimiter == "\t" else 0.8):
             continue
-        found = (looks_like_header(rows[0]), share, width, dialect)
+        found = (header, share, width, dialect)
         if best is None or found[:3] > best[:3]:
             best = found
     if best:

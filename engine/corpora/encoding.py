@@ -143,21 +143,31 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 def _utf8(path: Path) -> str | None:
     """`utf-8` when the file is, or is but for a few broken places (those lines are skipped later); else None."""
+    strict = _is_strict_utf8(path)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    broken = valid = controls = total = 0
+    broken = foreign = controls = total = 0
     for chunk in _chunks(path):
         text = decoder.decode(chunk)
         total += len(text)
-        ascii_only = text.isascii()
-        if not ascii_only:
-            broken += text.count("�")
-            valid += sum(1 for c in text if c > "\x7f") - text.count("�")
         controls += _controls(text)
-    broken += decoder.decode(b"", final=True).count("�")
+        if not strict:
+            broken += text.count("�")
+            foreign += sum(c > "\x7f" for c in text)
     if _is_binary(controls, total):
         return None
     # A broken place in real UTF-8 stands among many good ones; legacy bytes hardly ever make a good one.
-    return "utf-8" if broken == 0 or broken * 20 <= valid else None
+    return "utf-8" if strict or broken * 20 <= foreign - broken else None
+
+
+def _is_strict_utf8(path: Path) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")("strict")
+    try:
+        for chunk in _chunks(path):
+            decoder.decode(chunk)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _controls(text: str) -> int:

@@ -22,7 +22,9 @@ def read_plain(path: Path, request: Request) -> Reading:
     ahead = [line.text for line in file.look_ahead()]
     filled = [text for text in ahead if text.strip()]
     if len(filled) >= 5 and sum(text.count("\t") == 1 for text in filled) >= 0.9 * len(filled):
-        notes.append(f"{path.name} looks like a table with tabs; to use its columns, change the file's ending to .tsv.")
+        warnings.append(
+            f"{path.name} looks like a table with tabs; to use its columns, change the file's ending to .tsv."
+        )
     if request.join_wrapped_lines and is_wrapped(ahead):
         notes.append(f"{path.name} is wrapped at a fixed width; its lines were joined to paragraphs.")
         items = _paragraphs(file)
