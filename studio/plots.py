@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from studio.theme import ROLES, layer_colours
+from studio.theme import FONTS, ROLES, layer_colours
 
 __all__ = ["length_histogram", "loss_curve"]
 
@@ -80,10 +80,10 @@ def _style(figure: Any, height: int) -> None:
     ink, line = "#6A6E76", ROLES["line"][0]
     figure.update_layout(
         height=height,
-        margin={"l": 44, "r": 8, "t": 8, "b": 28},
+        margin={"l": 44, "r": 16, "t": 8, "b": 28},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
-        font={"size": 11.5, "color": ink},
+        font={"size": 11.5, "color": ink, "family": ", ".join(FONTS)},
         legend={"orientation": "h", "y": -0.12, "x": 0, "font": {"size": 12}, "itemwidth": 30},
         hovermode="closest",
         dragmode="zoom",

@@ -14,7 +14,7 @@ from engine.progress import duration
 from engine.store import JobRow, ProjectRow
 from studio.frame import address, guard, heading, page, wanted
 from studio.html import Cell, bar, card, esc, note, number, table, tag, titled, view
-from studio.service import SAMPLE_TYPES, SampleSet, Service, language_name
+from studio.service import SampleSet, Service, language_name, sample_types
 
 __all__ = ["build", "file_table", "report_cards"]
 
@@ -46,7 +46,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
                     label="Files",
                     show_label=False,
                     file_count="multiple",
-                    file_types=list(SAMPLE_TYPES),
+                    file_types=sample_types(),
                     height=190,
                     scale=3,
                     elem_classes="tm-drop",
@@ -66,7 +66,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         report = view()
         with gr.Column(visible=False, elem_classes="tm-more-files") as more:
             add = gr.File(
-                label="Add files", show_label=False, file_count="multiple", file_types=list(SAMPLE_TYPES), height=120,
+                label="Add files", show_label=False, file_count="multiple", file_types=sample_types(), height=120,
                 elem_classes="tm-drop",
             )  # fmt: skip
         goto = gr.Textbox(visible="hidden")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine.plugins import Plugin
     from engine.store import ComparisonRow, CorpusRow, JobRow, PluginRow, ProjectRow, Store
 
-__all__ = ["LANGUAGES", "Overview", "SampleSet", "Service", "language_name", "read_rows"]
+__all__ = ["LANGUAGES", "Overview", "SampleSet", "Service", "language_name", "read_rows", "sample_types"]
 
 LANGUAGES = {
     "ar": "Arabic", "cs": "Czech", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "he": "Hebrew",
@@ -32,12 +32,20 @@ LANGUAGES = {
     "pt": "Portuguese", "ru": "Russian", "sv": "Swedish", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian",
     "vi": "Vietnamese", "zh": "Chinese",
 }  # fmt: skip
-SAMPLE_TYPES = (".txt", ".csv", ".tsv", ".jsonl")
 
 
 def language_name(code: str) -> str:
-    """`zh` -> `Chinese`; a code that is not known stays as it is."""
-    return LANGUAGES.get(re.split("[_-]", code, maxsplit=1)[0].lower(), code)
+    """`zh` -> `Chinese`; a code that nobody knows stays as it is."""
+    from engine.corpora import language_name as other
+
+    return LANGUAGES.get(re.split("[_-]", code, maxsplit=1)[0].lower()) or other(code)
+
+
+def sample_types() -> list[str]:
+    """The file endings that can be uploaded."""
+    from engine.corpora import READERS
+
+    return [ending for item in READERS.values() for ending in item.endings]
 
 
 @dataclass(frozen=True)
@@ -199,8 +207,9 @@ class Service:
         return self._queue("prepare", project)
 
     def _check_upload(self, file: Path) -> None:
-        if file.suffix.lower() not in SAMPLE_TYPES:
-            raise InputError(f"{file.name}: only TXT, CSV, TSV and JSONL files can be read so far.")
+        known = sample_types()
+        if file.suffix.lower() not in known:
+            raise InputError(f"{file.name} cannot be read as samples. Files may end in {', '.join(known)}.")
         limit = self.settings.max_upload_mib * 2**20
         if file.stat().st_size > limit:
             raise InputError(f"{file.name} is larger than {self.settings.max_upload_mib} MiB. Split it into parts.")

@@ -80,7 +80,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             with gr.Column(scale=3, min_width=360, elem_classes="tm-card tm-pad tm-stack"):
                 status = view()
                 plot = gr.Plot(show_label=False, container=False, elem_classes="tm-plot")
-            figures = view(scale=2, min_width=260)
+            figures = view(script=ACT, scale=2, min_width=260)
         runs = view(script=ACT)
         seen = gr.Textbox("", visible="hidden")
 
@@ -154,7 +154,8 @@ def build(demo: gr.Blocks, service: Service) -> None:
     demo.load(guard(spend), budget, widgets, **quiet)
     budget.input(guard(spend), budget, widgets, **quiet)
     start.click(guard(begin), [method, budget, *widgets], None, **quiet).then(guard(poll), seen, live_outputs, **quiet)
-    runs.act(guard(act), None, None, **quiet).then(guard(poll), seen, live_outputs, **quiet)
+    for place in (runs, figures):
+        place.act(guard(act), None, None, **quiet).then(guard(poll), seen, live_outputs, **quiet)
 
 
 def _cards(service: Service, project: ProjectRow | None) -> list[MethodCard]:

@@ -68,7 +68,7 @@ def test_the_project_of_an_address(service: Service, project: ProjectRow) -> Non
 @pytest.mark.parametrize(
     ("upload", "words"),
     [
-        (("photo.png", 10), "only TXT, CSV, TSV and JSONL"),
+        (("photo.png", 10), "photo.png cannot be read as samples"),
         (("big.txt", 2**20 + 1), "larger than 1 MiB"),
     ],
 )

@@ -1,0 +1,158 @@
+"""A real studio with a home of its own, started as a user starts it, and a browser that watches what leaves the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.settings import Settings
+from engine.store import ProjectRow, Store
+
+ROOT = Path(__file__).resolve().parents[2]
+BASE = ROOT / "assets" / "models" / "en-zh"
+SAMPLE = ROOT / "assets" / "samples" / "literary-zh.txt"
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@dataclass
+class Studio:
+    """A running studio: its address, its settings, its store."""
+
+    url: str
+    settings: Settings
+    store: Store
+
+    def workspace(self, project: ProjectRow) -> Path:
+        folder = self.settings.home_dir / "projects" / str(project.id)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def project(self, name: str) -> ProjectRow:
+        """A project with real sentences and phrases, as if its samples had been read."""
+        from engine.corpora import import_corpus
+        from engine.phrases import PhraseOptions, extract_phrases
+
+        project = self.store.projects.create(name, "en", "zh", str(BASE))
+        folder = self.workspace(project)
+        (folder / "samples").mkdir()
+        shutil.copy(SAMPLE, folder / "samples")
+        corpus = import_corpus([SAMPLE], "zh")
+        corpus.save(folder)
+        sentences = [segment.text for segment in corpus.segments]
+        phrases = extract_phrases(sentences, "zh", PhraseOptions(parser="statistical"))
+        phrases.save(folder / "phrases.jsonl")
+        report = json.loads((folder / "import_report.json").read_text(encoding="utf-8"))
+        row = self.store.corpora.create(project.id, SAMPLE.name, folder=str(folder))
+        self.store.corpora.update(row.id, state="ready", kept=report["kept"], skipped=report["skipped"], report=report)
+        self.store.phrase_sets.create(row.id, str(folder / "phrases.jsonl"), phrases.parser, len(phrases))
+        return project
+
+
+@pytest.fixture(scope="session")
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
+    """`python app.py` on a free port with an empty home; the worker that it starts is stopped at the end."""
+    from engine.jobs import stop_background_worker
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = Settings(home=str(tmp_path_factory.mktemp("home")), port=port, device="cpu")
+    environment = os.environ | {
+        "TAILORMT_HOME": settings.home,
+        "TAILORMT_PORT": str(port),
+        "TAILORMT_DEVICE": "cpu",
+        "GRADIO_TEMP_DIR": str(tmp_path_factory.mktemp("uploads")),
+    }
+    log = (settings.home_dir / "studio.log").open("wb")
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "app.py")], cwd=ROOT, env=environment, stdout=log, stderr=subprocess.STDOUT
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        _wait(url, process, settings)
+        yield Studio(url, settings, Store(settings.store_url))
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+        stop_background_worker(settings)
+        log.close()
+
+
+def _wait(url: str, process: subprocess.Popen[bytes], settings: Settings) -> None:
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            pytest.fail("the studio ended:\n" + (settings.home_dir / "studio.log").read_text(encoding="utf-8"))
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.3)
+    pytest.fail("the studio did not answer within 90 s")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """Debian's chromium, headless."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed (apt install chromium, or set CHROMIUM)")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium: Any) -> Iterator[Any]:
+    """A page of 1280×800. Fails the test when something asked another host, or the console shows an error."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
+    shown = context.new_page()
+    shown.set_default_timeout(20_000)
+    outside: list[str] = []
+    errors: list[str] = []
+
+    def asked(request: Any) -> None:
+        if not request.url.startswith(("http://127.0.0.1:", "data:", "blob:", "about:")):
+            outside.append(request.url)
+
+    context.on("request", asked)
+
+    def complained(text: str) -> None:
+        # Leaving a page cuts its event stream off, which Gradio reports as an error.
+        if "AbortError" not in text and "errored out" not in text:
+            errors.append(text)
+
+    shown.on("pageerror", lambda error: complained(str(error)))
+    shown.on("console", lambda line: complained(line.text) if line.type == "error" else None)
+    yield shown
+    context.close()
+    assert outside == [], "something was fetched from another host"
+    assert errors == [], "the browser's console shows errors"

@@ -1,0 +1,237 @@
+"""The studio as a person meets it: what is on the page after a click, after a reload, and with nothing but this machine."""
+
+from __future__ import annotations
+
+import re
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import SAMPLE, Studio
+from playwright.sync_api import expect
+
+PAGES = ("samples", "phrases", "train", "compare", "plugins")
+
+
+def test_an_empty_studio_invites(studio: Studio, page: Any) -> None:
+    if studio.store.projects.list():
+        pytest.skip("another test was first")
+    page.goto(studio.url)
+    expect(page.get_by_text("Drop your sentences here, or start with a sample")).to_be_visible()
+    page.get_by_role("link", name="Choose files or a sample").click()
+    expect(page.get_by_role("button", name="Literary Chinese")).to_be_visible()
+    expect(page.get_by_role("button", name="Read samples")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_upload_shows_what_was_kept_and_what_was_skipped(studio: Studio, page: Any, tmp_path: Path) -> None:
+    lines = SAMPLE.read_text(encoding="utf-8").splitlines()[:60]
+    lines[10:10] = [lines[0], "", "嗯"]
+    upload = tmp_path / "my essays.txt"
+    upload.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    page.goto(f"{studio.url}/samples?project=new")
+    page.locator("input[type=file]").first.set_input_files(str(upload))
+    expect(page.get_by_label("Project")).to_have_value("my essays")
+    page.get_by_role("button", name="Read samples").click()
+    page.wait_for_url(re.compile(r"project=\d+"))
+    expect(page.get_by_text(re.compile(r"\d+ sentences kept from 1 file, \d+ skipped"))).to_be_visible(timeout=120_000)
+    report = page.locator("details.tm-more")
+    report.locator("summary").click()
+    expect(report.get_by_text("duplicate").first).to_be_visible()
+    page.wait_for_timeout(4500)  # two polls
+    expect(report.get_by_text("duplicate").first).to_be_visible()  # polling does not fold it again
+    kept = page.locator(".tm-steps a", has_text="Samples").locator("small").inner_text()
+    assert 55 <= int(kept) <= 60
+    expect(page.get_by_role("link", name="Train a plugin")).to_be_visible(timeout=120_000)
+    page.locator(".tm-steps a", has_text="Phrases").click()
+    expect(page.locator("table.tm tbody tr").first).to_be_visible()
+
+
+def test_a_file_that_is_too_odd_becomes_a_sentence_and_no_project(studio: Studio, page: Any) -> None:
+    before = len(studio.store.projects.list())
+    page.goto(f"{studio.url}/samples?project=new")
+    page.get_by_role("button", name="Read samples").click()
+    expect(page.get_by_text("Choose at least one file with your sentences")).to_be_visible()
+    assert len(studio.store.projects.list()) == before
+
+
+def test_phrases_can_be_searched_and_filtered(studio: Studio, page: Any) -> None:
+    project = studio.project("Phrases")
+    page.goto(f"{studio.url}/phrases?project={project.id}")
+    expect(page.locator(".js-plotly-plot")).to_be_visible()
+    rows = page.locator("table.tm tbody tr")
+    expect(rows).to_have_count(25)
+    first = rows.first.locator("td").first.inner_text()
+    page.get_by_role("button", name="Next").click()
+    expect(page.get_by_text(re.compile(r"^26–50 of"))).to_be_visible()
+    page.get_by_placeholder("Search").fill(first)
+    expect(page.get_by_text(re.compile(r"^1–"))).to_be_visible()
+    for text in rows.locator("td:first-child").all_inner_texts():
+        assert first in text
+    page.get_by_placeholder("Search").fill("<nothing has this>")
+    expect(page.get_by_text("No phrase fits.")).to_be_visible()
+
+
+def test_addresses_survive_reload_and_back(studio: Studio, page: Any) -> None:
+    one, two = studio.project("First address"), studio.project("Second address")
+    page.goto(f"{studio.url}/phrases?project={one.id}")
+    expect(page.locator(".tm-projects summary")).to_have_text("First address")
+    page.reload()
+    expect(page.locator(".tm-projects summary")).to_have_text("First address")
+    page.locator(".tm-projects summary").click()
+    page.get_by_role("link", name="Second address").click()
+    page.wait_for_url(f"**/phrases?project={two.id}")
+    page.locator(".tm-steps a", has_text="Train").click()
+    page.wait_for_url(f"**/train?project={two.id}")
+    page.go_back()
+    expect(page.locator(".tm-steps a[aria-current]")).to_contain_text("Phrases")
+    expect(page.locator(".tm-projects summary")).to_have_text("Second address")
+
+
+def test_the_base_translates_and_the_comparison_stays(studio: Studio, page: Any) -> None:
+    project = studio.project("Translate")
+    page.goto(f"{studio.url}/compare?project={project.id}")
+    box = page.get_by_placeholder("One sentence a line")
+    expect(box).not_to_have_value("")  # a few sentences to start with
+    box.fill("The rain had not stopped.\n\nHe opened the door.")
+    page.get_by_role("button", name="Translate").click()
+    cells = page.locator("table.tm-compare tbody td[lang=zh]")
+    expect(cells).to_have_count(2, timeout=60_000)
+    texts = cells.all_inner_texts()
+    assert all(re.search("[\u4e00-\u9fff]", text) for text in texts)
+    page.wait_for_url(re.compile(r"comparison=\d+"))
+    page.reload()
+    expect(cells).to_have_count(2)
+    assert cells.all_inner_texts() == texts
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export").click()
+    exported = Path(download.value.path()).read_text(encoding="utf-8-sig").splitlines()
+    assert exported[0] == "source\tvanilla\tcustomized"
+    assert exported[1].startswith("The rain had not stopped.\t" + texts[0])
+    assert len(studio.store.comparisons.list(project.id)) == 1
+
+
+def test_compare_marks_changes_and_runs_no_markup(studio: Studio, page: Any) -> None:
+    project = studio.project("<b>Marks</b>")
+    hostile = '<img src=x onerror="window.hacked=1"> {{value}} ${window.hacked=2}'
+    rows = [
+        {"source": "The rain had not stopped.", "vanilla": "雨还没有停。", "customized": "雨竟还不曾停歇。"},
+        {"source": "The door opened.", "vanilla": "门开了。", "customized": "门开了。"},
+        {"source": hostile, "vanilla": hostile, "customized": hostile + "！"},
+    ]
+    common = {"plugin_id": 1, "plugin": hostile, "method": "memory_adapter", "strength": 0.8}
+    studio.store.comparisons.create(project.id, hostile, [row | common for row in rows])
+    page.goto(f"{studio.url}/compare?project={project.id}")
+    body = page.locator("table.tm-compare tbody")
+    expect(body.locator("tr")).to_have_count(3)
+    expect(body.locator("tr").nth(0).locator("mark.new").first).to_be_visible()
+    expect(body.locator("tr").nth(0).locator("mark.old").first).to_be_visible()
+    expect(body.locator("tr").nth(1).locator("mark")).to_have_count(0)
+    expect(body.locator("tr").nth(2).locator("td.source")).to_have_text(hostile)
+    expect(page.get_by_text("2 of 3 sentences differ")).to_be_visible()
+    expect(page.locator("input[type=range]")).to_have_value("0.8")
+    expect(page.locator(".tm-projects summary")).to_have_text("<b>Marks</b>")
+    assert page.evaluate("window.hacked") is None
+    assert page.locator(".tm-shell img").count() == 0
+
+
+def test_a_run_can_be_watched_and_cancelled(studio: Studio, page: Any) -> None:
+    project = studio.project("Watch")
+    arguments = {"method": "memory_adapter", "budget": "quick"}
+    # Written as running by another worker: a queued one would be taken by the studio's own.
+    with studio.store.write() as session:
+        from engine.store import tables
+
+        session.add(
+            tables.Job(
+                kind="customize",
+                project_id=project.id,
+                arguments=arguments,
+                state="running",
+                step="Training",
+                step_index=5,
+                steps=8,
+                done=62.0,
+                total=100.0,
+                eta=125.0,
+                worker="test",
+                heartbeat=tables.now(),
+                started=tables.now(),
+            )
+        )
+    folder = studio.workspace(project) / "training"
+    folder.mkdir()
+    (folder / "metrics.jsonl").write_text(
+        '{"step": 10, "nll": 5.1}\n{"step": 50, "nll": 4.1}\n{"step": 50, "valid_loss": 4.2}\n', encoding="utf-8"
+    )
+    page.goto(f"{studio.url}/train?project={project.id}")
+    for _ in range(2):
+        expect(page.get_by_text("62 of 100 · 2 min left in this step")).to_be_visible()
+        expect(page.locator(".js-plotly-plot .js-line").first).to_be_visible()
+        expect(page.locator(".block.tm-foot")).to_contain_text("Making a plugin · 70%")
+        page.reload()
+    expect(page.get_by_role("button", name="Training")).to_be_disabled()
+    page.get_by_role("button", name="Cancel").first.click()
+    expect(page.get_by_text("Cancelling").first).to_be_visible()
+    (row,) = studio.store.jobs.list(project.id)
+    assert row.cancel_requested
+    studio.store.jobs.cancelled(row.id, row.attempt)
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+
+
+def test_budgets_fill_the_form_and_a_bad_value_is_named(studio: Studio, page: Any) -> None:
+    project = studio.project("Budget")
+    page.goto(f"{studio.url}/train?project={project.id}")
+    expect(page.get_by_role("radio", name="Memory adapter")).to_have_attribute("aria-checked", "true")
+    page.get_by_role("button", name="Advanced settings").click()
+    field = page.get_by_label("Max updates")
+    expect(field).to_have_value("1500")
+    page.get_by_text("Quick", exact=True).click()
+    expect(field).to_have_value("300")
+    field.fill("-3")
+    page.get_by_role("button", name="Start training").click()
+    expect(page.get_by_text("max_updates: -3 is below the smallest allowed value, 0.")).to_be_visible()
+    assert studio.store.jobs.list(project.id) == []
+
+
+def test_a_damaged_bundle_becomes_a_sentence(studio: Studio, page: Any, tmp_path: Path) -> None:
+    project = studio.project("Bundles")
+    broken = tmp_path / "broken.zip"
+    broken.write_bytes(b"PK\x03\x04 this is no bundle")
+    page.goto(f"{studio.url}/plugins?project={project.id}")
+    expect(page.get_by_text("No plugins yet")).to_be_visible()
+    page.locator("input[type=file]").first.set_input_files(str(broken))
+    toast = page.get_by_test_id("toast-body").first
+    expect(toast).to_contain_text("broken")
+    assert "Traceback" not in toast.inner_text()
+    assert studio.store.plugins.list(project.id) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_has_the_frame_one_filled_button_and_its_colours(studio: Studio, page: Any, scheme: str) -> None:
+    project = studio.project(f"Frame {scheme}")
+    page.emulate_media(color_scheme=scheme)
+    for name in PAGES:
+        page.goto(f"{studio.url}/{name}?project={project.id}")
+        expect(page.locator(".tm-steps a")).to_have_count(5)
+        expect(page.locator(".block.tm-foot")).to_contain_text("base en-zh, frozen")
+        expect(page.locator(".tm-title h1")).to_have_text(name.capitalize())
+        page.wait_for_timeout(800)
+        filled = page.locator(".tm-main button.primary:visible, .tm-main .tm-filled:visible")
+        assert filled.count() <= 1
+        ground = page.evaluate("getComputedStyle(document.querySelector('.gradio-container')).backgroundColor")
+        assert ground == ("rgb(251, 250, 247)" if scheme == "light" else "rgb(23, 25, 29)")
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{name} scrolls sideways"
+
+
+def test_served_pages_name_no_other_host(studio: Studio) -> None:
+    for name in ("", *PAGES):
+        with urllib.request.urlopen(f"{studio.url}/{name}") as answer:
+            text = answer.read().decode()
+            policy = answer.headers["Content-Security-Policy"]
+        assert "default-src 'self'" in policy
+        assert "http" not in policy
+        loaded = re.findall(r"<(?:script|link|img|iframe)[^>]*?(?:src|href)=[\"']([^\"']+)", text)
+        assert loaded
+        assert [one for one in loaded if re.match(r"(?:https?:)?//", one) and "127.0.0.1" not in one] == []
