@@ -102,7 +102,7 @@ def _is_quoted(lines: Sequence[str], delimiter: str) -> bool:
     )
     dialect = Dialect(delimiter, True)
     same = [0] * len(rules)
-    seen = broken = 0
+    seen = broken = spanned = 0
     rest = list(lines)
     while rest:
         source = iter(rest)
@@ -114,10 +114,14 @@ def _is_quoted(lines: Sequence[str], delimiter: str) -> bool:
             left = rest[1:]
         elif '"' in (raw := "\n".join(rest[: len(rest) - len(left)])):
             seen += 1
+            spanned += "\n" in raw
             for place, rule in enumerate(rules):
                 same[place] += raw == delimiter.join(_written(cell, rule) for cell in cells)
         rest = left
     if delimiter == "\t":
+        widths = {line.count("\t") for line in lines if line.strip()}
+        if spanned and len(widths) == 1 and widths != {0}:
+            return False  # every line is a whole row already: single quotes at the ends of cells only look like a pair
         return seen > 0 and max(same) >= 0.95 * (seen + broken)
     # In comma tables quoting is the standard; only plainly broken quotes speak against it.
     return broken <= 0.1 * (seen + broken)

@@ -7,7 +7,6 @@ Unlike MinHash this misses no pair and needs no random numbers.
 
 from __future__ import annotations
 
-import math
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -16,7 +15,6 @@ from engine.progress import Progress
 
 __all__ = ["groups", "key", "shingles"]
 
-THRESHOLD = 0.8
 # Three characters; a script without spaces says in two what others say in three or more.
 NARROW, WIDE = 3, 2
 
@@ -75,23 +73,34 @@ def _join_similar(first: dict[str, int], components: _Components, progress: Prog
     frequency = Counter(shingle for items in sets.values() for shingle in items)
     rank = {shingle: place for place, (shingle, _) in enumerate(sorted(frequency.items(), key=lambda x: (x[1], x[0])))}
     index: defaultdict[int, list[int]] = defaultdict(list)
-    ranked = {i: sorted(map(rank.__getitem__, items)) for i, items in sets.items()}
+    size = {i: len(items) for i, items in sets.items()}
+    prefix: dict[int, int] = {}  # how many of the rarest shingles are looked at, and the rank of the last of them
+    last: dict[int, int] = {}
     # From short to long: every indexed set is at most as long as the one that looks, so one bound on length is enough.
-    for done, i in enumerate(sorted(ranked, key=lambda i: (len(ranked[i]), i))):
-        if done % 1000 == 0:
-            progress.advance(done, len(ranked))
-        items = ranked[i]
-        shortest = math.ceil(THRESHOLD * len(items))
-        prefix = items[: len(items) - shortest + 1]
-        seen: set[int] = set()
-        for shingle in prefix:
-            for other in index[shingle]:
-                if other in seen or len(ranked[other]) < shortest:
-                    continue
-                seen.add(other)
-                if components.find(i) == components.find(other):
-                    continue
-                shared = len(sets[i] & sets[other])
-                if shared >= THRESHOLD * (len(items) + len(ranked[other]) - shared):
-                    components.join(i, other)
+    for done, i in enumerate(sorted(sets, key=lambda i: (size[i], i))):
+        if done % 200 == 0:
+            progress.advance(done, len(sets))
+        ranked = sorted(map(rank.__getitem__, sets[i]))
+        shortest = (4 * size[i] + 4) // 5  # ceil(0.8 n) without rounding errors
+        prefix[i] = size[i] - shortest + 1
+        last[i] = ranked[prefix[i] - 1]
+        found: Counter[int] = Counter()
+        for shingle in ranked[: prefix[i]]:
+            found.update(index[shingle])
             index[shingle].append(i)
+        for other, shared in found.items():
+            if size[other] < shortest:
+                continue
+            # Shingles shared beyond the prefix that ends first are at most what is left of that set (PPJoin).
+            end = i if last[i] <= last[other] else other
+            if not _enough(shared + size[end] - prefix[end], size[i] + size[other]):
+                continue
+            if components.find(i) != components.find(other) and _enough(
+                len(sets[i] & sets[other]), size[i] + size[other]
+            ):
+                components.join(i, other)
+
+
+def _enough(shared: int, total: int) -> bool:
+    """Jaccard similarity of at least 0.8 of two sets of together `total` items, `shared` of them in both."""
+    return 5 * shared >= 4 * (total - shared)
