@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import gradio as gr
@@ -25,6 +26,7 @@ POLICY = (
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; "
     "frame-ancestors 'none'; form-action 'self'; base-uri 'self'; object-src 'none'"
 )
+FAVICON = Path(__file__).parent / "static" / "favicon.png"
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "Referrer-Policy": "same-origin",
@@ -62,6 +64,8 @@ def build(settings: Settings, service: Service | None = None) -> gr.Blocks:
 def create_app(settings: Settings) -> FastAPI:
     """The server's application: the studio's pages, downloads, and the rule that nothing leaves the machine."""
     service = Service(settings)
+    # Uploads are private: they go to the home folder, not to a folder that all users of the machine share.
+    os.environ.setdefault("GRADIO_TEMP_DIR", str(settings.home_dir / "uploads"))
     app = FastAPI(title="Tailor MT", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(KeepHome)
 
@@ -100,6 +104,7 @@ def create_app(settings: Settings) -> FastAPI:
         run_history=False,
         show_error=False,
         ssr_mode=False,
+        favicon_path=str(FAVICON),
         max_file_size=f"{settings.max_upload_mib}mb",
         theme=build_theme(),
         css=style_sheet(),

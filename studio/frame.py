@@ -68,10 +68,8 @@ def _toast(error: Exception) -> Any:
         sentence = str(error)
     else:
         log.exception("an event of the studio failed", exc_info=error)
-        sentence = (
-            "That did not work, and it is not your fault. The details are in the studio's log; please report them."
-        )
-    gr.Warning(esc(sentence), duration=12, title="")
+        sentence = "This is a fault of the studio, not yours. The details are in its log; please report them."
+    gr.Warning(esc(sentence), duration=12, title="That did not work")
     return gr.skip()
 
 

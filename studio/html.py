@@ -49,12 +49,23 @@ def lang_attribute(code: str) -> str:
     return f' lang="{esc(code)}"' if code else ""
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]], *, numeric: Sequence[int] = (), kind: str = "") -> str:
-    """A table in the studio's look. `numeric` names the columns whose head stands at the right."""
+def table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    *,
+    numeric: Sequence[int] = (),
+    kind: str = "",
+    keys: Sequence[object] = (),
+) -> str:
+    """A table in the studio's look. `numeric` names the columns whose head stands at the right; with `keys`, one a row,
+    rows can be clicked and carry theirs as `data-key`."""
     head = "".join(
         f'<th class="{"num" if place in numeric else ""}">{esc(name)}</th>' for place, name in enumerate(heads)
     )
-    body = "".join("<tr>" + "".join(cell.render() for cell in row) + "</tr>" for row in rows)
+    body = ""
+    for place, row in enumerate(rows):
+        key = f' data-key="{esc(keys[place])}" tabindex="0"' if keys else ""
+        body += f"<tr{key}>{''.join(cell.render() for cell in row)}</tr>"
     return f'<table class="tm {esc(kind)}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 

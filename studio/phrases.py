@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import gradio as gr
 
 from engine.store import ProjectRow
 from studio.frame import address, guard, heading, page, wanted
-from studio.html import Cell, card, empty, esc, number, table, tag, view
+from studio.html import Cell, card, empty, esc, lang_attribute, number, table, tag, view
 from studio.plots import length_histogram
 from studio.service import Service, language_name, read_rows
 
@@ -19,6 +19,19 @@ __all__ = ["Filter", "Row", "build", "collect", "phrase_table", "select"]
 TEXT = "What was found in your samples: phrases of one word up to whole clauses."
 PAGE = 25
 ORDERS = {"most frequent": "times", "longest": "tokens", "shortest": "-tokens"}
+
+
+PICK = """
+const pick = (event) => {
+  const row = event.target.closest('tr[data-key]');
+  if (!row || (event.type === 'keydown' && event.key !== 'Enter')) return;
+  element.querySelectorAll('tr[aria-selected]').forEach((one) => one.removeAttribute('aria-selected'));
+  row.setAttribute('aria-selected', 'true');
+  trigger('pick', {phrase: row.dataset.key});
+};
+element.addEventListener('click', pick);
+element.addEventListener('keydown', pick);
+"""
 
 
 @dataclass(frozen=True)
@@ -31,6 +44,7 @@ class Row:
     label: str
     layer: int
     source: str = ""
+    example: int = -1  # index of a sentence that holds it
 
 
 @dataclass(frozen=True)
@@ -72,7 +86,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
                     order = gr.Dropdown(
                         list(ORDERS), value="most frequent", scale=1, min_width=140, show_label=False, container=False
                     )
-                rows = view(classes="tm-scroll")
+                rows = view(classes="tm-scroll", script=PICK)
                 with gr.Row(elem_classes="tm-pager"):
                     place = view(classes="tm-quiet")
                     back = gr.Button("Back", size="sm", min_width=60, scale=0)
@@ -81,6 +95,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 with gr.Column(elem_classes="tm-card tm-pad tm-stack"):
                     view("<h2>Phrases by length, coloured by decoder layer</h2>", classes="tm-card-title")
                     plot = gr.Plot(show_label=False, container=False, elem_classes="tm-plot")
+                example = view()
                 origin = view()
         at = gr.Number(0, visible="hidden", precision=0)
 
@@ -128,6 +143,11 @@ def build(demo: gr.Blocks, service: Service) -> None:
     def onwards(request: gr.Request, *values: Any) -> tuple[str, str, int]:
         return show(request, *values[:-1], (values[-1] or 0) + PAGE)
 
+    def pick(request: gr.Request, event: gr.EventData) -> str:
+        project = service.need(wanted(request))
+        chosen = next((row for row in collect(service, project)[0] if row.text == event.phrase), None)
+        return example_card(chosen, service.sentences(project.id), project.target) if chosen else ""
+
     quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
     filters = [text, low, high, layer, order]
     outputs = [rows, place, at]
@@ -138,6 +158,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
     text.change(guard(from_start), filters, outputs, trigger_mode="always_last", **quiet)
     for widget in filters[1:]:
         widget.input(guard(from_start), filters, outputs, **quiet)
+    rows.pick(guard(pick), None, example, **quiet)
     back.click(guard(backwards), [*filters, at], outputs, **quiet)
     forth.click(guard(onwards), [*filters, at], outputs, **quiet)
 
@@ -161,6 +182,7 @@ def collect(service: Service, project: ProjectRow) -> tuple[list[Row], int]:
             str(one.get("label", "")),
             layer,
             pairs.get(one["text"], ""),
+            int(one.get("example", -1)),
         )
         for one, layer in zip(found, places, strict=True)
     ]
@@ -197,7 +219,21 @@ def phrase_table(rows: Sequence[Row], target: str, source: str) -> str:
         ]
         for row in rows
     ]
-    return table(heads, body, numeric=range(len(heads) - 3, len(heads)))
+    return table(
+        heads, body, numeric=range(len(heads) - 3, len(heads)), kind="tm-click", keys=[row.text for row in rows]
+    )
+
+
+def example_card(row: Row, sentences: Sequence[Mapping[str, Any]], language: str) -> str:
+    """A phrase where it stands in the samples, and the layer that reads it."""
+    text = str(sentences[row.example].get("text", "")) if 0 <= row.example < len(sentences) else ""
+    before, found, after = text.partition(row.text)
+    shown = f"{esc(before)}<b>{esc(found)}</b>{esc(after)}" if found else esc(row.text)
+    count = "once" if row.count == 1 else f"{number(row.count)} times"
+    facts = f"{row.length} {'token' if row.length == 1 else 'tokens'} · {count} · read in layer {row.layer + 1}"
+    return card(
+        f'<p class="tm-example"{lang_attribute(language)}>{shown}</p><p class="tm-quiet">{esc(facts)}</p>', row.text
+    )
 
 
 def origin_card(parser: str, project: ProjectRow) -> str:

@@ -42,7 +42,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
 
     def take_in(file: str, request: gr.Request) -> None:
         row = service.import_bundle(service.need(wanted(request)), file)
-        gr.Info(f"{esc(row.name)} is imported and fits the base.", duration=6, title="")
+        gr.Info(f"{esc(row.name)} fits the base of this project.", duration=6, title="Imported")
 
     quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
     outputs = [frame.title, onward, cards, bring]

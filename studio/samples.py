@@ -29,6 +29,12 @@ element.addEventListener('click', (event) => {
   if (button) trigger('choose', {name: button.dataset.sample});
 });
 """
+REMOVE = """
+element.addEventListener('click', (event) => {
+  const button = event.target.closest('[data-remove]');
+  if (button) trigger('remove', {name: button.dataset.remove});
+});
+"""
 GO = "(address) => { if (address) window.location.assign(address) }"
 
 
@@ -63,8 +69,9 @@ def build(demo: gr.Blocks, service: Service) -> None:
                     )
             sets = view(sample_cards(service.sample_sets()), script=CHOOSE)
         status = view()
-        report = view()
+        report = view(script=REMOVE)
         with gr.Column(visible=False, elem_classes="tm-more-files") as more:
+            view('<p class="tm-quiet" style="margin:0">Add more files to this project. All of them are read again.</p>')
             add = gr.File(
                 label="Add files", show_label=False, file_count="multiple", file_types=sample_types(), height=120,
                 elem_classes="tm-drop",
@@ -126,6 +133,12 @@ def build(demo: gr.Blocks, service: Service) -> None:
         job = service.add_samples(service.need(wanted(request)), files or [])
         return gr.update(value=None), job_line(job)
 
+    def remove(request: gr.Request, event: gr.EventData) -> str:
+        project = service.need(wanted(request))
+        if len(service.sample_files(project.id)) == 1:
+            raise InputError("This is the project's only file. Add another one first, or start a new project.")
+        return job_line(service.remove_sample(project, str(event.name)))
+
     quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
     demo.load(guard(fill), None, [frame.title, read, onward, start, status, report, more], **quiet)
     frame.timer.tick(guard(poll), None, [frame.title, onward, status, report], **quiet)
@@ -134,6 +147,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
     choices = [source, target, base]
     read.click(guard(create), [drop, name, *choices], goto, **quiet).then(None, goto, None, js=GO)
     sets.choose(guard(create_from), choices, goto, **quiet).then(None, goto, None, js=GO)
+    report.remove(guard(remove), None, status, **quiet)
     add.upload(guard(add_files), add, [add, status], **quiet)
 
 
@@ -252,18 +266,23 @@ def _place(sentence: Mapping[str, Any], several: bool) -> str:
 def file_table(report: Mapping[str, Any]) -> str:
     """One row a file; the skipped ones unfold to line, reason and excerpt."""
     rows = []
+    several = len(report.get("files", [])) > 1
     for file in report.get("files", []):
+        name = Path(str(file.get("name", ""))).name
+        remove = f'<button type="button" class="tm-text-button" data-remove="{esc(name)}">Remove</button>'
         notes = "".join(f'<div class="tm-quiet">{esc(one)}</div>' for one in file.get("notes", []))
         rows.append(
             [
-                Cell(html=f"{esc(Path(str(file.get('name', ''))).name)}{notes}"),
+                Cell(html=f"{esc(name)}{notes}"),
                 Cell(file.get("encoding", ""), kind="quiet"),
                 Cell(number(file.get("lines", 0)), kind="num"),
                 Cell(number(file.get("kept", 0)), kind="num"),
                 Cell(html=_skipped(file, str(report.get("language", "")))),
+                *([Cell(html=remove, kind="num")] if several else []),
             ]
         )
-    return table(["file", "encoding", "lines", "kept", "skipped"], rows, numeric=[2, 3])
+    heads = ["file", "encoding", "lines", "kept", "skipped", *([""] if several else [])]
+    return table(heads, rows, numeric=[2, 3])
 
 
 def _skipped(file: Mapping[str, Any], language: str) -> str:

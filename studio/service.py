@@ -219,14 +219,13 @@ class Service:
         folder = self.workspace(project_id) / "samples"
         return sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
 
-    def remove_sample(self, project: ProjectRow, name: str) -> JobRow | None:
-        """Take one file out of a project and read the others again; None when none is left."""
-        for path in self.sample_files(project.id):
-            if path.name == name:
-                with storage_errors("the samples", path):
-                    path.unlink()
-        if not self.sample_files(project.id):
-            return None
+    def remove_sample(self, project: ProjectRow, name: str) -> JobRow:
+        """Take one file out of a project and read the others again. Raises InputError when it is not there."""
+        path = next((path for path in self.sample_files(project.id) if path.name == name), None)
+        if path is None:
+            raise InputError(f"{name} is no file of this project any more. Reload the page.")
+        with storage_errors("the samples", path):
+            path.unlink()
         return self._queue("prepare", project)
 
     def request(self, project: ProjectRow, **more: Any) -> dict[str, Any]:

@@ -128,7 +128,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             if name in ("", chosen):
                 options[name] = form.changed(part, budget_options(effort)["method" if name else "training"])
         service.start_run(project, chosen, effort, method_options=options[chosen], training_options=options[""])
-        gr.Info("The run is queued. It starts when a worker is free.", duration=5, title="")
+        gr.Info("It starts when a worker is free.", duration=5, title="The run is queued")
 
     def spend(effort: str) -> list[Any]:
         preset = budget_options(effort)
@@ -187,6 +187,8 @@ def estimate(service: Service, project: ProjectRow | None) -> str:
     """What a start will use, as far as it is known."""
     if project is None:
         return ""
+    if not service.sentences(project.id):
+        return f'No samples read yet. <a href="{esc(address("samples", project.id))}">Go to Samples</a>'
     sentences = number(len(service.sentences(project.id)))
     phrases = number(len(service.phrases(project.id)))
     return f"Learns from <b>{sentences} sentences</b> and <b>{phrases} phrases</b>"

@@ -84,11 +84,10 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     settings = Settings(home=str(tmp_path_factory.mktemp("home")), port=port, device="cpu")
-    environment = os.environ | {
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GRADIO_")} | {
         "TAILORMT_HOME": settings.home,
         "TAILORMT_PORT": str(port),
         "TAILORMT_DEVICE": "cpu",
-        "GRADIO_TEMP_DIR": str(tmp_path_factory.mktemp("uploads")),
     }
     log = (settings.home_dir / "studio.log").open("wb")
     process = subprocess.Popen(

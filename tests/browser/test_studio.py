@@ -73,6 +73,18 @@ def test_phrases_can_be_searched_and_filtered(studio: Studio, page: Any) -> None
     expect(page.get_by_text("No phrase fits.")).to_be_visible()
 
 
+def test_a_click_on_a_phrase_shows_it_in_its_sentence(studio: Studio, page: Any) -> None:
+    project = studio.project("Example")
+    page.goto(f"{studio.url}/phrases?project={project.id}")
+    row = page.locator("table.tm tbody tr").nth(3)
+    phrase = row.locator("td").first.inner_text()
+    row.click()
+    expect(row).to_have_attribute("aria-selected", "true")
+    example = page.locator(".tm-example")
+    expect(example.locator("b")).to_have_text(phrase)
+    assert example.inner_text() in SAMPLE.read_text(encoding="utf-8").splitlines()
+
+
 def test_addresses_survive_reload_and_back(studio: Studio, page: Any) -> None:
     one, two = studio.project("First address"), studio.project("Second address")
     page.goto(f"{studio.url}/phrases?project={one.id}")
