@@ -28,12 +28,14 @@ def length_histogram(lengths: Sequence[int], layers: Sequence[int], count: int) 
         figure.add_bar(
             x=list(tally),
             y=list(tally.values()),
-            name=f"layer {layer + 1}",
-            marker_color=shades[layer],
+            name=f"{layer + 1}",
+            marker={"color": shades[layer], "line": {"width": 0}},
             hovertemplate=f"%{{y:,}} phrases of %{{x}} tokens<br>read in layer {layer + 1}<extra></extra>",
         )
     _style(figure, height=230)
-    figure.update_layout(barmode="stack", bargap=0.2, showlegend=True, legend_traceorder="normal")
+    figure.update_layout(
+        barmode="stack", bargap=0.2, showlegend=True, legend_traceorder="normal", legend_title_text="layer"
+    )
     figure.update_xaxes(dtick=1, showgrid=False)
     return figure
 

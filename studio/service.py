@@ -461,7 +461,7 @@ def device_line() -> str:
     import psutil
 
     memory = psutil.virtual_memory()
-    used = f"{(memory.total - memory.available) / 2**30:.1f} of {memory.total / 2**30:.0f} GiB"
+    used = f"{(memory.total - memory.available) / 2**30:.1f}\u00a0of\u00a0{memory.total / 2**30:.0f}\u00a0GiB"
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         free, total = torch.cuda.mem_get_info()

@@ -71,7 +71,7 @@ def test_layer_colours_go_from_light_to_dark() -> None:
 def test_histogram_counts_every_phrase_once() -> None:
     lengths, layers = [1, 1, 2, 3, 3, 3, 10], [0, 0, 0, 1, 1, 2, 2]
     chart = length_histogram(lengths, layers, 3)
-    assert [bar.name for bar in chart.data] == ["layer 1", "layer 2", "layer 3"]
+    assert [bar.name for bar in chart.data] == ["1", "2", "3"]
     assert sum(sum(bar.y) for bar in chart.data) == len(lengths)
     assert dict(zip(chart.data[0].x, chart.data[0].y, strict=True)) == {1: 2, 2: 1}
 
