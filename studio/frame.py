@@ -40,8 +40,12 @@ def wanted(request: gr.Request) -> str:
     return str(request.query_params.get("project", ""))
 
 
-def guard(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An event handler whose errors become a toast with one sentence; the page stays as it is."""
+def guard(function: Callable[..., Any], *, polled: bool = False) -> Callable[..., Any]:
+    """An event handler whose errors become a toast with one sentence; the page stays as it is.
+
+    What is `polled` fails without a toast, which would come again every two seconds.
+    """
+    say = _note if polled else _toast
     if inspect.isgeneratorfunction(function):
 
         @functools.wraps(function)
@@ -49,7 +53,7 @@ def guard(function: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 yield from function(*args, **named)
             except Exception as error:
-                yield _toast(error)
+                yield say(error)
 
         return stream
 
@@ -58,9 +62,14 @@ def guard(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*args, **named)
         except Exception as error:
-            return _toast(error)
+            return say(error)
 
     return call
+
+
+def _note(error: Exception) -> Any:
+    log.warning("polling failed: %s", error)
+    return gr.skip()
 
 
 def _toast(error: Exception) -> Any:
@@ -97,7 +106,7 @@ def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) ->
         return fill(request)[1:]
 
     demo.load(guard(fill), None, [top, steps, foot], show_progress="hidden", api_visibility="private")
-    timer.tick(guard(poll), None, [steps, foot], show_progress="hidden", api_visibility="private")
+    timer.tick(guard(poll, polled=True), None, [steps, foot], show_progress="hidden", api_visibility="private")
 
 
 def heading(title: str, text: str) -> str:

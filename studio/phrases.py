@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -163,30 +165,37 @@ def build(demo: gr.Blocks, service: Service) -> None:
     forth.click(guard(onwards), [*filters, at], outputs, **quiet)
 
 
-def collect(service: Service, project: ProjectRow) -> tuple[list[Row], int]:
+def collect(service: Service, project: ProjectRow) -> tuple[Sequence[Row], int]:
     """The project's phrases, each with its decoder layer and back-translation; and how many layers there are."""
+    folder = service.workspace(project.id)
+    files = (folder / "phrases.jsonl", folder / "phrase_pairs.jsonl")
+    layers = service.decoder_layers(project)
+    return _collect(*files, _stamp(files[0]), _stamp(files[1]), layers), layers
+
+
+def _stamp(path: Path) -> int:
+    return path.stat().st_mtime_ns if path.exists() else 0
+
+
+@lru_cache(maxsize=4)
+def _collect(phrases: Path, pairs: Path, *stamps_and_layers: int) -> tuple[Row, ...]:
     from engine.memory import assign_layers
 
-    found = service.phrases(project.id)
-    layers = service.decoder_layers(project)
-    places = assign_layers([int(row["length"]) for row in found], layers) if found else []
-    pairs = {
-        row.get("target"): str(row.get("source", ""))
-        for row in read_rows(service.workspace(project.id) / "phrase_pairs.jsonl")
-    }
-    rows = [
+    found = [row for row in read_rows(phrases) if "text" in row and "length" in row]
+    places = assign_layers([int(row["length"]) for row in found], stamps_and_layers[-1]) if found else []
+    sources = {row.get("target"): str(row.get("source", "")) for row in read_rows(pairs)}
+    return tuple(
         Row(
-            str(one["text"]),
-            int(one["length"]),
-            int(one.get("count", 1)),
-            str(one.get("label", "")),
-            layer,
-            pairs.get(one["text"], ""),
-            int(one.get("example", -1)),
+            text=str(one["text"]),
+            length=int(one["length"]),
+            count=int(one.get("count", 1)),
+            label=str(one.get("label", "")),
+            layer=layer,
+            source=sources.get(one["text"], ""),
+            example=int(one.get("example", -1)),
         )
         for one, layer in zip(found, places, strict=True)
-    ]
-    return rows, layers
+    )
 
 
 def select(rows: Sequence[Row], wish: Filter) -> list[Row]:

@@ -141,7 +141,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
 
     quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
     demo.load(guard(fill), None, [frame.title, read, onward, start, status, report, more], **quiet)
-    frame.timer.tick(guard(poll), None, [frame.title, onward, status, report], **quiet)
+    frame.timer.tick(guard(poll, polled=True), None, [frame.title, onward, status, report], **quiet)
     drop.upload(guard(name_it), [drop, name], name, **quiet)
     base.input(guard(languages_of), base, [source, target], **quiet)
     choices = [source, target, base]

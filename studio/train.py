@@ -148,7 +148,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
     live_outputs = [live, status, plot, figures, runs, start, seen]
     demo.load(guard(fill), method, [frame.title, cards, before], **quiet)
     demo.load(guard(poll), seen, live_outputs, **quiet)
-    frame.timer.tick(guard(poll), seen, live_outputs, **quiet)
+    frame.timer.tick(guard(poll, polled=True), seen, live_outputs, **quiet)
     cards.choose(guard(pick), None, [method, cards, *groups], **quiet)
     widgets = [widget for form in (*forms.values(), training) for widget in form.widgets]
     demo.load(guard(spend), budget, widgets, **quiet)
