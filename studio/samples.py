@@ -13,7 +13,7 @@ from engine.errors import InputError
 from engine.progress import duration
 from engine.store import JobRow, ProjectRow
 from studio.frame import address, guard, heading, page, wanted
-from studio.html import Cell, bar, card, esc, note, number, table, tag, titled, view
+from studio.html import Cell, bar, bars, card, esc, note, number, table, tag, titled, view
 from studio.service import SampleSet, Service, language_name, sample_types
 
 __all__ = ["build", "file_table", "report_cards"]
@@ -255,7 +255,28 @@ def report_cards(
     ]
     body = table(["sentence", "line"], rows, numeric=[1])
     examples = titled(f"{len(rows)} of {number(len(sentences))} sentences, at random", body)
-    return f'{warnings}<div class="tm-two">{files}{examples}</div>'
+    lengths = card(length_bars([str(one.get("text", "")) for one in sentences]), "Sentences by length, in characters")
+    return f'{warnings}{files}<div class="tm-two">{examples}{lengths}</div>'
+
+
+def length_bars(texts: Sequence[str]) -> str:
+    """How long the sentences are: up to twelve columns of a round width, the last one open."""
+    lengths = sorted(len(text) for text in texts)
+    usual = lengths[int(0.98 * (len(lengths) - 1))]
+    width = next(step for step in (2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**9) if usual < 12 * step)
+    last = usual // width
+    counts = [0] * (last + 1)
+    for length in lengths:
+        counts[min(length // width, last)] += 1
+    names = [
+        f"{place * width}" + ("+" if place == last and lengths[-1] >= (last + 1) * width else "")
+        for place in range(last + 1)
+    ]
+    middle = lengths[len(lengths) // 2]
+    return (
+        bars(counts, names, "sentences")
+        + f'<p class="tm-quiet">half of them have up to {number(middle)} characters</p>'
+    )
 
 
 def _place(sentence: Mapping[str, Any], several: bool) -> str:

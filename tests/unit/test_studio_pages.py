@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import gradio as gr
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.errors import OptionError
 from engine.methods import get_method, method_names
@@ -12,7 +16,7 @@ from engine.training import BUDGETS, TrainingOptions, budget_options
 from studio.forms import build_form, label
 from studio.frame import PAGES
 from studio.phrases import Filter, Row, phrase_table, select
-from studio.samples import file_table, report_cards
+from studio.samples import file_table, length_bars, report_cards
 from studio.train import MethodCard, method_cards
 
 ROWS = [
@@ -69,6 +73,14 @@ def test_skipped_lines_are_shown_with_line_reason_and_text() -> None:
     assert "look Japanese" in page
     assert "雨还在下。" in page
     assert report_cards({}, [], "zh") == ""
+
+
+@given(st.lists(st.integers(1, 5000), min_size=1, max_size=60))
+def test_every_sentence_stands_in_one_column_of_the_length_chart(lengths: list[int]) -> None:
+    shown = length_bars(["x" * length for length in lengths])
+    counts = [int(count.replace(",", "")) for count in re.findall(r": ([\d,]+) sentences</title>", shown)]
+    assert sum(counts) == len(lengths)
+    assert 1 <= len(counts) <= 12
 
 
 def test_ten_examples_stay_the_same_between_two_looks() -> None:
