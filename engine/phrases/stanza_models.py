@@ -92,17 +92,17 @@ def download_model(language: str, kinds: Sequence[str], folders: Sequence[Path])
     when the folder cannot be written.
     """
     stanza = _stanza()
-    from stanza.resources.common import download_resources_json
+    from stanza.resources import common
 
     folder = _target(folders)
     try:
         with storage_errors("the parser's models", folder):
             folder.mkdir(parents=True, exist_ok=True)
-            _reach_server()
+            _reach(common.DEFAULT_RESOURCES_URL)
             code, entry = _entry(_resources(folder), stanza_code(language))
             if not any(any(_plans(entry, kind, _anything)) for kind in kinds):
                 # Only now: a list that the user wrote for models of his own must not be overwritten without need.
-                download_resources_json(str(folder))
+                common.download_resources_json(str(folder), resources_url=common.DEFAULT_RESOURCES_URL)
                 code, entry = _entry(_resources(folder), stanza_code(language))
             for kind in kinds:
                 for packages in _plans(entry, kind, _anything):
@@ -133,12 +133,11 @@ def _stanza() -> Any:
     return stanza
 
 
-def _reach_server() -> None:
+def _reach(url: str) -> None:
     """stanza's own requests have no time limit: make sure that somebody answers before they start."""
     import requests  # type: ignore[import-untyped]
-    from stanza.resources.common import DEFAULT_RESOURCES_URL
 
-    requests.head(DEFAULT_RESOURCES_URL, timeout=CONNECT)
+    requests.head(url, timeout=CONNECT)
 
 
 def _target(folders: Sequence[Path]) -> Path:
