@@ -137,7 +137,7 @@ class Tree:
             waiting.extend(reversed(node.children))
 
     def leaves(self) -> list[Tree]:
-        """The words from left to right."""
+        """The words in the order of the tree: left to right, but for words that a crossing dependency sets apart."""
         return [node for node in self.walk() if not node.children]
 
     def to_mapping(self) -> dict[str, Any]:
