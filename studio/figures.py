@@ -2,26 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from studio.html import figure
 
-__all__ = ["figure_row", "scores"]
+__all__ = ["Score", "figure_row", "scores"]
+
+NAMES = {"bleu": "BLEU", "chrf": "chrF"}
 
 
-def scores(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The scores in a plugin's metrics as {title, before, after, low, high, p}, as many as there are."""
-    return []
+@dataclass(frozen=True)
+class Score:
+    """One metric on one kind of text, 0 to 100: the base, the plugin with its 95 % interval, and p against the base."""
+
+    kind: str  # "style", "general", or "" where there is only one
+    metric: str
+    before: float
+    after: float
+    low: float
+    high: float
+    p: float | None
+
+    @property
+    def title(self) -> str:
+        name = NAMES.get(self.metric, self.metric)
+        return f"{name}, {self.kind}" if self.kind else name
+
+    @property
+    def sure(self) -> str:
+        """The difference, half the width of the interval, and p: `+5.6 ±0.9 · p < 0.001`."""
+        text = f"{self.after - self.before:+.1f} ±{abs(self.high - self.low) / 2:.1f}".replace("-", "−")
+        if self.p is not None:
+            text += " · p < 0.001" if self.p < 0.001 else f" · p = {self.p:.3f}"
+        return text
+
+
+def scores(metrics: Mapping[str, Any]) -> list[Score]:
+    """The scores in a plugin's metrics: evaluation reports (`engine.evaluation.Report.to_mapping`), by kind of text."""
+    return [score for kind, report in _reports(metrics) for score in _of(kind, report)]
+
+
+def _reports(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if isinstance(metrics.get("systems"), list):
+        yield "", metrics
+        return
+    for kind, inner in metrics.items():
+        if isinstance(inner, Mapping) and isinstance(inner.get("systems"), list):
+            yield str(kind).replace("_", " "), inner
+
+
+def _of(kind: str, report: Mapping[str, Any]) -> Iterator[Score]:
+    systems = {str(one.get("name")): one for one in report["systems"] if isinstance(one, Mapping)}
+    base = systems.get(str(report.get("baseline")))
+    other = next((one for name, one in systems.items() if name != report.get("baseline")), None)
+    if base is None or other is None:
+        return
+    for metric in NAMES:
+        before, after = base.get(metric), other.get(metric)
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            yield Score(kind, metric, before["score"], after["score"], after["low"], after["high"], after.get("p"))
 
 
 def figure_row(metrics: Mapping[str, Any]) -> str:
     """One card a score; nothing where a plugin has none."""
-    cards = ""
-    for one in scores(metrics):
-        difference = one["after"] - one["before"]
-        sure = f"{difference:+.1f}".replace("-", "−")
-        if one.get("p") is not None:
-            sure += " · p < 0.001" if one["p"] < 0.001 else f" · p = {one['p']:.3f}"
-        cards += figure(one["title"], f"{one['before']:.1f}", f"{one['after']:.1f}", sure)
+    cards = "".join(figure(one.title, f"{one.before:.1f}", f"{one.after:.1f}", one.sure) for one in scores(metrics))
     return f'<div class="tm-figures">{cards}</div>' if cards else ""

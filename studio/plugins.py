@@ -61,7 +61,7 @@ def _card(row: PluginRow, project: ProjectRow) -> str:
     bytes_ = Path(row.path).stat().st_size if row.exists else None
     base = project.base.rstrip("/").rsplit("/", 1)[-1]
     figures = "".join(
-        f"<tr><td>{esc(one['title'])}</td><td class=num>{one['before']:.1f} → <b>{one['after']:.1f}</b></td></tr>"
+        f"<tr><td>{esc(one.title)}</td><td class=num>{one.before:.1f} → <b>{one.after:.1f}</b></td></tr>"
         for one in scores(row.metrics)
     )
     table = f'<table class="tm tm-small">{figures}</table>' if figures else '<p class="tm-quiet">Not evaluated.</p>'

@@ -11,6 +11,7 @@ import gradio as gr
 from engine.errors import InputError
 from engine.progress import duration
 from engine.store import JobRow, PluginRow, ProjectRow
+from studio.figures import scores
 from studio.forms import Form, build_form
 from studio.frame import address, guard, heading, page, wanted
 from studio.html import Cell, bar, card, empty, esc, note, number, table, tag, view
@@ -281,8 +282,8 @@ def runs_table(jobs: Sequence[JobRow], plugins: Mapping[int | None, PluginRow], 
                 Cell(_words(job.arguments.get("method", ""))),
                 Cell(job.arguments.get("budget", "balanced")),
                 Cell(html=tag(state, STATES.get(job.state, ""))),
-                Cell(number(_figure(plugin, "style"), 1), kind="num"),
-                Cell(number(_figure(plugin, "general"), 1), kind="num"),
+                Cell(number(_bleu(plugin, "style"), 1), kind="num"),
+                Cell(number(_bleu(plugin, "general"), 1), kind="num"),
                 Cell(duration(job.seconds) if job.seconds is not None else "–", kind="num"),
                 Cell(html=_links(job, plugin, project)),
             ]
@@ -305,8 +306,9 @@ def _links(job: JobRow, plugin: PluginRow | None, project: ProjectRow) -> str:
     return ""
 
 
-def _figure(plugin: PluginRow | None, kind: str) -> float | None:
-    return None
+def _bleu(plugin: PluginRow | None, kind: str) -> float | None:
+    found = scores(plugin.metrics) if plugin else []
+    return next((one.after for one in found if one.metric == "bleu" and one.kind in (kind, "")), None)
 
 
 def _words(name: Any) -> str:

@@ -13,6 +13,7 @@ from engine.errors import OptionError
 from engine.methods import get_method, method_names
 from engine.options import Options
 from engine.training import BUDGETS, TrainingOptions, budget_options
+from studio.figures import figure_row, scores
 from studio.forms import build_form, label
 from studio.frame import PAGES
 from studio.phrases import Filter, Row, phrase_table, select
@@ -112,6 +113,26 @@ def test_a_form_gives_back_what_was_changed_and_names_a_bad_value() -> None:
     values[place] = -5
     with pytest.raises(OptionError, match="max_updates: -5 is below"):
         form.changed(values)
+
+
+def test_figures_of_a_real_evaluation() -> None:
+    from engine.evaluation import evaluate
+
+    references = [
+        "the rain had not stopped at all",
+        "he opened the old wooden door",
+        "nobody said a word that night",
+    ] * 5
+    systems = {"vanilla": [line.replace("the", "a") for line in references], "customized": references}
+    style = evaluate(systems, references, language="en", baseline="vanilla", samples=100).to_mapping()
+    found = {one.title: one for one in scores({"style": style, "general": style, "seconds": 3.2})}
+    assert list(found) == ["BLEU, style", "chrF, style", "BLEU, general", "chrF, general"]
+    assert found["BLEU, style"].after == pytest.approx(100)
+    assert found["BLEU, style"].before < 90
+    assert re.fullmatch(r"\+\d+\.\d ±\d+\.\d · p [<=] 0\.\d+", found["BLEU, style"].sure)
+    assert figure_row({"style": style}).count('tm-figure"') == 2
+    assert figure_row({}) == figure_row({"loss": 3.1, "systems": "x"}) == ""
+    assert [one.title for one in scores(style)] == ["BLEU", "chrF"]
 
 
 def test_labels_are_words() -> None:
