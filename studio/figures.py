@@ -32,8 +32,9 @@ class Score:
 
     @property
     def sure(self) -> str:
-        """The difference, half the width of the interval, and p: `+5.6 ±0.9 · p < 0.001`."""
-        text = f"{self.after - self.before:+.1f} ±{abs(self.high - self.low) / 2:.1f}".replace("-", "−")
+        """The difference, the plugin's interval, and p: `+5.6 · 95 % 12.5–14.3 · p < 0.001`."""
+        low, high = sorted((self.low, self.high))
+        text = f"{self.after - self.before:+.1f}".replace("-", "−") + f" · 95 % {low:.1f}–{high:.1f}"
         if self.p is not None:
             text += " · p < 0.001" if self.p < 0.001 else f" · p = {self.p:.3f}"
         return text
