@@ -76,7 +76,11 @@ def greedy_batch(
     for step in range(min(max(limits), base.max_tokens)):
         progress.check()
         states = base.model.get_decoder()(
-            input_ids=token, encoder_hidden_states=encoded, encoder_attention_mask=mask, past_key_values=cache, use_cache=True
+            input_ids=token,
+            encoder_hidden_states=encoded,
+            encoder_attention_mask=mask,
+            past_key_values=cache,
+            use_cache=True,
         ).last_hidden_state  # (b, 1, d)
         logits = base.model.get_output_embeddings()(states[:, -1])  # (b, V)
         bias = getattr(base.model, "final_logits_bias", None)

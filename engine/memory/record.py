@@ -4,7 +4,8 @@ For a pair (x, y) of layer i (paper 1, section 4.2 and equations 1-2):
     source memory   mean over the tokens of x of the encoder output E
     target memory   mean over the tokens of y of the self-attention output S(i)
 The tokens of a phrase are its subword pieces; the end of sentence, padding and language tags are not among them.
-A target token is taken at the position that predicts it, as the query will be when the adapter reads.
+A target token is taken at the position where it is the decoder's input: the position that predicts it has not seen it, and
+for a phrase of one token would hold the same vector for every phrase.
 """
 
 from __future__ import annotations
@@ -55,9 +56,7 @@ def record(
     progress = progress or Progress()
     layers = base.decoder_layers
     sources, targets = base.encode([pair.source for pair in pairs]), base.label([pair.target for pair in pairs])
-    outside = base.special_ids
-    if pooling == "sum_with_eos":
-        outside = outside - {base.model.config.eos_token_id}
+    special = torch.tensor(sorted(base.special_ids), device=base.device)  # (K,)
     states: dict[int, torch.Tensor] = {}
     source_rows = torch.zeros(len(pairs), base.d_model)  # (N, d)
     target_rows = torch.zeros(len(pairs), base.d_model)  # (N, d)
@@ -77,15 +76,15 @@ def record(
                 labels = base.pad_batch([targets[i][: base.max_tokens] for i in rows])  # (B, T)
                 mask = (inputs != base.pad).long()  # (B, S)
                 encoded = base.model.get_encoder()(input_ids=inputs, attention_mask=mask).last_hidden_state  # (B, S, d)
+                shifted = base.shift_right(labels)  # (B, T)
                 base.model.get_decoder()(
-                    input_ids=base.shift_right(labels),
-                    encoder_hidden_states=encoded,
-                    encoder_attention_mask=mask,
-                    use_cache=False,
+                    input_ids=shifted, encoder_hidden_states=encoded, encoder_attention_mask=mask, use_cache=False
                 )
-                dropped = torch.tensor(sorted(outside), device=base.device)  # (K,)
-                of_source = torch.isin(inputs, dropped, invert=True).float()  # (B, S)
-                of_target = torch.isin(labels, dropped, invert=True).float()  # (B, T)
+                if pooling == "sum_with_eos":
+                    of_source, of_target = mask.float(), (labels != base.pad).float()  # (B, S), (B, T)
+                else:
+                    of_source = torch.isin(inputs, special, invert=True).float()  # (B, S)
+                    of_target = torch.isin(shifted, special, invert=True).float()  # (B, T)
                 source_rows[rows] = pool(encoded, of_source, pooling).float().cpu()  # (B, d)
                 for layer in range(len(layers)):
                     own = [k for k, i in enumerate(rows) if pairs[i].layer == layer]

@@ -26,6 +26,9 @@ from engine.methods.memory_adapter.config import MemoryAdapterConfig
 
 __all__ = ["MemoryAdapterModule", "MemoryReader"]
 
+# Adam moves every weight by about the learning rate; one scalar that has the whole adapter behind it must move faster.
+SPEED = 20.0
+
 
 class MemoryReader(nn.Module):
     """Reads a memory (N, d) at one place and mixes what it read with the anchor (equations 4 and 5).
@@ -91,7 +94,7 @@ class MemoryReader(nn.Module):
         else:
             away = torch.ones_like(anchor[..., :1])  # (B, T, 1)
         if self.scale is not None:
-            away = self.scale * away  # (B, T, 1)
+            away = SPEED * self.scale * away  # (B, T, 1)
         if self.seen is not None:
             self.seen["gate"] = 1 - away
         return anchor + strength * away * (read - anchor)  # (B, T, d)
