@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import difflib
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -94,7 +95,7 @@ class Option:
             raise OptionError(f"{self.name}: {value!r} is not {kind}.") from None
         if self.choices and result not in self.choices:
             raise OptionError(f"{self.name}: {result!r} is not one of {', '.join(map(str, self.choices))}.")
-        if isinstance(result, float) and result != result:
+        if isinstance(result, float) and math.isnan(result):
             raise OptionError(f"{self.name}: not a number.")
         if self.low is not None and result < self.low:
             raise OptionError(f"{self.name}: {result} is below the smallest allowed value, {self.low:g}.")

@@ -69,7 +69,8 @@ def greedy_batch(
     forced = base.family.forced_bos(base.target)
     start = config.decoder_start_token_id
     alive = torch.arange(len(rows), device=base.device)  # (b,) places of unfinished rows
-    token = torch.full((len(rows), 1), forced if start is None else start, device=base.device)  # (b, 1)
+    first = start if start is not None else forced or 0
+    token = torch.full((len(rows), 1), first, device=base.device)  # (b, 1)
     caps = torch.tensor(limits, device=base.device)  # (b,)
     outputs: list[list[int]] = [[] for _ in rows]
     banned = torch.tensor([base.pad], device=base.device)  # (1,)

@@ -41,7 +41,8 @@ def split_long(base: BaseModel, text: str, limit: int) -> list[str]:
     parts = [part for part in BREAKS.split(text) if part]
     sizes = [len(ids) for ids in base.encode(parts)]
     space = "" if base.source in ("zh", "ja", "th") else " "
-    merged, room = [], 0
+    merged: list[str] = []
+    room = 0
     for part, size in zip(parts, sizes, strict=True):
         if merged and room + size <= limit:
             merged[-1] += space + part

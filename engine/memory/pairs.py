@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.decoding.options import Decoding
+from engine.decoding.resumable import back_translate_all
 from engine.errors import CorpusError
 from engine.files import write_jsonl
 from engine.memory.layers import assign_layers
@@ -42,14 +42,15 @@ def translate_phrases(
     seed: int = 1,
     max_length_ratio: float = 5.0,
     per_layer: int | None = None,
-    decoding: Decoding | None = None,
+    partial: Path | None = None,
     progress: Progress | None = None,
 ) -> list[PhrasePair]:
     """Translate phrases back with the frozen reverse model and give each a layer.
 
     Pairs whose sides differ by `max_length_ratio` or more in subword pieces are dropped as failed translations (the
     authors' code does so). `per_layer` keeps the most frequent phrases of each layer; the layers are cut before, so
-    that a cap does not move the borders between them.
+    that a cap does not move the borders between them. `partial` names a file that keeps finished translations, so that
+    a stopped run goes on from there.
     """
     kept = list(phrases)
     if per_layer is not None:
@@ -58,8 +59,7 @@ def translate_phrases(
         for layer in range(layers):
             mine = [phrase for phrase, own in zip(phrases, first, strict=True) if own == layer]
             kept += sorted(mine, key=lambda phrase: -phrase.count)[:per_layer]
-    # Most phrases are short and plain; a narrow beam finds the same words at half the price.
-    sources = backward.translate([p.text for p in kept], decoding=decoding or Decoding(beam=2), progress=progress)
+    sources = back_translate_all(backward, [p.text for p in kept], partial, progress or Progress())
     forward_sizes = [len(ids) for ids in backward.label(sources)]
     backward_sizes = [len(ids) for ids in backward.encode([p.text for p in kept])]
     good = [

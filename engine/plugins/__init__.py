@@ -1,0 +1,7 @@
+"""Plugin bundles: written whole, verified before anything in them is used, and loaded over the base they were made for."""
+
+from engine.plugins.bundle import FORMAT_VERSION, read_bundle_card, unpack_bundle, verify_bundle
+from engine.plugins.export import export_bundle
+from engine.plugins.plugin import Plugin
+
+__all__ = ["FORMAT_VERSION", "Plugin", "export_bundle", "read_bundle_card", "unpack_bundle", "verify_bundle"]

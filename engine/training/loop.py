@@ -52,6 +52,16 @@ def learning_rate(update: int, options: TrainingOptions) -> float:
     return options.learning_rate * min((update + 1) / warmup, math.sqrt(warmup / (update + 1)))
 
 
+def make_optimizer(parameters: list[nn.Parameter], options: TrainingOptions) -> torch.optim.Optimizer:
+    """Adam, or AdamW with decoupled weight decay, as asked for."""
+    betas = (options.beta1, options.beta2)
+    if options.optimizer == "adamw":
+        return torch.optim.AdamW(
+            parameters, lr=options.learning_rate, betas=betas, eps=1e-9, weight_decay=options.weight_decay
+        )
+    return torch.optim.Adam(parameters, lr=options.learning_rate, betas=betas, eps=1e-9)
+
+
 def make_batch(base: BaseModel, pairs: Pairs, rows: list[int], step: int) -> Batch:
     """The rows as tensors on the base's device, the frozen encoder's output computed once without gradient."""
     inputs = base.pad_batch([pairs.sources[i] for i in rows])  # (B, S)
@@ -125,9 +135,7 @@ def train(
         )
     dtype = pick_precision(precision, base.device)
     parameters = [p for p in module.parameters() if p.requires_grad]
-    adam = torch.optim.AdamW if options.optimizer == "adamw" else torch.optim.Adam
-    decay = {"weight_decay": options.weight_decay} if options.optimizer == "adamw" else {}
-    optimizer = adam(parameters, lr=options.learning_rate, betas=(options.beta1, options.beta2), eps=1e-9, **decay)
+    optimizer = make_optimizer(parameters, options)
     identity = {"training": options.to_mapping(), "pairs": len(training), "precision": str(dtype)}
     torch.manual_seed(options.seed)
     restored = load_checkpoint(folder, module, optimizer, identity)

@@ -63,6 +63,7 @@ class MemoryAdapter(Method):
                 order=config.order,
                 max_length_ratio=config.max_length_ratio,
                 per_layer=config.phrases_per_layer,
+                partial=workspace / "phrase_pairs.partial.jsonl",
                 progress=progress,
             )
             save_pairs(pairs, pairs_file)

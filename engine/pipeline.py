@@ -1,0 +1,421 @@
+"""The main job: from a user's sentences to a plugin, in steps that are done once.
+
+    samples -> phrases -> phrase pairs, memory (by the method) -> synthetic pairs -> training -> evaluation -> bundle
+
+A workspace is a folder; each step leaves files there and a stamp of what it was made from in steps.json. Called again,
+steps whose stamp still holds are skipped, and an interrupted training goes on from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import CorpusError, InputError, OptionError
+from engine.files import write_json, write_jsonl
+from engine.options import Options, option
+from engine.progress import Progress
+from engine.settings import Settings
+from engine.stamps import Stamps, digest, digest_files
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel, LanguagePair
+    from engine.corpora import Corpus, Segment
+    from engine.methods import Method
+    from engine.phrases import PhraseSet
+    from engine.training import TrainingOptions
+
+__all__ = ["CustomizeRequest", "customize", "method_config", "prepare", "training_config"]
+
+STEPS = 7
+FEWEST = 20  # sentences; below that nothing is left to validate on
+
+
+@dataclass(frozen=True)
+class CustomizeRequest(Options):
+    """Customization."""
+
+    base: str = option("", "Folder or hub id of the base model.")
+    source: str = option("", "Language that is translated from, as en, zh, de.")
+    target: str = option("", "Language that is translated to: the language of the samples.")
+    samples: tuple[str, ...] = option((), "Files with your sentences.")
+    method: str = option("memory_adapter", "Method of customization (see `tailormt methods`).")
+    budget: str = option(
+        "balanced",
+        "How much time training may take: minutes, tens of minutes, hours.",
+        choices=("quick", "balanced", "best"),
+    )
+    output: str = option("", "The plugin bundle to write.")
+    name: str = option("", "The plugin's name; empty: the bundle's file name.")
+    backward: str = option("", "Base of the other direction, where the base translates one way only.")
+    method_options: str = option("", 'Settings of the method as JSON, as {"temperature": 0.1}.', advanced=True)
+    training_options: str = option("", 'Settings of training as JSON, as {"max_updates": 500}.', advanced=True)
+    phrase_options: str = option("", 'Settings of phrase extraction as JSON, as {"l_max": 8}.', advanced=True)
+    with_phrases: bool = option(
+        True, "Put the phrases into the bundle; without, it holds their vectors only.", advanced=True
+    )
+    download: bool = option(False, "Allow the base to be fetched from the hub when it is not on disk.", advanced=True)
+
+
+def parse_json(text: str, what: str) -> dict[str, Any]:
+    """A JSON object from a settings text. Raises OptionError."""
+    try:
+        value = json.loads(text or "{}")
+    except json.JSONDecodeError as error:
+        raise OptionError(f"{what}: not valid JSON ({error}).") from None
+    if not isinstance(value, dict):
+        raise OptionError(f"{what}: a JSON object is needed, as {{}}.")
+    return value
+
+
+def method_config(request: CustomizeRequest) -> Any:
+    """The method's settings: its defaults, then the budget's, then the request's own."""
+    from engine.methods import get_method
+    from engine.options import describe
+    from engine.training import budget_options
+
+    cls = get_method(request.method).config_class
+    known = {item.name for item in describe(cls)}
+    preset = {key: value for key, value in budget_options(request.budget)["method"].items() if key in known}
+    return cls.from_mapping({**preset, **parse_json(request.method_options, "method_options")})
+
+
+def training_config(request: CustomizeRequest) -> TrainingOptions:
+    """The training's settings: defaults, then the budget's, then the request's own."""
+    from engine.training import TrainingOptions, budget_options
+
+    own = parse_json(request.training_options, "training_options")
+    return TrainingOptions.from_mapping({**budget_options(request.budget)["training"], **own})
+
+
+def check(request: CustomizeRequest) -> None:
+    """Refuse what cannot work before any work is done. Raises InputError or OptionError."""
+    for key in ("base", "source", "target", "samples"):
+        if not getattr(request, key):
+            raise InputError(f"{key} is needed.")
+    for sample in request.samples:
+        if not Path(sample).is_file():
+            what = "is a folder, not a file of sentences" if Path(sample).is_dir() else "does not exist"
+            raise CorpusError(f"{sample} {what}. Give files of text.")
+    method_config(request)
+    training_config(request)
+    phrase_config(request)
+
+
+def phrase_config(request: CustomizeRequest) -> Any:
+    from engine.phrases import PhraseOptions
+
+    return PhraseOptions.from_mapping(parse_json(request.phrase_options, "phrase_options"))
+
+
+def load_pair(request: CustomizeRequest, settings: Settings) -> LanguagePair:
+    import torch
+
+    from engine.base import LanguagePair
+
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
+    return LanguagePair.load(
+        request.base, request.source, request.target,
+        backward=request.backward, device=settings.device, download=request.download,
+    )  # fmt: skip
+
+
+# -- steps
+
+
+def read_samples(request: CustomizeRequest, workspace: Path, stamps: Stamps, progress: Progress) -> Corpus:
+    """Step 1: corpus.jsonl and import_report.json."""
+    from engine.corpora import Corpus, import_corpus
+
+    stamp = digest(request.source, request.target, digest_files(request.samples))
+    if stamps.holds("samples", stamp, workspace / "corpus.jsonl"):
+        return Corpus.load(workspace)
+    progress.begin("Reading samples", 0, STEPS)
+    corpus = import_corpus(
+        [Path(sample) for sample in request.samples], request.target, source_language=request.source, progress=progress
+    )
+    if len(corpus) < FEWEST:
+        raise CorpusError(
+            f"Only {len(corpus)} sentences in {request.target} are left of {corpus.report.segments} in the samples; at least "
+            f"{FEWEST} are needed, some hundreds are better."
+        )
+    stamps.begin("samples")
+    corpus.save(workspace)
+    stamps.set("samples", stamp)
+    return corpus
+
+
+def split_samples(corpus: Corpus) -> tuple[list[Segment], list[Segment]]:
+    """Training and validation sentences: a twelfth for validation, 16 to 500, nothing alike on both sides."""
+    from engine.corpora import split
+
+    parts = split(corpus, valid=min(500, max(16, len(corpus) // 12)))
+    if not parts.valid or len(parts.train) < FEWEST // 2:
+        raise CorpusError("The samples are too much alike to keep some for validation. Add different sentences.")
+    return parts.train, parts.valid
+
+
+def find_phrases(
+    request: CustomizeRequest, train: list[Segment], base: BaseModel, workspace: Path, stamps: Stamps, progress: Progress,
+    settings: Settings,
+) -> PhraseSet:  # fmt: skip
+    """Step 2: phrases.jsonl, from the training part alone, so that validation stays honest."""
+    from engine.phrases import PhraseSet, extract_phrases
+
+    options = phrase_config(request)
+    stamp = digest(stamps.get("samples"), options.to_mapping(), base.fingerprint(), *map(str, settings.parser_dirs))
+    file = workspace / "phrases.jsonl"
+    if stamps.holds("phrases", stamp, file):
+        return PhraseSet.load(file)
+    progress.begin("Finding phrases", 1, STEPS)
+    found = extract_phrases(
+        [segment.text for segment in train],
+        request.target,
+        options,
+        parser_dirs=settings.parser_dirs,
+        pieces=base.pieces,
+        progress=progress,
+    )
+    stamps.begin("phrases")
+    found.save(file)
+    stamps.set("phrases", stamp)
+    return found
+
+
+def make_pairs(
+    train: list[Segment], valid: list[Segment], pair: LanguagePair, workspace: Path, stamps: Stamps, progress: Progress
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Step 4: pairs.jsonl; sources by the frozen reverse model, but where the user gave them."""
+    from engine.decoding.resumable import back_translate_all
+
+    file = workspace / "pairs.jsonl"
+    stamp = digest(stamps.get("samples"), pair.backward.fingerprint(), pair.backward.source)
+    if not stamps.holds("pairs", stamp, file):
+        progress.begin("Writing source sentences", 4, STEPS)
+        both = [*train, *valid]
+        missing = [segment.text for segment in both if segment.source is None]
+        made = iter(back_translate_all(pair.backward, missing, workspace / "pairs.partial.jsonl", progress))
+        rows = [
+            {
+                "source": next(made) if segment.source is None else segment.source,
+                "target": segment.text,
+                "part": "train" if i < len(train) else "valid",
+                "synthetic": segment.source is None,
+            }
+            for i, segment in enumerate(both)
+        ]
+        stamps.begin("pairs")
+        write_jsonl(file, [row for row in rows if row["source"]], "the sentence pairs")
+        stamps.set("pairs", stamp)
+    parts: dict[str, list[tuple[str, str]]] = {"train": [], "valid": []}
+    for line in file.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        parts[row["part"]].append((row["source"], row["target"]))
+    return parts["train"], parts["valid"]
+
+
+def prepare(
+    request: CustomizeRequest, workspace: Path, progress: Progress | None = None, settings: Settings | None = None
+) -> dict[str, Any]:
+    """The first two steps, as done after an upload: samples read, phrases found. Returns their counts."""
+    from engine.settings import load_settings
+
+    progress, settings = progress or Progress(), settings or load_settings()
+    check(request)
+    with held(workspace):
+        stamps = Stamps(workspace)
+        corpus = read_samples(request, workspace, stamps, progress)
+        train, _ = split_samples(corpus)
+        base = load_pair(request, settings).forward
+        phrases = find_phrases(request, train, base, workspace, stamps, progress, settings)
+    return {"sentences": len(corpus), "phrases": len(phrases), "parser": phrases.parser}
+
+
+def customize(
+    request: CustomizeRequest, workspace: Path, progress: Progress | None = None, settings: Settings | None = None
+) -> dict[str, Any]:
+    """The whole main job; returns a summary of counts, figures and times, also kept in summary.json.
+
+    Raises a TailorError with one sentence on bad input, Cancelled when the user stops it; finished steps stay.
+    """
+    from engine.settings import load_settings
+
+    progress, settings = progress or Progress(), settings or load_settings()
+    check(request)
+    if not request.output:
+        raise InputError("output is needed: the bundle to write, as PLUGIN.zip.")
+    begin = time.monotonic()
+    with held(workspace):
+        return run_steps(request, workspace, progress, settings, begin)
+
+
+def run_steps(
+    request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings, begin: float
+) -> dict[str, Any]:
+    import torch
+
+    from engine.methods import get_method
+    from engine.plugins import export_bundle
+    from engine.training.data import Pairs
+    from engine.training.loop import train as train_module
+
+    method, config, training = get_method(request.method), method_config(request), training_config(request)
+    stamps = Stamps(workspace)
+    times: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def timed(step: str) -> Iterator[None]:
+        start = time.monotonic()
+        yield
+        times[step] = round(time.monotonic() - start, 1)
+
+    with timed("samples"):
+        corpus = read_samples(request, workspace, stamps, progress)
+        train, valid = split_samples(corpus)
+    pair = load_pair(request, settings)
+    with timed("phrases"):
+        phrases = find_phrases(request, train, pair.forward, workspace, stamps, progress, settings)
+    with timed("memory"):
+        progress.begin("Preparing the method", 2, STEPS)
+        stamp = digest(stamps.get("phrases"), method.name, config.to_mapping(), pair.backward.fingerprint())
+        if not stamps.holds("method", stamp):
+            stamps.begin("method")
+            for name in ("phrase_pairs.jsonl", "memory.safetensors"):
+                (workspace / name).unlink(missing_ok=True)
+            stamps.set("method", stamp)
+        artefacts = method.prepare(phrases, pair, config, workspace, progress)
+    with timed("pairs"):
+        training_pairs, validation_pairs = make_pairs(train, valid, pair, workspace, stamps, progress)
+    with timed("training"):
+        progress.begin("Training", 5, STEPS)
+        folder = workspace / "training"
+        stamp = digest(stamps.get("method"), stamps.get("pairs"), training.to_mapping(), settings.precision)
+        if not stamps.holds("training", stamp):
+            stamps.begin("training")
+            shutil.rmtree(folder, ignore_errors=True)
+            stamps.set("training", stamp)
+        torch.manual_seed(training.seed)  # the module's first weights
+        module = method.build(pair.forward, artefacts, config)
+        result = train_module(
+            pair.forward,
+            method,
+            module,
+            Pairs.encode(pair.forward, training_pairs),
+            Pairs.encode(pair.forward, validation_pairs),
+            training,
+            folder,
+            precision=settings.precision,
+            progress=progress,
+        )
+        method.finish(module)
+    with timed("evaluation"):
+        progress.begin("Comparing with the base", 6, STEPS)
+        metrics = compare_with_base(pair.forward, method, module, validation_pairs, progress)
+    metrics |= {"validation_loss_before": round(result.first_loss, 4), "validation_loss": round(result.best_loss, 4)}
+    output = Path(request.output)
+    export_bundle(
+        output,
+        name=request.name or output.stem,
+        base=pair.forward,
+        method=method,
+        config=config,
+        module=module,
+        files=artefacts.files,
+        decoding={},
+        provenance={
+            "sentences": len(corpus),
+            "phrases": sum(artefacts.memory.sizes) if artefacts.memory else 0,
+            "parser": phrases.parser,
+            "budget": request.budget,
+            "updates": result.updates,
+            "best_update": result.best_update,
+            "parameters": result.parameters,
+            "seed": training.seed,
+        },
+        metrics=metrics,
+        with_phrases=request.with_phrases,
+    )
+    summary = {
+        "plugin": str(output),
+        "bytes": output.stat().st_size,
+        "method": method.name,
+        "base": pair.forward.name,
+        "source": request.source,
+        "target": request.target,
+        "sentences": len(corpus),
+        "phrases": len(phrases),
+        "parser": phrases.parser,
+        "memory": artefacts.memory.sizes if artefacts.memory else [],
+        "training_pairs": len(training_pairs),
+        "validation_pairs": len(validation_pairs),
+        "updates": result.updates,
+        "best_update": result.best_update,
+        "stopped_by": result.stopped_by,
+        "parameters": result.parameters,
+        "device": str(pair.forward.device),
+        "metrics": metrics,
+        "warnings": corpus.report.warnings,
+        "seconds": {**times, "total": round(time.monotonic() - begin, 1)},
+    }
+    write_json(workspace / "summary.json", summary, "the summary")
+    return summary
+
+
+def compare_with_base(
+    base: BaseModel, method: Method, module: Any, pairs: list[tuple[str, str]], progress: Progress, most: int = 60
+) -> dict[str, Any]:
+    """BLEU of base and customized base on held-out samples, with the paired-bootstrap p; sources may be synthetic."""
+    from engine.evaluation import evaluate
+    from engine.plugins import Plugin
+
+    chosen = pairs[:most]
+    sources, references = [a for a, _ in chosen], [b for _, b in chosen]
+    vanilla = base.translate(sources, progress=progress)
+    customized = base.translate(sources, Plugin(method, module, {}), progress=progress)
+    report = evaluate(
+        {"vanilla": vanilla, "customized": customized},
+        references,
+        language=base.target,
+        baseline="vanilla",
+        samples=500,
+    )
+    return {
+        "held_out_sentences": len(chosen),
+        "bleu_vanilla": round(report["vanilla"].bleu.score, 2),
+        "bleu": round(report["customized"].bleu.score, 2),
+        "bleu_p": report["customized"].bleu.p,
+        "chrf_vanilla": round(report["vanilla"].chrf.score, 2),
+        "chrf": round(report["customized"].chrf.score, 2),
+        "bleu_signature": str(report.signatures.get("bleu", "")),
+    }
+
+
+@contextlib.contextmanager
+def held(workspace: Path) -> Iterator[None]:
+    """Keep a second process out of the workspace. Raises InputError when one is at work there."""
+    from engine.errors import storage_errors
+
+    with storage_errors("the workspace", workspace):
+        workspace.mkdir(parents=True, exist_ok=True)
+        file = (workspace / ".lock").open("w")
+    try:
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # no such lock on Windows; jobs of one project are kept apart by the store
+            pass
+        except OSError:
+            raise InputError(
+                f"Another process is at work in {workspace}. Wait for it, or choose another output."
+            ) from None
+        yield
+    finally:
+        file.close()

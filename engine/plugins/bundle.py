@@ -1,0 +1,194 @@
+"""Reading a bundle with suspicion: known names only, sizes and ratios within limits, every byte as its manifest says.
+
+adapter_config.json        method, settings, base and its fingerprint, direction, decoding defaults, metrics
+adapter_model.safetensors  the trained weights, exactly the method's keys
+memory.safetensors         what the method remembers, where it remembers
+phrases.jsonl              the phrases in the memory's order; may be left out for confidentiality
+README.md                  the card
+manifest.json              SHA-256 and bytes of each file above
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+from engine.errors import BundleError, storage_errors
+
+__all__ = ["FORMAT_VERSION", "read_bundle_card", "unpack_bundle", "verify_bundle"]
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+CONFIG = "adapter_config.json"
+WEIGHTS = "adapter_model.safetensors"
+REQUIRED = (CONFIG, WEIGHTS, "README.md", MANIFEST)
+KNOWN = (*REQUIRED, "memory.safetensors", "phrases.jsonl", "index.faiss", "pairs.jsonl")
+MAX_BYTES = 16 << 30  # unpacked, all files
+MAX_TEXT = 1 << 30  # one text file
+MAX_JSON = 64 << 20  # the two JSON files, which are read whole
+MAX_RATIO = 200  # unpacked to packed; text packs 3 to 20 times smaller
+LIMITS = {
+    CONFIG: MAX_JSON,
+    MANIFEST: MAX_JSON,
+    WEIGHTS: MAX_BYTES,
+    "memory.safetensors": MAX_BYTES,
+    "index.faiss": MAX_BYTES,
+}
+CHUNK = 1 << 20
+
+
+def _open(path: Path) -> zipfile.ZipFile:
+    if not path.exists():
+        raise BundleError(f"There is no file {path}.")
+    try:
+        return zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise BundleError(f"{path} is no plugin bundle: it cannot be read as a zip file ({error}).") from None
+
+
+def _check_names(path: Path, bundle: zipfile.ZipFile) -> None:
+    """Names, sizes and ratios, before anything is unpacked. Raises BundleError."""
+    entries = bundle.infolist()
+    names = [entry.filename for entry in entries]
+    for name in names:
+        if name.startswith(("/", "\\")) or ".." in Path(name.replace("\\", "/")).parts or ":" in name:
+            raise BundleError(f"{path} holds the path {name!r}, which leads out of the bundle. Nothing was unpacked.")
+        if name not in KNOWN:
+            raise BundleError(f"{path} holds a file that no plugin has: {name!r}. Nothing was unpacked.")
+        if names.count(name) > 1:
+            raise BundleError(f"{path} holds {name} twice. Nothing was unpacked.")
+    missing = [name for name in REQUIRED if name not in names]
+    if missing:
+        raise BundleError(f"{path} is no plugin bundle: it has no {missing[0]}.")
+    for entry in entries:
+        if entry.file_size > LIMITS.get(entry.filename, MAX_TEXT) or entry.file_size > MAX_RATIO * max(
+            entry.compress_size, 1024
+        ):
+            raise BundleError(
+                f"{path}: {entry.filename} would unpack to {entry.file_size:,} bytes from {entry.compress_size:,}, "
+                "which no real plugin does. Nothing was unpacked."
+            )
+        if entry.flag_bits & 0x1:
+            raise BundleError(f"{path}: {entry.filename} is encrypted. Plugins are not.")
+    if sum(entry.file_size for entry in entries) > MAX_BYTES:
+        raise BundleError(f"{path} would unpack to more than {MAX_BYTES >> 30} GiB. Nothing was unpacked.")
+
+
+def _read_json(path: Path, bundle: zipfile.ZipFile, name: str) -> dict[str, Any]:
+    try:
+        value = json.loads(bundle.read(name).decode("utf-8"))
+    except (ValueError, zipfile.BadZipFile, RuntimeError, EOFError, zlib.error) as error:
+        raise BundleError(f"{path}: {name} is damaged ({error}). Get the bundle again.") from None
+    if not isinstance(value, dict):
+        raise BundleError(f"{path}: {name} is not a JSON object. Get the bundle again.")
+    return value
+
+
+def _check_config(path: Path, config: dict[str, Any]) -> None:
+    version = config.get("format_version")
+    if not isinstance(version, int) or version < 1:
+        raise BundleError(f"{path}: {CONFIG} has no format_version. It was not made by Tailor MT.")
+    if version > FORMAT_VERSION:
+        raise BundleError(
+            f"{path} has format {version}; this program reads formats up to {FORMAT_VERSION}. Update Tailor MT."
+        )
+    for key in ("method", "config", "source", "target", "base_fingerprint", "base_model_name_or_path"):
+        if key not in config:
+            raise BundleError(f"{path}: {CONFIG} lacks {key}. Get the bundle again.")
+
+
+def _manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, dict[str, Any]]:
+    """{file: {sha256, bytes}}; raises BundleError unless it lists exactly the bundle's files."""
+    files = _read_json(path, bundle, MANIFEST).get("files")
+    names = {name for name in bundle.namelist() if name != MANIFEST}
+    if not isinstance(files, dict) or set(files) != names:
+        listed = set(files) if isinstance(files, dict) else set()
+        odd = sorted(names ^ listed)
+        raise BundleError(
+            f"{path}: the manifest and the files differ ({odd[0] if odd else MANIFEST}). Get the bundle again."
+        )
+    return files
+
+
+def _copy_checked(path: Path, bundle: zipfile.ZipFile, name: str, about: dict[str, Any], out: Any) -> None:
+    """Stream one file, comparing its length and SHA-256 with the manifest."""
+    digest, count = hashlib.sha256(), 0
+    declared = bundle.getinfo(name).file_size
+    try:
+        with bundle.open(name) as file:
+            while block := file.read(CHUNK):
+                count += len(block)
+                if count > declared:
+                    raise BundleError(f"{path}: {name} is longer than it says. Get the bundle again.")
+                digest.update(block)
+                if out is not None:
+                    out.write(block)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        raise BundleError(f"{path}: {name} is damaged ({error}). Get the bundle again.") from None
+    if not isinstance(about, dict) or digest.hexdigest() != about.get("sha256") or count != about.get("bytes"):
+        raise BundleError(
+            f"{path}: {name} is not what its manifest says: it was changed or damaged. Get the bundle again."
+        )
+
+
+def read_bundle_card(path: str | Path) -> dict[str, Any]:
+    """`adapter_config.json` with `bytes` and `files` added, without checking every byte. Raises BundleError."""
+    path = Path(path)
+    with _open(path) as bundle:
+        _check_names(path, bundle)
+        config = _read_json(path, bundle, CONFIG)
+        _check_config(path, config)
+        return {**config, "bytes": path.stat().st_size, "files": sorted(_manifest(path, bundle))}
+
+
+def verify_bundle(path: str | Path) -> dict[str, Any]:
+    """Check everything that can be checked without the base; returns the card. Raises BundleError, one sentence."""
+    path = Path(path)
+    card = read_bundle_card(path)
+    with _open(path) as bundle:
+        for name, about in _manifest(path, bundle).items():
+            _copy_checked(path, bundle, name, about, None)
+    return card
+
+
+def unpack_bundle(path: str | Path, folder: Path) -> Path:
+    """Verify and unpack into a folder named by the bundle's content below `folder`; done once, used again later.
+
+    Every call checks the bundle's bytes. Returns the folder. Raises BundleError or StorageError; leaves nothing half-made.
+    """
+    path = Path(path)
+    with _open(path) as bundle:
+        _check_names(path, bundle)
+        _check_config(path, _read_json(path, bundle, CONFIG))
+        manifest = _manifest(path, bundle)
+        target = folder / hashlib.sha256(bundle.read(MANIFEST)).hexdigest()[:32]
+        if target.exists() and all(
+            (target / name).exists() and (target / name).stat().st_size == about.get("bytes")
+            for name, about in manifest.items()
+        ):
+            for name, about in manifest.items():
+                _copy_checked(path, bundle, name, about, None)
+            return target
+        with storage_errors("the plugin", folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            temporary = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=folder))
+            try:
+                for name, about in manifest.items():
+                    with (temporary / name).open("wb") as out:
+                        _copy_checked(path, bundle, name, about, out)
+                shutil.rmtree(target, ignore_errors=True)
+                try:
+                    os.rename(temporary, target)
+                except OSError:
+                    if not target.exists():  # another process may have unpacked the same bundle meanwhile
+                        raise
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+        return target
