@@ -21,9 +21,9 @@ class Score:
     metric: str
     before: float
     after: float
-    low: float
-    high: float
-    p: float | None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
 
     @property
     def title(self) -> str:
@@ -33,16 +33,24 @@ class Score:
     @property
     def sure(self) -> str:
         """The difference, the plugin's interval, and p: `+5.6 · 95 % 12.5–14.3 · p < 0.001`."""
-        low, high = sorted((self.low, self.high))
-        text = f"{self.after - self.before:+.1f}".replace("-", "−") + f" · 95 % {low:.1f}–{high:.1f}"
+        text = f"{self.after - self.before:+.1f}".replace("-", "−")
+        if self.low is not None and self.high is not None:
+            low, high = sorted((self.low, self.high))
+            text += f" · 95 % {low:.1f}–{high:.1f}"
         if self.p is not None:
             text += " · p < 0.001" if self.p < 0.001 else f" · p = {self.p:.3f}"
         return text
 
 
 def scores(metrics: Mapping[str, Any]) -> list[Score]:
-    """The scores in a plugin's metrics: evaluation reports (`engine.evaluation.Report.to_mapping`), by kind of text."""
-    return [score for kind, report in _reports(metrics) for score in _of(kind, report)]
+    """The scores in a plugin's metrics: what `engine.pipeline` measured on held-out samples, or evaluation reports
+    (`engine.evaluation.Report.to_mapping`) by kind of text."""
+    flat = [
+        Score("held-out samples", metric, metrics[f"{metric}_vanilla"], metrics[metric], p=metrics.get(f"{metric}_p"))
+        for metric in NAMES
+        if all(isinstance(metrics.get(key), int | float) for key in (metric, f"{metric}_vanilla"))
+    ]
+    return flat + [score for kind, report in _reports(metrics) for score in _of(kind, report)]
 
 
 def _reports(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -69,4 +77,8 @@ def _of(kind: str, report: Mapping[str, Any]) -> Iterator[Score]:
 def figure_row(metrics: Mapping[str, Any]) -> str:
     """One card a score; nothing where a plugin has none."""
     cards = "".join(figure(one.title, f"{one.before:.1f}", f"{one.after:.1f}", one.sure) for one in scores(metrics))
+    before, after = metrics.get("validation_loss_before"), metrics.get("validation_loss")
+    if isinstance(before, int | float) and isinstance(after, int | float):
+        change = f"{100 * (after - before) / before:+.0f} %".replace("-", "−") if before else ""
+        cards += figure("Validation loss", f"{before:.2f}", f"{after:.2f}", f"{change} · lower is better")
     return f'<div class="tm-figures">{cards}</div>' if cards else ""

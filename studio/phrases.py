@@ -46,7 +46,6 @@ class Row:
     label: str
     layer: int
     source: str = ""
-    example: int = -1  # index of a sentence that holds it
 
 
 @dataclass(frozen=True)
@@ -192,7 +191,6 @@ def _collect(phrases: Path, pairs: Path, *stamps_and_layers: int) -> tuple[Row, 
             label=str(one.get("label", "")),
             layer=layer,
             source=sources.get(one["text"], ""),
-            example=int(one.get("example", -1)),
         )
         for one, layer in zip(found, places, strict=True)
     )
@@ -235,7 +233,7 @@ def phrase_table(rows: Sequence[Row], target: str, source: str) -> str:
 
 def example_card(row: Row, sentences: Sequence[Mapping[str, Any]], language: str) -> str:
     """A phrase where it stands in the samples, and the layer that reads it."""
-    text = str(sentences[row.example].get("text", "")) if 0 <= row.example < len(sentences) else ""
+    text = next((str(one["text"]) for one in sentences if row.text in str(one.get("text", ""))), "")
     before, found, after = text.partition(row.text)
     shown = f"{esc(before)}<b>{esc(found)}</b>{esc(after)}" if found else esc(row.text)
     count = "once" if row.count == 1 else f"{number(row.count)} times"

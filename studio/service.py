@@ -346,7 +346,7 @@ class Service:
         stamp = Path(row.path).stat().st_mtime
         with self._models:
             if self._plugin is None or self._plugin[:2] != (row.path, stamp):
-                self._plugin = (row.path, stamp, Plugin.load(row.path, base))
+                self._plugin = (row.path, stamp, Plugin.load(row.path, base, cache=self._unpacked))
             return self._plugin[2]
 
     def translate(
@@ -364,14 +364,20 @@ class Service:
         for start in range(0, len(texts), part):
             yield base.translate(list(texts[start : start + part]), loaded, strength=strength)
 
+    @property
+    def _unpacked(self) -> Path:
+        return self.settings.home_dir / "unpacked"
+
     def import_bundle(self, project: ProjectRow, file: str | Path) -> PluginRow:
         """Check a bundle and take it into the project. Raises BundleError when it is damaged, unsafe or not for the base."""
         from engine.plugins import Plugin, read_bundle_card, verify_bundle
 
-        verify_bundle(Path(file))
-        card = read_bundle_card(Path(file))
-        base = self.base_model(project)
-        Plugin.load(str(file), base)  # the fingerprint must match before it is kept
+        try:
+            verify_bundle(file)
+            card = read_bundle_card(file)
+            Plugin.load(file, self.base_model(project), cache=self._unpacked)  # it must fit before it is kept
+        except TailorError as error:  # people know their file by its name, not by where the upload lies
+            raise type(error)(str(error).replace(str(file), Path(file).name)) from error
         folder = self.workspace(project.id) / "plugins"
         with storage_errors("the bundle", folder):
             folder.mkdir(exist_ok=True)

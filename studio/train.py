@@ -308,7 +308,14 @@ def _links(job: JobRow, plugin: PluginRow | None, project: ProjectRow) -> str:
 
 def _bleu(plugin: PluginRow | None, kind: str) -> float | None:
     found = scores(plugin.metrics) if plugin else []
-    return next((one.after for one in found if one.metric == "bleu" and one.kind in (kind, "")), None)
+    return next(
+        (
+            one.after
+            for one in found
+            if one.metric == "bleu" and one.kind in (kind, "held-out samples" if kind == "style" else kind)
+        ),
+        None,
+    )
 
 
 def _words(name: Any) -> str:
