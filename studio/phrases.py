@@ -214,12 +214,14 @@ def select(rows: Sequence[Row], wish: Filter) -> list[Row]:
 def phrase_table(rows: Sequence[Row], target: str, source: str) -> str:
     """Phrase, back-translation where there is one, label, tokens, times, layer."""
     translated = any(row.source for row in rows)
-    heads = ["phrase", *(["back-translation"] if translated else []), "kind", "tokens", "times", "layer"]
+    kinds = any(row.label not in ("", "statistical") for row in rows)
+    heads = ["phrase", *(["back-translation"] if translated else []), *(["kind"] if kinds else [])]
+    heads += ["tokens", "times", "layer"]
     body = [
         [
             Cell(row.text, lang=target),
             *([Cell(row.source, kind="quiet", lang=source)] if translated else []),
-            Cell(row.label, kind="quiet"),
+            *([Cell(row.label, kind="quiet")] if kinds else []),
             Cell(row.length, kind="num"),
             Cell(number(row.count), kind="num"),
             Cell(html=tag(row.layer + 1, "accent"), kind="num"),

@@ -227,7 +227,7 @@ def progress_card(job: JobRow, run: int, rows: Sequence[Mapping[str, Any]]) -> s
         parts.append(f"took {duration(job.seconds)}")
     line = f'<div class="tm-card-head"><h2>{esc(words)} {state}</h2><h2>{esc(" · ".join(parts))}</h2></div>'
     if job.state == "running":
-        line += bar(job.fraction) + (f'<p class="tm-quiet">{esc(job.note)}</p>' if job.note else "")
+        line += bar(job.fraction) + (f'<p class="tm-quiet">{esc(job.note)}</p>' if job.note and not rows else "")
     if job.state == "failed":
         line += note(job.error, bad=True)
     if job.state == "interrupted":
@@ -307,15 +307,9 @@ def _links(job: JobRow, plugin: PluginRow | None, project: ProjectRow) -> str:
 
 
 def _bleu(plugin: PluginRow | None, kind: str) -> float | None:
+    kinds = (kind, "held-out samples") if kind == "style" else (kind,)
     found = scores(plugin.metrics) if plugin else []
-    return next(
-        (
-            one.after
-            for one in found
-            if one.metric == "bleu" and one.kind in (kind, "held-out samples" if kind == "style" else kind)
-        ),
-        None,
-    )
+    return next((one.after for one in found if one.metric == "bleu" and one.kind in kinds), None)
 
 
 def _words(name: Any) -> str:
