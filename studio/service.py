@@ -468,8 +468,8 @@ def device_line() -> str:
 
     memory = psutil.virtual_memory()
     used = f"{(memory.total - memory.available) / 2**30:.1f}\u00a0of\u00a0{memory.total / 2**30:.0f}\u00a0GiB"
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
+    torch = sys.modules.get("torch")  # never loaded for this line's sake; while it loads, it has no `cuda` yet
+    if hasattr(torch, "cuda") and torch is not None and torch.cuda.is_available():
         free, total = torch.cuda.mem_get_info()
         return f"{torch.cuda.get_device_name()} · {(total - free) / 2**30:.1f} of {total / 2**30:.0f} GiB"
     cores = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
