@@ -35,18 +35,22 @@ class Form:
         return result
 
 
-def build_form(cls: type[Options], *, skip: Sequence[str] = ()) -> Form:
-    """Lay out one widget a setting; rarely used ones lie folded below. `skip` names settings not to show."""
+def build_form(cls: type[Options], preset: Mapping[str, Any] | None = None, *, skip: Sequence[str] = ()) -> Form:
+    """Lay out one widget a setting, showing the preset over the defaults; rarely used ones lie folded below.
+
+    `skip` names settings not to show.
+    """
+    shown = preset or {}
     items = [item for item in describe(cls) if item.name not in skip]
     order = [item for item in items if not item.advanced] + [item for item in items if item.advanced]
     widgets = []
     plain = [item for item in order if not item.advanced]
     rare = [item for item in order if item.advanced]
     with gr.Row(elem_classes="tm-form"):
-        widgets += [_widget(item) for item in plain]
+        widgets += [_widget(item, shown) for item in plain]
     if rare:
         with gr.Accordion("Rarely needed", open=False), gr.Row(elem_classes="tm-form"):
-            widgets += [_widget(item) for item in rare]
+            widgets += [_widget(item, shown) for item in rare]
     return Form(cls, order, widgets)
 
 
@@ -69,9 +73,9 @@ def _shown(item: Option, value: Any) -> Any:
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _widget(item: Option) -> Any:
+def _widget(item: Option, preset: Mapping[str, Any]) -> Any:
     common: dict[str, Any] = {"label": label(item.name), "info": item.help, "min_width": 220}
-    value = _shown(item, item.default)
+    value = _shown(item, preset.get(item.name, item.default))
     if item.type is bool and not item.many:
         return gr.Checkbox(value=value, **common)
     if item.choices and not item.many:

@@ -55,6 +55,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
 
     names = method_names()
     methods = {name: get_method(name) for name in names}
+    preset = budget_options("balanced")
     with page(demo, service, "train", "Train", TEXT) as frame:
         with frame.actions:
             start = gr.Button("Start training", variant="primary")
@@ -73,10 +74,10 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 for name, one in methods.items():
                     with gr.Column(visible=name == names[0]) as group:
                         view(f"<h2>{esc(one.capabilities.title)}</h2>", classes="tm-card-title")
-                        forms[name] = build_form(one.config_class)
+                        forms[name] = build_form(one.config_class, preset["method"])
                     groups.append(group)
                 view("<h2>Training</h2>", classes="tm-card-title")
-                training = build_form(TrainingOptions)
+                training = build_form(TrainingOptions, preset["training"])
         with gr.Row(elem_classes="tm-split", visible=False) as live:
             with gr.Column(scale=3, min_width=360, elem_classes="tm-card tm-pad tm-stack"):
                 status = view()
@@ -132,9 +133,9 @@ def build(demo: gr.Blocks, service: Service) -> None:
         gr.Info("It starts when a worker is free.", duration=5, title="The run is queued")
 
     def spend(effort: str) -> list[Any]:
-        preset = budget_options(effort)
-        shown = [value for form in forms.values() for value in form.values(preset["method"])]
-        return [*shown, *training.values(preset["training"])]
+        chosen = budget_options(effort)
+        shown = [value for form in forms.values() for value in form.values(chosen["method"])]
+        return [*shown, *training.values(chosen["training"])]
 
     def act(request: gr.Request, event: gr.EventData) -> None:
         from engine.jobs import resume
@@ -152,7 +153,6 @@ def build(demo: gr.Blocks, service: Service) -> None:
     frame.timer.tick(guard(poll, polled=True), seen, live_outputs, **quiet)
     cards.choose(guard(pick), None, [method, cards, *groups], **quiet)
     widgets = [widget for form in (*forms.values(), training) for widget in form.widgets]
-    demo.load(guard(spend), budget, widgets, **quiet)
     budget.input(guard(spend), budget, widgets, **quiet)
     start.click(guard(begin), [method, budget, *widgets], None, **quiet).then(guard(poll), seen, live_outputs, **quiet)
     for place in (runs, figures):

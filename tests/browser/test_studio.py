@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SAMPLE, Studio
+from conftest import BASE, SAMPLE, Studio
 from playwright.sync_api import expect
+
+from studio.service import Service
 
 PAGES = ("samples", "phrases", "train", "compare", "plugins")
 
@@ -123,6 +125,41 @@ def test_the_base_translates_and_the_comparison_stays(studio: Studio, page: Any)
     assert exported[0] == "source\tvanilla\tcustomized"
     assert exported[1].startswith("The rain had not stopped.\t" + texts[0])
     assert len(studio.store.comparisons.list(project.id)) == 1
+
+
+@pytest.mark.slow
+def test_a_plugin_from_start_to_import(studio: Studio, page: Any, tmp_path: Path) -> None:
+    sample = tmp_path / "short.txt"
+    sample.write_text("\n".join(SAMPLE.read_text(encoding="utf-8").splitlines()[:60]) + "\n", encoding="utf-8")
+    service = Service(studio.settings)
+    project = service.create_project("Whole way", "en", "zh", str(BASE))
+    service.add_samples(project, [sample])
+    page.goto(f"{studio.url}/train?project={project.id}")
+    page.get_by_text("Quick", exact=True).click()
+    page.get_by_role("button", name="Advanced settings").click()
+    expect(page.get_by_label("Max updates")).to_have_value("300")
+    page.get_by_label("Max updates").fill("4")
+    page.get_by_label("Phrases per layer").fill("20")
+    page.get_by_role("button", name="Start training").click()
+    runs = page.locator("table.tm tbody tr", has_text="memory adapter")
+    expect(runs.get_by_text("done")).to_be_visible(timeout=300_000)
+    page.get_by_role("link", name="Compare").last.click()
+    page.wait_for_url(re.compile(r"/compare\?project=\d+&plugin=\d+"))
+    page.get_by_placeholder("One sentence a line").fill("The rain had not stopped.\nHe opened the door.")
+    page.get_by_role("button", name="Translate").click()
+    expect(page.get_by_text(re.compile(r"\d of 2 sentences differ"))).to_be_visible(timeout=60_000)
+    dial = page.locator("input[type=range]")
+    dial.fill("0")
+    dial.dispatch_event("change")
+    expect(page.get_by_text("0 of 2 sentences differ")).to_be_visible(timeout=60_000)  # 0 is the base exactly
+    page.goto(f"{studio.url}/plugins?project={project.id}")
+    expect(page.locator(".tm-plugin")).to_have_count(1)
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    bundle = tmp_path / "mine.zip"
+    download.value.save_as(bundle)
+    page.locator("input[type=file]").first.set_input_files(str(bundle))
+    expect(page.locator(".tm-plugin")).to_have_count(2, timeout=60_000)
 
 
 def test_compare_marks_changes_and_runs_no_markup(studio: Studio, page: Any) -> None:
