@@ -10,7 +10,7 @@ TailorError
  ├─ StorageError        the disk is full or a folder cannot be written
  └─ Cancelled           the user stopped the work; what was done is kept and can be resumed
 
-The command line turns a TailorError into one line on stderr and exit code 2 (130 for Cancelled); the studio into a toast.
+The command line turns a TailorError into one line on stderr and exit code 2, the studio into a toast.
 """
 
 from __future__ import annotations
@@ -70,8 +70,6 @@ class StorageError(TailorError):
 
 class Cancelled(TailorError):  # noqa: N818 - not an error but a wish
     """The user stopped the work; finished steps and the last checkpoint are kept."""
-
-    exit_code = 130
 
 
 @contextlib.contextmanager

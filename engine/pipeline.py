@@ -9,6 +9,7 @@ steps whose stamp still holds are skipped, and an interrupted training goes on f
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import shutil
 import time
@@ -239,25 +240,31 @@ def prepare(
 
 
 def customize(
-    request: CustomizeRequest, workspace: Path, progress: Progress | None = None, settings: Settings | None = None
+    request: CustomizeRequest,
+    workspace: Path,
+    progress: Progress | None = None,
+    settings: Settings | None = None,
+    *,
+    until: str = "bundle",
 ) -> dict[str, Any]:
     """The whole main job; returns a summary of counts, figures and times, also kept in summary.json.
 
+    `until` ("memory", "training", "bundle") ends it after that step with what is known then.
     Raises a TailorError with one sentence on bad input, Cancelled when the user stops it; finished steps stay.
     """
     from engine.settings import load_settings
 
     progress, settings = progress or Progress(), settings or load_settings()
     check(request)
-    if not request.output:
+    if not request.output and until == "bundle":
         raise InputError("output is needed: the bundle to write, as PLUGIN.zip.")
     begin = time.monotonic()
     with held(workspace):
-        return run_steps(request, workspace, progress, settings, begin)
+        return run_steps(request, workspace, progress, settings, begin, until)
 
 
 def run_steps(
-    request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings, begin: float
+    request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings, begin: float, until: str
 ) -> dict[str, Any]:
     import torch
 
@@ -291,6 +298,8 @@ def run_steps(
                 (workspace / name).unlink(missing_ok=True)
             stamps.set("method", stamp)
         artefacts = method.prepare(phrases, pair, config, workspace, progress)
+    if until == "memory":
+        return {"memory": artefacts.memory.sizes if artefacts.memory else [], "seconds": times}
     with timed("pairs"):
         training_pairs, validation_pairs = make_pairs(train, valid, pair, workspace, stamps, progress)
     with timed("training"):
@@ -315,6 +324,8 @@ def run_steps(
             progress=progress,
         )
         method.finish(module)
+    if until == "training":
+        return {**dataclasses.asdict(result), "times": times}
     with timed("evaluation"):
         progress.begin("Comparing with the base", 6, STEPS)
         metrics = compare_with_base(pair.forward, method, module, validation_pairs, progress)

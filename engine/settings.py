@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from engine.errors import OptionError
+from engine.errors import OptionError, storage_errors
 from engine.options import Options, describe, option
 
 __all__ = ["Settings", "load_settings"]
@@ -45,14 +45,10 @@ class Settings(Options):
 
     @property
     def home_dir(self) -> Path:
-        """The data folder, created when missing."""
-        if self.home:
-            path = Path(self.home).expanduser()
-        else:
-            import platformdirs
-
-            path = Path(platformdirs.user_data_dir("tailor-mt", appauthor=False))
-        path.mkdir(parents=True, exist_ok=True)
+        """The data folder, created when missing. Raises StorageError where that cannot be done."""
+        path = home_path(self.home)
+        with storage_errors("the data folder", path):
+            path.mkdir(parents=True, exist_ok=True)
         return path
 
     @property
@@ -72,12 +68,21 @@ class Settings(Options):
         return (self.assets_dir / "parsers", self.home_dir / "parsers", own)
 
 
+def home_path(home: str) -> Path:
+    """Where the data folder is or will be."""
+    if home:
+        return Path(home).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("tailor-mt", appauthor=False))
+
+
 @cache
 def _from_environment(environment: tuple[tuple[str, str], ...]) -> Settings:
     values: dict[str, str] = {}
     names = {item.name for item in describe(Settings)}
     given = {key[9:].lower(): value for key, value in environment}
-    file = Path(Settings(home=given.get("home", "")).home_dir) / "settings.toml"
+    file = home_path(given.get("home", "")) / "settings.toml"
     if file.exists():
         try:
             values |= tomllib.loads(file.read_text(encoding="utf-8"))

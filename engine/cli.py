@@ -1,0 +1,198 @@
+"""The command line `tailormt`: flags made from the engine's settings, one function a command, errors as one sentence.
+
+Nothing heavy is imported before a command runs, so that --help answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import engine
+from engine.decoding.options import Decoding
+from engine.errors import TailorError
+from engine.options import add_flags, from_flags
+from engine.settings import Settings, load_settings
+
+__all__ = ["main", "parser"]
+
+
+def common(settings: bool = True) -> argparse.ArgumentParser:
+    """Flags that every command has."""
+    found = argparse.ArgumentParser(add_help=False)
+    found.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
+    found.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    if settings:
+        keep = ("home", "device", "precision", "threads")
+        add_flags(found, Settings, skip=tuple(n for n in Settings.__dataclass_fields__ if n not in keep))
+    return found
+
+
+def direction(target: argparse.ArgumentParser, required: bool = True) -> None:
+    target.add_argument("--source", required=required, metavar="LANG", help="language translated from, as en")
+    target.add_argument("--target", required=required, metavar="LANG", help="language translated to, as zh")
+
+
+def base(target: argparse.ArgumentParser) -> None:
+    target.add_argument(
+        "--base", default="", metavar="DIR", help="folder or hub id of the base [the one that came along]"
+    )
+    direction(target)
+    target.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
+
+
+def job(target: argparse.ArgumentParser, output: bool, workspace: bool) -> None:
+    """Flags of the main job and of its steps."""
+    base(target)
+    target.add_argument(
+        "--samples", nargs="+", required=True, metavar="FILE", help="your sentences: txt, csv, tsv, jsonl"
+    )
+    target.add_argument(
+        "--backward", default="", metavar="DIR", help="base of the other direction, where one is needed"
+    )
+    target.add_argument(
+        "--method", default="memory_adapter", metavar="NAME", help="see `tailormt methods` [memory_adapter]"
+    )
+    target.add_argument("--budget", default="balanced", choices=("quick", "balanced", "best"), help="[balanced]")
+    for kind in ("method", "training", "phrase"):
+        target.add_argument(
+            f"--{kind}-option", action="append", metavar="NAME=VALUE", help=f"a setting of the {kind}; repeatable"
+        )
+    target.add_argument("--workspace", required=workspace, metavar="DIR", help="folder for the steps' files; kept")
+    if output:
+        target.add_argument("-o", "--output", required=True, metavar="PLUGIN.zip", help="the bundle to write")
+        target.add_argument("--name", default="", help="the plugin's name [the bundle's]")
+        target.add_argument(
+            "--with-phrases", action=argparse.BooleanOptionalAction, default=True, help="phrases in the bundle"
+        )
+
+
+def using(target: argparse.ArgumentParser, plugin_required: bool) -> None:
+    """Flags of commands that translate."""
+    base(target)
+    target.add_argument(
+        "--plugin", required=plugin_required, default="", metavar="PLUGIN.zip", help="the plugin to use"
+    )
+    target.add_argument(
+        "--strength", type=float, default=1.0, metavar="S", help="0: the base exactly, 1: as trained [1.0]"
+    )
+    target.add_argument("input", metavar="INPUT.txt", help="a sentence a line; - reads standard input")
+    add_flags(target, Decoding)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="tailormt",
+        description="Make a frozen translation model speak in your style, from a few hundred of your own sentences.",
+    )
+    top.add_argument("--version", action="version", version=f"tailormt {engine.__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, help: str, under: argparse._SubParsersAction | None = None) -> argparse.ArgumentParser:
+        return (under or commands).add_parser(name, help=help, description=help, parents=[common()])
+
+    job(command("customize", "from sentences to a plugin: the whole main job; resumes after a stop"), True, False)
+    found = command("translate", "translate a file, a line for a line")
+    using(found, False)
+    found.add_argument("-o", "--output", default="-", metavar="OUTPUT.txt", help="[standard output]")
+    using(command("compare", "translations of base and plugin side by side"), True)
+    found = command("evaluate", "BLEU and chrF with signatures, intervals and paired bootstrap")
+    found.add_argument("system", nargs="+", metavar="NAME=FILE", help="translations to score")
+    found.add_argument("--reference", required=True, metavar="FILE")
+    found.add_argument("--target", required=True, metavar="LANG", help="language of the translations")
+    found.add_argument(
+        "--baseline", default="", metavar="NAME", help="system that the others are compared with [the first]"
+    )
+    found.add_argument("--seed", type=int, default=12345, help="[12345]")
+    command("methods", "methods of customization and what each needs")
+
+    corpus = commands.add_parser("corpus", help="samples").add_subparsers(dest="action", required=True)
+    found = command("import", "read samples and report what is kept and skipped", corpus)
+    found.add_argument("samples", nargs="+", metavar="FILE")
+    direction(found)
+    found.add_argument("--workspace", metavar="DIR", help="where to keep the corpus")
+    job(command("phrases", "step: samples to phrases"), False, True)
+    job(command("memory", "step: phrases to memory"), False, True)
+    job(command("train", "step: train the method"), False, True)
+
+    plugin = commands.add_parser("plugin", help="plugin bundles").add_subparsers(dest="action", required=True)
+    command("list", "plugins of all projects", plugin)
+    command("verify", "check a bundle without using it", plugin).add_argument("bundle", metavar="PLUGIN.zip")
+    found = command("export", "copy a project's plugin to a file", plugin)
+    found.add_argument("id", type=int)
+    found.add_argument("-o", "--output", required=True, metavar="PLUGIN.zip")
+    found.add_argument("--with-phrases", action=argparse.BooleanOptionalAction, default=True)
+    found = command("import", "take a bundle into a project", plugin)
+    found.add_argument("bundle", metavar="PLUGIN.zip")
+    found.add_argument("--project", type=int, required=True, metavar="ID")
+
+    command("worker", "do the queued jobs").add_argument(
+        "--once", action="store_true", help="stop when the queue is empty"
+    )
+    for name in ("serve", "studio"):
+        found = command(name, "open the studio and start a local worker")
+        found.add_argument("--open", action="store_true", help="open a browser")
+        add_flags(found, Settings, skip=tuple(n for n in Settings.__dataclass_fields__ if n not in ("host", "port")))
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0 done, 1 a fault of the program, 2 anything the user can mend."""
+    args = parser().parse_args(argv)
+    try:
+        return run(args)
+    except TailorError as error:
+        return fail(args, str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return fail(args, "Stopped at once.", 2)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; that is no fault
+        return 0
+    except Exception as error:
+        return fail(
+            args, f"Something went wrong inside Tailor MT ({type(error).__name__}: {error}). {keep_traceback()}", 1
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    from engine.commands import COMMANDS
+    from engine.terminal import stop_on_interrupt
+
+    args.settings = from_flags(Settings, args, load_settings().to_mapping())
+    name = f"{args.command} {args.action}" if getattr(args, "action", None) else args.command
+    if name not in ("worker", "serve", "studio"):
+        stop_on_interrupt()
+    value, text = COMMANDS[name](args)
+    if args.json:
+        print(json.dumps(value, ensure_ascii=False, indent=2))
+    elif text:
+        print(text)
+    sys.stdout.flush()
+    return 0
+
+
+def fail(args: argparse.Namespace, sentence: str, code: int) -> int:
+    print(f"tailormt: {sentence}", file=sys.stderr)
+    if args.json:
+        print(json.dumps({"error": sentence}, ensure_ascii=False))
+    return code
+
+
+def keep_traceback() -> str:
+    """Put the traceback where a developer can find it; returns the sentence that says where."""
+    try:
+        file = load_settings().home_dir / "errors.log"
+        with file.open("a", encoding="utf-8") as log:
+            traceback.print_exc(file=log)
+    except Exception:
+        return "The details could not be written to a log."
+    return f"The details are in {file}; please report them."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,386 @@
+"""The commands of `tailormt`: each reads its arguments, calls the engine, and returns what is to be shown.
+
+A command returns (value, text): the value is printed by --json, the text otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import InputError, OptionError
+from engine.files import replacing
+from engine.terminal import TerminalProgress, table
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.pipeline import CustomizeRequest
+    from engine.plugins import Plugin
+
+__all__ = ["COMMANDS"]
+
+Shown = tuple[Any, str]
+
+
+def progress_of(args: argparse.Namespace) -> TerminalProgress:
+    return TerminalProgress(quiet=getattr(args, "quiet", False))
+
+
+def overrides(pairs: list[str] | None, what: str) -> str:
+    """KEY=VALUE flags as the JSON text that a request holds."""
+    values: dict[str, Any] = {}
+    for pair in pairs or []:
+        key, mark, value = pair.partition("=")
+        if not mark:
+            raise OptionError(f"{what} {pair}: write it as name=value.")
+        values[key.strip().replace("-", "_")] = value.strip()
+    return json.dumps(values) if values else ""
+
+
+def request_of(args: argparse.Namespace) -> CustomizeRequest:
+    from engine.options import describe
+    from engine.pipeline import CustomizeRequest
+
+    values = {item.name: getattr(args, item.name) for item in describe(CustomizeRequest) if hasattr(args, item.name)}
+    values["method_options"] = overrides(getattr(args, "method_option", None), "--method-option")
+    values["training_options"] = overrides(getattr(args, "training_option", None), "--training-option")
+    values["phrase_options"] = overrides(getattr(args, "phrase_option", None), "--phrase-option")
+    values["base"] = values.get("base") or default_base(args)
+    return CustomizeRequest.from_mapping({key: value for key, value in values.items() if value is not None})
+
+
+def default_base(args: argparse.Namespace) -> str:
+    """The base that came with the program and knows both languages, for commands without --base."""
+    from engine.base.card import read_card
+
+    folder = args.settings.assets_dir / "models"
+    for path in sorted(folder.glob("*/config.json")):
+        if {args.source, args.target} <= set(read_card(path.parent)["languages"]):
+            return str(path.parent)
+    raise InputError(f"No base for {args.source} to {args.target} came with the program. Give one with --base.")
+
+
+@contextlib.contextmanager
+def workspace_of(args: argparse.Namespace, request: CustomizeRequest) -> Iterator[Path]:
+    """The folder named by --workspace, which stays; else one in the home folder, found again by the same command and
+    removed when the command has succeeded.
+    """
+    if args.workspace:
+        yield Path(args.workspace)
+        return
+    key = {
+        **request.to_mapping(),
+        "output": str(Path(request.output).resolve()),
+        "base": str(Path(request.base).resolve()),
+    }
+    name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
+    folder = args.settings.home_dir / "work" / name
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def customize(args: argparse.Namespace) -> Shown:
+    from engine.pipeline import customize as run
+
+    request = request_of(args)
+    if Path(request.output).is_dir():
+        raise InputError(f"{request.output} is a folder. Give the bundle's file name, as PLUGIN.zip.")
+    progress = progress_of(args)
+    with workspace_of(args, request) as workspace:
+        summary = run(request, workspace, progress, args.settings)
+    progress.close()
+    return summary, summary_text(summary)
+
+
+def summary_text(summary: dict[str, Any]) -> str:
+    """What a person wants to know after a customization."""
+    figures, times = summary["metrics"], summary["seconds"]
+    lines = [
+        f"Plugin     {summary['plugin']} ({summary['bytes'] / 2**20:.1f} MiB)",
+        f"Samples    {summary['sentences']:,} sentences, {summary['phrases']:,} phrases, {sum(summary['memory']):,} remembered",
+        f"Training   {summary['updates']} updates, best at {summary['best_update']}, {summary['parameters']:,} weights, "
+        f"{summary['device']}",
+        f"Held out   loss {figures['validation_loss_before']:.3f} -> {figures['validation_loss']:.3f} nats a token; "
+        f"BLEU {figures['bleu_vanilla']} -> {figures['bleu']} on {figures['held_out_sentences']} of your own sentences",
+        "Time       " + ", ".join(f"{key} {value:.0f} s" for key, value in times.items()),
+        f"Phrases by {summary['parser']}",
+    ]
+    return "\n".join([*lines, *(f"Note: {warning}" for warning in summary["warnings"])])
+
+
+def corpus_import(args: argparse.Namespace) -> Shown:
+    from engine.corpora import import_corpus
+
+    progress = progress_of(args)
+    progress.begin("Reading samples")
+    corpus = import_corpus([Path(p) for p in args.samples], args.target, source_language=args.source, progress=progress)
+    progress.close()
+    if args.workspace:
+        corpus.save(Path(args.workspace))
+    report = corpus.report
+    rows = [[f.name, f.encoding, f.lines, f.kept, sum(f.skipped.values())] for f in report.files]
+    skipped = [f"{count} skipped: {reason}" for reason, count in report.skipped.items()]
+    text = "\n".join([table(["file", "encoding", "lines", "kept", "skipped"], rows), *skipped, *report.warnings])
+    return report.to_mapping(), text
+
+
+def phrases(args: argparse.Namespace) -> Shown:
+    from engine.phrases import PhraseSet
+    from engine.pipeline import prepare
+
+    request, progress = request_of(args), progress_of(args)
+    summary = prepare(request, Path(args.workspace), progress, args.settings)
+    progress.close()
+    found = PhraseSet.load(Path(args.workspace) / "phrases.jsonl")
+    rows = [[length, count] for length, count in found.by_length().items()]
+    examples = sorted(found.phrases, key=lambda p: (-p.count, -p.length))[:10]
+    text = "\n\n".join(
+        [
+            f"{summary['sentences']:,} sentences, {summary['phrases']:,} phrases. {summary['parser']}",
+            table(["length", "phrases"], rows),
+            table(["phrase", "length", "count"], [[p.text, p.length, p.count] for p in examples]),
+        ]
+    )
+    return {**summary, "by_length": found.by_length()}, text
+
+
+def run_until(args: argparse.Namespace, step: str) -> dict[str, Any]:
+    from engine.pipeline import customize as run
+
+    request, progress = request_of(args), progress_of(args)
+    summary = run(request, Path(args.workspace), progress, args.settings, until=step)
+    progress.close()
+    return summary
+
+
+def memory(args: argparse.Namespace) -> Shown:
+    summary = run_until(args, "memory")
+    rows = [[i, size] for i, size in enumerate(summary["memory"])]
+    return summary, table(["layer", "phrases"], rows)
+
+
+def train(args: argparse.Namespace) -> Shown:
+    summary = run_until(args, "training")
+    return summary, (
+        f"{summary['updates']} updates, validation loss {summary['first_loss']:.3f} -> {summary['best_loss']:.3f} at "
+        f"{summary['best_update']}, stopped by {summary['stopped_by']}. `tailormt customize` with the same settings and "
+        "workspace writes the bundle."
+    )
+
+
+# -- using plugins
+
+
+def read_input(path: str, language: str) -> list[str]:
+    """The lines of a text file or of standard input (`-`). Raises CorpusError on a binary or empty file."""
+    from engine.corpora.encoding import check_file, detect_encoding
+
+    if path == "-":
+        text = sys.stdin.read()
+    else:
+        check_file(Path(path))
+        with Path(path).open(encoding=detect_encoding(Path(path), [language]), newline="") as file:
+            text = file.read()
+    lines = text.replace("\r\n", "\n").split("\n")
+    if lines and not lines[-1]:
+        lines.pop()  # the newline that ends the last line
+    if not lines:
+        raise InputError(f"{path} is empty: there is nothing to translate.")
+    return lines
+
+
+def load_base(args: argparse.Namespace) -> BaseModel:
+    import torch
+
+    from engine.base import BaseModel
+
+    if args.settings.threads:
+        torch.set_num_threads(args.settings.threads)
+    base = args.base or default_base(args)
+    return BaseModel.load(base, args.source, args.target, device=args.settings.device, download=args.download)
+
+
+def load_plugin(args: argparse.Namespace, base: BaseModel) -> Plugin | None:
+    from engine.plugins import Plugin
+
+    if not args.plugin:
+        return None
+    return Plugin.load(args.plugin, base, cache=args.settings.home_dir / "unpacked")
+
+
+def translate(args: argparse.Namespace) -> Shown:
+    from engine.decoding.options import Decoding
+    from engine.options import from_flags
+
+    lines = read_input(args.input, args.source)
+    base = load_base(args)
+    plugin = load_plugin(args, base)
+    decoding = from_flags(Decoding, args, plugin.card.get("decoding") if plugin else None)
+    progress = progress_of(args)
+    progress.begin("Translating")
+    results = base.translate(lines, plugin, strength=args.strength, decoding=decoding, progress=progress)
+    progress.close()
+    text = "\n".join(" ".join(line.split()) for line in results)
+    if args.output and args.output != "-":
+        with replacing(Path(args.output), "the translation") as temporary:
+            temporary.write_text(text + "\n", encoding="utf-8")
+        return {"output": args.output, "lines": len(results)}, ""
+    return {"translations": results}, text
+
+
+def compare(args: argparse.Namespace) -> Shown:
+    from engine.decoding.options import Decoding
+    from engine.options import from_flags
+
+    lines = read_input(args.input, args.source)
+    base = load_base(args)
+    plugin = load_plugin(args, base)
+    decoding = from_flags(Decoding, args, plugin.card.get("decoding") if plugin else None)
+    progress = progress_of(args)
+    progress.begin("Translating with the base", 0, 2)
+    vanilla = base.translate(lines, decoding=decoding, progress=progress)
+    progress.begin("Translating with the plugin", 1, 2)
+    customized = base.translate(lines, plugin, strength=args.strength, decoding=decoding, progress=progress)
+    progress.close()
+    rows = [{"source": a, "vanilla": b, "customized": c} for a, b, c in zip(lines, vanilla, customized, strict=True)]
+    changed = sum(row["vanilla"] != row["customized"] for row in rows)
+    text = table(["source", "vanilla", plugin.name if plugin else "plugin"], [list(row.values()) for row in rows])
+    return rows, f"{text}\n\n{changed} of {len(rows)} sentences differ."
+
+
+def evaluate(args: argparse.Namespace) -> Shown:
+    from engine.evaluation import evaluate_files
+
+    systems: dict[str, Path] = {}
+    for system in args.system:
+        name, mark, file = system.partition("=")
+        systems[name if mark else Path(system).stem] = Path(file if mark else system)
+    baseline = args.baseline or next(iter(systems))
+    report = evaluate_files(systems, Path(args.reference), language=args.target, baseline=baseline, seed=args.seed)
+    return report.to_mapping(), report.table()
+
+
+def methods(args: argparse.Namespace) -> Shown:
+    from engine.methods import get_method, method_names
+
+    records = [{"name": name, **get_method(name).capabilities.to_mapping()} for name in method_names()]
+    rows = [[r["name"], needs(r), r["summary"]] for r in records]
+    return records, table(["method", "needs", "what it does"], rows)
+
+
+def needs(record: dict[str, Any]) -> str:
+    """What a method needs, in words."""
+    found = ["samples in the target language"]
+    if record["needs_bilingual"]:
+        found = ["samples in both languages"]
+    if record["needs_domains"] > 1:
+        found.append(f"{record['needs_domains']} domains")
+    return ", ".join(found)
+
+
+def plugin_list(args: argparse.Namespace) -> Shown:
+    from engine.store import Store
+
+    found = Store(args.settings.store_url).plugins.list()
+    rows = [{"id": p.id, "name": p.name, "method": p.method, "path": p.path, "metrics": p.metrics} for p in found]
+    text = table(["id", "name", "method", "bundle"], [[r["id"], r["name"], r["method"], r["path"]] for r in rows])
+    return rows, text if rows else "There are no plugins yet. Make one with `tailormt customize` or in the studio."
+
+
+def plugin_verify(args: argparse.Namespace) -> Shown:
+    from engine.plugins import verify_bundle
+
+    card = verify_bundle(args.bundle)
+    made = card["provenance"].get("created", "")
+    return card, (
+        f"{args.bundle} is whole: {card['name']}, {card['method']}, {card['source']} to {card['target']}, made {made} for the "
+        f"base {card['base_model_name_or_path']}; files {', '.join(card['files'])}."
+    )
+
+
+def plugin_export(args: argparse.Namespace) -> Shown:
+    from engine.plugins.repack import repack
+    from engine.store import Store
+
+    row = Store(args.settings.store_url).plugins.get(args.id)
+    repack(Path(row.path), Path(args.output), with_phrases=args.with_phrases)
+    return {"output": args.output}, f"Wrote {args.output}."
+
+
+def plugin_import(args: argparse.Namespace) -> Shown:
+    from engine.base import BaseModel
+    from engine.plugins import Plugin, verify_bundle
+    from engine.store import Store
+
+    card = verify_bundle(args.bundle)
+    store = Store(args.settings.store_url)
+    project = store.projects.get(args.project)
+    if (project.source, project.target) != (card["source"], card["target"]):
+        raise InputError(
+            f"{args.bundle} translates from {card['source']} to {card['target']}, but the project {project.name} from "
+            f"{project.source} to {project.target}. Choose a project of its languages."
+        )
+    Plugin.load(
+        args.bundle,
+        BaseModel.load(project.base, project.source, project.target),
+        cache=args.settings.home_dir / "unpacked",
+    )
+    place = args.settings.home_dir / "projects" / str(project.id) / "plugins" / Path(args.bundle).name
+    if place.exists():
+        raise InputError(f"The project has a bundle named {place.name} already. Rename the file and import it again.")
+    with replacing(place, "the plugin") as temporary:
+        shutil.copyfile(args.bundle, temporary)
+    row = store.plugins.create(
+        project.id,
+        card["name"],
+        method=card["method"],
+        path=str(place),
+        base_fingerprint=card["base_fingerprint"],
+        metrics=card["metrics"],
+    )
+    return {"id": row.id, "path": row.path}, f"Imported {card['name']} as plugin {row.id} of {project.name}."
+
+
+# -- processes
+
+
+def worker(args: argparse.Namespace) -> Shown:
+    from engine.jobs.worker import run
+
+    run(args.settings, once=args.once)
+    return {"stopped": True}, ""
+
+
+def serve(args: argparse.Namespace) -> Shown:
+    import importlib
+
+    # The engine knows nothing of the studio; this command is the one place that starts it, by name.
+    importlib.import_module("studio.app").launch(args.settings, open_browser=args.open)
+    return {"stopped": True}, ""
+
+
+COMMANDS = {
+    "customize": customize,
+    "translate": translate,
+    "compare": compare,
+    "evaluate": evaluate,
+    "methods": methods,
+    "corpus import": corpus_import,
+    "phrases": phrases,
+    "memory": memory,
+    "train": train,
+    "plugin list": plugin_list,
+    "plugin verify": plugin_verify,
+    "plugin export": plugin_export,
+    "plugin import": plugin_import,
+    "worker": worker,
+    "serve": serve,
+    "studio": serve,
+}
