@@ -11,10 +11,11 @@ from typing import Any
 import gradio as gr
 
 from engine.store import ProjectRow
+from studio.files import read_rows
 from studio.frame import address, guard, heading, page, wanted
 from studio.html import Cell, card, empty, esc, lang_attribute, number, table, tag, view
 from studio.plots import length_histogram
-from studio.service import Service, language_name, read_rows
+from studio.service import Service, language_name
 
 __all__ = ["Filter", "Row", "build", "collect", "phrase_table", "select"]
 

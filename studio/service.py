@@ -8,23 +8,23 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import InputError, TailorError, storage_errors
 from engine.settings import Settings
+from studio.files import device_line, free_name, read_object, read_rows, sample_cards, slug
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.plugins import Plugin
     from engine.store import ComparisonRow, CorpusRow, JobRow, PluginRow, ProjectRow, Store
 
-__all__ = ["LANGUAGES", "Overview", "SampleSet", "Service", "language_name", "read_rows", "sample_types"]
+__all__ = ["LANGUAGES", "Overview", "SampleSet", "Service", "language_name", "sample_types"]
 
 LANGUAGES = {
     "ar": "Arabic", "cs": "Czech", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "he": "Hebrew",
@@ -156,7 +156,7 @@ class Service:
     def sample_sets(self) -> list[SampleSet]:
         """The bundled sample corpora; what each is stands in the table of the folder's README."""
         folder = self.settings.assets_dir / "samples"
-        cards = _sample_cards(folder / "README.md")
+        cards = sample_cards(folder / "README.md")
         found = []
         for path in sorted(folder.glob("*.txt")):
             if path.name.startswith("demo."):
@@ -396,81 +396,3 @@ class Service:
 
     def comparisons(self, project_id: int) -> list[ComparisonRow]:
         return self.store.comparisons.list(project_id)
-
-
-# -- files
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The objects of a JSONL file; none when it is not there. A half-written last line is passed over."""
-    try:
-        stat = path.stat()
-    except OSError:
-        return []
-    return _read_rows(path, stat.st_mtime_ns, stat.st_size)
-
-
-@lru_cache(maxsize=16)
-def _read_rows(path: Path, stamp: int, size: int) -> list[dict[str, Any]]:
-    rows = []
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError:
-                continue
-            if isinstance(row, dict):
-                rows.append(row)
-    return rows
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; empty when it is not there or being written."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def slug(name: str) -> str:
-    """A file name from a title: letters (of any script) and digits, the rest as hyphens."""
-    return re.sub(r"[\W_]+", "-", name.lower()).strip("-")[:60] or "plugin"
-
-
-def free_name(path: Path) -> Path:
-    """The path, or the same with a number where something lies there already."""
-    number = 2
-    place = path
-    while place.exists():
-        place = path.with_name(f"{path.stem}-{number}{path.suffix}")
-        number += 1
-    return place
-
-
-def _sample_cards(readme: Path) -> dict[str, str]:
-    """What the README's table says of each file: the last cell of its row."""
-    try:
-        lines = readme.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return {}
-    cards: dict[str, str] = {}
-    for line in lines:
-        cells = [cell.strip(" `*") for cell in line.strip().strip("|").split("|")]
-        if line.startswith("|") and cells[0].endswith(".txt"):
-            cards[cells[0]] = cells[-1][:1].upper() + cells[-1][1:] + "."
-    return cards
-
-
-def device_line() -> str:
-    """The device and its memory: `CPU, 2 cores · 3.1 of 24 GiB`."""
-    import psutil
-
-    memory = psutil.virtual_memory()
-    used = f"{(memory.total - memory.available) / 2**30:.1f}\u00a0of\u00a0{memory.total / 2**30:.0f}\u00a0GiB"
-    torch = sys.modules.get("torch")  # never loaded for this line's sake; while it loads, it has no `cuda` yet
-    if hasattr(torch, "cuda") and torch is not None and torch.cuda.is_available():
-        free, total = torch.cuda.mem_get_info()
-        return f"{torch.cuda.get_device_name()} · {(total - free) / 2**30:.1f} of {total / 2**30:.0f} GiB"
-    cores = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
-    return f"CPU, {cores} {'core' if cores == 1 else 'cores'} · {used}"

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from engine.errors import InputError
 from engine.settings import Settings
 from engine.store import ProjectRow
-from studio.service import Service, free_name, language_name, read_rows, slug
+from studio.files import free_name, read_rows, slug
+from studio.service import Service, language_name
 
 BASE = Path(__file__).resolve().parents[2] / "assets" / "models" / "en-zh"
 
