@@ -131,6 +131,8 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("bundle", metavar="PLUGIN.zip")
     found.add_argument("--project", type=int, required=True, metavar="ID")
 
+    found = command("demo", "the main job on a bundled sample, with a side-by-side table at the end")
+    found.add_argument("-o", "--output", default="demo-out", metavar="DIR", help="folder for the plugin [demo-out]")
     command("worker", "do the queued jobs").add_argument(
         "--once", action="store_true", help="stop when the queue is empty"
     )

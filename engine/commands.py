@@ -348,6 +348,15 @@ def plugin_import(args: argparse.Namespace) -> Shown:
     return {"id": row.id, "path": row.path}, f"Imported {card['name']} as plugin {row.id} of {project.name}."
 
 
+def run_demo(args: argparse.Namespace) -> Shown:
+    from engine.demo import demo
+
+    progress = progress_of(args)
+    result = demo(args.settings, Path(args.output), progress)
+    progress.close()
+    return result
+
+
 # -- processes
 
 
@@ -380,6 +389,7 @@ COMMANDS = {
     "plugin verify": plugin_verify,
     "plugin export": plugin_export,
     "plugin import": plugin_import,
+    "demo": run_demo,
     "worker": worker,
     "serve": serve,
     "studio": serve,

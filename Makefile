@@ -1,0 +1,53 @@
+# The everyday commands. `make demo` and `make test` need nothing but Python 3.11 to 3.13 and a package index.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# faiss-gpu in place of faiss-cpu: make setup EXTRAS=gpu,dev
+EXTRAS ?= cpu,dev
+READY := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
+comma := ,
+
+.PHONY: help setup demo studio test lint format bench clean
+
+help:
+	@echo "make demo     the main job end to end on a bundled sample, in the terminal (about 5 minutes)"
+	@echo "make studio   open the studio in a browser"
+	@echo "make test     run the tests"
+	@echo "make lint     ruff and mypy"
+	@echo "make format   ruff's formatter"
+	@echo "make bench    quality and speed on ../shared/data, where it is (long)"
+	@echo "make clean    remove what was built; the environment and your data stay"
+
+setup: $(READY)
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
+	  { echo "Python 3.11, 3.12 or 3.13 is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$(EXTRAS)]"
+	@touch $@
+
+demo: $(READY)
+	$(BIN)/tailormt demo
+
+studio: $(READY)
+	$(BIN)/tailormt studio --open
+
+test: $(READY)
+	$(BIN)/python -m pytest -q
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY)
+	$(BIN)/python bench/mtsc.py
+
+clean:
+	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-out
+	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
