@@ -1,0 +1,195 @@
+"""Write the pages that come from the code: every setting, every command, and the settings in each method's card.
+
+    python docs/make_settings.py           write them
+    python docs/make_settings.py --check   say which of them are out of date; exit code 1 when any is
+
+The tests run the check, so a setting or command that is not documented is a failing test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from engine.cli import common, parser
+from engine.corpora import CorpusOptions
+from engine.decoding.options import Decoding
+from engine.methods import get_method, method_names
+from engine.options import Option, describe
+from engine.phrases import PhraseOptions
+from engine.pipeline import CustomizeRequest
+from engine.settings import Settings
+from engine.training import BUDGETS, TrainingOptions
+
+DOCS = Path(__file__).resolve().parent
+BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
+MADE = "<!-- Written by docs/make_settings.py. Change the help in the code, not this page. -->"
+
+SECTIONS = (
+    (Settings, "The program", "Environment `TAILORMT_<NAME>`, or `settings.toml` in the data folder; see below."),
+    (CustomizeRequest, "A customization", "Fields of one job. On the command line these are flags of `customize`."),
+    (CorpusOptions, "Reading samples", "In force with these defaults; used from Python by `import_corpus`."),
+    (PhraseOptions, "Phrases", "`--phrase-option NAME=VALUE`."),
+    (TrainingOptions, "Training", "`--training-option NAME=VALUE`. The defaults are the budget `best`."),
+    (Decoding, "Decoding", "Flags of `translate` and `compare`."),
+)
+
+
+def cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def code(value: Any) -> str:
+    return f"`{cell(str(value))}`"
+
+
+def shown(value: Any) -> str:
+    """A default as a user would write it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ", ".join(map(code, value)) or "empty"
+    return "empty" if value == "" else code(value)
+
+
+def allowed(item: Option) -> str:
+    """The type and range of a setting in words."""
+    if item.choices:
+        text = ", ".join(map(code, item.choices))
+        return f"some of {text}" if item.many else text
+    kind = {"int": "integer", "float": "number", "str": "text", "bool": "true, false"}.get(item.type.__name__, "text")
+    if item.low is not None and item.high is not None:
+        kind += f", {item.low:g} to {item.high:g}"
+    elif item.low is not None:
+        kind += f", {item.low:g} or more"
+    return f"{kind}; several" if item.many else kind
+
+
+def settings_table(cls: type) -> str:
+    rows = ["| name | values | default | what it does |", "|---|---|---|---|"]
+    for item in describe(cls):
+        rows.append(f"| `{item.name}` | {allowed(item)} | {shown(item.default)} | {cell(item.help)} |")
+    return "\n".join(rows)
+
+
+def budget_table() -> str:
+    names = list(BUDGETS)
+    base = {item.name: item.default for item in describe(TrainingOptions)}
+    changed = list(dict.fromkeys(key for name in names for key in BUDGETS[name]["training"]))
+    own = list(dict.fromkeys(key for name in names for key in BUDGETS[name]["method"]))
+    rows = [f"| setting | {' | '.join(f'`{name}`' for name in names)} |", "|---|" + "---|" * len(names)]
+    for key in changed:
+        rows.append(
+            f"| `{key}` | " + " | ".join(shown(BUDGETS[n]["training"].get(key, base[key])) for n in names) + " |"
+        )
+    for key in own:
+        cells = [shown(BUDGETS[n]["method"][key]) if key in BUDGETS[n]["method"] else "its default" for n in names]
+        rows.append(f"| the method's `{key}`, where it has one | " + " | ".join(cells) + " |")
+    return "\n".join(rows)
+
+
+def settings_page() -> str:
+    parts = [
+        MADE,
+        "# Settings",
+        "Every setting of Tailor MT. Unknown names in flags and files are refused, with the nearest known one in the message.",
+        "Where a setting may be `none`, the text `none` or an empty text says so.",
+    ]
+    for cls, title, text in SECTIONS:
+        parts += [f"## {title}", text, settings_table(cls)]
+        if cls is Settings:
+            parts += [
+                "Later ones win: the defaults, then `settings.toml`, then the environment, then flags. For example "
+                "`TAILORMT_HOME=/data/tailor`, `port = 7861` in the file, `--device cpu`. The file has lower-case names. "
+                "It is looked for in the data folder that the environment names, else in the user's own."
+            ]
+        if cls is TrainingOptions:
+            parts += ["### Budgets", "What `--budget` sets. Settings you give yourself win.", budget_table()]
+    for name in method_names():
+        method = get_method(name)
+        parts += [f"## Method: {name}", f"`--method-option NAME=VALUE` with `--method {name}`."]
+        parts += [settings_table(method.config_class)]
+    return "\n\n".join(parts) + "\n"
+
+
+def commands(top: argparse.ArgumentParser, prefix: str = "") -> Iterator[tuple[str, str, argparse.ArgumentParser]]:
+    """(name, help, parser) of every command that does something, groups opened."""
+    for action in top._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            about = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            for name, found in action.choices.items():
+                deeper = list(commands(found, f"{prefix}{name} "))
+                yield from deeper or [(prefix + name, about.get(name, ""), found)]
+
+
+def flag_rows(found: argparse.ArgumentParser, *, skip: frozenset[str] = frozenset()) -> Iterator[str]:
+    for action in found._actions:
+        if isinstance(action, argparse._HelpAction) or action.dest in skip:
+            continue
+        value = action.metavar if isinstance(action.metavar, str) else "|".join(map(str, action.choices or ()))
+        if not value and action.nargs != 0:
+            value = action.dest.upper()
+        names = ", ".join(map(code, action.option_strings))
+        name = f"{names} {code(value)}" if names and action.nargs != 0 else names or code(value)
+        text = (action.help or "").replace("%%", "%").replace("[]", "[empty]")
+        needed = "Needed." if action.required and names else ""
+        yield f"| {name} | {cell(f'{text}. {needed}' if text and needed else text or needed)} |"
+
+
+def commands_page() -> str:
+    parts = [
+        MADE,
+        "# The command line",
+        "`tailormt COMMAND --help` says the same in a terminal. Results go to standard output, progress and errors to "
+        "standard error. The exit code is 0 when the work is done, 2 for anything you can mend (one sentence says what), "
+        "1 for a fault of the program (the details are in `errors.log` in the data folder).",
+        "The flags of `customize`, `translate` and `methods` do not change between versions.",
+        "The first Ctrl-C stops long work at the next safe point and keeps what is finished. Run the same command again "
+        "to go on. A second Ctrl-C ends at once.",
+    ]
+    head = ["| argument | what it does |", "|---|---|"]
+    parts += ["## Every command", "\n".join([*head, *flag_rows(common())])]
+    everywhere = frozenset(action.dest for action in common()._actions)
+    for name, help, found in commands(parser()):
+        rows = [*flag_rows(found, skip=everywhere)]
+        parts += [f"## tailormt {name}", f"{help[:1].upper()}{help[1:]}."]
+        parts += ["\n".join([*head, *rows])] if rows else []
+    return "\n\n".join(parts) + "\n"
+
+
+def card_page(name: str) -> str | None:
+    """A method's card with its table of settings brought up to date; None where there is no card."""
+    path = DOCS / "methods" / f"{name}.md"
+    if not path.exists():
+        return None
+    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    return f"{before}{BEGIN}\n{settings_table(get_method(name).config_class)}\n{END}{after}"
+
+
+def pages() -> dict[Path, str]:
+    """Every page that comes from the code, with the text it should have."""
+    found = {DOCS / "settings.md": settings_page(), DOCS / "command-line.md": commands_page()}
+    for name in method_names():
+        text = card_page(name)
+        if text is not None:
+            found[DOCS / "methods" / f"{name}.md"] = text
+    return found
+
+
+def main(check: bool) -> int:
+    stale = [path for path, text in pages().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    for path in stale:
+        print(f"{path.relative_to(DOCS.parent)} {'is out of date' if check else 'written'}")
+        if not check:
+            path.write_text(pages()[path], encoding="utf-8")
+    return int(check and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main(check="--check" in sys.argv[1:]))
