@@ -10,7 +10,7 @@ comma := ,
 .PHONY: help setup demo studio test lint format bench clean
 
 help:
-	@echo "make demo     the main job end to end on a bundled sample, in the terminal (about 5 minutes)"
+	@echo "make demo     the main job end to end on a bundled sample, in the terminal (some minutes)"
 	@echo "make studio   open the studio in a browser"
 	@echo "make test     run the tests"
 	@echo "make lint     ruff and mypy"

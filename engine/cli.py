@@ -57,10 +57,15 @@ def job(target: argparse.ArgumentParser, output: bool, workspace: bool) -> None:
     target.add_argument(
         "--method", default="memory_adapter", metavar="NAME", help="see `tailormt methods` [memory_adapter]"
     )
-    target.add_argument("--budget", default="balanced", choices=("quick", "balanced", "best"), help="[balanced]")
-    for kind in ("method", "training", "phrase"):
+    target.add_argument(
+        "--budget",
+        default="balanced",
+        choices=("quick", "balanced", "best"),
+        help="how long to train: minutes, tens of minutes, hours [balanced]",
+    )
+    for kind, what in (("method", "the method"), ("training", "training"), ("phrase", "phrase extraction")):
         target.add_argument(
-            f"--{kind}-option", action="append", metavar="NAME=VALUE", help=f"a setting of the {kind}; repeatable"
+            f"--{kind}-option", action="append", metavar="NAME=VALUE", help=f"a setting of {what}; repeatable"
         )
     target.add_argument("--workspace", required=workspace, metavar="DIR", help="folder for the steps' files; kept")
     if output:
@@ -75,7 +80,7 @@ def using(target: argparse.ArgumentParser, plugin_required: bool) -> None:
     """Flags of commands that translate."""
     base(target)
     target.add_argument(
-        "--plugin", required=plugin_required, default="", metavar="PLUGIN.zip", help="the plugin to use"
+        "--plugin", action="append", required=plugin_required, metavar="PLUGIN.zip", help="a plugin to use; repeatable"
     )
     target.add_argument(
         "--strength", type=float, default=1.0, metavar="S", help="0: the base exactly, 1: as trained [1.0]"
@@ -103,7 +108,7 @@ def parser() -> argparse.ArgumentParser:
     using(command("compare", "translations of base and plugin side by side"), True)
     found = command("evaluate", "BLEU and chrF with signatures, intervals and paired bootstrap")
     found.add_argument("system", nargs="+", metavar="NAME=FILE", help="translations to score")
-    found.add_argument("--reference", required=True, metavar="FILE")
+    found.add_argument("--reference", required=True, metavar="FILE", help="the right translations, a line for a line")
     found.add_argument("--target", required=True, metavar="LANG", help="language of the translations")
     found.add_argument(
         "--baseline", default="", metavar="NAME", help="system that the others are compared with [the first]"
@@ -113,7 +118,7 @@ def parser() -> argparse.ArgumentParser:
 
     corpus = commands.add_parser("corpus", help="samples").add_subparsers(dest="action", required=True)
     found = command("import", "read samples and report what is kept and skipped", corpus)
-    found.add_argument("samples", nargs="+", metavar="FILE")
+    found.add_argument("samples", nargs="+", metavar="FILE", help="your sentences: txt, csv, tsv, jsonl")
     direction(found)
     found.add_argument("--workspace", metavar="DIR", help="where to keep the corpus")
     job(command("phrases", "step: samples to phrases"), False, True)
@@ -122,14 +127,18 @@ def parser() -> argparse.ArgumentParser:
 
     plugin = commands.add_parser("plugin", help="plugin bundles").add_subparsers(dest="action", required=True)
     command("list", "plugins of all projects", plugin)
-    command("verify", "check a bundle without using it", plugin).add_argument("bundle", metavar="PLUGIN.zip")
+    command("verify", "check a bundle without using it", plugin).add_argument(
+        "bundle", metavar="PLUGIN.zip", help="the bundle to check"
+    )
     found = command("export", "copy a project's plugin to a file", plugin)
-    found.add_argument("id", type=int)
-    found.add_argument("-o", "--output", required=True, metavar="PLUGIN.zip")
-    found.add_argument("--with-phrases", action=argparse.BooleanOptionalAction, default=True)
+    found.add_argument("id", type=int, help="the plugin's number, see `tailormt plugin list`")
+    found.add_argument("-o", "--output", required=True, metavar="PLUGIN.zip", help="the file to write")
+    found.add_argument(
+        "--with-phrases", action=argparse.BooleanOptionalAction, default=True, help="phrases in the copy"
+    )
     found = command("import", "take a bundle into a project", plugin)
-    found.add_argument("bundle", metavar="PLUGIN.zip")
-    found.add_argument("--project", type=int, required=True, metavar="ID")
+    found.add_argument("bundle", metavar="PLUGIN.zip", help="the bundle to import")
+    found.add_argument("--project", type=int, required=True, metavar="ID", help="the project's number")
 
     found = command("demo", "the main job on a bundled sample, with a side-by-side table at the end")
     found.add_argument("-o", "--output", default="demo-out", metavar="DIR", help="folder for the plugin [demo-out]")

@@ -22,7 +22,7 @@ from engine.terminal import TerminalProgress, table
 if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.pipeline import CustomizeRequest
-    from engine.plugins import Plugin
+    from engine.plugins import Plugin, PluginStack
 
 __all__ = ["COMMANDS"]
 
@@ -110,7 +110,7 @@ def summary_text(summary: dict[str, Any]) -> str:
         f"Held out   loss {figures['validation_loss_before']:.3f} -> {figures['validation_loss']:.3f} nats a token; "
         f"BLEU {figures['bleu_vanilla']} -> {figures['bleu']} on {figures['held_out_sentences']} of your own sentences",
         "Time       " + ", ".join(f"{key} {value:.0f} s" for key, value in times.items()),
-        f"Phrases by {summary['parser']}",
+        f"Phrases    {summary['parser']}",
     ]
     return "\n".join([*lines, *(f"Note: {warning}" for warning in summary["warnings"])])
 
@@ -207,12 +207,12 @@ def load_base(args: argparse.Namespace) -> BaseModel:
     return BaseModel.load(base, args.source, args.target, device=args.settings.device, download=args.download)
 
 
-def load_plugin(args: argparse.Namespace, base: BaseModel) -> Plugin | None:
-    from engine.plugins import Plugin
+def load_plugin(args: argparse.Namespace, base: BaseModel) -> Plugin | PluginStack | None:
+    """The plugin of --plugin; several are stacked in the order given."""
+    from engine.plugins import Plugin, PluginStack
 
-    if not args.plugin:
-        return None
-    return Plugin.load(args.plugin, base, cache=args.settings.home_dir / "unpacked")
+    loaded = [Plugin.load(path, base, cache=args.settings.home_dir / "unpacked") for path in args.plugin or []]
+    return PluginStack(loaded) if len(loaded) > 1 else loaded[0] if loaded else None
 
 
 def translate(args: argparse.Namespace) -> Shown:

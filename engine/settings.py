@@ -1,4 +1,4 @@
-"""One typed settings object for the whole program, from environment, file and flags (later ones win in that order).
+"""One typed settings object for the whole program, from file, environment and flags (later ones win).
 
 Environment: `TAILORMT_<NAME>`, for example `TAILORMT_HOME=/data/tailor`. File: `<home>/settings.toml`, the same names in
 lower case. Nothing else in the engine reads the environment.
@@ -61,11 +61,11 @@ class Settings(Options):
 
     @property
     def parser_dirs(self) -> tuple[Path, ...]:
-        """Folders that may hold stanza models, in order of preference."""
+        """Folders that may hold stanza models, in order of preference; downloads go into the last."""
         if self.parsers:
             return (Path(self.parsers).expanduser(),)
         own = Path(os.environ.get("STANZA_RESOURCES_DIR", Path.home() / "stanza_resources"))
-        return (self.assets_dir / "parsers", self.home_dir / "parsers", own)
+        return (self.assets_dir / "parsers", own, self.home_dir / "parsers")
 
 
 def home_path(home: str) -> Path:

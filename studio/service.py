@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.decoding.options import Decoding
 from engine.errors import InputError, TailorError, storage_errors
 from engine.settings import Settings
 from studio.files import device_line, free_name, read_object, read_rows, sample_cards, slug
@@ -361,8 +362,9 @@ class Service:
         """Translate in parts of a few sentences, so that a page can show the first ones while the others are made."""
         base = self.base_model(project)
         loaded = self.plugin(plugin, base) if plugin else None
+        decoding = Decoding.from_mapping(loaded.card.get("decoding", {})) if loaded else None
         for start in range(0, len(texts), part):
-            yield base.translate(list(texts[start : start + part]), loaded, strength=strength)
+            yield base.translate(list(texts[start : start + part]), loaded, strength=strength, decoding=decoding)
 
     @property
     def _unpacked(self) -> Path:

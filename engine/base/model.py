@@ -26,7 +26,7 @@ from engine.progress import Progress
 if TYPE_CHECKING:
     import torch
 
-    from engine.plugins import Plugin
+    from engine.plugins import Plugin, PluginStack
 
 __all__ = ["BaseModel"]
 
@@ -225,7 +225,7 @@ class BaseModel:
     # -- work
 
     @contextlib.contextmanager
-    def using(self, plugin: Plugin | None, strength: float = 1.0) -> Iterator[None]:
+    def using(self, plugin: Plugin | PluginStack | None, strength: float = 1.0) -> Iterator[None]:
         """Hold the model for one call, with a plugin attached or without; detached again whatever happens."""
         with self.lock, contextlib.ExitStack() as stack:
             if plugin is not None:
@@ -235,7 +235,7 @@ class BaseModel:
     def translate(
         self,
         texts: Sequence[str],
-        plugin: Plugin | None = None,
+        plugin: Plugin | PluginStack | None = None,
         *,
         strength: float = 1.0,
         decoding: Decoding | None = None,
@@ -247,7 +247,7 @@ class BaseModel:
         return translate(self, texts, plugin, strength=strength, decoding=decoding, progress=progress)
 
     def score(
-        self, pairs: Sequence[tuple[str, str]], plugin: Plugin | None = None, *, strength: float = 1.0
+        self, pairs: Sequence[tuple[str, str]], plugin: Plugin | PluginStack | None = None, *, strength: float = 1.0
     ) -> list[tuple[float, int]]:
         """Log-probability (natural) and number of target tokens of each (source, target) pair, by teacher forcing."""
         from engine.base.score import score

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from engine.base.model import BaseModel
-    from engine.plugins import Plugin
+    from engine.plugins import Plugin, PluginStack
 
 __all__ = ["score"]
 
@@ -15,7 +15,7 @@ __all__ = ["score"]
 def score(
     base: BaseModel,
     pairs: Sequence[tuple[str, str]],
-    plugin: Plugin | None = None,
+    plugin: Plugin | PluginStack | None = None,
     *,
     strength: float = 1.0,
     size: int = 32,

@@ -11,7 +11,7 @@ from engine.progress import Progress
 
 if TYPE_CHECKING:
     from engine.base.model import BaseModel
-    from engine.plugins import Plugin
+    from engine.plugins import Plugin, PluginStack
 
 __all__ = ["length_batches", "translate"]
 
@@ -61,7 +61,7 @@ def split_long(base: BaseModel, text: str, limit: int) -> list[str]:
 def translate(
     base: BaseModel,
     texts: Sequence[str],
-    plugin: Plugin | None = None,
+    plugin: Plugin | PluginStack | None = None,
     *,
     strength: float = 1.0,
     decoding: Decoding | None = None,

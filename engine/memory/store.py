@@ -59,7 +59,7 @@ class Memory:
 
     @cached_property
     def layers(self) -> int:
-        return len({key.split(".")[1] for key in self._file.keys()})
+        return len({key.split(".")[1] for key in self._file.keys()})  # noqa: SIM118 - no dict
 
     @cached_property
     def sizes(self) -> list[int]:

@@ -96,7 +96,7 @@ class Method(ABC):
     def loss(self, base: BaseModel, module: nn.Module, batch: Batch) -> Loss:
         """The training loss of a batch; the module is attached. Randomness comes from torch's global generator."""
 
-    def finish(self, module: nn.Module) -> None:
+    def finish(self, module: nn.Module) -> None:  # noqa: B027 - most methods need nothing here
         """Prepare a trained module for decoding: whatever is constant from now on is computed here, once."""
 
     def logits_processors(self, base: BaseModel, module: nn.Module, strength: float) -> Sequence[Any]:

@@ -3,5 +3,14 @@
 from engine.plugins.bundle import FORMAT_VERSION, read_bundle_card, unpack_bundle, verify_bundle
 from engine.plugins.export import export_bundle
 from engine.plugins.plugin import Plugin
+from engine.plugins.stack import PluginStack
 
-__all__ = ["FORMAT_VERSION", "Plugin", "export_bundle", "read_bundle_card", "unpack_bundle", "verify_bundle"]
+__all__ = [
+    "FORMAT_VERSION",
+    "Plugin",
+    "PluginStack",
+    "export_bundle",
+    "read_bundle_card",
+    "unpack_bundle",
+    "verify_bundle",
+]
