@@ -20,11 +20,26 @@ def tiny_base(source: str = "en", target: str = "zh", *, d: int = 32, layers: in
     tokenizer = AutoTokenizer.from_pretrained(EN_ZH)
     size = len(tokenizer)
     config = MarianConfig(
-        vocab_size=size, d_model=d, encoder_layers=2, decoder_layers=layers, encoder_ffn_dim=2 * d, decoder_ffn_dim=2 * d,
-        encoder_attention_heads=2, decoder_attention_heads=2, dropout=0.0, attention_dropout=0.0, activation_dropout=0.0,
-        max_position_embeddings=128, pad_token_id=tokenizer.pad_token_id, eos_token_id=0,
-        decoder_start_token_id=tokenizer.pad_token_id, forced_eos_token_id=0, activation_function="relu", share_encoder_decoder_embeddings=True, init_std=0.15,
-    )  # fmt: skip
+        vocab_size=size,
+        d_model=d,
+        encoder_layers=2,
+        decoder_layers=layers,
+        encoder_ffn_dim=2 * d,
+        decoder_ffn_dim=2 * d,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        dropout=0.0,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        max_position_embeddings=128,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=0,
+        decoder_start_token_id=tokenizer.pad_token_id,
+        forced_eos_token_id=0,
+        activation_function="relu",
+        share_encoder_decoder_embeddings=True,
+        init_std=0.15,
+    )
     torch.manual_seed(seed)
     model = MarianMTModel(config).requires_grad_(False).eval()
     family = family_of("marian", tokenizer, "tiny")
