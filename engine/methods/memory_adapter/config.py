@@ -51,6 +51,10 @@ class MemoryAdapterConfig(Options):
         "identity", "Untrained adapter: changes nothing, or mixes at random as in the released code.",
         choices=("identity", "released_code"), advanced=True,
     )  # fmt: skip
+    init: str = option(
+        "base", "Untrained readers: read as the base's own attention would, or at random (released code).",
+        choices=("base", "random"), advanced=True,
+    )  # fmt: skip
     bias: bool = option(False, "Biases in the adapter's linear maps (released code).", advanced=True)
     scale_query: bool = option(False, "Divide queries by the square root of their size (released code).", advanced=True)
     pooling: str = option("mean", "How a phrase's tokens become one vector.", choices=POOLING, advanced=True)
@@ -77,6 +81,7 @@ def released_code(config: MemoryAdapterConfig | None = None) -> MemoryAdapterCon
     return (config or MemoryAdapterConfig()).replace(
         dropout_unit="reader",
         start="released_code",
+        init="random",
         bias=True,
         scale_query=True,
         pooling="sum_with_eos",

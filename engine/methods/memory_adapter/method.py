@@ -76,10 +76,13 @@ class MemoryAdapter(Method):
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: MemoryAdapterConfig) -> MemoryAdapterModule:
         from engine.methods.memory_adapter.module import MemoryAdapterModule
+        from engine.methods.memory_adapter.start import start_from_base
 
         module = MemoryAdapterModule(base.d_model, len(base.decoder_layers), config).to(base.device)
         if artefacts.memory is not None:
             module.set_memory(artefacts.memory)
+            if config.init == "base":
+                start_from_base(module, base)
         return module
 
     def finish(self, module: Any) -> None:
