@@ -23,6 +23,14 @@ class Decoding(Options):
     no_repeat_ngram: int = option(
         0, "Never repeat a sequence of this many tokens within one translation; 0: off.", low=0, high=20, advanced=True
     )
+    longest: int = option(
+        128,
+        "A text of more source tokens is cut at sentence ends, else at commas, and translated in parts; 32 helps a weak "
+        "base.",
+        low=8,
+        high=4096,
+        advanced=True,
+    )
     batch_tokens: int = option(
         2048, "Source tokens in one batch, padding included; lower it when memory is short.", low=16, advanced=True
     )

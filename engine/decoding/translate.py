@@ -15,9 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["length_batches", "translate"]
 
-# Sentence models are trained on sentences; beyond this many tokens a line is cut at sentence ends first.
-LONGEST = 128
-BREAKS = re.compile(r"(?<=[。！？；…])|(?<=[.!?;])\s+|(?<=，)|(?<=,)\s+|\s+")
+# Sentence models are trained on sentences; a line beyond `Decoding.longest` tokens is cut at sentence ends first.
+# Where it is cut: at sentence ends; what is too long still, at commas and the like; what is too long still, between words.
+BREAKS = (
+    re.compile(r"(?<=[。！？；…])|(?<=[.!?;])\s+"),
+    re.compile(r"(?<=[，、：])|(?<=[,:])\s+"),
+    re.compile(r"\s+"),
+)
 
 
 def length_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
@@ -36,26 +40,30 @@ def length_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         yield rows
 
 
-def split_long(base: BaseModel, text: str, limit: int) -> list[str]:
+def split_long(base: BaseModel, text: str, limit: int, level: int = 0) -> list[str]:
     """Cut a text at sentence ends, else clauses, else words, so that each part has at most `limit` tokens."""
-    parts = [part for part in BREAKS.split(text) if part]
+    if len(base.encode([text])[0]) <= limit:
+        return [text]
+    if level == len(BREAKS):
+        # A stretch without any break is cut by characters; a token holds one at least, so half the limit is safe.
+        step = max(1, limit // 2)
+        return [text[i : i + step] for i in range(0, len(text), step)]
+    parts = [part for part in BREAKS[level].split(text) if part]
     sizes = [len(ids) for ids in base.encode(parts)]
     space = "" if base.source in ("zh", "ja", "th") else " "
     merged: list[str] = []
-    room = 0
+    room = limit
     for part, size in zip(parts, sizes, strict=True):
-        if merged and room + size <= limit:
+        if size > limit:
+            merged += split_long(base, part, limit, level + 1)
+            room = limit
+        elif merged and room + size <= limit:
             merged[-1] += space + part
             room += size
         else:
             merged.append(part)
             room = size
-    whole: list[str] = []
-    for part in merged:
-        # A stretch without any break is cut by characters; a token holds one at least, so half the limit is safe.
-        step = len(part) if len(base.encode([part])[0]) <= limit else max(1, limit // 2)
-        whole += [part[i : i + step] for i in range(0, len(part), step)]
-    return whole
+    return merged
 
 
 def translate(
@@ -69,7 +77,7 @@ def translate(
 ) -> list[str]:
     """Translate each text by beam search with the base, customized by `plugin` at `strength` (0: the base exactly).
 
-    Returns one translation a text, in order; an empty text gives an empty one. A text longer than the base's positions
+    Returns one translation a text, in order; an empty text gives an empty one. A text longer than `decoding.longest`
     is cut at sentence ends and put together again. Raises Cancelled when `progress` says so, between two batches.
     """
     import torch
@@ -77,7 +85,7 @@ def translate(
 
     decoding = decoding or Decoding()
     progress = progress or Progress()
-    limit = min(base.max_tokens, LONGEST)
+    limit = min(base.max_tokens, decoding.longest)
     pieces: list[str] = []
     owners: list[int] = []
     with base.lock:
