@@ -36,9 +36,9 @@ class TrainingOptions(Options):
     seed: int = option(1, "Seed of everything random.", low=0)
 
 
-# For a CPU of two cores; `quick` was measured on 2,000 sentences of one author (bench/README.md). The second pass of equation 9 makes an
-# update half again as long and brought nothing within so few, so it is left out; longer training on back-translations
-# lowers their loss further but no longer helps real sources.
+# For a CPU of two cores. `quick` was measured on 2,000 sentences of one author (bench/README.md), `balanced` was not yet.
+# The second pass of equation 9 makes an update half again as long, so it is left out. Twice the updates of `quick` lowered
+# the loss on back-translations further, but not that on real sources.
 BUDGETS: dict[str, dict[str, dict[str, Any]]] = {
     "quick": {
         "training": dict(max_updates=200, tokens_per_batch=1024, learning_rate=2e-3, warmup=100, validate_every=50,
