@@ -68,15 +68,19 @@ def cell(name: str, size: str, args: argparse.Namespace, folder: Path) -> dict[s
         "--workspace", str(folder / f"{name}.{size}.{args.budget}"), "-o", str(bundle),
     )  # fmt: skip
     source = MTSC / f"test.{name}.{task['source']}"
-    decoding = ["--length-penalty", str(args.length_penalty), "--no-repeat-ngram", str(args.no_repeat_ngram)]
+    # The plugin's decoding settings, for vanilla too: the table is to show what the plugin does, not what decoding does.
+    decoding = [part for key, value in made["decoding"].items() for part in (f"--{key.replace('_', '-')}", str(value))]
     systems, times = [], {}
     for label, extra in {
         "vanilla": [],
+        "vanilla, default decoding": None,  # with the settings a user has without a plugin
         "adapter": ["--plugin", str(bundle)],
         "adapter, half strength": ["--plugin", str(bundle), "--strength", "0.5"],
     }.items():
         output = folder / f"{name}.{size}.{label.replace(', ', '-').replace(' ', '-')}.txt"
-        _, times[label], _ = tailormt("translate", *pair, *extra, *decoding, str(source), "-o", str(output))
+        _, times[label], _ = tailormt(
+            "translate", *pair, *([] if extra is None else [*extra, *decoding]), str(source), "-o", str(output)
+        )
         systems.append(f"{label}={output}")
     report, _, _ = tailormt(
         "evaluate", *systems, "--reference", str(MTSC / f"test.{name}.{task['target']}"), "--target", task["target"],
@@ -114,8 +118,6 @@ def main() -> None:
     parser.add_argument("--budget", default="balanced")
     parser.add_argument("--training-option", action="append", default=[])
     parser.add_argument("--method-option", action="append", default=[])
-    parser.add_argument("--length-penalty", type=float, default=1.0)
-    parser.add_argument("--no-repeat-ngram", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--out", default=str(Path(tempfile.gettempdir()) / "tailormt-mtsc"), help="folder for the results"

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.decoding.options import Decoding
 from engine.errors import CorpusError, InputError
 from engine.files import write_json, write_jsonl
 from engine.progress import Progress
@@ -27,12 +28,13 @@ from engine.stamps import Stamps, digest, digest_files
 if TYPE_CHECKING:
     from engine.base import BaseModel, LanguagePair
     from engine.corpora import Corpus, Segment
-    from engine.methods import Method
     from engine.phrases import PhraseSet
+    from engine.plugins import Plugin
 
 __all__ = ["CustomizeRequest", "customize", "method_config", "prepare", "training_config"]
 
 STEPS = 7
+MOST = 60  # held-out sentences to choose decoding on, and as many others to compare on
 FEWEST = 20  # sentences; below that nothing is left to validate on
 
 
@@ -190,9 +192,10 @@ def run_steps(
     import torch
 
     from engine.methods import get_method
-    from engine.plugins import export_bundle
+    from engine.plugins import Plugin, export_bundle
     from engine.training.data import Pairs
     from engine.training.loop import train as train_module
+    from engine.tuning import tune_decoding
 
     method, config, training = get_method(request.method), method_config(request), training_config(request)
     stamps = Stamps(workspace)
@@ -244,12 +247,17 @@ def run_steps(
             precision=settings.precision,
             progress=progress,
         )
+        method.complete(module)
         method.finish(module)
     if until == "training":
         return {**dataclasses.asdict(result), "times": times}
     with timed("evaluation"):
+        plugin = Plugin(method, module, {})
+        tuning, held_out = validation_pairs[::2][:MOST], validation_pairs[1::2][:MOST]
+        progress.begin("Choosing decoding settings", 6, STEPS)
+        decoding = tune_decoding(pair.forward, plugin, tuning, progress)
         progress.begin("Comparing with the base", 6, STEPS)
-        metrics = compare_with_base(pair.forward, method, module, validation_pairs, progress)
+        metrics = compare_with_base(pair.forward, plugin, held_out, Decoding.from_mapping(decoding), progress)
     metrics |= {"validation_loss_before": round(result.first_loss, 4), "validation_loss": round(result.best_loss, 4)}
     output = Path(request.output)
     export_bundle(
@@ -260,7 +268,7 @@ def run_steps(
         config=config,
         module=module,
         files=artefacts.files,
-        decoding={},
+        decoding=decoding,
         provenance={
             "sentences": len(corpus),
             "phrases": sum(artefacts.memory.sizes) if artefacts.memory else 0,
@@ -292,6 +300,7 @@ def run_steps(
         "stopped_by": result.stopped_by,
         "parameters": result.parameters,
         "device": device_line(pair.forward),
+        "decoding": decoding,
         "metrics": metrics,
         "warnings": corpus.report.warnings,
         "seconds": {**times, "total": round(time.monotonic() - begin, 1)},
@@ -309,16 +318,17 @@ def device_line(base: BaseModel) -> str:
 
 
 def compare_with_base(
-    base: BaseModel, method: Method, module: Any, pairs: list[tuple[str, str]], progress: Progress, most: int = 60
+    base: BaseModel, plugin: Plugin, pairs: list[tuple[str, str]], decoding: Decoding, progress: Progress
 ) -> dict[str, Any]:
-    """BLEU of base and customized base on held-out samples, with the paired-bootstrap p; sources may be synthetic."""
-    from engine.evaluation import evaluate
-    from engine.plugins import Plugin
+    """BLEU and chrF of base and customized base on held-out samples under the same decoding, with the paired-bootstrap p.
 
-    chosen = pairs[:most]
-    sources, references = [a for a, _ in chosen], [b for _, b in chosen]
-    vanilla = base.translate(sources, progress=progress)
-    customized = base.translate(sources, Plugin(method, module, {}), progress=progress)
+    The sources of monolingual samples are synthetic, so these figures flatter; test on real pairs where you have some.
+    """
+    from engine.evaluation import evaluate
+
+    sources, references = [a for a, _ in pairs], [b for _, b in pairs]
+    vanilla = base.translate(sources, decoding=decoding, progress=progress)
+    customized = base.translate(sources, plugin, decoding=decoding, progress=progress)
     report = evaluate(
         {"vanilla": vanilla, "customized": customized},
         references,
@@ -327,7 +337,7 @@ def compare_with_base(
         samples=500,
     )
     return {
-        "held_out_sentences": len(chosen),
+        "held_out_sentences": len(pairs),
         "bleu_vanilla": round(report["vanilla"].bleu.score, 2),
         "bleu": round(report["customized"].bleu.score, 2),
         "bleu_p": round(report["customized"].bleu.p or 0.0, 4),

@@ -96,6 +96,9 @@ class Method(ABC):
     def loss(self, base: BaseModel, module: nn.Module, batch: Batch) -> Loss:
         """The training loss of a batch; the module is attached. Randomness comes from torch's global generator."""
 
+    def complete(self, module: nn.Module) -> None:  # noqa: B027 - most methods need nothing here
+        """Called once after training, before the weights are saved."""
+
     def finish(self, module: nn.Module) -> None:  # noqa: B027 - most methods need nothing here
         """Prepare a trained module for decoding: whatever is constant from now on is computed here, once."""
 

@@ -36,6 +36,13 @@ class MemoryAdapterConfig(Options):
     phrases_per_layer: int | None = option(
         None, "Most frequent phrases that each layer remembers; none: all. Memory and time grow with it.", low=1
     )
+    shrink: float = option(
+        1.0,
+        "After training, go this share of the way from the base to what was learnt; below 1 is safer where the sources "
+        "are noisy.",
+        low=0,
+        high=1,
+    )
     order: str = option("short_to_long", "How phrase lengths are dealt to layers, from the bottom up.", choices=ORDERS)
     layers: tuple[int, ...] | None = option(
         None, "Decoder layers with readers, from 0; none: all.", low=0, advanced=True

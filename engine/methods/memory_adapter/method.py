@@ -85,6 +85,14 @@ class MemoryAdapter(Method):
                 start_from_base(module, base)
         return module
 
+    def complete(self, module: Any) -> None:
+        import torch
+
+        with torch.no_grad():
+            for _, _, reader in module.readers():
+                if reader.scale is not None:
+                    reader.scale *= module.config.shrink
+
     def finish(self, module: Any) -> None:
         module.eval()
         module.project()
