@@ -43,7 +43,7 @@ class Result:
     first_loss: float  # validation before the first update
     seconds: float
     parameters: int
-    stopped_by: str  # "max_updates", "patience" or "max_minutes"
+    stopped_by: str  # "max_updates", "max_epochs", "patience" or "max_minutes"
 
 
 def learning_rate(update: int, options: TrainingOptions) -> float:
@@ -169,10 +169,14 @@ def train(
         if not restored:
             validation_step()
         batches = epoch_batches(training.lengths, options.tokens_per_batch, seed=options.seed, epoch=position.epoch)
-        meter = Meter()
-        while position.update < options.max_updates and not position.stopped_by:
+        meter, limit = Meter(), options.max_updates
+        if options.max_epochs is not None:
+            # Epochs differ by a batch or so; the first one's count stands for all, so that the end is known from the start.
+            whole = len(epoch_batches(training.lengths, options.tokens_per_batch, seed=options.seed, epoch=0))
+            limit = min(limit, -(-whole * options.max_epochs // options.accumulate))
+        while position.update < limit and not position.stopped_by:
             try:
-                progress.advance(position.update, options.max_updates, meter.note)
+                progress.advance(position.update, limit, meter.note)
             except Cancelled:
                 checkpoint()
                 raise
@@ -195,7 +199,7 @@ def train(
                 torch.nn.utils.clip_grad_norm_(parameters, options.clip_norm)
             optimizer.step()
             position.update += 1
-            if position.update % 10 == 0 or position.update == options.max_updates:
+            if position.update % 10 == 0 or position.update == limit:
                 row = {
                     "step": position.update,
                     **meter.row(),
@@ -204,7 +208,7 @@ def train(
                 }
                 log.write(row)
                 progress.metrics(row)
-            if position.update % options.validate_every == 0 or position.update == options.max_updates:
+            if position.update % options.validate_every == 0 or position.update == limit:
                 validation_step()
                 if options.patience and position.worse >= options.patience:
                     position.stopped_by = "patience"
@@ -212,11 +216,11 @@ def train(
                 if position.update % options.validate_every:
                     validation_step()
                 position.stopped_by = "max_minutes"
-            if position.update >= options.max_updates and not position.stopped_by:
-                position.stopped_by = "max_updates"
+            if position.update >= limit and not position.stopped_by:
+                position.stopped_by = "max_updates" if limit == options.max_updates else "max_epochs"
             if position.update % options.checkpoint_every == 0 or position.stopped_by:
                 checkpoint()
-        progress.advance(position.update, options.max_updates)
+        progress.advance(position.update, limit)
     if best:
         module.load_state_dict(best)
     return Result(

@@ -139,6 +139,13 @@ def test_patience_and_minutes_end_a_training(base, artefacts, tmp_path):
     assert (result.stopped_by, result.updates) == ("max_minutes", 1)
 
 
+def test_epochs_end_a_training(base, artefacts, tmp_path):
+    options = OPTIONS.replace(max_updates=500, max_epochs=2, patience=0)
+    batches = len(epoch_batches(Pairs.encode(base, SENTENCES).lengths, 64, seed=1, epoch=0))
+    result, _ = run(base, artefacts, tmp_path, options)
+    assert (result.stopped_by, result.updates) == ("max_epochs", batches)  # two epochs, two batches an update
+
+
 def test_a_full_disk_keeps_the_checkpoint_before(base, artefacts, tmp_path, monkeypatch):
     import safetensors.torch
 
