@@ -114,19 +114,24 @@ def find_phrases(
 
 
 def make_pairs(
-    train: list[Segment], valid: list[Segment], pair: LanguagePair, workspace: Path, stamps: Stamps, progress: Progress
-) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Step 4: pairs.jsonl; sources by the frozen reverse model, but where the user gave them."""
+    train: list[Segment], valid: list[Segment], pair: LanguagePair, keep: float, workspace: Path, stamps: Stamps,
+    progress: Progress,
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:  # fmt: skip
+    """Step 4: pairs.jsonl; sources by the frozen reverse model, but where the user gave them.
+
+    Returns training and validation pairs; of the synthetic training pairs the best supported share `keep`.
+    """
     from engine.decoding.resumable import back_translate_all
+    from engine.training.selection import best_supported, support
 
     file = workspace / "pairs.jsonl"
-    stamp = digest(stamps.get("samples"), pair.backward.fingerprint(), pair.backward.source)
+    stamp = digest(stamps.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), "support")
     if not stamps.holds("pairs", stamp, file):
         progress.begin("Writing source sentences", 4, STEPS)
         both = [*train, *valid]
         missing = [segment.text for segment in both if segment.source is None]
         made = iter(back_translate_all(pair.backward, missing, workspace / "pairs.partial.jsonl", progress))
-        rows = [
+        made_rows: list[dict[str, Any]] = [
             {
                 "source": next(made) if segment.source is None else segment.source,
                 "target": segment.text,
@@ -135,14 +140,23 @@ def make_pairs(
             }
             for i, segment in enumerate(both)
         ]
+        rows = [row for row in made_rows if row["source"]]
+        progress.begin("Weighing the sentence pairs", 4, STEPS)
+        weighed = [row for row in rows if row["synthetic"]]
+        values = support(pair.forward, [(row["source"], row["target"]) for row in weighed], progress)
+        for row, value in zip(weighed, values, strict=True):
+            row["support"] = round(value, 4)
         stamps.begin("pairs")
-        write_jsonl(file, [row for row in rows if row["source"]], "the sentence pairs")
+        write_jsonl(file, rows, "the sentence pairs")
         stamps.set("pairs", stamp)
-    parts: dict[str, list[tuple[str, str]]] = {"train": [], "valid": []}
-    for line in file.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        parts[row["part"]].append((row["source"], row["target"]))
-    return parts["train"], parts["valid"]
+    with file.open(encoding="utf-8") as lines:
+        stored: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    training = [row for row in stored if row["part"] == "train"]
+    kept = best_supported([row.get("support") for row in training], keep)
+    return (
+        [(row["source"], row["target"]) for row, good in zip(training, kept, strict=True) if good],
+        [(row["source"], row["target"]) for row in stored if row["part"] == "valid"],
+    )
 
 
 def prepare(
@@ -225,7 +239,9 @@ def run_steps(
     if until == "memory":
         return {"memory": artefacts.memory.sizes if artefacts.memory else [], "seconds": times}
     with timed("pairs"):
-        training_pairs, validation_pairs = make_pairs(train, valid, pair, workspace, stamps, progress)
+        training_pairs, validation_pairs = make_pairs(
+            train, valid, pair, training.keep_pairs, workspace, stamps, progress
+        )
     with timed("training"):
         progress.begin("Training", 5, STEPS)
         folder = workspace / "training"

@@ -25,6 +25,12 @@ class TrainingOptions(Options):
     tokens_per_batch: int = option(
         8192, "Tokens of the longer side in a batch, padding included; lower it when memory is short.", low=32
     )
+    keep_pairs: float = option(
+        1.0,
+        "Share of the synthetic pairs to learn from: those whose source supports its target best.",
+        low=0.05,
+        high=1,
+    )
     accumulate: int = option(1, "Batches whose gradients are added up before an update.", low=1)
     learning_rate: float = option(2e-4, "Highest learning rate.", low=1e-7, high=1)
     warmup: int = option(100, "Updates in which the learning rate rises to its highest.", low=0)
@@ -45,12 +51,12 @@ class TrainingOptions(Options):
 # better translation of real sources in both directions, as Wortsman et al. (2022) found for fine-tuning.
 BUDGETS: dict[str, dict[str, dict[str, Any]]] = {
     "quick": {
-        "training": dict(max_updates=200, tokens_per_batch=1024, learning_rate=2e-3, warmup=100, validate_every=50,
+        "training": dict(max_updates=200, tokens_per_batch=1024, learning_rate=2e-3, warmup=100, keep_pairs=0.6, validate_every=50,
                          patience=2, checkpoint_every=50, max_minutes=3),
         "method": dict(phrases_per_layer=500, alpha=0.0, beta=0.0, shrink=0.75),
     },
     "balanced": {
-        "training": dict(max_updates=1200, max_epochs=7, tokens_per_batch=1024, learning_rate=1e-3, warmup=100,
+        "training": dict(max_updates=1200, max_epochs=7, tokens_per_batch=1024, learning_rate=1e-3, warmup=100, keep_pairs=0.6,
                          validate_every=100, patience=3, checkpoint_every=100, max_minutes=30),
         "method": dict(phrases_per_layer=1000, alpha=0.0, beta=0.0, shrink=0.75),
     },
