@@ -10,6 +10,7 @@ manifest.json              SHA-256 and bytes of each file above
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -17,6 +18,7 @@ import shutil
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,10 @@ LIMITS = {
     "memory.safetensors": MAX_BYTES,
     "index.faiss": MAX_BYTES,
 }
+KEYS: dict[str, type] = {
+    **dict.fromkeys(("name", "method", "source", "target", "base_fingerprint", "base_model_name_or_path"), str),
+    **dict.fromkeys(("config", "decoding", "provenance", "metrics"), dict),
+}
 CHUNK = 1 << 20
 
 
@@ -49,8 +55,17 @@ def _open(path: Path) -> zipfile.ZipFile:
         raise BundleError(f"There is no file {path}.")
     try:
         return zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
+    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:
         raise BundleError(f"{path} is no plugin bundle: it cannot be read as a zip file ({error}).") from None
+
+
+@contextlib.contextmanager
+def _damage(path: Path, name: str) -> Iterator[None]:
+    """Turn whatever reading a damaged file raises into a BundleError."""
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
+        raise BundleError(f"{path}: {name} is damaged ({error}). Get the bundle again.") from None
 
 
 def _check_names(path: Path, bundle: zipfile.ZipFile) -> None:
@@ -77,15 +92,21 @@ def _check_names(path: Path, bundle: zipfile.ZipFile) -> None:
             )
         if entry.flag_bits & 0x1:
             raise BundleError(f"{path}: {entry.filename} is encrypted. Plugins are not.")
+        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise BundleError(f"{path}: {entry.filename} is packed in a way that no plugin is. Get the bundle again.")
     if sum(entry.file_size for entry in entries) > MAX_BYTES:
         raise BundleError(f"{path} would unpack to more than {MAX_BYTES >> 30} GiB. Nothing was unpacked.")
 
 
+def _read(bundle: zipfile.ZipFile, name: str) -> bytes:
+    """A file's bytes, in pieces: read in one, a file that is longer than it says would be unpacked whole first."""
+    with bundle.open(name) as file:
+        return b"".join(iter(lambda: file.read(CHUNK), b""))
+
+
 def _read_json(path: Path, bundle: zipfile.ZipFile, name: str) -> dict[str, Any]:
-    try:
-        value = json.loads(bundle.read(name).decode("utf-8"))
-    except (ValueError, zipfile.BadZipFile, RuntimeError, EOFError, zlib.error) as error:
-        raise BundleError(f"{path}: {name} is damaged ({error}). Get the bundle again.") from None
+    with _damage(path, name):
+        value = json.loads(_read(bundle, name).decode("utf-8"))
     if not isinstance(value, dict):
         raise BundleError(f"{path}: {name} is not a JSON object. Get the bundle again.")
     return value
@@ -99,9 +120,11 @@ def _check_config(path: Path, config: dict[str, Any]) -> None:
         raise BundleError(
             f"{path} has format {version}; this program reads formats up to {FORMAT_VERSION}. Update Tailor MT."
         )
-    for key in ("method", "config", "source", "target", "base_fingerprint", "base_model_name_or_path"):
+    for key, kind in KEYS.items():
         if key not in config:
             raise BundleError(f"{path}: {CONFIG} lacks {key}. Get the bundle again.")
+        if not isinstance(config[key], kind):
+            raise BundleError(f"{path}: {key} in {CONFIG} is not what it should be. Get the bundle again.")
 
 
 def _manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, dict[str, Any]]:
@@ -121,17 +144,20 @@ def _copy_checked(path: Path, bundle: zipfile.ZipFile, name: str, about: dict[st
     """Stream one file, comparing its length and SHA-256 with the manifest."""
     digest, count = hashlib.sha256(), 0
     declared = bundle.getinfo(name).file_size
-    try:
-        with bundle.open(name) as file:
-            while block := file.read(CHUNK):
-                count += len(block)
-                if count > declared:
-                    raise BundleError(f"{path}: {name} is longer than it says. Get the bundle again.")
-                digest.update(block)
-                if out is not None:
-                    out.write(block)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        raise BundleError(f"{path}: {name} is damaged ({error}). Get the bundle again.") from None
+    with _damage(path, name):
+        file = bundle.open(name)
+    with file:
+        while True:
+            with _damage(path, name):
+                block = file.read(CHUNK)
+            if not block:
+                break
+            count += len(block)
+            if count > declared:
+                raise BundleError(f"{path}: {name} is longer than it says. Get the bundle again.")
+            digest.update(block)
+            if out is not None:
+                out.write(block)  # a full disk is no damage
     if not isinstance(about, dict) or digest.hexdigest() != about.get("sha256") or count != about.get("bytes"):
         raise BundleError(
             f"{path}: {name} is not what its manifest says: it was changed or damaged. Get the bundle again."
@@ -168,7 +194,7 @@ def unpack_bundle(path: str | Path, folder: Path) -> Path:
         _check_names(path, bundle)
         _check_config(path, _read_json(path, bundle, CONFIG))
         manifest = _manifest(path, bundle)
-        target = folder / hashlib.sha256(bundle.read(MANIFEST)).hexdigest()[:32]
+        target = folder / hashlib.sha256(_read(bundle, MANIFEST)).hexdigest()[:32]
         if target.exists() and all(
             (target / name).exists() and (target / name).stat().st_size == about.get("bytes")
             for name, about in manifest.items()

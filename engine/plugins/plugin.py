@@ -68,7 +68,14 @@ class Plugin:
             raise BundleError(f"The plugin {path} cannot be used by this version of Tailor MT: {error}") from None
         memory_file = folder / "memory.safetensors"
         artefacts = Artefacts(memory=Memory(memory_file) if memory_file.exists() else None)
-        module = method.build(base, artefacts, config)
+        if artefacts.memory is not None:
+            check_memory(path, memory_file, base)
+        elif method.capabilities.needs_phrases:
+            raise BundleError(f"{path} has no memory.safetensors, which {method.name} reads. Get the bundle again.")
+        try:
+            module = method.build(base, artefacts, config)
+        except (LookupError, RuntimeError, ValueError) as error:
+            raise BundleError(f"{path}: its settings do not fit the base {base.name} ({error}).") from error
         try:
             weights = load_file(folder / WEIGHTS)
         except SafetensorError as error:
@@ -104,9 +111,16 @@ class Plugin:
         found: dict[int, list[dict[str, Any]]] = {}
         file = self.folder / "phrases.jsonl" if self.folder else None
         if file is not None and file.exists():
-            for line in file.read_text(encoding="utf-8").splitlines():
-                row = json.loads(line)
-                found.setdefault(row["layer"], []).append(row)
+            try:
+                with file.open(encoding="utf-8", newline="\n") as lines:
+                    for row in map(json.loads, lines):
+                        found.setdefault(row["layer"], []).append(
+                            {**row, "target": row["target"], "source": row["source"]}
+                        )
+            except (ValueError, LookupError, TypeError):
+                raise BundleError(
+                    f"The phrases of the plugin {self.name} cannot be read. Get the bundle again."
+                ) from None
         return found
 
     def reads(self, base: BaseModel, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
@@ -125,6 +139,25 @@ class Plugin:
                 for i, weight in row["items"]
             ]
         return rows
+
+
+def check_memory(path: str | Path, file: Path, base: BaseModel) -> None:
+    """Raises BundleError unless the memory has, for each decoder layer of the base, rows of the base's size."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, framework="pt") as tensors:
+            shapes = {key: tuple(tensors.get_slice(key).get_shape()) for key in tensors.keys()}  # noqa: SIM118 - no dict
+    except SafetensorError as error:
+        raise BundleError(f"{path}: memory.safetensors is damaged ({error}). Get the bundle again.") from None
+    wanted = {f"layer.{i}.{side}" for i in range(len(base.decoder_layers)) for side in ("target", "source")}
+    for key in sorted(wanted ^ set(shapes)):
+        odd = "lacks" if key in wanted else "has an unknown"
+        raise BundleError(f"{path}: memory.safetensors {odd} key {key}. Get the bundle again.")
+    for key, shape in shapes.items():
+        rows = shapes[f"{key.rpartition('.')[0]}.target"][:1]
+        if shape != (*rows, base.d_model):
+            raise BundleError(f"{path}: {key} in memory.safetensors has the shape {shape}. Get the bundle again.")
 
 
 def short(fingerprint: str) -> str:

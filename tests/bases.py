@@ -1,0 +1,140 @@
+"""Small real bases on disk, made as `save_pretrained` writes them: a joint SentencePiece, its tokenizer, trained weights."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.tiny import ROOT, SENTENCES
+
+__all__ = ["SAMPLES", "make_base", "pieces_of"]
+
+SAMPLES = ROOT / "assets" / "samples"
+
+
+def pieces_of(folder: Path, vocabulary: int, **settings: Any) -> dict[str, int]:
+    """Train a SentencePiece model on the bundled samples, write source.spm and target.spm, return {piece: id}."""
+    import sentencepiece
+
+    lines = [
+        line
+        for name, most in (("literary-zh.txt", 40), ("elizabethan-en.txt", 100), ("demo.en.txt", 12))
+        for line in (SAMPLES / name).read_text(encoding="utf-8").splitlines()[:most]
+    ]
+    lines += [text for pair in SENTENCES for text in pair] * 5
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        vocab_size=vocabulary,
+        byte_fallback=True,
+        character_coverage=0.98,
+        normalization_rule_name="identity",
+        eos_id=0,
+        unk_id=1,
+        bos_id=-1,
+        pad_id=-1,
+        num_threads=1,
+        minloglevel=2,
+        **settings,
+    )
+    for name in ("source.spm", "target.spm"):
+        (folder / name).write_bytes(model.getvalue())
+    known = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    return {known.id_to_piece(i): i for i in range(known.get_piece_size())}
+
+
+def make_base(
+    folder: Path,
+    *,
+    d: int = 32,
+    layers: int = 2,
+    vocabulary: int = 700,
+    tags: tuple[str, ...] = (">>en<<", ">>zh<<"),
+    updates: int = 120,
+    seed: int = 1,
+    half: bool = False,
+) -> Path:
+    """A Marian folder of the same layout as assets/models/en-zh: both directions by tags, weights as safetensors.
+
+    `updates` steps of training on eight sentence pairs in both directions make it sure of what it says, so that its
+    output does not hang on the last digit of a sum, and is short. With no tags it translates one way only.
+    """
+    import torch
+    from transformers import AutoTokenizer, MarianConfig, MarianMTModel
+
+    folder.mkdir(parents=True, exist_ok=True)
+    words = pieces_of(folder, vocabulary)
+    for word in (*tags, "<pad>"):
+        words[word] = len(words)
+    pad = words["<pad>"]
+    (folder / "vocab.json").write_text(json.dumps(words, ensure_ascii=False), encoding="utf-8")
+    about = {
+        "source_lang": "en",
+        "target_lang": "zh",
+        "tokenizer_class": "MarianTokenizer",
+        "model_max_length": 128,
+        "separate_vocabs": False,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(about), encoding="utf-8")
+    config = MarianConfig(
+        vocab_size=len(words),
+        d_model=d,
+        encoder_layers=layers,
+        decoder_layers=layers,
+        encoder_ffn_dim=2 * d,
+        decoder_ffn_dim=2 * d,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        dropout=0.0,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        activation_function="relu",
+        max_position_embeddings=128,
+        scale_embedding=True,
+        pad_token_id=pad,
+        eos_token_id=0,
+        bos_token_id=0,
+        forced_eos_token_id=0,
+        decoder_start_token_id=pad,
+        share_encoder_decoder_embeddings=True,
+        init_std=0.08,
+    )
+    torch.manual_seed(seed)
+    model = MarianMTModel(config)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    fit(model, tokenizer, pad, updates, bool(tags))
+    model.generation_config.bos_token_id = 0
+    (model.half() if half else model).save_pretrained(folder)
+    return folder
+
+
+def fit(model: Any, tokenizer: Any, pad: int, updates: int, tagged: bool) -> None:
+    import torch
+
+    rows = [(">>zh<< " + en if tagged else en, zh) for en, zh in SENTENCES]
+    if tagged:
+        rows += [(">>en<< " + zh, en) for en, zh in SENTENCES]
+    inputs = tokenizer([a for a, _ in rows], padding=True, return_tensors="pt")
+    labels = tokenizer(text_target=[b for _, b in rows], padding=True, return_tensors="pt")["input_ids"]
+    labels = labels.masked_fill(labels == pad, -100)
+    optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
+    model.train()
+    for update in range(updates):
+        for group in optimizer.param_groups:
+            group["lr"] = 4e-3 * min(1.0, (update + 1) / 20)
+        loss = model(**inputs, labels=labels).loss
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    model.eval()
+
+
+def copy_base(base: Path, folder: Path) -> Path:
+    """A copy to be spoilt."""
+    shutil.copytree(base, folder, copy_function=shutil.copyfile)
+    return folder
