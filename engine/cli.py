@@ -6,6 +6,7 @@ Nothing heavy is imported before a command runs, so that --help answers at once.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -154,6 +155,9 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0 done, 1 a fault of the program, 2 anything the user can mend."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # text for another program is UTF-8; a terminal shows what it can
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
     args = parser().parse_args(argv)
     try:
         return run(args)

@@ -10,13 +10,13 @@ import contextlib
 import hashlib
 import json
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import InputError, OptionError
-from engine.files import replacing
+from engine.errors import InputError, ModelError, OptionError
+from engine.files import check_writable, replacing
+from engine.lines import read_input
 from engine.terminal import TerminalProgress, table
 
 if TYPE_CHECKING:
@@ -62,8 +62,9 @@ def default_base(args: argparse.Namespace) -> str:
 
     folder = args.settings.assets_dir / "models"
     for path in sorted(folder.glob("*/config.json")):
-        if {args.source, args.target} <= set(read_card(path.parent)["languages"]):
-            return str(path.parent)
+        with contextlib.suppress(ModelError):  # a broken folder there is not what was asked for
+            if {args.source, args.target} <= set(read_card(path.parent)["languages"]):
+                return str(path.parent)
     raise InputError(f"No base for {args.source} to {args.target} came with the program. Give one with --base.")
 
 
@@ -90,8 +91,7 @@ def customize(args: argparse.Namespace) -> Shown:
     from engine.pipeline import customize as run
 
     request = request_of(args)
-    if Path(request.output).is_dir():
-        raise InputError(f"{request.output} is a folder. Give the bundle's file name, as PLUGIN.zip.")
+    check_writable(Path(request.output), "the plugin")
     progress = progress_of(args)
     with workspace_of(args, request) as workspace:
         summary = run(request, workspace, progress, args.settings)
@@ -178,24 +178,6 @@ def train(args: argparse.Namespace) -> Shown:
 # -- using plugins
 
 
-def read_input(path: str, language: str) -> list[str]:
-    """The lines of a text file or of standard input (`-`). Raises CorpusError on a binary or empty file."""
-    from engine.corpora.encoding import check_file, detect_encoding
-
-    if path == "-":
-        text = sys.stdin.read()
-    else:
-        check_file(Path(path))
-        with Path(path).open(encoding=detect_encoding(Path(path), [language]), newline="") as file:
-            text = file.read()
-    lines = text.replace("\r\n", "\n").split("\n")
-    if lines and not lines[-1]:
-        lines.pop()  # the newline that ends the last line
-    if not lines:
-        raise InputError(f"{path} is empty: there is nothing to translate.")
-    return lines
-
-
 def load_base(args: argparse.Namespace) -> BaseModel:
     import torch
 
@@ -220,15 +202,17 @@ def translate(args: argparse.Namespace) -> Shown:
     from engine.options import from_flags
 
     lines = read_input(args.input, args.source)
+    if args.output != "-":
+        check_writable(Path(args.output), "the translation")
     base = load_base(args)
     plugin = load_plugin(args, base)
-    decoding = from_flags(Decoding, args, plugin.card.get("decoding") if plugin else None)
+    decoding = from_flags(Decoding, args, plugin.card.get("decoding") if plugin and args.strength else None)
     progress = progress_of(args)
     progress.begin("Translating")
     results = base.translate(lines, plugin, strength=args.strength, decoding=decoding, progress=progress)
     progress.close()
     text = "\n".join(" ".join(line.split()) for line in results)
-    if args.output and args.output != "-":
+    if args.output != "-":
         with replacing(Path(args.output), "the translation") as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
         return {"output": args.output, "lines": len(results)}, ""
@@ -242,7 +226,7 @@ def compare(args: argparse.Namespace) -> Shown:
     lines = read_input(args.input, args.source)
     base = load_base(args)
     plugin = load_plugin(args, base)
-    decoding = from_flags(Decoding, args, plugin.card.get("decoding") if plugin else None)
+    decoding = from_flags(Decoding, args, plugin.card.get("decoding") if plugin and args.strength else None)
     progress = progress_of(args)
     progress.begin("Translating with the base", 0, 2)
     vanilla = base.translate(lines, decoding=decoding, progress=progress)

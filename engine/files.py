@@ -10,9 +10,38 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.errors import storage_errors
+from engine.errors import StorageError, storage_errors
 
-__all__ = ["replacing", "write_json", "write_jsonl"]
+__all__ = ["check_writable", "replacing", "write_json", "write_jsonl"]
+
+
+def make_parent(path: Path, what: str) -> None:
+    """Make the folder that `path` is to be in. Raises StorageError where a file stands in the way, or `path` is a folder."""
+    if path.is_dir():
+        raise StorageError(f"{path} is a folder, so {what} cannot be written there. Give a file's name.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise StorageError(
+            f"{what[:1].upper() + what[1:]} cannot be written to {path}: {file_above(path)} is a file, not a folder. "
+            "Choose another folder."
+        ) from None
+
+
+def file_above(path: Path) -> Path:
+    """The nearest of the path's folders that exists."""
+    return next(folder for folder in path.absolute().parents if folder.exists())
+
+
+def check_writable(path: Path, what: str) -> None:
+    """Find out before long work whether its result can be written, without leaving a trace. Raises StorageError."""
+    above = file_above(path)
+    if path.is_dir() or not above.is_dir():
+        make_parent(path, what)
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise StorageError(
+            f"{what[:1].upper() + what[1:]} could not be written to {path}: no permission. Choose another folder."
+        )
 
 
 @contextlib.contextmanager
@@ -22,7 +51,7 @@ def replacing(path: Path, what: str) -> Iterator[Path]:
     `what` names the content in the sentence of a StorageError ("the plugin", "the checkpoint").
     """
     with storage_errors(what, path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_parent(path, what)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
         os.close(handle)
         temporary = Path(name)

@@ -80,7 +80,7 @@ def split_samples(corpus: Corpus) -> tuple[list[Segment], list[Segment]]:
     """Training and validation sentences: a twelfth for validation, 16 to 500, nothing alike on both sides."""
     from engine.corpora import split
 
-    parts = split(corpus, valid=min(500, max(16, len(corpus) // 12)))
+    parts = split(corpus, valid=min(500, max(min(16, len(corpus) // 4), len(corpus) // 12)))
     if not parts.valid or len(parts.train) < FEWEST // 2:
         raise CorpusError("The samples are too much alike to keep some for validation. Add different sentences.")
     return parts.train, parts.valid

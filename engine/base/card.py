@@ -14,6 +14,17 @@ WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
+def read_json(file: Path) -> dict[str, Any]:
+    """A JSON object from a file of the model. Raises ModelError."""
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{file} is not valid JSON ({error}). Copy the model again.") from None
+    if not isinstance(value, dict):
+        raise ModelError(f"{file} is not a JSON object. Copy the model again.")
+    return value
+
+
 def read_config(folder: Path) -> dict[str, Any]:
     """The folder's config.json. Raises ModelError where the folder is no sequence-to-sequence model with safe weights."""
     if not folder.exists():
@@ -23,11 +34,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     file = folder / "config.json"
     if not file.exists():
         raise ModelError(f"{folder} is no model folder: it has no config.json.")
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ModelError(f"{file} is not valid JSON ({error}). Copy the model again.") from None
-    if not isinstance(config, dict) or "model_type" not in config:
+    config = read_json(file)
+    if "model_type" not in config:
         raise ModelError(f"{file} names no model_type. Give the folder of a transformers model.")
     if not config.get("is_encoder_decoder", config["model_type"] in ("marian", "m2m_100", "mbart")):
         raise ModelError(
@@ -55,14 +63,9 @@ def read_card(folder: str | Path) -> dict[str, Any]:
     vocabulary = folder / "vocab.json"
     tokenizer = folder / "tokenizer_config.json"
     if config["model_type"] == "marian" and vocabulary.exists():
-        tags = [
-            word[2:-2]
-            for word in json.loads(vocabulary.read_text(encoding="utf-8"))
-            if word[:2] == ">>" and word[-2:] == "<<"
-        ]
-        languages = sorted(tags)
+        languages = sorted(word[2:-2] for word in read_json(vocabulary) if word[:2] == ">>" and word[-2:] == "<<")
     if not languages and tokenizer.exists():
-        about = json.loads(tokenizer.read_text(encoding="utf-8"))
+        about = read_json(tokenizer)
         languages = [code for code in (about.get("source_lang"), about.get("target_lang")) if code]
     return {
         "name": folder.resolve().name,

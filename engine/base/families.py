@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.errors import ModelError
 
-__all__ = ["Family", "family_of"]
+__all__ = ["Family", "check_type", "family_of"]
 
 MBART = {
     "ar": "ar_AR", "cs": "cs_CZ", "de": "de_DE", "en": "en_XX", "es": "es_XX", "et": "et_EE", "fi": "fi_FI", "fr": "fr_XX",
@@ -143,6 +143,8 @@ class Coded(Family):
         for language in (source, target):
             if language not in self.codes:
                 raise self._unknown(language)
+        if source == target:
+            raise ModelError(f"Source and target are both {source}. Give two different languages.")
 
     def _set(self, source: str, target: str) -> None:
         # M2M100's tokenizer wants the bare code, the others their own token.
@@ -165,6 +167,15 @@ class Coded(Family):
         return set(self.tokenizer.convert_tokens_to_ids(list(self.codes.values())))
 
 
+def check_type(model_type: str, name: str) -> None:
+    """Raises ModelError for architectures that are not supported, before their weights are read."""
+    if model_type not in ("marian", "m2m_100", "mbart"):
+        raise ModelError(
+            f"The base {name} is a {model_type} model. Tailor MT works with Marian, M2M100, NLLB and mBART models, whose "
+            "decoder layers have self_attn and encoder_attn."
+        )
+
+
 def family_of(model_type: str, tokenizer: Any, name: str) -> Family:
     """The family of a loaded tokenizer. Raises ModelError for architectures that are not supported."""
     kind = type(tokenizer).__name__
@@ -174,9 +185,5 @@ def family_of(model_type: str, tokenizer: Any, name: str) -> Family:
         return Coded(tokenizer, name, NLLB)
     if model_type == "m2m_100":
         return Coded(tokenizer, name, dict(tokenizer.lang_code_to_token))
-    if model_type == "mbart":
-        return Coded(tokenizer, name, MBART)
-    raise ModelError(
-        f"The base {name} is a {model_type} model. Tailor MT works with Marian, M2M100, NLLB and mBART models, whose "
-        "decoder layers have self_attn and encoder_attn."
-    )
+    check_type(model_type, name)
+    return Coded(tokenizer, name, MBART)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from engine.base.card import read_config
-from engine.base.families import Family, family_of
+from engine.base.families import Family, check_type, family_of
 from engine.decoding.options import Decoding
 from engine.errors import MissingError, ModelError
 from engine.progress import Progress
@@ -75,6 +75,7 @@ class BaseModel:
         folder = cls._from_hub(where, download) if hub else Path(path).expanduser()
         config = read_config(folder)
         name = where if hub else folder.resolve().name
+        check_type(config["model_type"], name)
         logging.disable_progress_bar()
         logging.set_verbosity_error()  # its warnings speak to programmers
         try:
@@ -100,6 +101,13 @@ class BaseModel:
             raise ModelError(
                 f"The tokenizer in {folder} has {len(tokenizer)} words but the model only {rows}. "
                 "They do not belong together; copy both from the same model."
+            )
+        ends = (tokenizer.pad_token_id, tokenizer.eos_token_id)
+        if ends != (model.config.pad_token_id, model.config.eos_token_id):
+            raise ModelError(
+                f"The tokenizer in {folder} has other numbers for padding and end of sentence ({ends[0]}, {ends[1]}) than the "
+                f"model ({model.config.pad_token_id}, {model.config.eos_token_id}). They do not belong together; copy both from "
+                "the same model."
             )
         model.requires_grad_(False).eval().to(pick_device(device))
         base = cls(model, tokenizer, family, source=source, target=target, name=name, path=str(path))
