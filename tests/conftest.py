@@ -60,7 +60,7 @@ class Ran:
         said = [line for line in self.err.splitlines() if line.startswith("tailormt: ")]
         assert len(said) == 1, self.err
         assert self.err.splitlines()[-1] == said[0], "the sentence is the last thing that is said"
-        assert said[0].endswith((".", "…")), said[0]
+        assert said[0].endswith((".", "?")), said[0]
         return said[0].removeprefix("tailormt: ")
 
 
