@@ -362,7 +362,7 @@ class Service:
         """Translate in parts of a few sentences, so that a page can show the first ones while the others are made."""
         base = self.base_model(project)
         loaded = self.plugin(plugin, base) if plugin else None
-        decoding = Decoding.from_mapping(loaded.card.get("decoding", {})) if loaded else None
+        decoding = Decoding.from_mapping(loaded.card.get("decoding", {})) if loaded and strength else None
         for start in range(0, len(texts), part):
             yield base.translate(list(texts[start : start + part]), loaded, strength=strength, decoding=decoding)
 

@@ -11,6 +11,7 @@ import pytest
 from conftest import BASE, SAMPLE, Studio
 from playwright.sync_api import expect
 
+from engine.training import budget_options
 from studio.service import Service
 
 PAGES = ("samples", "phrases", "train", "compare", "plugins")
@@ -128,6 +129,10 @@ def test_the_base_translates_and_the_comparison_stays(studio: Studio, page: Any)
 
 
 @pytest.mark.slow
+def updates(budget: str) -> str:
+    return str(budget_options(budget)["training"]["max_updates"])
+
+
 def test_a_plugin_from_start_to_import(studio: Studio, page: Any, tmp_path: Path) -> None:
     sample = tmp_path / "short.txt"
     sample.write_text("\n".join(SAMPLE.read_text(encoding="utf-8").splitlines()[:60]) + "\n", encoding="utf-8")
@@ -137,7 +142,7 @@ def test_a_plugin_from_start_to_import(studio: Studio, page: Any, tmp_path: Path
     page.goto(f"{studio.url}/train?project={project.id}")
     page.get_by_text("Quick", exact=True).click()
     page.get_by_role("button", name="Advanced settings").click()
-    expect(page.get_by_label("Max updates")).to_have_value("300")
+    expect(page.get_by_label("Max updates")).to_have_value(updates("quick"))
     page.get_by_label("Max updates").fill("4")
     page.get_by_label("Phrases per layer").fill("20")
     page.get_by_role("button", name="Start training").click()
@@ -236,9 +241,9 @@ def test_budgets_fill_the_form_and_a_bad_value_is_named(studio: Studio, page: An
     expect(page.get_by_role("radio", name="Memory adapter")).to_have_attribute("aria-checked", "true")
     page.get_by_role("button", name="Advanced settings").click()
     field = page.get_by_label("Max updates")
-    expect(field).to_have_value("1500")
+    expect(field).to_have_value(updates("balanced"))
     page.get_by_text("Quick", exact=True).click()
-    expect(field).to_have_value("300")
+    expect(field).to_have_value(updates("quick"))
     field.fill("-3")
     page.get_by_role("button", name="Start training").click()
     expect(page.get_by_text("max_updates: -3 is below the smallest allowed value, 0.")).to_be_visible()
