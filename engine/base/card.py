@@ -11,6 +11,7 @@ from engine.errors import ModelError
 __all__ = ["read_card", "read_config"]
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+MARIAN = ("vocab.json", "source.spm", "target.spm")
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
@@ -49,6 +50,10 @@ def read_config(folder: Path) -> dict[str, Any]:
                 "Save the model again with save_pretrained to get model.safetensors."
             )
         raise ModelError(f"{folder} has no weights: model.safetensors is missing. Copy the model again.")
+    if config["model_type"] == "marian":
+        for name in MARIAN:
+            if not (folder / name).exists():
+                raise ModelError(f"{folder} has no {name}, which a Marian tokenizer needs. Copy the model again.")
     return config
 
 

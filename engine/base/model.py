@@ -88,7 +88,7 @@ class BaseModel:
         except Exception as error:  # transformers raises dozens of types here; all mean the same to the user
             first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise ModelError(
-                f"{folder} cannot be loaded as a {config['model_type']} translation model: {first}"
+                f"{folder} cannot be loaded as a {config['model_type']} translation model ({first.rstrip('.')}). Copy it again."
             ) from error
         family = family_of(config["model_type"], tokenizer, name)
         if report.get("missing_keys"):
