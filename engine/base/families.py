@@ -133,7 +133,8 @@ class Coded(Family):
 
     def __init__(self, tokenizer: Any, name: str, codes: dict[str, str]) -> None:
         super().__init__(tokenizer, name)
-        vocabulary = set(tokenizer.get_vocab())
+        # M2M100's codes may stand beside its vocabulary.
+        vocabulary = {*tokenizer.get_vocab(), *getattr(tokenizer, "lang_token_to_id", ())}
         self.codes = {short: code for short, code in codes.items() if code in vocabulary}
 
     def languages(self) -> list[str]:

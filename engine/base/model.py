@@ -209,7 +209,9 @@ class BaseModel:
         return self.tokenizer.convert_ids_to_tokens(ids)
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
-        return [text.strip() for text in self.tokenizer.batch_decode(ids, skip_special_tokens=True)]
+        """Texts of token ids (rows or a tensor), without special tokens and languages' codes."""
+        rows = [[i for i in map(int, row) if i not in self.special_ids] for row in ids]
+        return [text.strip() for text in self.tokenizer.batch_decode(rows, skip_special_tokens=True)]
 
     def pad_batch(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
         """Rows of ids as one right-padded tensor (B, S) on the base's device."""
