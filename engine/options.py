@@ -70,6 +70,8 @@ class Option:
                 return None
             raise OptionError(f"{self.name}: a value is needed ({self.help})")
         if self.many:
+            if not isinstance(value, (str, list, tuple)):
+                raise OptionError(f"{self.name}: {value!r} is not a list of values.")
             items = (
                 [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else list(value)
             )
@@ -90,7 +92,7 @@ class Option:
                 result = int(number)
             else:
                 result = self.type(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             kind = {int: "a whole number", float: "a number", bool: "yes or no"}.get(self.type, self.type.__name__)
             raise OptionError(f"{self.name}: {value!r} is not {kind}.") from None
         if self.choices and result not in self.choices:

@@ -107,7 +107,6 @@ def test_any_value_is_taken_or_refused_in_a_sentence(values: dict) -> None:
     assert found.order in ("up", "down")
 
 
-@pytest.mark.xfail(reason="int(inf) and tuple(3) end in an error of Python", strict=True)
 @pytest.mark.parametrize("values", [{"beam": "inf"}, {"beam": float("inf")}, {"layers": 3}])
 def test_infinity_and_lone_numbers_are_refused_too(values: dict) -> None:
     with pytest.raises(OptionError):
