@@ -269,7 +269,7 @@ def run_steps(
         return {**dataclasses.asdict(result), "times": times}
     with timed("evaluation"):
         plugin = Plugin(method, module, {})
-        tuning, held_out = validation_pairs[::2][:MOST], validation_pairs[1::2][:MOST]
+        tuning, held_out = validation_pairs[::2][:MOST], validation_pairs[1::2][:MOST] or validation_pairs
         progress.begin("Choosing decoding settings", 6, STEPS)
         decoding = tune_decoding(pair.forward, plugin, tuning, progress)
         progress.begin("Comparing with the base", 6, STEPS)

@@ -183,6 +183,7 @@ def test_worker_and_job_killed_at_once_are_found_at_the_next_start(store: Store,
     with _process(settings) as process:
         pid = _counting(store, job).pid
         assert pid is not None
+        os.kill(pid, signal.SIGSTOP)  # or it might notice the worker's end before its own
         process.kill()
         os.kill(pid, signal.SIGKILL)
     assert store.jobs.get(job.id).state == "running"  # as after a power cut
