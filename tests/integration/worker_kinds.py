@@ -25,7 +25,9 @@ def count(context: JobContext) -> dict[str, Any]:
         context.progress.advance(number, until, f"at {number}")
         time.sleep(context.job.arguments.get("pause", 0.05))
         number += 1
-        place.write_text(str(number), encoding="utf-8")
+        fresh = place.with_suffix(".new")
+        fresh.write_text(str(number), encoding="utf-8")
+        fresh.replace(place)  # killed in between, the old number stays
         context.progress.metrics({"step": number, "loss": 1 / number, "bad": float("nan")})
     return {"began": began, "counted": number}
 
