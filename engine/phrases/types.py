@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import InputError, storage_errors
+from engine.files import replacing
 
 __all__ = ["Phrase", "PhraseSet", "Tree"]
 
@@ -91,12 +91,8 @@ def _info_path(path: Path) -> Path:
 
 
 def _replace(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with replacing(path, "the phrases") as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _phrase(line: str, where: str) -> Phrase:
