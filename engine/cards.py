@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["NOT_STATED", "Card", "parse_card", "read_card_file"]
+__all__ = ["CARD_FILE", "NOT_STATED", "Card", "parse_card", "read_card_file"]
 
 NOT_STATED = "not stated"
 CARD_FILE = "README.md"

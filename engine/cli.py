@@ -21,6 +21,8 @@ from engine.settings import Settings, load_settings
 
 __all__ = ["main", "parser"]
 
+SAMPLES = "your sentences: txt, csv, tsv, jsonl; sample:NAME for one that came along, see `tailormt corpus samples`"
+
 
 def common(settings: bool = True) -> argparse.ArgumentParser:
     """Flags that every command has."""
@@ -49,9 +51,7 @@ def base(target: argparse.ArgumentParser) -> None:
 def job(target: argparse.ArgumentParser, output: bool, workspace: bool) -> None:
     """Flags of the main job and of its steps."""
     base(target)
-    target.add_argument(
-        "--samples", nargs="+", required=True, metavar="FILE", help="your sentences: txt, csv, tsv, jsonl"
-    )
+    target.add_argument("--samples", nargs="+", required=True, metavar="FILE", help=SAMPLES)
     target.add_argument(
         "--backward", default="", metavar="DIR", help="base of the other direction, where one is needed"
     )
@@ -119,9 +119,10 @@ def parser() -> argparse.ArgumentParser:
 
     corpus = commands.add_parser("corpus", help="samples").add_subparsers(dest="action", required=True)
     found = command("import", "read samples and report what is kept and skipped", corpus)
-    found.add_argument("samples", nargs="+", metavar="FILE", help="your sentences: txt, csv, tsv, jsonl")
+    found.add_argument("samples", nargs="+", metavar="FILE", help=SAMPLES)
     direction(found)
     found.add_argument("--workspace", metavar="DIR", help="where to keep the corpus")
+    command("samples", "sample corpora that came along: languages, lines, licence, folder", corpus)
     job(command("phrases", "step: samples to phrases"), False, True)
     job(command("memory", "step: phrases to memory"), False, True)
     job(command("train", "step: train the method"), False, True)

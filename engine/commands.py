@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.corpora.commands import CORPUS_COMMANDS
 from engine.errors import InputError, ModelError, OptionError
 from engine.files import check_writable, replacing
 from engine.lines import read_input
+from engine.samples import named_files
 from engine.terminal import TerminalProgress, table
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ def request_of(args: argparse.Namespace) -> CustomizeRequest:
     values["training_options"] = overrides(getattr(args, "training_option", None), "--training-option")
     values["phrase_options"] = overrides(getattr(args, "phrase_option", None), "--phrase-option")
     values["base"] = values.get("base") or default_base(args)
+    values["samples"] = named_files(args.samples, args.settings.assets_dir)
     return CustomizeRequest.from_mapping({key: value for key, value in values.items() if value is not None})
 
 
@@ -113,22 +116,6 @@ def summary_text(summary: dict[str, Any]) -> str:
         f"Phrases    {summary['parser']}",
     ]
     return "\n".join([*lines, *(f"Note: {warning}" for warning in summary["warnings"])])
-
-
-def corpus_import(args: argparse.Namespace) -> Shown:
-    from engine.corpora import import_corpus
-
-    progress = progress_of(args)
-    progress.begin("Reading samples")
-    corpus = import_corpus([Path(p) for p in args.samples], args.target, source_language=args.source, progress=progress)
-    progress.close()
-    if args.workspace:
-        corpus.save(Path(args.workspace))
-    report = corpus.report
-    rows = [[f.name, f.encoding, f.lines, f.kept, sum(f.skipped.values())] for f in report.files]
-    skipped = [f"{count} skipped: {reason}" for reason, count in report.skipped.items()]
-    text = "\n".join([table(["file", "encoding", "lines", "kept", "skipped"], rows), *skipped, *report.warnings])
-    return report.to_mapping(), text
 
 
 def phrases(args: argparse.Namespace) -> Shown:
@@ -365,7 +352,7 @@ COMMANDS = {
     "compare": compare,
     "evaluate": evaluate,
     "methods": methods,
-    "corpus import": corpus_import,
+    **CORPUS_COMMANDS,
     "phrases": phrases,
     "memory": memory,
     "train": train,

@@ -12,7 +12,7 @@ from engine.terminal import table
 
 __all__ = ["demo"]
 
-SAMPLE, INPUT, SOURCE, TARGET = "literary-zh.txt", "demo.en.txt", "en", "zh"
+SAMPLE, INPUT, SOURCE, TARGET = "literary-zh/literary-zh.txt", "demo.en.txt", "en", "zh"
 
 
 def demo(settings: Settings, folder: Path, progress: Progress) -> tuple[dict[str, Any], str]:

@@ -10,11 +10,12 @@ import gradio as gr
 
 from engine.errors import InputError
 from engine.store import ComparisonRow, PluginRow, ProjectRow
+from studio.catalog import language_name
 from studio.difference import compare_table
 from studio.figures import figure_row
 from studio.frame import guard, page, wanted
 from studio.html import empty, esc, view
-from studio.service import Service, language_name
+from studio.service import Service
 
 __all__ = ["as_tsv", "build", "split_lines"]
 
@@ -83,7 +84,9 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 choices=[("base alone", 0)] + [(row.name, row.id) for row in rows], value=chosen.id if chosen else 0
             ),
             gr.update(choices=[(_title(row), row.id) for row in saved], value=current.id if current else None),
-            "\n".join(str(row["source"]) for row in current.rows) if current else service.demo_lines(project.source),
+            "\n".join(str(row["source"]) for row in current.rows)
+            if current
+            else service.catalog.demo_lines(project.source),
             render(current.rows, project) if current else invitation(project, chosen),
             figure_row(chosen.metrics) if chosen else "",
             _export(current),

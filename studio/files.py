@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["device_line", "free_name", "read_object", "read_rows", "sample_cards", "slug"]
+__all__ = ["device_line", "free_name", "read_object", "read_rows", "slug"]
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
@@ -57,20 +57,6 @@ def free_name(path: Path) -> Path:
         place = path.with_name(f"{path.stem}-{number}{path.suffix}")
         number += 1
     return place
-
-
-def sample_cards(readme: Path) -> dict[str, str]:
-    """What the README's table says of each file: the last cell of its row."""
-    try:
-        lines = readme.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return {}
-    cards: dict[str, str] = {}
-    for line in lines:
-        cells = [cell.strip(" `*") for cell in line.strip().strip("|").split("|")]
-        if line.startswith("|") and cells[0].endswith(".txt"):
-            cards[cells[0]] = cells[-1][:1].upper() + cells[-1][1:] + "."
-    return cards
 
 
 def device_line() -> str:

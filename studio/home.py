@@ -7,9 +7,10 @@ import datetime
 import gradio as gr
 
 from engine.store import ProjectRow
+from studio.catalog import language_name
 from studio.frame import address, guard, heading, page
 from studio.html import empty, esc, number, tag, view
-from studio.service import Service, language_name
+from studio.service import Service
 
 __all__ = ["build"]
 

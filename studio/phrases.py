@@ -11,11 +11,12 @@ from typing import Any
 import gradio as gr
 
 from engine.store import ProjectRow
+from studio.catalog import language_name
 from studio.files import read_rows
 from studio.frame import address, guard, heading, page, wanted
 from studio.html import Cell, card, empty, esc, lang_attribute, number, table, tag, view
 from studio.plots import length_histogram
-from studio.service import Service, language_name
+from studio.service import Service
 
 __all__ = ["Filter", "Row", "build", "collect", "phrase_table", "select"]
 

@@ -11,10 +11,12 @@ import gradio as gr
 
 from engine.errors import InputError
 from engine.progress import duration
+from engine.samples import SampleCorpus
 from engine.store import JobRow, ProjectRow
+from studio.catalog import language_name, sample_types
 from studio.frame import address, guard, heading, page, wanted
 from studio.html import Cell, bar, bars, card, esc, note, number, table, tag, titled, view
-from studio.service import SampleSet, Service, language_name, sample_types
+from studio.service import Service
 
 __all__ = ["build", "file_table", "report_cards"]
 
@@ -40,7 +42,7 @@ GO = "(address) => { if (address) window.location.assign(address) }"
 
 def build(demo: gr.Blocks, service: Service) -> None:
     """Lay out the page `/samples`."""
-    bases = service.bases()
+    bases = service.catalog.bases()
     with page(demo, service, "samples", "Samples", TEXT) as frame:
         with frame.actions:
             onward = view()
@@ -67,7 +69,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
                         choices=[(_base_label(one), one["path"]) for one in bases],
                         value=bases[0]["path"] if bases else None,
                     )
-            sets = view(sample_cards(service.sample_sets()), script=CHOOSE)
+            sets = view(sample_cards(service.catalog.samples()), script=CHOOSE)
         status = view()
         report = view(script=REMOVE)
         with gr.Column(visible=False, elem_classes="tm-more-files") as more:
@@ -122,12 +124,10 @@ def build(demo: gr.Blocks, service: Service) -> None:
         return _create(service, [Path(file) for file in files], title, of, into, path)
 
     def create_from(of: str, into: str, path: str, event: gr.EventData) -> str:
-        chosen = next((one for one in service.sample_sets() if one.name == event.name), None)
-        if chosen is None:
-            raise InputError("This sample is no longer there. Reload the page.")
-        if chosen.language and chosen.language != into:
-            of, into = (into if of == chosen.language else of), chosen.language
-        return _create(service, [chosen.path], chosen.title, of, into, path)
+        chosen = service.catalog.sample(event.name)
+        if chosen.target != into:
+            of, into = (into if of == chosen.target else of), chosen.target
+        return _create(service, chosen.files, chosen.title, of, into, path)
 
     def add_files(files: list[str] | None, request: gr.Request) -> tuple[Any, str]:
         job = service.add_samples(service.need(wanted(request)), files or [])
@@ -196,13 +196,13 @@ def next_link(project: ProjectRow) -> str:
     return f'<a class="tm-link-button tm-filled" href="{esc(address("train", project.id))}">Train a plugin</a>'
 
 
-def sample_cards(sets: Sequence[SampleSet]) -> str:
+def sample_cards(sets: Sequence[SampleCorpus]) -> str:
     """The bundled corpora, one click each."""
     if not sets:
         return ""
     cards = "".join(
         f'<button type="button" class="tm-method" data-sample="{esc(one.name)}"><h3>{esc(one.title)}</h3>'
-        f"<p>{esc(one.about)}</p><p>{esc(language_name(one.language)) if one.language else ''}</p></button>"
+        f"<p>{esc(one.card.summary)}</p><p>{esc(language_name(one.target))}</p></button>"
         for one in sets
     )
     return f'<p class="tm-quiet tm-or">Bundled samples</p><div class="tm-grid">{cards}</div>'

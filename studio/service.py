@@ -6,7 +6,6 @@ Nothing here knows Gradio. Long work goes to a job; only translating a few sente
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import threading
 from collections.abc import Iterator, Sequence
@@ -18,46 +17,15 @@ from typing import TYPE_CHECKING, Any
 from engine.decoding.options import Decoding
 from engine.errors import InputError, TailorError, storage_errors
 from engine.settings import Settings
-from studio.files import device_line, free_name, read_object, read_rows, sample_cards, slug
+from studio.catalog import Catalog, language_name, sample_types
+from studio.files import device_line, free_name, read_object, read_rows, slug
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.plugins import Plugin
     from engine.store import ComparisonRow, CorpusRow, JobRow, PluginRow, ProjectRow, Store
 
-__all__ = ["LANGUAGES", "Overview", "SampleSet", "Service", "language_name", "sample_types"]
-
-LANGUAGES = {
-    "ar": "Arabic", "cs": "Czech", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "he": "Hebrew",
-    "hi": "Hindi", "id": "Indonesian", "it": "Italian", "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish",
-    "pt": "Portuguese", "ru": "Russian", "sv": "Swedish", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian",
-    "vi": "Vietnamese", "zh": "Chinese",
-}  # fmt: skip
-
-
-def language_name(code: str) -> str:
-    """`zh` -> `Chinese`; a code that nobody knows stays as it is."""
-    from engine.corpora import language_name as other
-
-    return LANGUAGES.get(re.split("[_-]", code, maxsplit=1)[0].lower()) or other(code)
-
-
-def sample_types() -> list[str]:
-    """The file endings that can be uploaded."""
-    from engine.corpora import READERS
-
-    return [ending for item in READERS.values() for ending in item.endings]
-
-
-@dataclass(frozen=True)
-class SampleSet:
-    """A bundled sample corpus: one text file and what its card says of it."""
-
-    name: str
-    title: str
-    about: str
-    path: Path
-    language: str
+__all__ = ["Overview", "Service"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +48,7 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.catalog = Catalog(settings)
         self._models = threading.Lock()
         self._base: tuple[tuple[str, str, str], BaseModel] | None = None
         self._plugin: tuple[str, float, Plugin] | None = None
@@ -138,42 +107,6 @@ class Service:
             runs=len(self.runs(project.id)),
             **common,
         )
-
-    # -- what there is to choose from
-
-    def bases(self) -> list[dict[str, Any]]:
-        """Cards of the base models in the assets and in the home folder; folders that are no model are passed over."""
-        from engine.base.card import read_card
-
-        found = []
-        for root in (self.settings.assets_dir / "models", self.settings.home_dir / "bases"):
-            for folder in sorted(root.iterdir()) if root.is_dir() else ():
-                try:
-                    found.append(read_card(folder) | {"path": str(folder)})
-                except TailorError:
-                    continue
-        return found
-
-    def sample_sets(self) -> list[SampleSet]:
-        """The bundled sample corpora; what each is stands in the table of the folder's README."""
-        folder = self.settings.assets_dir / "samples"
-        cards = sample_cards(folder / "README.md")
-        found = []
-        for path in sorted(folder.glob("*.txt")):
-            if path.name.startswith("demo."):
-                continue
-            *words, last = path.stem.split("-")
-            language = last if last in LANGUAGES else ""
-            title = " ".join(words).capitalize() + (f" {language_name(last)}" if words else last.capitalize())
-            found.append(SampleSet(path.name, title, cards.get(path.name, ""), path, language))
-        return found
-
-    def demo_lines(self, language: str) -> str:
-        """A few plain sentences in a language to translate at first; empty where there are none."""
-        try:
-            return (self.settings.assets_dir / "samples" / f"demo.{language}.txt").read_text(encoding="utf-8").strip()
-        except OSError:
-            return ""
 
     # -- samples
 

@@ -22,7 +22,7 @@ from engine.store import ProjectRow, Store
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "assets" / "models" / "en-zh"
-SAMPLE = ROOT / "assets" / "samples" / "literary-zh.txt"
+SAMPLE = ROOT / "assets" / "samples" / "literary-zh" / "literary-zh.txt"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
     "--no-sandbox",

@@ -39,7 +39,7 @@ def main(folder: Path) -> None:
     base_dir = make_base(folder / "base", updates=300, half=True)
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
-        lines = (SAMPLES / "literary-zh.txt").read_text(encoding="utf-8").splitlines()[:60]
+        lines = (SAMPLES / "literary-zh" / "literary-zh.txt").read_text(encoding="utf-8").splitlines()[:60]
         (work / "samples.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
         request = CustomizeRequest(
             base=str(base_dir),

@@ -46,7 +46,7 @@ def text_file(path: Path, data: bytes) -> Path:
     return path
 
 
-ENGLISH = (SAMPLES / "elizabethan-en.txt").read_bytes()
+ENGLISH = (SAMPLES / "elizabethan-en" / "elizabethan-en.txt").read_bytes()
 BAD_SAMPLES = {
     "empty": (b"", "is empty"),
     "blank": (b"\n \n\t\n", "no sentences|no usable sentence"),

@@ -25,7 +25,7 @@ from engine.progress import Progress
 from engine.settings import ROOT, Settings
 from engine.store import JobRow, ProjectRow, Store
 
-SAMPLES = ROOT / "assets" / "samples" / "literary-zh.txt"
+SAMPLES = ROOT / "assets" / "samples" / "literary-zh" / "literary-zh.txt"
 
 
 @dataclass(frozen=True)

@@ -157,8 +157,8 @@ def test_codes() -> None:
 
 
 def test_identify_real_text() -> None:
-    english = [s for s in (SAMPLES / "elizabethan-en.txt").read_text().splitlines() if s.strip()]
-    chinese = [s for s in (SAMPLES / "literary-zh.txt").read_text().splitlines() if s.strip()]
+    english = [s for s in (SAMPLES / "elizabethan-en" / "elizabethan-en.txt").read_text().splitlines() if s.strip()]
+    chinese = [s for s in (SAMPLES / "literary-zh" / "literary-zh.txt").read_text().splitlines() if s.strip()]
     shares = identify(english, "en")
     assert shares
     assert shares["en"] > 0.9

@@ -15,7 +15,7 @@ from engine.corpora.encoding import detect_encoding
 from engine.errors import CorpusError
 
 SAMPLES = Path(__file__).resolve().parents[2] / "assets" / "samples"
-ZH = (SAMPLES / "literary-zh.txt").read_text(encoding="utf-8").splitlines()
+ZH = (SAMPLES / "literary-zh" / "literary-zh.txt").read_text(encoding="utf-8").splitlines()
 TRADITIONAL = """我們追悼了過去的人，還要發願。
 這是我們的國家，歷史悠久，風景優美。
 他說：「你們為什麼不來呢？」

@@ -15,8 +15,8 @@ from engine.progress import Progress
 
 SAMPLES = Path(__file__).resolve().parents[2] / "assets" / "samples"
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-EN = SAMPLES / "elizabethan-en.txt"
-ZH = SAMPLES / "literary-zh.txt"
+EN = SAMPLES / "elizabethan-en" / "elizabethan-en.txt"
+ZH = SAMPLES / "literary-zh" / "literary-zh.txt"
 
 
 def test_real_samples() -> None:

@@ -81,7 +81,7 @@ def test_one_huge_line_is_refused_in_bounded_memory(tmp_path: Path) -> None:
 def test_wrapped_book_is_joined(tmp_path: Path) -> None:
     import textwrap
 
-    lines = [s for s in (SAMPLES / "elizabethan-en.txt").read_text().splitlines() if s.strip()][:60]
+    lines = [s for s in (SAMPLES / "elizabethan-en" / "elizabethan-en.txt").read_text().splitlines() if s.strip()][:60]
     paragraphs = [" ".join(lines[i : i + 5]) for i in range(0, 60, 5)]
     wrapped = "\n\n".join(textwrap.fill(p, 70) for p in paragraphs)
     corpus = import_corpus([make(tmp_path, "book.txt", wrapped)], "en")
@@ -92,8 +92,8 @@ def test_wrapped_book_is_joined(tmp_path: Path) -> None:
 
 
 def test_sentences_and_verse_are_not_joined() -> None:
-    assert not is_wrapped((SAMPLES / "elizabethan-en.txt").read_text().splitlines())
-    assert not is_wrapped((SAMPLES / "literary-zh.txt").read_text().splitlines())
+    assert not is_wrapped((SAMPLES / "elizabethan-en" / "elizabethan-en.txt").read_text().splitlines())
+    assert not is_wrapped((SAMPLES / "literary-zh" / "literary-zh.txt").read_text().splitlines())
     verse = ["Shall I compare thee to a summer's day?", "Thou art more lovely and more temperate,", ""] * 20
     assert not is_wrapped(verse)
 

@@ -114,7 +114,7 @@ def test_one_source_never_straddles() -> None:
 
 
 def test_sizes_seeds_and_small_corpora() -> None:
-    corpus = import_corpus([SAMPLES / "literary-zh.txt"], "zh")
+    corpus = import_corpus([SAMPLES / "literary-zh" / "literary-zh.txt"], "zh")
     parts = split(corpus, valid=40, test=30, seed=1)
     assert (len(parts.valid), len(parts.test), parts.notes) == (40, 30, [])
     assert len(parts.train) == len(corpus) - 70
@@ -149,7 +149,7 @@ def test_a_real_corpus_has_no_leak() -> None:
 
 
 def test_save_and_load(tmp_path: Path) -> None:
-    corpus = import_corpus([SAMPLES / "elizabethan-en.txt", SAMPLES / "demo.en.txt"], "en")
+    corpus = import_corpus([SAMPLES / "elizabethan-en" / "elizabethan-en.txt", SAMPLES / "demo.en.txt"], "en")
     path = corpus.save(tmp_path / "new" / "folder")
     assert path.name == "corpus.jsonl"
     assert sorted(item.name for item in path.parent.iterdir()) == ["corpus.jsonl", "import_report.json"]

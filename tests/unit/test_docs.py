@@ -160,7 +160,7 @@ def test_the_example_method_learns_and_leaves_the_base_alone(tmp_path: Path, mon
     method = importlib.import_module("vocabulary_bias.method").VocabularyBiasMethod()
 
     samples = ROOT / "assets" / "samples"
-    lines = (samples / "literary-zh.txt").read_text(encoding="utf-8").splitlines()[:48]
+    lines = (samples / "literary-zh" / "literary-zh.txt").read_text(encoding="utf-8").splitlines()[:48]
     english = (samples / "demo.en.txt").read_text(encoding="utf-8").splitlines()
     pair = LanguagePair.load(ROOT / "assets" / "models" / "en-zh", "en", "zh", device="cpu")
     base, config = pair.forward, method.config_class()

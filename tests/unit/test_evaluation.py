@@ -30,8 +30,8 @@ def worn(lines: list[str], share: float, seed: int = 1, *, unit: str = "word") -
     return [glue.join(part for part in line if pick.random() > share) for line in parts]
 
 
-EN = lines_of("elizabethan-en.txt")
-ZH = lines_of("literary-zh.txt")
+EN = lines_of("elizabethan-en/elizabethan-en.txt")
+ZH = lines_of("literary-zh/literary-zh.txt")
 
 
 def test_a_better_system_is_better_for_certain() -> None:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from engine.errors import InputError
 from engine.settings import Settings
 from engine.store import ProjectRow
+from studio.catalog import language_name
 from studio.files import free_name, read_rows, slug
-from studio.service import Service, language_name
+from studio.service import Service
 
 BASE = Path(__file__).resolve().parents[2] / "assets" / "models" / "en-zh"
 
@@ -29,24 +30,26 @@ def project(service: Service) -> ProjectRow:
 
 
 def test_the_bundled_base_is_listed_with_what_a_user_needs_to_know(service: Service) -> None:
-    found = {card["name"]: card for card in service.bases()}
+    found = {card["name"]: card for card in service.catalog.bases()}
     assert found["en-zh"]["languages"] == ["en", "zh"]
     assert found["en-zh"]["decoder_layers"] > 0
 
 
 def test_a_folder_that_is_no_model_is_passed_over(service: Service) -> None:
     (service.settings.home_dir / "bases" / "holiday photos").mkdir(parents=True)
-    assert "holiday photos" not in [card["name"] for card in service.bases()]
+    assert "holiday photos" not in [card["name"] for card in service.catalog.bases()]
 
 
 def test_bundled_samples_have_title_language_and_card(service: Service) -> None:
-    found = {one.name: one for one in service.sample_sets()}
-    assert found["literary-zh.txt"].title == "Literary Chinese"
-    assert found["literary-zh.txt"].language == "zh"
-    assert "prose" in found["literary-zh.txt"].about
-    assert not [name for name in found if name.startswith("demo.")]
-    assert len(service.demo_lines("en").splitlines()) >= 5
-    assert service.demo_lines("xx") == ""
+    found = {one.name: one for one in service.catalog.samples()}
+    assert found["literary-zh"].title == "Literary Chinese"
+    assert found["literary-zh"].target == "zh"
+    assert "prose" in found["literary-zh"].card.summary
+    assert found["literary-zh"].card.license_line == "Licence: CC0 1.0. Free for any use."
+    assert len(service.catalog.demo_lines("en").splitlines()) >= 5
+    assert service.catalog.demo_lines("xx") == ""
+    with pytest.raises(InputError, match="no longer there"):
+        service.catalog.sample("../../etc")
 
 
 def test_projects_are_checked_before_they_are_made(service: Service) -> None:

@@ -1,0 +1,43 @@
+"""The commands `tailormt corpus …`. Nothing of the importer is loaded before one of them runs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from engine.samples import bundled_samples, named_files
+from engine.terminal import TerminalProgress, table
+
+__all__ = ["CORPUS_COMMANDS"]
+
+
+def corpus_import(args: argparse.Namespace) -> tuple[Any, str]:
+    from engine.corpora import import_corpus
+
+    progress = TerminalProgress(quiet=args.quiet)
+    progress.begin("Reading samples")
+    files = [Path(path) for path in named_files(args.samples, args.settings.assets_dir)]
+    corpus = import_corpus(files, args.target, source_language=args.source, progress=progress)
+    progress.close()
+    if args.workspace:
+        corpus.save(Path(args.workspace))
+    report = corpus.report
+    rows = [[f.name, f.encoding, f.lines, f.kept, sum(f.skipped.values())] for f in report.files]
+    skipped = [f"{count} skipped: {reason}" for reason, count in report.skipped.items()]
+    text = "\n".join([table(["file", "encoding", "lines", "kept", "skipped"], rows), *skipped, *report.warnings])
+    return report.to_mapping(), text
+
+
+def corpus_samples(args: argparse.Namespace) -> tuple[Any, str]:
+    found = bundled_samples(args.settings.assets_dir)
+    rows = [
+        [one.name, one.kind, "-".join(filter(None, (one.source, one.target))), one.lines, one.card.license_name,
+         one.files[0].parent]
+        for one in found
+    ]  # fmt: skip
+    text = table(["name", "kind", "language", "lines", "licence", "folder"], rows)
+    return [one.to_mapping() for one in found], f"{text}\n\nUse one with --samples sample:NAME."
+
+
+CORPUS_COMMANDS = {"corpus import": corpus_import, "corpus samples": corpus_samples}

@@ -1,0 +1,108 @@
+"""What there is to choose from, with its card: bases, sample corpora; and which licences have been accepted here.
+
+Nothing here knows Gradio.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.cards import Card, read_card_file
+from engine.errors import InputError, TailorError
+from engine.files import write_json
+from engine.samples import SampleCorpus, bundled_samples
+from engine.settings import Settings
+from studio.files import read_object
+
+__all__ = ["LANGUAGES", "Catalog", "language_name", "sample_types"]
+
+LANGUAGES = {
+    "ar": "Arabic", "cs": "Czech", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "he": "Hebrew",
+    "hi": "Hindi", "id": "Indonesian", "it": "Italian", "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish",
+    "pt": "Portuguese", "ru": "Russian", "sv": "Swedish", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian",
+    "vi": "Vietnamese", "zh": "Chinese",
+}  # fmt: skip
+ACCEPTED = "accepted_licences.json"
+
+
+def language_name(code: str) -> str:
+    """`zh` -> `Chinese`; a code that nobody knows stays as it is."""
+    from engine.corpora import language_name as other
+
+    return LANGUAGES.get(re.split("[_-]", code, maxsplit=1)[0].lower()) or other(code)
+
+
+def sample_types() -> list[str]:
+    """The file endings that can be uploaded."""
+    from engine.corpora import READERS
+
+    return [ending for item in READERS.values() for ending in item.endings]
+
+
+class Catalog:
+    """The assets and the home folder, as the studio offers them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def bases(self) -> list[dict[str, Any]]:
+        """What is known of the bases in the assets and in the home folder; folders that are no model are passed over."""
+        from engine.base.card import read_card
+
+        found = []
+        for root in (self.settings.assets_dir / "models", self.settings.home_dir / "bases"):
+            for folder in sorted(root.iterdir()) if root.is_dir() else ():
+                try:
+                    found.append(read_card(folder) | {"path": str(folder)})
+                except TailorError:
+                    continue
+        return found
+
+    def base_card(self, path: str) -> Card:
+        """The card of a base; one that says that nothing is stated, where it has none."""
+        return read_card_file(Path(path)) if path else Card("")
+
+    def samples(self) -> list[SampleCorpus]:
+        """The bundled sample corpora."""
+        return bundled_samples(self.settings.assets_dir)
+
+    def sample(self, name: str) -> SampleCorpus:
+        """One of them. Raises InputError when it is not there."""
+        found = next((one for one in self.samples() if one.name == name), None)
+        if found is None:
+            raise InputError("This sample is no longer there. Reload the page.")
+        return found
+
+    def demo_lines(self, language: str) -> str:
+        """A few plain sentences in a language to translate at first; empty where there are none."""
+        try:
+            return (self.settings.assets_dir / "samples" / f"demo.{language}.txt").read_text(encoding="utf-8").strip()
+        except OSError:
+            return ""
+
+    # -- licences that ask for a word of the user
+
+    def accepted(self, card: Card, place: str | Path) -> bool:
+        """Does nothing stand in the way of using this: no restriction, or one that was accepted here before?"""
+        return not card.restricted or read_object(self._accepted).get(_key(place)) == _terms(card)
+
+    def accept(self, card: Card, place: str | Path) -> None:
+        """Remember that the licence of what lies at `place` was accepted. New terms are asked for again."""
+        known: Mapping[str, Any] = read_object(self._accepted)
+        write_json(self._accepted, {**known, _key(place): _terms(card)}, "the accepted licences")
+
+    @property
+    def _accepted(self) -> Path:
+        return self.settings.home_dir / ACCEPTED
+
+
+def _key(place: str | Path) -> str:
+    return str(Path(place).resolve())
+
+
+def _terms(card: Card) -> str:
+    return hashlib.sha256(card.license_line.encode()).hexdigest()[:16]
