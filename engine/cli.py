@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Sequence
 
 import engine
+from engine.base.train.commands import add_train_flags
 from engine.decoding.options import Decoding
 from engine.errors import TailorError
 from engine.options import add_flags, from_flags
@@ -126,6 +127,9 @@ def parser() -> argparse.ArgumentParser:
     job(command("phrases", "step: samples to phrases"), False, True)
     job(command("memory", "step: phrases to memory"), False, True)
     job(command("train", "step: train the method"), False, True)
+
+    bases = commands.add_parser("base", help="base models").add_subparsers(dest="action", required=True)
+    add_train_flags(command("train", "train a base of your own from sentence pairs; both directions", bases))
 
     plugin = commands.add_parser("plugin", help="plugin bundles").add_subparsers(dest="action", required=True)
     command("list", "plugins of all projects", plugin)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.corpora.commands import CORPUS_COMMANDS
+from engine.base.train import commands as train_base
 from engine.errors import InputError, ModelError, OptionError
 from engine.files import check_writable, replacing
 from engine.lines import read_input
@@ -356,6 +357,7 @@ COMMANDS = {
     "phrases": phrases,
     "memory": memory,
     "train": train,
+    "base train": train_base.train,
     "plugin list": plugin_list,
     "plugin verify": plugin_verify,
     "plugin export": plugin_export,
