@@ -14,9 +14,11 @@ import traceback
 from collections.abc import Sequence
 
 import engine
+from engine.base.commands import add_base_commands
 from engine.base.train.commands import add_train_flags
 from engine.decoding.options import Decoding
 from engine.errors import TailorError
+from engine.languages import canonical
 from engine.options import add_flags, from_flags
 from engine.settings import Settings, load_settings
 
@@ -31,19 +33,19 @@ def common(settings: bool = True) -> argparse.ArgumentParser:
     found.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
     found.add_argument("--quiet", action="store_true", help="no progress on stderr")
     if settings:
-        keep = ("home", "device", "precision", "threads")
+        keep = ("home", "device", "precision", "base_precision", "threads")
         add_flags(found, Settings, skip=tuple(n for n in Settings.__dataclass_fields__ if n not in keep))
     return found
 
 
 def direction(target: argparse.ArgumentParser, required: bool = True) -> None:
-    target.add_argument("--source", required=required, metavar="LANG", help="language translated from, as en")
-    target.add_argument("--target", required=required, metavar="LANG", help="language translated to, as zh")
+    target.add_argument("--source", required=required, metavar="LANG", help="language translated from, as en or pt-BR")
+    target.add_argument("--target", required=required, metavar="LANG", help="language translated to, as zh or zh-Hant")
 
 
 def base(target: argparse.ArgumentParser) -> None:
     target.add_argument(
-        "--base", default="", metavar="DIR", help="folder or hub id of the base [the one that came along]"
+        "--base", default="", metavar="DIR", help="folder, short name or hub id of the base [one that knows the pair]"
     )
     direction(target)
     target.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
@@ -129,6 +131,7 @@ def parser() -> argparse.ArgumentParser:
     job(command("train", "step: train the method"), False, True)
 
     bases = commands.add_parser("base", help="base models").add_subparsers(dest="action", required=True)
+    add_base_commands(bases, command)
     add_train_flags(command("train", "train a base of your own from sentence pairs; both directions", bases))
 
     plugin = commands.add_parser("plugin", help="plugin bundles").add_subparsers(dest="action", required=True)
@@ -184,6 +187,9 @@ def run(args: argparse.Namespace) -> int:
     from engine.terminal import stop_on_interrupt
 
     args.settings = from_flags(Settings, args, load_settings().to_mapping())
+    for key in ("source", "target"):  # inside, languages have their canonical tags
+        if getattr(args, key, None):
+            setattr(args, key, canonical(getattr(args, key)))
     name = f"{args.command} {args.action}" if getattr(args, "action", None) else args.command
     if name not in ("worker", "serve", "studio"):
         stop_on_interrupt()

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.corpora.commands import CORPUS_COMMANDS
+from engine.base.commands import BASE_COMMANDS
 from engine.base.train import commands as train_base
-from engine.errors import InputError, ModelError, OptionError
+from engine.corpora.commands import CORPUS_COMMANDS
+from engine.errors import InputError, OptionError
 from engine.files import check_writable, replacing
 from engine.lines import read_input
 from engine.samples import named_files
@@ -61,15 +62,10 @@ def request_of(args: argparse.Namespace) -> CustomizeRequest:
 
 
 def default_base(args: argparse.Namespace) -> str:
-    """The base that came with the program and knows both languages, for commands without --base."""
-    from engine.base.card import read_card
+    """The first base on the shelf that translates between the languages, for commands without --base."""
+    from engine.base.shelf import Shelf
 
-    folder = args.settings.assets_dir / "models"
-    for path in sorted(folder.glob("*/config.json")):
-        with contextlib.suppress(ModelError):  # a broken folder there is not what was asked for
-            if {args.source, args.target} <= set(read_card(path.parent)["languages"]):
-                return str(path.parent)
-    raise InputError(f"No base for {args.source} to {args.target} came with the program. Give one with --base.")
+    return str(Shelf(args.settings).default(args.source, args.target))
 
 
 @contextlib.contextmanager
@@ -174,7 +170,7 @@ def load_base(args: argparse.Namespace) -> BaseModel:
     if args.settings.threads:
         torch.set_num_threads(args.settings.threads)
     base = args.base or default_base(args)
-    return BaseModel.load(base, args.source, args.target, device=args.settings.device, download=args.download)
+    return BaseModel.load(base, args.source, args.target, download=args.download, settings=args.settings)
 
 
 def load_plugin(args: argparse.Namespace, base: BaseModel) -> Plugin | PluginStack | None:
@@ -301,7 +297,7 @@ def plugin_import(args: argparse.Namespace) -> Shown:
         )
     Plugin.load(
         args.bundle,
-        BaseModel.load(project.base, project.source, project.target),
+        BaseModel.load(project.base, project.source, project.target, settings=args.settings),
         cache=args.settings.home_dir / "unpacked",
     )
     place = args.settings.home_dir / "projects" / str(project.id) / "plugins" / Path(args.bundle).name
@@ -353,6 +349,7 @@ COMMANDS = {
     "compare": compare,
     "evaluate": evaluate,
     "methods": methods,
+    **BASE_COMMANDS,
     **CORPUS_COMMANDS,
     "phrases": phrases,
     "memory": memory,

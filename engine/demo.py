@@ -42,7 +42,7 @@ def demo(settings: Settings, folder: Path, progress: Progress) -> tuple[dict[str
     )
     summary = customize(request, folder / "workspace", progress, settings)
     sources = (samples / INPUT).read_text(encoding="utf-8").splitlines()
-    base = BaseModel.load(base_dir, SOURCE, TARGET, device=settings.device)
+    base = BaseModel.load(base_dir, SOURCE, TARGET, settings=settings)
     plugin = Plugin.load(bundle, base, cache=settings.home_dir / "unpacked")
     progress.begin("Translating twelve sentences, without and with the plugin")
     vanilla, customized = base.translate(sources), base.translate(sources, plugin)

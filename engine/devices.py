@@ -9,7 +9,9 @@ from engine.errors import OptionError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["describe_device", "fast_bfloat16", "pick_device", "pick_precision"]
+__all__ = ["PRECISIONS", "describe_device", "fast_bfloat16", "pick_device", "pick_precision"]
+
+PRECISIONS = ("float32", "float16", "bfloat16", "int8")  # in which a base's weights can be held
 
 
 def pick_device(name: str = "auto") -> torch.device:

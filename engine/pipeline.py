@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from engine.decoding.options import Decoding
 from engine.errors import CorpusError, InputError
 from engine.files import write_json, write_jsonl
+from engine.languages import canonical
 from engine.progress import Progress
 from engine.request import CustomizeRequest, check, method_config, phrase_config, training_config
 from engine.settings import Settings
@@ -47,8 +48,14 @@ def load_pair(request: CustomizeRequest, settings: Settings) -> LanguagePair:
         torch.set_num_threads(settings.threads)
     return LanguagePair.load(
         request.base, request.source, request.target,
-        backward=request.backward, device=settings.device, download=request.download,
+        backward=request.backward, download=request.download, settings=settings,
     )  # fmt: skip
+
+
+def checked(request: CustomizeRequest) -> CustomizeRequest:
+    """The request with its languages' canonical tags. Raises InputError or OptionError on what cannot work."""
+    check(request)
+    return request.replace(source=canonical(request.source), target=canonical(request.target))
 
 
 # -- steps
@@ -166,7 +173,7 @@ def prepare(
     from engine.settings import load_settings
 
     progress, settings = progress or Progress(), settings or load_settings()
-    check(request)
+    request = checked(request)
     with held(workspace):
         stamps = Stamps(workspace)
         corpus = read_samples(request, workspace, stamps, progress)
@@ -192,7 +199,7 @@ def customize(
     from engine.settings import load_settings
 
     progress, settings = progress or Progress(), settings or load_settings()
-    check(request)
+    request = checked(request)
     if not request.output and until == "bundle":
         raise InputError("output is needed: the bundle to write, as PLUGIN.zip.")
     begin = time.monotonic()
@@ -205,6 +212,7 @@ def run_steps(
 ) -> dict[str, Any]:
     import torch
 
+    from engine.base.precision import check_trainable
     from engine.methods import get_method
     from engine.plugins import Plugin, export_bundle
     from engine.training.data import Pairs
@@ -225,6 +233,7 @@ def run_steps(
         corpus = read_samples(request, workspace, stamps, progress)
         train, valid = split_samples(corpus)
     pair = load_pair(request, settings)
+    check_trainable(pair.forward)
     with timed("phrases"):
         phrases = find_phrases(request, train, pair.forward, workspace, stamps, progress, settings)
     with timed("memory"):

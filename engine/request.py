@@ -21,7 +21,7 @@ __all__ = ["CustomizeRequest", "check", "method_config", "phrase_config", "train
 class CustomizeRequest(Options):
     """Customization."""
 
-    base: str = option("", "Folder or hub id of the base model.")
+    base: str = option("", "Folder, short name or hub id of the base model.")
     source: str = option("", "Language that is translated from, as en, zh, de.")
     target: str = option("", "Language that is translated to: the language of the samples.")
     samples: tuple[str, ...] = option((), "Files with your sentences.")

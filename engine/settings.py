@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from engine.devices import PRECISIONS
 from engine.errors import OptionError, storage_errors
 from engine.options import Options, describe, option
 
@@ -35,6 +36,11 @@ class Settings(Options):
     parsers: str = option("", "Folder with stanza models; empty: the assets' parsers, then stanza's own folder.")
     device: str = option("auto", "Where models run: auto, cpu, cuda, cuda:1, mps.")
     precision: str = option("auto", "Arithmetic in training.", choices=("auto", "float32", "bfloat16"))
+    base_precision: str = option(
+        "float32",
+        "Numbers that a base's weights are held in; int8 needs a CUDA GPU, and plugins are trained over float32 or bfloat16.",
+        choices=PRECISIONS,
+    )
     threads: int = option(0, "CPU threads for models; 0: all cores.", low=0)
     host: str = option("127.0.0.1", "Address the studio listens on.")
     port: int = option(7860, "Port the studio listens on.", low=1, high=65535)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.cards import Card, read_card_file
-from engine.errors import InputError, TailorError
+from engine.errors import InputError
 from engine.files import write_json
 from engine.samples import SampleCorpus, bundled_samples
 from engine.settings import Settings
@@ -51,16 +51,9 @@ class Catalog:
 
     def bases(self) -> list[dict[str, Any]]:
         """What is known of the bases in the assets and in the home folder; folders that are no model are passed over."""
-        from engine.base.card import read_card
+        from engine.base.shelf import Shelf
 
-        found = []
-        for root in (self.settings.assets_dir / "models", self.settings.home_dir / "bases"):
-            for folder in sorted(root.iterdir()) if root.is_dir() else ():
-                try:
-                    found.append(read_card(folder) | {"path": str(folder)})
-                except TailorError:
-                    continue
-        return found
+        return Shelf(self.settings).cards()
 
     def base_card(self, path: str) -> Card:
         """The card of a base; one that says that nothing is stated, where it has none."""

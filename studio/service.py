@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.decoding.options import Decoding
 from engine.errors import InputError, TailorError, storage_errors
+from engine.languages import canonical
 from engine.settings import Settings
 from studio.catalog import Catalog, language_name, sample_types
 from studio.files import device_line, free_name, read_object, read_rows, slug
@@ -114,6 +115,7 @@ class Service:
         """A new project. Raises InputError when the languages are the same or the base cannot translate between them."""
         from engine.base.card import read_card
 
+        source, target = canonical(source), canonical(target)
         if source == target:
             raise InputError("Source and target are the same language. Choose two different ones.")
         known = read_card(base)["languages"]
@@ -267,7 +269,7 @@ class Service:
         with self._models:
             if self._base is None or self._base[0] != key:
                 self._base = self._plugin = None  # give the memory back before the next one is loaded
-                model = BaseModel.load(project.base, project.source, project.target, device=self.settings.device)
+                model = BaseModel.load(project.base, project.source, project.target, settings=self.settings)
                 self._base = (key, model)
             return self._base[1]
 

@@ -134,6 +134,7 @@ def request_for(tiny: Path, sample: Path) -> Callable[..., Any]:
     def make(output: Path, **changes: Any) -> Any:
         from engine.cli import parser
         from engine.commands import request_of
+        from engine.settings import load_settings
 
         line = [
             "customize",
@@ -148,7 +149,9 @@ def request_for(tiny: Path, sample: Path) -> Callable[..., Any]:
             "--budget",
             "quick",
         ]
-        return request_of(parser().parse_args([str(a) for a in (*line, *SHORT, "-o", output)])).replace(**changes)
+        args = parser().parse_args([str(a) for a in (*line, *SHORT, "-o", output)])
+        args.settings = load_settings()
+        return request_of(args).replace(**changes)
 
     return make
 

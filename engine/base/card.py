@@ -1,84 +1,61 @@
-"""What can be said of a base model's folder without loading it: shape, languages, size. Needs no torch."""
+"""What can be said of a base model's folder without loading it: shape, languages, size, licence. Needs no torch."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from engine.errors import ModelError
+from engine.base.directions import stored_directions
+from engine.base.files import check_type, count_parameters, read_config
+from engine.cards import read_card_file
 
-__all__ = ["read_card", "read_config"]
+__all__ = ["FAMILIES", "knows", "read_card", "read_config"]
 
-WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
-MARIAN = ("vocab.json", "source.spm", "target.spm")
-PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
-
-
-def read_json(file: Path) -> dict[str, Any]:
-    """A JSON object from a file of the model. Raises ModelError."""
-    try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{file} is not valid JSON ({error}). Copy the model again.") from None
-    if not isinstance(value, dict):
-        raise ModelError(f"{file} is not a JSON object. Copy the model again.")
-    return value
+FAMILIES = {"marian": "Marian", "nllb": "NLLB", "m2m_100": "M2M100", "mbart": "mBART"}
 
 
-def read_config(folder: Path) -> dict[str, Any]:
-    """The folder's config.json. Raises ModelError where the folder is no sequence-to-sequence model with safe weights."""
-    if not folder.exists():
-        raise ModelError(f"There is no folder {folder}. Give the folder of a transformers translation model.")
-    if not folder.is_dir():
-        raise ModelError(f"{folder} is a file, not a model folder. Give the folder that holds config.json.")
-    file = folder / "config.json"
-    if not file.exists():
-        raise ModelError(f"{folder} is no model folder: it has no config.json.")
-    config = read_json(file)
-    if "model_type" not in config:
-        raise ModelError(f"{file} names no model_type. Give the folder of a transformers model.")
-    if not config.get("is_encoder_decoder", config["model_type"] in ("marian", "m2m_100", "mbart")):
-        raise ModelError(
-            f"{folder} holds a {config['model_type']} model, which is not sequence-to-sequence: it cannot translate. "
-            "Use a Marian, M2M100, NLLB or mBART model."
-        )
-    if not any((folder / name).exists() for name in WEIGHTS):
-        if any((folder / name).exists() for name in PICKLED):
-            raise ModelError(
-                f"{folder} has only pickled weights ({PICKLED[0]}), which can run code when they are loaded. "
-                "Save the model again with save_pretrained to get model.safetensors."
-            )
-        raise ModelError(f"{folder} has no weights: model.safetensors is missing. Copy the model again.")
-    if config["model_type"] == "marian":
-        for name in MARIAN:
-            if not (folder / name).exists():
-                raise ModelError(f"{folder} has no {name}, which a Marian tokenizer needs. Copy the model again.")
-    return config
+def family_name(folder: Path, config: dict[str, Any]) -> str:
+    """Marian, M2M100, NLLB or mBART, as people call it; mBART-50 is mBART here."""
+    kind = config["model_type"]
+    about = folder / "tokenizer_config.json"
+    if kind == "m2m_100" and about.exists() and '"Nllb' in about.read_text(encoding="utf-8", errors="replace"):
+        kind = "nllb"
+    return FAMILIES.get(kind, kind)
 
 
 def read_card(folder: str | Path) -> dict[str, Any]:
-    """Name, languages, decoder layers, hidden size and bytes of a base model's folder.
+    """Name, family, languages, decoder layers, hidden size, weights, bytes and licence of a base model's folder.
 
+    `languages` are canonical tags (en, zh, zh-Hant); empty where the model does not tell.
     Raises ModelError where the folder is no usable base.
     """
     folder = Path(folder)
     config = read_config(folder)
-    languages: list[str] = []
-    vocabulary = folder / "vocab.json"
-    tokenizer = folder / "tokenizer_config.json"
-    if config["model_type"] == "marian" and vocabulary.exists():
-        languages = sorted(word[2:-2] for word in read_json(vocabulary) if word[:2] == ">>" and word[-2:] == "<<")
-    if not languages and tokenizer.exists():
-        about = read_json(tokenizer)
-        languages = [code for code in (about.get("source_lang"), about.get("target_lang")) if code]
+    name = folder.resolve().name
+    check_type(config["model_type"], name)
+    directions = stored_directions(folder.resolve(), config["model_type"])
+    card = read_card_file(folder)
     return {
-        "name": folder.resolve().name,
+        "name": name,
         "path": str(folder),
         "model_type": config["model_type"],
-        "languages": languages,
+        "family": family_name(folder, config),
+        "languages": directions.languages,
         "decoder_layers": config.get("decoder_layers", 0),
         "d_model": config.get("d_model", 0),
-        "bytes": sum(file.stat().st_size for file in folder.iterdir() if file.is_file()),
-        "card": (folder / "README.md").read_text(encoding="utf-8") if (folder / "README.md").exists() else "",
+        "parameters": count_parameters(folder),
+        "bytes": sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
+        "license": card.license_name,
+        "card": card.body,
     }
+
+
+def knows(folder: str | Path, source: str, target: str) -> bool:
+    """Can the base in a folder be asked to translate in that direction? False for a folder that is no base."""
+    from engine.errors import ModelError
+
+    folder = Path(folder)
+    try:
+        return stored_directions(folder.resolve(), read_config(folder)["model_type"]).knows(source, target)
+    except ModelError:
+        return False

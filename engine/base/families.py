@@ -1,52 +1,33 @@
 """How each family of models is told the languages: a tag in the source (Marian), or codes known to the tokenizer.
 
-Languages are BCP-47 codes ("en", "zh", "de"); each family maps them to its own ("zh" is zh_CN for mBART, zho_Hans for NLLB).
+Languages are BCP-47 tags (en, zh, pt-BR); `directions` finds the code that the model has for each.
 """
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from typing import Any
 
-from engine.errors import ModelError
+from engine.base.directions import Directions, coded, marian
+from engine.base.files import check_type
 
-__all__ = ["Family", "check_type", "family_of"]
-
-MBART = {
-    "ar": "ar_AR", "cs": "cs_CZ", "de": "de_DE", "en": "en_XX", "es": "es_XX", "et": "et_EE", "fi": "fi_FI", "fr": "fr_XX",
-    "gu": "gu_IN", "hi": "hi_IN", "it": "it_IT", "ja": "ja_XX", "kk": "kk_KZ", "ko": "ko_KR", "lt": "lt_LT", "lv": "lv_LV",
-    "my": "my_MM", "ne": "ne_NP", "nl": "nl_XX", "ro": "ro_RO", "ru": "ru_RU", "si": "si_LK", "tr": "tr_TR", "vi": "vi_VN",
-    "zh": "zh_CN", "af": "af_ZA", "az": "az_AZ", "bn": "bn_IN", "fa": "fa_IR", "he": "he_IL", "hr": "hr_HR", "id": "id_ID",
-    "ka": "ka_GE", "km": "km_KH", "mk": "mk_MK", "ml": "ml_IN", "mn": "mn_MN", "mr": "mr_IN", "pl": "pl_PL", "ps": "ps_AF",
-    "pt": "pt_XX", "sv": "sv_SE", "sw": "sw_KE", "ta": "ta_IN", "te": "te_IN", "th": "th_TH", "tl": "tl_XX", "uk": "uk_UA",
-    "ur": "ur_PK", "xh": "xh_ZA", "gl": "gl_ES", "sl": "sl_SI",
-}  # fmt: skip
-NLLB = {
-    "ar": "arb_Arab", "bg": "bul_Cyrl", "bn": "ben_Beng", "ca": "cat_Latn", "cs": "ces_Latn", "da": "dan_Latn",
-    "de": "deu_Latn", "el": "ell_Grek", "en": "eng_Latn", "es": "spa_Latn", "et": "est_Latn", "fa": "pes_Arab",
-    "fi": "fin_Latn", "fr": "fra_Latn", "he": "heb_Hebr", "hi": "hin_Deva", "hr": "hrv_Latn", "hu": "hun_Latn",
-    "id": "ind_Latn", "it": "ita_Latn", "ja": "jpn_Jpan", "ko": "kor_Hang", "lt": "lit_Latn", "lv": "lvs_Latn",
-    "ms": "zsm_Latn", "nl": "nld_Latn", "no": "nob_Latn", "pl": "pol_Latn", "pt": "por_Latn", "ro": "ron_Latn",
-    "ru": "rus_Cyrl", "sk": "slk_Latn", "sl": "slv_Latn", "sr": "srp_Cyrl", "sv": "swe_Latn", "sw": "swh_Latn",
-    "ta": "tam_Taml", "th": "tha_Thai", "tr": "tur_Latn", "uk": "ukr_Cyrl", "ur": "urd_Arab", "vi": "vie_Latn",
-    "zh": "zho_Hans", "zh-hant": "zho_Hant",
-}  # fmt: skip
+__all__ = ["Coded", "Family", "Marian", "family_of"]
 
 
 class Family(ABC):
     """How one family marks the direction; stateless but for the tokenizer it was made with."""
 
-    def __init__(self, tokenizer: Any, name: str) -> None:
+    def __init__(self, tokenizer: Any, directions: Directions) -> None:
         self.tokenizer = tokenizer
-        self.name = name
+        self.directions = directions
 
-    @abstractmethod
-    def languages(self) -> list[str]:
-        """The codes this model knows, for messages; empty when it cannot tell."""
+    def check(self, source: str, target: str) -> tuple[str, str]:
+        """The two languages' canonical tags.
 
-    @abstractmethod
-    def check(self, source: str, target: str) -> None:
-        """Raises ModelError when the model does not know a language, naming those it knows."""
+        Raises ModelError when the model does not know a language, naming the nearest it knows.
+        """
+        return self.directions.resolve(source, target)
 
     @abstractmethod
     def encode(self, texts: list[str], source: str, target: str) -> list[list[int]]:
@@ -60,131 +41,80 @@ class Family(ABC):
         """The token that must come first in the output, or None."""
         return None
 
+    @abstractmethod
     def direction_ids(self) -> set[int]:
         """Ids of language tags and codes: tokens that belong to no phrase."""
-        return set()
 
-    def _unknown(self, language: str) -> ModelError:
-        known = self.languages()
-        listed = ", ".join(known[:40]) + (" …" if len(known) > 40 else "")
-        return ModelError(
-            f"The base {self.name} does not know the language {language}. It knows {listed or 'one direction only'}."
-        )
+    def _own(self, language: str) -> str:
+        """The tokenizer's word for a target language."""
+        found = self.directions.targets.find(language) if self.directions.targets else None
+        assert found, f"{language} was checked before"
+        return found[1]
 
 
 class Marian(Family):
     """Marian (OPUS-MT, ours): the target by a tag `>>zh<<` at the start of the source; models of one direction have no tags."""
 
-    def __init__(self, tokenizer: Any, name: str) -> None:
-        super().__init__(tokenizer, name)
-        self.tags = {tag[2:-2]: tag for tag in tokenizer.supported_language_codes}
-
-    def languages(self) -> list[str]:
-        if self.tags:
-            return sorted(self.tags)
-        return [code for code in (self.tokenizer.source_lang, self.tokenizer.target_lang) if code]
-
-    def _tag(self, target: str) -> str:
-        if target in self.tags:
-            return self.tags[target]
-        # OPUS-MT's multilingual models use three-letter codes, some with a script: cmn_Hans, deu, eng.
-        three = {
-            "zh": "cmn_Hans",
-            "en": "eng",
-            "de": "deu",
-            "fr": "fra",
-            "es": "spa",
-            "it": "ita",
-            "pt": "por",
-            "ru": "rus",
-            "ja": "jpn",
-        }
-        return self.tags.get(three.get(target, ""), "")
-
-    def check(self, source: str, target: str) -> None:
-        if self.tags:
-            if not self._tag(target):
-                raise self._unknown(target)
-            # A tag names a target only; but a model of exactly two tags is bilingual, so its sources are its targets.
-            if len(self.tags) == 2 and not self._tag(source):
-                raise self._unknown(source)
-            if source == target:
-                raise ModelError(f"Source and target are both {source}. Give two different languages.")
-            return
-        known = [self.tokenizer.source_lang, self.tokenizer.target_lang]
-        if all(known) and [source, target] != known:
-            raise ModelError(
-                f"The base {self.name} translates from {known[0]} to {known[1]} only, not from {source} to {target}."
-            )
-
     def encode(self, texts: list[str], source: str, target: str) -> list[list[int]]:
-        tag = f"{self._tag(target)} " if self.tags else ""
+        tag = f"{self._own(target)} " if self.directions.tagged else ""
         return self.tokenizer([tag + text for text in texts])["input_ids"]
 
     def label(self, texts: list[str], source: str, target: str) -> list[list[int]]:
         return self.tokenizer(text_target=texts)["input_ids"]
 
     def direction_ids(self) -> set[int]:
-        return set(self.tokenizer.convert_tokens_to_ids(list(self.tags.values())))
+        return set(self.tokenizer.convert_tokens_to_ids(list(self.tokenizer.supported_language_codes)))
 
 
 class Coded(Family):
     """M2M100, NLLB and mBART: languages are codes of the tokenizer; the target's code comes first in the output."""
 
-    def __init__(self, tokenizer: Any, name: str, codes: dict[str, str]) -> None:
-        super().__init__(tokenizer, name)
-        # M2M100's codes may stand beside its vocabulary.
-        vocabulary = {*tokenizer.get_vocab(), *getattr(tokenizer, "lang_token_to_id", ())}
-        self.codes = {short: code for short, code in codes.items() if code in vocabulary}
-
-    def languages(self) -> list[str]:
-        return sorted(self.codes)
-
-    def check(self, source: str, target: str) -> None:
-        for language in (source, target):
-            if language not in self.codes:
-                raise self._unknown(language)
-        if source == target:
-            raise ModelError(f"Source and target are both {source}. Give two different languages.")
+    def __init__(self, tokenizer: Any, directions: Directions, codes: list[str]) -> None:
+        super().__init__(tokenizer, directions)
+        self.codes = codes
+        # The tokenizer holds the direction as a state; several directions share it.
+        self._lock = threading.Lock()
+        # M2M100's tokenizer wants the bare code, the others their own token.
+        self._bare = type(tokenizer).__name__.startswith("M2M100")
 
     def _set(self, source: str, target: str) -> None:
-        # M2M100's tokenizer wants the bare code, the others their own token.
-        bare = type(self.tokenizer).__name__.startswith("M2M100")
-        self.tokenizer.src_lang = source if bare else self.codes[source]
-        self.tokenizer.tgt_lang = target if bare else self.codes[target]
+        words = [self._own(language) for language in (source, target)]
+        self.tokenizer.src_lang, self.tokenizer.tgt_lang = (word.strip("_") if self._bare else word for word in words)
 
     def encode(self, texts: list[str], source: str, target: str) -> list[list[int]]:
-        self._set(source, target)
-        return self.tokenizer(texts)["input_ids"]
+        with self._lock:
+            self._set(source, target)
+            return self.tokenizer(texts)["input_ids"]
 
     def label(self, texts: list[str], source: str, target: str) -> list[list[int]]:
-        self._set(source, target)
-        return self.tokenizer(text_target=texts)["input_ids"]
+        with self._lock:
+            self._set(source, target)
+            return self.tokenizer(text_target=texts)["input_ids"]
 
     def forced_bos(self, target: str) -> int | None:
-        return self.tokenizer.convert_tokens_to_ids(self.codes[target])
+        return int(self.tokenizer.convert_tokens_to_ids(self._own(target)))
 
     def direction_ids(self) -> set[int]:
-        return set(self.tokenizer.convert_tokens_to_ids(list(self.codes.values())))
-
-
-def check_type(model_type: str, name: str) -> None:
-    """Raises ModelError for architectures that are not supported, before their weights are read."""
-    if model_type not in ("marian", "m2m_100", "mbart"):
-        raise ModelError(
-            f"The base {name} is a {model_type} model. Tailor MT works with Marian, M2M100, NLLB and mBART models, whose "
-            "decoder layers have self_attn and encoder_attn."
-        )
+        return set(self.tokenizer.convert_tokens_to_ids(self.codes))
 
 
 def family_of(model_type: str, tokenizer: Any, name: str) -> Family:
-    """The family of a loaded tokenizer. Raises ModelError for architectures that are not supported."""
-    kind = type(tokenizer).__name__
-    if model_type == "marian":
-        return Marian(tokenizer, name)
-    if model_type == "m2m_100" and kind.startswith("Nllb"):
-        return Coded(tokenizer, name, NLLB)
-    if model_type == "m2m_100":
-        return Coded(tokenizer, name, dict(tokenizer.lang_code_to_token))
+    """The family of a loaded tokenizer. Raises ModelError for architectures that are not supported, and for a tokenizer
+    without language codes where the family needs them.
+    """
     check_type(model_type, name)
-    return Coded(tokenizer, name, MBART)
+    if model_type == "marian":
+        found = marian(
+            name,
+            tokenizer.supported_language_codes,
+            getattr(tokenizer, "source_lang", None),
+            getattr(tokenizer, "target_lang", None),
+        )
+        return Marian(tokenizer, found)
+    kind = type(tokenizer).__name__
+    family = "mbart" if model_type == "mbart" else "nllb" if kind.startswith("Nllb") else "m2m_100"
+    # M2M100's codes stand beside its vocabulary.
+    words = sorted({*tokenizer.get_vocab(), *getattr(tokenizer, "lang_token_to_id", ())})
+    directions = coded(name, family, words)
+    codes = [value for _, value in directions.targets.items()] if directions.targets else []
+    return Coded(tokenizer, directions, codes)

@@ -8,34 +8,26 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
-import json
 import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from engine.base.card import read_config
-from engine.base.families import Family, check_type, family_of
+from engine.base.directions import stored_directions
+from engine.base.families import Family, family_of
+from engine.base.files import check_type, read_config
 from engine.decoding.options import Decoding
-from engine.errors import MissingError, ModelError
+from engine.errors import ModelError
 from engine.progress import Progress
 
 if TYPE_CHECKING:
     import torch
 
     from engine.plugins import Plugin, PluginStack
+    from engine.settings import Settings
 
 __all__ = ["BaseModel"]
-
-# What decides a model's output besides its weights and its vocabulary.
-SHAPE_KEYS = (
-    "model_type", "d_model", "encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads",
-    "encoder_ffn_dim", "decoder_ffn_dim", "activation_function", "scale_embedding", "max_position_embeddings",
-    "pad_token_id", "eos_token_id", "decoder_start_token_id", "normalize_before", "static_position_embeddings",
-)  # fmt: skip
 
 
 class BaseModel:
@@ -45,90 +37,67 @@ class BaseModel:
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, family: Family, *, source: str, target: str, name: str, path: str
+        self,
+        model: Any,
+        tokenizer: Any,
+        family: Family,
+        *,
+        source: str,
+        target: str,
+        name: str,
+        path: str,
+        precision: str = "float32",
     ) -> None:
-        family.check(source, target)
+        self.source, self.target = family.check(source, target)
         self.model = model
         self.tokenizer = tokenizer
         self.family = family
-        self.source = source
-        self.target = target
         self.name = name
         self.path = path
+        self.folder = Path(path)
+        self.precision = precision
         self.lock = threading.RLock()
 
     @classmethod
-    def load(cls, path: str | Path, source: str, target: str, *, device: str = "auto", download: bool = False) -> Self:
-        """Load from a folder, or from a hub id when `download` is asked for (or the hub's cache holds it already).
+    def load(
+        cls,
+        path: str | Path,
+        source: str,
+        target: str,
+        *,
+        device: str = "",
+        download: bool = False,
+        precision: str = "",
+        settings: Settings | None = None,
+    ) -> Self:
+        """Load a base by its folder, by its short name on the shelf, or by its hub id.
 
-        Weights are float32 whatever they are stored as. Raises ModelError on a folder that is no usable base, and
-        MissingError for a hub id that is not on disk.
+        A hub id that is nowhere on this machine is fetched to the shelf when `download` is asked for. Languages are tags
+        in any shape (zh, zh-CN, zho_Hans); `source` and `target` of the result are canonical. Weights are held in
+        `precision` whatever they are stored as (see engine/base/precision.py). `settings`, by default those in force, say
+        where the shelf is, and device and precision where these are not given. Raises ModelError on a folder that is no
+        usable base or does not know the languages, MissingError for a name that is not on this machine.
         """
-        import torch
-        from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-        from transformers.utils import logging
-
+        from engine.base.load import load_folder
+        from engine.base.shelf import Shelf
         from engine.devices import pick_device
+        from engine.settings import load_settings
 
-        where = str(path)
-        hub = not Path(path).exists() and where.count("/") == 1 and not where.startswith((".", "/", "~"))
-        folder = cls._from_hub(where, download) if hub else Path(path).expanduser()
+        settings = settings or load_settings()
+        precision = precision or settings.base_precision
+        folder = Shelf(settings).find(path, download=download)
+        name = folder.resolve().name
+        # Before the weights: a pair that the base does not know is said at once.
         config = read_config(folder)
-        name = where if hub else folder.resolve().name
         check_type(config["model_type"], name)
-        logging.disable_progress_bar()
-        logging.set_verbosity_error()  # its warnings speak to programmers
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # sacremoses is recommended for a normalisation that we do not want
-                tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-                model, report = AutoModelForSeq2SeqLM.from_pretrained(
-                    folder, local_files_only=True, dtype=torch.float32, use_safetensors=True, output_loading_info=True
-                )
-        except Exception as error:  # transformers raises dozens of types here; all mean the same to the user
-            first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise ModelError(
-                f"{folder} cannot be loaded as a {config['model_type']} translation model ({first.rstrip('.')}). Copy it again."
-            ) from error
+        stored_directions(folder.resolve(), config["model_type"]).resolve(source, target)
+        model, tokenizer = load_folder(folder, name, pick_device(device or settings.device), precision)
         family = family_of(config["model_type"], tokenizer, name)
-        if report.get("missing_keys"):
-            lost = sorted(report["missing_keys"])
-            raise ModelError(
-                f"{folder}/model.safetensors lacks {len(lost)} weights ({lost[0]}, …). Copy the model again."
-            )
-        rows = model.get_input_embeddings().weight.shape[0]
-        if len(tokenizer) > rows:
-            raise ModelError(
-                f"The tokenizer in {folder} has {len(tokenizer)} words but the model only {rows}. "
-                "They do not belong together; copy both from the same model."
-            )
-        ends = (tokenizer.pad_token_id, tokenizer.eos_token_id)
-        if ends != (model.config.pad_token_id, model.config.eos_token_id):
-            raise ModelError(
-                f"The tokenizer in {folder} has other numbers for padding and end of sentence ({ends[0]}, {ends[1]}) than the "
-                f"model ({model.config.pad_token_id}, {model.config.eos_token_id}). They do not belong together; copy both from "
-                "the same model."
-            )
-        model.requires_grad_(False).eval().to(pick_device(device))
-        base = cls(model, tokenizer, family, source=source, target=target, name=name, path=str(path))
+        base = cls(
+            model, tokenizer, family, source=source, target=target, name=name, path=str(folder), precision=precision
+        )
         base.decoder_layers  # noqa: B018 - an unknown layout is refused here, not at the first plugin
         return base
-
-    @staticmethod
-    def _from_hub(name: str, download: bool) -> Path:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import LocalEntryNotFoundError
-
-        try:
-            patterns = ["*.json", "*.safetensors", "*.spm", "*.model", "*.txt"]
-            return Path(snapshot_download(name, local_files_only=not download, allow_patterns=patterns))
-        except LocalEntryNotFoundError:
-            advice = "Check the connection" if download else "Ask for the download"
-            raise MissingError(
-                f"The base {name} is not on this machine. {advice}, or copy the model's folder here and give its path."
-            ) from None
-        except Exception as error:
-            raise MissingError(f"The base {name} could not be downloaded: {str(error).splitlines()[0]}") from error
 
     # -- shape
 
@@ -157,6 +126,11 @@ class BaseModel:
         return self.model.device
 
     @property
+    def dtype(self) -> torch.dtype:
+        """The floating type of what the layers pass on."""
+        return self.model.dtype
+
+    @property
     def pad(self) -> int:
         return int(self.model.config.pad_token_id)
 
@@ -172,24 +146,20 @@ class BaseModel:
 
     def directed(self, source: str, target: str) -> BaseModel:
         """The same weights for another direction. Raises ModelError when the model does not know it."""
-        self.family.check(source, target)
         other = copy.copy(self)
-        other.source, other.target = source, target
+        other.source, other.target = self.family.check(source, target)
         return other
 
     @cached_property
     def _fingerprint(self) -> str:
-        digest = hashlib.sha256()
-        config = self.model.config.to_dict()
-        digest.update(json.dumps({key: config.get(key) for key in SHAPE_KEYS}, sort_keys=True).encode())
-        digest.update(json.dumps(sorted(self.tokenizer.get_vocab().items())).encode())
-        for key, tensor in sorted(self.model.state_dict().items()):
-            digest.update(f"{key}{tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().float().cpu().contiguous().numpy().tobytes())
-        return "sha256:" + digest.hexdigest()
+        from engine.base.fingerprint import fingerprint
+
+        return fingerprint(self.model, self.tokenizer, self.folder, self.precision)
 
     def fingerprint(self) -> str:
-        """SHA-256 of shape, vocabulary and float32 weights: equal exactly when two bases translate alike."""
+        """SHA-256 of shape, vocabulary and stored weights: equal exactly when two bases translate alike. In whatever
+        precision the weights are held, it is the same.
+        """
         return self._fingerprint
 
     # -- tokens

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from engine.base.model import BaseModel
 from engine.errors import ModelError
+
+if TYPE_CHECKING:
+    from engine.settings import Settings
 
 __all__ = ["LanguagePair"]
 
@@ -26,16 +30,19 @@ class LanguagePair:
         target: str,
         *,
         backward: str | Path = "",
-        device: str = "auto",
+        device: str = "",
         download: bool = False,
+        settings: Settings | None = None,
     ) -> LanguagePair:
         """Load both directions; a bilingual model is loaded once and serves both.
 
-        Raises ModelError when a model cannot translate its direction, saying that a backward model is needed.
+        Other arguments as of `BaseModel.load`. Raises ModelError when a model cannot translate its direction, saying that a
+        backward model is needed.
         """
-        forward = BaseModel.load(path, source, target, device=device, download=download)
+        more: dict[str, Any] = {"device": device, "download": download, "settings": settings}
+        forward = BaseModel.load(path, source, target, **more)
         if backward:
-            return cls(forward, BaseModel.load(backward, target, source, device=device, download=download))
+            return cls(forward, BaseModel.load(backward, target, source, **more))
         try:
             return cls(forward, forward.directed(target, source))
         except ModelError:

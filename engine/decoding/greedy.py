@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from engine.decoding.translate import length_batches, split_long
+from engine.languages import unspaced
 from engine.progress import Progress
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ __all__ = ["back_translate"]
 # A long sentence is translated clause by clause: a plain model loses its thread and repeats itself, and an adapter that
 # learns from such sources learns to babble (bench/README.md).
 CLAUSE = 16  # tokens
-WITHOUT_SPACES = ("zh", "ja", "th")
 
 
 def back_translate(
@@ -55,7 +55,8 @@ def back_translate(
     outputs: list[list[int]] = [[] for _ in rows]
     done = 0
     with base.using(None), torch.inference_mode():
-        fast = torch.autocast(base.device.type, dtype=torch.bfloat16) if fast_bfloat16(base.device) else None
+        mixed = base.dtype == torch.float32 and fast_bfloat16(base.device)
+        fast = torch.autocast(base.device.type, dtype=torch.bfloat16) if mixed else None
         with fast or contextlib.nullcontext():
             for batch in length_batches([len(row) for row in rows], batch_tokens):
                 limits = [int(len(rows[i]) * max_length_ratio) + 8 for i in batch]
@@ -72,7 +73,7 @@ def back_translate(
 
 def join_clauses(sources: Sequence[str], translations: Sequence[str], target: str) -> str:
     """One sentence from its clauses' translations: a full stop that no clause of the source had becomes a comma."""
-    solid = target in WITHOUT_SPACES
+    solid = unspaced(target)
     joined: list[str] = []
     ended = True  # the part before ended a sentence
     for i, (source, translation) in enumerate(zip(sources, translations, strict=True)):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from engine.decoding.options import Decoding
+from engine.languages import unspaced
 from engine.progress import Progress
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def split_long(base: BaseModel, text: str, limit: int, level: int = 0) -> list[s
         return [text[i : i + step] for i in range(0, len(text), step)]
     parts = [part for part in BREAKS[level].split(text) if part]
     sizes = [len(ids) for ids in base.encode(parts)]
-    space = "" if base.source in ("zh", "ja", "th") else " "
+    space = "" if unspaced(base.source) else " "
     merged: list[str] = []
     room = limit
     for part, size in zip(parts, sizes, strict=True):
@@ -120,5 +121,5 @@ def translate(
     joined: list[list[str]] = [[] for _ in texts]
     for owner, text in zip(owners, results, strict=True):
         joined[owner].append(text)
-    space = "" if base.target in ("zh", "ja", "th") else " "
+    space = "" if unspaced(base.target) else " "
     return [space.join(parts) for parts in joined]

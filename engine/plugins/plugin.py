@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import BundleError, OptionError
+from engine.languages import same_language
 from engine.methods import Artefacts, Method, get_method
 from engine.plugins.bundle import CONFIG, WEIGHTS, unpack_bundle
 
@@ -56,7 +57,7 @@ class Plugin:
                 f"The plugin {path} was made for the base {card['base_model_name_or_path']} ({short(made_for)}) and does not "
                 f"fit the base {base.name} ({short(here)}). Use it with its own base, or make a new one for this base."
             )
-        if (card["source"], card["target"]) != (base.source, base.target):
+        if not (same_language(card["source"], base.source) and same_language(card["target"], base.target)):
             raise BundleError(
                 f"The plugin {path} translates from {card['source']} to {card['target']}, not from {base.source} to "
                 f"{base.target}. Give its own languages."
@@ -91,6 +92,7 @@ class Plugin:
                 )
         module.load_state_dict(weights)
         method.finish(module)
+        module.to(base.dtype)
         return cls(method, module, card, folder)
 
     @contextlib.contextmanager

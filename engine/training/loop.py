@@ -133,7 +133,8 @@ def train(
         raise CorpusError(
             "There are too few sentences to train on: at least one for training and one for validation are needed."
         )
-    dtype = pick_precision(precision, base.device)
+    # Over a base held in half precision all is computed in it.
+    dtype = base.dtype if base.dtype != torch.float32 else pick_precision(precision, base.device)
     parameters = [p for p in module.parameters() if p.requires_grad]
     optimizer = make_optimizer(parameters, options)
     identity = {"training": options.to_mapping(), "pairs": len(training), "precision": str(dtype)}

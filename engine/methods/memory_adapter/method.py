@@ -81,7 +81,7 @@ class MemoryAdapter(Method):
         module = MemoryAdapterModule(base.d_model, len(base.decoder_layers), config).to(base.device)
         if artefacts.memory is not None:
             module.set_memory(artefacts.memory)
-            if config.init == "base":
+            if config.init == "base" and base.precision != "int8":  # a plugin that is loaded brings its own weights
                 start_from_base(module, base)
         return module
 

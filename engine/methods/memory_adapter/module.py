@@ -53,7 +53,8 @@ class MemoryReader(nn.Module):
         self.scale = nn.Parameter(torch.zeros(())) if config.start == "identity" else None
         self.sharpness = 1 / config.temperature / (math.sqrt(d) if config.scale_query else 1.0)
         self.register_buffer("memory", torch.zeros(0, d), persistent=False)
-        self.keys = self.values = None
+        self.register_buffer("keys", None, persistent=False)
+        self.register_buffer("values", None, persistent=False)
         self.dropped: Tensor | bool = False  # True: the whole memory; a bool tensor (N,): single items
         self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
 
@@ -86,7 +87,16 @@ class MemoryReader(nn.Module):
         return read
 
     def forward(self, anchor: Tensor, query: Tensor, strength: float = 1.0) -> Tensor:
-        """O of equation 5 for anchor and query (B, T, d); `strength` scales the change O - A."""
+        """O of equation 5 for anchor and query (B, T, d); `strength` scales the change O - A.
+
+        Over a base held in half precision a reader that is not (one in training) computes in its own.
+        """
+        kind, own = anchor.dtype, self.query.weight.dtype
+        if kind != own and not torch.is_autocast_enabled(anchor.device.type):
+            return self.mix(anchor.to(own), query.to(own), strength).to(kind)  # (B, T, d)
+        return self.mix(anchor, query, strength)  # (B, T, d)
+
+    def mix(self, anchor: Tensor, query: Tensor, strength: float) -> Tensor:
         read = self.read(query)  # (B, T, d)
         if self.gate_hidden is not None and self.gate_out is not None:
             mixed = F.relu(self.gate_hidden(torch.cat([anchor, read], dim=-1)))  # (B, T, d)

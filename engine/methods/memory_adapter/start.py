@@ -70,6 +70,12 @@ def by_attention(reader: MemoryReader, attention: Any) -> None:
     # A head's own scores are divided by the root of its size; the reader's are divided by the temperature.
     reader.query.weight.copy_(attention.q_proj.weight * (attention.head_dim**-0.5 / reader.sharpness))
     reader.key.weight.copy_(attention.k_proj.weight)
-    out, value = attention.out_proj, attention.v_proj
-    constant = out(value.bias) if value.bias is not None else out(torch.zeros_like(unit))  # (d,)
-    reader.value.weight.copy_(out.weight @ value.weight + torch.outer(constant, unit / length))
+    out, value = (weights(attention.out_proj), weights(attention.v_proj))
+    constant = torch.nn.functional.linear(value[1], *out)  # (d,)
+    reader.value.weight.copy_(out[0] @ value[0] + torch.outer(constant, unit / length))
+
+
+def weights(linear: Any) -> tuple[Tensor, Tensor]:
+    """Weight (out, in) and bias (out,) of a layer of the base as float32, whatever they are held in."""
+    bias = linear.bias if linear.bias is not None else linear.weight.new_zeros(len(linear.weight))  # (out,)
+    return linear.weight.float(), bias.float()

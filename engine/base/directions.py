@@ -1,0 +1,158 @@
+"""Which languages a base translates from and to, by what its tokenizer's files say. Needs no torch.
+
+Marian (OPUS-MT, ours)   a model of one direction names it in tokenizer_config.json; a multilingual one has tags in its
+                         vocabulary for the targets: >>zh<<, >>por<<, >>cmn_Hans<<, >>pt_br<<
+NLLB                     codes in the vocabulary: zho_Hans
+mBART-50                 codes in the vocabulary: zh_CN
+M2M100                   codes of its tokenizer's table: zh, as __zh__
+Nothing is listed here by hand: the model's own files are asked, and its codes are read as tags.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.base.files import read_json
+from engine.errors import ModelError
+from engine.languages import Codes, is_collection, listed, read_tag
+
+__all__ = ["Directions", "coded", "marian", "stored_directions"]
+
+# What a language code looks like in each family, and the part of it that is the code.
+PATTERNS = {
+    "nllb": re.compile(r"([a-z]{3}_[A-Z][a-z]{3})"),
+    "mbart": re.compile(r"([a-z]{2,3}_[A-Z]{2})"),
+    "m2m_100": re.compile(r"__([a-z]{2,3})__"),
+}
+TAG = re.compile(r">>(.+)<<")
+
+
+@dataclass(frozen=True)
+class Directions:
+    """The languages of a base. `sources` or `targets` is None where the files do not tell; then any is taken."""
+
+    name: str
+    sources: Codes | None
+    targets: Codes | None
+    tagged: bool = True  # the direction is told by tags or codes; else the model has one direction only
+
+    @property
+    def languages(self) -> list[str]:
+        """All canonical tags that are known, sorted."""
+        return sorted({*(self.sources.tags if self.sources else ()), *(self.targets.tags if self.targets else ())})
+
+    def resolve(self, source: str, target: str) -> tuple[str, str]:
+        """The two canonical tags as this base tells languages apart.
+
+        Raises ModelError where it does not know one, naming the nearest that it knows, or where both are the same.
+        """
+        if not self.tagged and self.sources and self.targets:
+            found = self.sources.find(source), self.targets.find(target)
+            if not (found[0] and found[1]):
+                raise ModelError(
+                    f"The base {self.name} translates from {self.sources.tags[0]} to {self.targets.tags[0]} only, not from "
+                    f"{source} to {target}. Give a base of that direction."
+                )
+        pair = self._one(source, self.sources), self._one(target, self.targets)
+        if pair[0] == pair[1]:
+            raise ModelError(f"Source and target are both {pair[0]}. Give two different languages.")
+        return pair
+
+    def knows(self, source: str, target: str) -> bool:
+        """Can it be asked to translate in that direction?"""
+        try:
+            self.resolve(source, target)
+        except ModelError:
+            return False
+        return True
+
+    def _one(self, language: str, codes: Codes | None) -> str:
+        if codes is None:
+            tag = read_tag(language)
+            if tag is None:
+                raise ModelError(f"{language} is no language code. Write it as en, zh, pt-BR or zh-Hant (BCP-47).")
+            return tag.short
+        found = codes.find(language)
+        if found:
+            return found[0]
+        near = codes.nearest(language)
+        advice = f"Nearest: {', '.join(near)}." if near else f"It knows {listed(codes.tags)}."
+        raise ModelError(f"The base {self.name} does not know the language {language}. {advice}")
+
+
+def marian(name: str, words: Iterable[str], source: str | None, target: str | None) -> Directions:
+    """Directions of a Marian model, from its vocabulary's tags and the languages that its tokenizer names."""
+    tags = {match[1]: word for word in words if (match := TAG.fullmatch(word))}
+    targets = Codes(tags)
+    if not targets:
+        return Directions(name, single(source), single(target), tagged=False)
+    # A tag names a target. A model of two tags is bilingual, and one whose named source has a tag translates among its
+    # languages: there the sources are the targets.
+    if len(tags) == 2 or (source and not is_collection(source) and targets.find(source)):
+        return Directions(name, targets, targets)
+    return Directions(name, single(source), targets)
+
+
+def single(code: str | None) -> Codes | None:
+    """The one language that a code names; None for no code or a group of languages (mul, roa, en+de)."""
+    return None if not code or is_collection(code) else Codes({code: code})
+
+
+def coded(name: str, family: str, words: Iterable[str]) -> Directions:
+    """Directions of NLLB ("nllb"), mBART ("mbart") or M2M100 ("m2m_100"): all codes among the words, each way."""
+    pattern = PATTERNS[family]
+    codes = Codes({match[1]: word for word in words if (match := pattern.fullmatch(word))})
+    if not codes:
+        raise ModelError(
+            f"The tokenizer of {name} has no language codes, so it cannot be told what to translate to. Copy the "
+            "tokenizer's files from the same place as the model."
+        )
+    return Directions(name, codes, codes)
+
+
+def stored_directions(folder: Path, model_type: str) -> Directions:
+    """Directions of a base from the files of its folder, without loading a tokenizer. Raises ModelError."""
+    about = read_json(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").exists() else {}
+    name = folder.name
+    if model_type == "marian":
+        return marian(name, read_json(folder / "vocab.json"), about.get("source_lang"), about.get("target_lang"))
+    kind = str(about.get("tokenizer_class", ""))
+    family = "mbart" if model_type == "mbart" else "nllb" if kind.startswith("Nllb") else "m2m_100"
+    words = stored_words(folder, about)
+    if family == "m2m_100" and not any(PATTERNS[family].fullmatch(word) for word in words):
+        from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES
+
+        words = {f"__{code}__" for code in FAIRSEQ_LANGUAGE_CODES.get(about.get("language_codes") or "m2m100", ())}
+    return coded(name, family, words)
+
+
+def stored_words(folder: Path, about: dict[str, Any]) -> set[str]:
+    """The special words that a tokenizer's files name, the smallest files first."""
+    words: set[str] = set()
+    holders = [about]
+    for file in ("special_tokens_map.json", "added_tokens.json"):
+        if (folder / file).exists():
+            holders.append(read_json(folder / file))
+    for holder in holders:
+        for key in ("additional_special_tokens", "extra_special_tokens"):
+            words |= {content_of(item) for item in holder.get(key) or ()}
+        words |= {content_of(item) for item in (holder.get("added_tokens_decoder") or {}).values()}
+        words |= {key for key, value in holder.items() if isinstance(value, int)}
+    if len(words) < 10 and (folder / "tokenizer.json").exists():
+        whole = read_json(folder / "tokenizer.json")
+        words |= {content_of(item) for item in whole.get("added_tokens") or ()}
+        words |= vocabulary_of(whole.get("model") or {})
+    return words
+
+
+def vocabulary_of(model: dict[str, Any]) -> set[str]:
+    vocabulary = model.get("vocab") or ()
+    return {item[0] if isinstance(item, list) else item for item in vocabulary}
+
+
+def content_of(item: Any) -> str:
+    return str(item.get("content", "")) if isinstance(item, dict) else str(item)

@@ -1,0 +1,109 @@
+"""The files of a base model's folder: what must be there, and what they say before anything is loaded. Needs no torch."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from engine.errors import ModelError
+
+__all__ = ["TYPES", "check_type", "count_parameters", "read_config", "read_json", "weight_files"]
+
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+TYPES = ("marian", "m2m_100", "mbart")
+# One of each group must be there for the tokenizer.
+TOKENIZERS = {
+    "marian": (("vocab.json",), ("source.spm",), ("target.spm",)),
+    "m2m_100": (("tokenizer.json", "sentencepiece.bpe.model", "vocab.json"), ("tokenizer_config.json",)),
+    "mbart": (("tokenizer.json", "sentencepiece.bpe.model"), ("tokenizer_config.json",)),
+}
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """A JSON object from a file of the model. Raises ModelError."""
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{file} is not valid JSON ({error}). Copy the model again.") from None
+    if not isinstance(value, dict):
+        raise ModelError(f"{file} is not a JSON object. Copy the model again.")
+    return value
+
+
+def check_type(model_type: str, name: str) -> None:
+    """Raises ModelError for architectures that are not supported, before their weights are read."""
+    if model_type not in TYPES:
+        raise ModelError(
+            f"The base {name} is a {model_type} model. Tailor MT works with Marian, M2M100, NLLB and mBART models, whose "
+            "decoder layers have self_attn and encoder_attn."
+        )
+
+
+def read_config(folder: Path, *, weights: bool = True) -> dict[str, Any]:
+    """The folder's config.json. Raises ModelError where the folder is no sequence-to-sequence model with safe weights, or
+    lacks a file of its tokenizer. Without `weights` pickled ones will do.
+    """
+    if not folder.exists():
+        raise ModelError(f"There is no folder {folder}. Give the folder of a transformers translation model.")
+    if not folder.is_dir():
+        raise ModelError(f"{folder} is a file, not a model folder. Give the folder that holds config.json.")
+    file = folder / "config.json"
+    if not file.exists():
+        raise ModelError(f"{folder} is no model folder: it has no config.json.")
+    config = read_json(file)
+    if "model_type" not in config:
+        raise ModelError(f"{file} names no model_type. Give the folder of a transformers model.")
+    if not config.get("is_encoder_decoder", config["model_type"] in TYPES):
+        raise ModelError(
+            f"{folder} holds a {config['model_type']} model, which is not sequence-to-sequence: it cannot translate. "
+            "Use a Marian, M2M100, NLLB or mBART model."
+        )
+    if weights:
+        weight_files(folder)
+    for group in TOKENIZERS.get(config["model_type"], ()):
+        if not any((folder / name).exists() for name in group):
+            raise ModelError(
+                f"{folder} has no {group[0]}, which a {config['model_type'].replace('marian', 'Marian')} tokenizer needs. "
+                "Copy the model again."
+            )
+    return config
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files with the weights, one or several. Raises ModelError where there are none, or one is missing."""
+    whole, index = folder / WEIGHTS[0], folder / WEIGHTS[1]
+    if whole.exists():
+        return [whole]
+    if index.exists():
+        listed = read_json(index).get("weight_map")
+        if not isinstance(listed, dict) or not all(isinstance(name, str) for name in listed.values()):
+            raise ModelError(f"{index} does not say where the weights are. Copy the model again.")
+        files = [folder / Path(name).name for name in sorted(set(listed.values()))]
+        for file in files:
+            if not file.exists():
+                raise ModelError(f"{folder} lacks {file.name}, a part of the weights. Copy the model again.")
+        return files
+    if any((folder / name).exists() for name in PICKLED):
+        raise ModelError(
+            f"{folder} has only pickled weights ({PICKLED[0]}), which can run code when they are loaded. "
+            f"`tailormt base add {folder} --convert` reads them without running anything and keeps model.safetensors."
+        )
+    raise ModelError(f"{folder} has no weights: model.safetensors is missing. Copy the model again.")
+
+
+def count_parameters(folder: Path) -> int:
+    """Weights stored in the folder, from the headers of its files. Raises ModelError on a damaged file."""
+    from safetensors import SafetensorError, safe_open
+
+    total = 0
+    for file in weight_files(folder):
+        try:
+            with safe_open(file, framework="np") as tensors:
+                keys = list(tensors.keys())
+                total += sum(math.prod(tensors.get_slice(key).get_shape()) for key in keys)
+        except (OSError, SafetensorError) as error:
+            raise ModelError(f"{file} is damaged or cut short ({error}). Copy the model again.") from None
+    return total

@@ -1,0 +1,106 @@
+"""Loading a base from its folder, with every fault said in one sentence."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.base.files import check_type, read_config
+from engine.base.precision import loading_arguments
+from engine.errors import ModelError, TailorError
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["load_folder", "model_class"]
+
+KNOWN_SHARE = 0.5  # of the pieces of a Marian tokenizer must be in its vocabulary
+
+
+def model_class(model_type: str) -> Any:
+    """The transformers class of a supported architecture, without the table of all architectures, which is slow to load."""
+    if model_type == "marian":
+        from transformers.models.marian.modeling_marian import MarianMTModel
+
+        return MarianMTModel
+    if model_type == "m2m_100":
+        from transformers.models.m2m_100.modeling_m2m_100 import M2M100ForConditionalGeneration
+
+        return M2M100ForConditionalGeneration
+    from transformers.models.mbart.modeling_mbart import MBartForConditionalGeneration
+
+    return MBartForConditionalGeneration
+
+
+def load_folder(folder: Path, name: str, device: torch.device, precision: str) -> tuple[Any, Any]:
+    """(model, tokenizer) from a folder, frozen, in eval mode, on the device.
+
+    Raises ModelError where they cannot be loaded or do not belong together, OptionError or MissingError where the
+    precision cannot be had.
+    """
+    import torch
+    from transformers import AutoTokenizer
+    from transformers.utils import logging
+
+    config = read_config(folder)
+    check_type(config["model_type"], name)
+    arguments = loading_arguments(precision, device)
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()  # its warnings speak to programmers
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # sacremoses is recommended for a normalisation that we do not want
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            model, report = model_class(config["model_type"]).from_pretrained(
+                folder, local_files_only=True, use_safetensors=True, output_loading_info=True, **arguments
+            )
+        if "device_map" not in arguments:
+            model = model.to(device)
+    except torch.OutOfMemoryError:
+        raise TailorError(
+            f"The memory of {device} is not enough for the base {name} in {precision}. Set base_precision to bfloat16 or "
+            "int8, or device to cpu."
+        ) from None
+    except Exception as error:  # transformers raises dozens of types here; all mean the same to the user
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ModelError(
+            f"{folder} cannot be loaded as a {config['model_type']} translation model ({first.rstrip('.')}). Copy it again."
+        ) from error
+    if report.get("missing_keys"):
+        lost = sorted(report["missing_keys"])
+        raise ModelError(f"{folder}/model.safetensors lacks {len(lost)} weights ({lost[0]}, …). Copy the model again.")
+    check_match(folder, model, tokenizer)
+    return model.requires_grad_(False).eval(), tokenizer
+
+
+def check_match(folder: Path, model: Any, tokenizer: Any) -> None:
+    """Raises ModelError where tokenizer and model are not of one making."""
+    both = "They do not belong together; copy both from the same model."
+    rows = model.get_input_embeddings().weight.shape[0]
+    # M2M100's language codes stand behind its vocabulary.
+    words = len(tokenizer) + len(getattr(tokenizer, "lang_token_to_id", ()))
+    if words > rows:
+        raise ModelError(f"The tokenizer in {folder} has {words} words but the model only {rows}. {both}")
+    if words < rows - max(64, rows // 10):  # some models have a few spare rows
+        raise ModelError(f"The tokenizer in {folder} has only {words} words but the model {rows}. {both}")
+    ends = (tokenizer.pad_token_id, tokenizer.eos_token_id)
+    if ends != (model.config.pad_token_id, model.config.eos_token_id):
+        raise ModelError(
+            f"The tokenizer in {folder} has other numbers for padding and end of sentence ({ends[0]}, {ends[1]}) than the "
+            f"model ({model.config.pad_token_id}, {model.config.eos_token_id}). {both}"
+        )
+    known = getattr(tokenizer, "encoder", None)  # Marian and M2M100: {piece: id} beside SentencePiece models
+    for side in ("spm_source", "spm_target", "sp_model"):
+        pieces = getattr(tokenizer, side, None)
+        if not known or pieces is None:
+            continue
+        spelt = [pieces.id_to_piece(i) for i in range(pieces.get_piece_size())]
+        vocabulary = getattr(tokenizer, "target_encoder", known) if side == "spm_target" else known
+        if sum(piece in vocabulary for piece in spelt) < KNOWN_SHARE * len(spelt):
+            raise ModelError(
+                f"Most pieces of {side} in {folder} are not in vocab.json. {both}".replace(side, SPM[side])
+            )
+
+
+SPM = {"spm_source": "source.spm", "spm_target": "target.spm", "sp_model": "sentencepiece.bpe.model"}

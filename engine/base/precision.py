@@ -1,0 +1,63 @@
+"""In what numbers a base's weights are held: float32, half (float16, bfloat16), or 8-bit integers on a CUDA GPU.
+
+    float32    4 bytes a weight; exact; the default
+    bfloat16   2 bytes; float32's range with 8 bits of precision; can be trained on
+    float16    2 bytes; 11 bits of precision; for translating: gradients through its layers underflow
+    int8       1 byte for the layers' matrices (LLM.int8, Dettmers et al., 2022, by bitsandbytes), half for the rest
+A plugin follows: its tensors are cast to the base's floating type when it is loaded over it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import MissingError, OptionError
+
+if TYPE_CHECKING:
+    import torch
+
+    from engine.base.model import BaseModel
+
+__all__ = ["check_trainable", "loading_arguments"]
+
+NEEDED = ("bitsandbytes", "accelerate")
+
+
+def loading_arguments(precision: str, device: torch.device) -> dict[str, Any]:
+    """What `from_pretrained` is given so that weights are held in that precision on that device.
+
+    Raises OptionError for int8 away from a CUDA GPU, MissingError where its packages are not installed.
+    """
+    import torch
+
+    if precision != "int8":
+        return {"dtype": {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}[precision]}
+    if device.type != "cuda":
+        raise OptionError(
+            f"int8 needs a CUDA GPU, and the base is to run on {device.type}. Set base_precision to float32, or to bfloat16 "
+            "to halve the memory."
+        )
+    for package in NEEDED:
+        if importlib.util.find_spec(package) is None:
+            raise MissingError(
+                f"int8 needs the package {package}, which is not installed: pip install 'tailor-mt[gpu]', or set "
+                "base_precision to bfloat16."
+            )
+    from transformers import BitsAndBytesConfig
+
+    # The output layer shares its weights with the embeddings and stays in half precision.
+    return {
+        "dtype": torch.float16,
+        "quantization_config": BitsAndBytesConfig(load_in_8bit=True, llm_int8_skip_modules=["lm_head"]),
+        "device_map": {"": str(device)},
+    }
+
+
+def check_trainable(base: BaseModel) -> None:
+    """Raises OptionError where a plugin cannot be trained over the base as it is held."""
+    if base.precision in ("float16", "int8"):
+        raise OptionError(
+            f"A plugin cannot be trained over a base held in {base.precision}: its gradients are too coarse. Set "
+            "base_precision to bfloat16 or float32; the plugin then works over any."
+        )
