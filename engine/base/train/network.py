@@ -98,6 +98,20 @@ class Positions(nn.Module):
         return functional.embedding(self.position, self.table)  # (B, L, d)
 
 
+class Embedding(nn.Module):
+    """Stands in for the embeddings of encoder and decoder: a float32 table, since gradients of frequent words are long sums,
+    and vectors in the arithmetic's precision.
+    """
+
+    def __init__(self, table: nn.Parameter, kind: torch.dtype) -> None:
+        super().__init__()
+        self.weight = table
+        self.kind = kind
+
+    def forward(self, words: Tensor) -> Tensor:
+        return functional.embedding(words, self.weight).to(self.kind)  # (B, L, d)
+
+
 class Candidates:
     """Words scored in a batch: the batch's own and random others (sampled softmax, Jean et al. 2015).
 
@@ -141,8 +155,9 @@ class PackedLoss(nn.Module):
         core = model.model
         core.encoder.embed_positions = Positions(core.encoder.embed_positions.weight.to(kind))
         core.decoder.embed_positions = Positions(core.decoder.embed_positions.weight.to(kind))
-        for name, weight in model.named_parameters():
-            if name != "model.shared.weight":
+        core.encoder.embed_tokens = core.decoder.embed_tokens = Embedding(core.shared.weight, kind)
+        for weight in model.parameters():
+            if weight is not core.shared.weight:
                 weight.data = weight.data.to(kind)
 
     def mask(self, queries: Tensor, keys: Tensor, causal: bool) -> Tensor:
@@ -156,22 +171,17 @@ class PackedLoss(nn.Module):
         hidden = torch.zeros(seen.shape, dtype=self.kind, device=seen.device)  # (B, 1, Q, K)
         return hidden.masked_fill_(~seen, torch.finfo(self.kind).min)  # (B, 1, Q, K)
 
-    def embed(self, words: Tensor) -> Tensor:
-        """Scaled embeddings of words (B, L). Their table stays float32: gradients of frequent words are long sums."""
-        core = self.model.model
-        return (functional.embedding(words, core.shared.weight) * core.encoder.embed_scale).to(self.kind)  # (B, L, d)
-
     def forward(self, batch: Packed, candidates: Candidates | None, smooth: bool = True) -> Tensor:
         """Mean loss a target token, in nats."""
         core = self.model.model
         core.encoder.embed_positions.position = batch.source_position
         core.decoder.embed_positions.position = batch.target_position
         encoded = core.encoder(
-            inputs_embeds=self.embed(batch.source),
+            input_ids=batch.source,
             attention_mask=self.mask(batch.source_segment, batch.source_segment, False),
         ).last_hidden_state  # (B, L, d)
         hidden = core.decoder(
-            inputs_embeds=self.embed(batch.inputs),
+            input_ids=batch.inputs,
             attention_mask=self.mask(batch.target_segment, batch.target_segment, True),
             encoder_hidden_states=encoded,
             encoder_attention_mask=self.mask(batch.target_segment, batch.source_segment, False),

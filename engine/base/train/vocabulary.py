@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -69,9 +70,7 @@ def train_vocabulary(
             minloglevel=2,
         )
     except (RuntimeError, OSError) as error:  # SentencePiece's own words speak of its C++ source
-        raise CorpusError(
-            f"The text is too small for a vocabulary of {size:,} pieces. Give more pairs, or a smaller --vocabulary."
-        ) from error
+        raise CorpusError(_why_not(size, str(error))) from error
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("source.spm", "target.spm"):
         with replacing(folder / name, "the vocabulary") as temporary:
@@ -89,6 +88,15 @@ def train_vocabulary(
         "the vocabulary",
     )  # fmt: skip
     return load_vocabulary(folder, source, target)
+
+
+def _why_not(size: int, reason: str) -> str:
+    most = re.search(r"value <= (\d+)", reason)
+    if most:
+        return f"The text yields {int(most[1]):,} pieces at most, not {size:,}. Give more pairs, or a --vocabulary up to that."
+    if "required_chars" in reason:
+        return f"A vocabulary of {size:,} pieces is too small for the text's characters. Give a larger --vocabulary."
+    return f"No vocabulary of {size:,} pieces could be learnt from the text. Give more pairs, or another --vocabulary."
 
 
 def load_vocabulary(folder: Path, source: str, target: str) -> Vocabulary:

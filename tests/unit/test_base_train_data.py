@@ -1,0 +1,173 @@
+"""Pairs from files, the vocabulary, and rows packed with sentences."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.base.train.packing import Examples, encode_pairs, pack, packed_batches
+from engine.base.train.pairs import parse_weight, read_held_out, read_pairs
+from engine.base.train.vocabulary import load_vocabulary, train_vocabulary
+from engine.errors import CorpusError, ModelError, OptionError
+from tests.tiny import EN_ZH, SENTENCES
+
+
+def write(path: Path, lines: list[bytes | str]) -> Path:
+    path.write_bytes(b"\n".join(line if isinstance(line, bytes) else line.encode() for line in lines) + b"\n")
+    return path
+
+
+class TestPairs:
+    def test_broken_lines_are_counted_by_reason_and_passed_over(self, tmp_path: Path) -> None:
+        file = write(
+            tmp_path / "pairs.tsv",
+            ["\ufeffThe rain stopped.\t雨停了。", "no tab here", b"\xff\xfe\tx", "a\tb\tc", "\t空", "Hello.\tHello.",
+             "The rain stopped.\t雨停了。", "Where is it?\tWo ist es denn?", "He left.\t他走了。"],
+        )  # fmt: skip
+        (one,) = read_pairs([(file, 1.0)], "en", "zh", held_out={"He left."})
+        assert one.pairs == [("The rain stopped.", "雨停了。")]
+        assert one.skipped == {
+            "not two columns": 2, "not UTF-8": 1, "an empty side": 1, "the same on both sides": 1, "read before": 1,
+            "the wrong script": 1, "held out": 1,
+        }  # fmt: skip
+        assert one.first["not two columns"] == 2 and one.first["not UTF-8"] == 3
+        assert "1 of 9 pairs" in one.report() and "2 not two columns (first: line 2)" in one.report()
+
+    def test_a_pair_of_far_unequal_lengths_is_left_out_but_chinese_is_short_by_nature(self, tmp_path: Path) -> None:
+        long = "This sentence goes on and on about nothing in particular until nobody listens to it any more."
+        file = write(
+            tmp_path / "a.tsv", [f"{long}\t是。", f"{long}\t这句话没完没了，说的都是些没要紧的事，直到没有人再听。"]
+        )
+        (one,) = read_pairs([(file, 1.0)], "en", "zh")
+        assert one.skipped == {"one side far longer": 1} and len(one.pairs) == 1
+
+    def test_gzip_and_plain_files_read_alike(self, tmp_path: Path) -> None:
+        text = "\n".join("\t".join(pair) for pair in SENTENCES)
+        plain = write(tmp_path / "a.tsv", [text])
+        (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(plain.read_bytes()))
+        read = [read_pairs([(file, 1.0)], "en", "zh")[0].pairs for file in (plain, tmp_path / "a.tsv.gz")]
+        assert read[0] == read[1] == SENTENCES
+
+    @pytest.mark.parametrize("content", [b"\x1f\x8b\x08 cut", b"not gzip at all"])
+    def test_a_damaged_gzip_file_is_a_sentence(self, tmp_path: Path, content: bytes) -> None:
+        file = tmp_path / "a.tsv.gz"
+        file.write_bytes(content)
+        with pytest.raises(CorpusError, match="cannot be read"):
+            read_pairs([(file, 1.0)], "en", "zh")
+
+    def test_a_file_that_is_no_table_is_refused_with_its_first_bad_line(self, tmp_path: Path) -> None:
+        file = write(tmp_path / "novel.txt", ["Good.\t好。", "Call me Ishmael.", "Some years ago."])
+        with pytest.raises(CorpusError, match=r"no table of pairs: 2 of its 3 lines .* first is line 2"):
+            read_pairs([(file, 1.0)], "en", "zh")
+
+    def test_a_missing_file_and_an_empty_held_out_file_are_sentences(self, tmp_path: Path) -> None:
+        with pytest.raises(CorpusError, match="cannot be read"):
+            read_pairs([(tmp_path / "none.tsv", 1.0)], "en", "zh")
+        with pytest.raises(CorpusError, match="holds no pair"):
+            read_held_out([write(tmp_path / "empty.tsv", [""])])
+
+    def test_weights_are_part_of_the_name(self, tmp_path: Path) -> None:
+        odd = write(tmp_path / "a=2", ["x"])
+        assert parse_weight("news.tsv=0.5") == (Path("news.tsv"), 0.5)
+        assert parse_weight("news.tsv") == (Path("news.tsv"), 1.0)
+        assert parse_weight(str(odd)) == (odd, 1.0)
+        for bad in ("news.tsv=often", "news.tsv=0", "news.tsv=-1"):
+            with pytest.raises(OptionError):
+                parse_weight(bad)
+
+
+class TestVocabulary:
+    def test_text_comes_back_as_it_was_whatever_its_characters(self, tmp_path: Path) -> None:
+        from transformers import AutoTokenizer
+
+        texts = [text for pair in SENTENCES for text in pair] * 5
+        known = train_vocabulary(texts, 400, "en", "zh", tmp_path)
+        (tmp_path / "config.json").write_text('{"model_type": "marian"}')
+        tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+        assert len(tokenizer) == known.size == 403
+        for text in ("“那么，”他说：《狂人日记》……", "ｆｕｌｌ ｗｉｄｔｈ！", "𠮷野家 🍜 ñ ß"):
+            ids = tokenizer(text)["input_ids"]
+            assert tokenizer.decode(ids, skip_special_tokens=True) == text
+            assert ids[:-1] == known.encode([text])[0] and ids[-1] == 0
+        assert tokenizer(">>zh<< Rain.")["input_ids"][0] == known.tags["zh"]
+        marks = known.encode(["，。！？；：、“”《》…"])[0]
+        assert len(marks) <= 14, "each full-width mark has a piece of its own"
+
+    def test_too_little_text_is_a_sentence(self, tmp_path: Path) -> None:
+        with pytest.raises(CorpusError, match="yields .* pieces at most, not 4,000"):
+            train_vocabulary(["One line."], 4000, "en", "zh", tmp_path)
+        assert not (tmp_path / "source.spm").exists()
+
+    def test_a_vocabulary_without_the_language_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(ModelError, match="no tag >>fr<<"):
+            load_vocabulary(EN_ZH, "en", "fr")
+        with pytest.raises(ModelError, match="no vocabulary"):
+            load_vocabulary(tmp_path, "en", "zh")
+
+
+@pytest.fixture(scope="module")
+def examples() -> Examples:
+    vocabulary = load_vocabulary(EN_ZH, "en", "zh")
+    return encode_pairs(SENTENCES * 40, [1.0] * (40 * len(SENTENCES)), vocabulary, 60)
+
+
+class TestPacking:
+    @given(st.lists(st.tuples(st.integers(1, 32), st.integers(1, 32)), max_size=300))
+    def test_every_sentence_is_in_one_row_and_no_row_overflows(self, lengths: list[tuple[int, int]]) -> None:
+        rows = pack(lengths, 32)
+        assert sorted(place for row in rows for place in row) == list(range(len(lengths)))
+        for side in (0, 1):
+            assert all(sum(lengths[place][side] for place in row) <= 32 for row in rows)
+
+    def test_rows_are_full(self, examples: Examples) -> None:
+        batches = list(packed_batches(examples, rows=8, row_tokens=128, seed=1, epoch=0))
+        used = sum(batch.tokens for batch in batches) / sum(2 * batch.source.numel() for batch in batches)
+        assert used > 0.9
+
+    def test_a_row_unpacks_to_the_pairs_that_went_in(self, examples: Examples) -> None:
+        vocabulary = examples.vocabulary
+        found = set()
+        for batch in packed_batches(examples, rows=4, row_tokens=64, seed=3, epoch=1, keep_last=True):
+            for row in range(len(batch.source)):
+                for number in range(1, int(batch.source_segment[row].max()) + 1):
+                    there = batch.source_segment[row] == number
+                    back = batch.target_segment[row] == number
+                    words, labels = batch.source[row][there].tolist(), batch.labels[row][back].tolist()
+                    inputs = batch.inputs[row][back].tolist()
+                    assert inputs == [vocabulary.pad, *labels[:-1]] and words[-1] == labels[-1] == 0
+                    assert batch.source_position[row][there].tolist() == list(range(len(words)))
+                    assert batch.target_position[row][back].tolist() == list(range(len(labels)))
+                    tag = {number: code for code, number in vocabulary.tags.items()}[words[0]]
+                    decode = vocabulary.processor.decode
+                    found.add((tag, decode(words[1:-1]), decode(labels[:-1])))
+        assert found == {("zh", a, b) for a, b in SENTENCES} | {("en", b, a) for a, b in SENTENCES}
+
+    def test_an_epoch_goes_on_where_it_stopped_and_epochs_differ(self, examples: Examples) -> None:
+        def made(epoch: int, skip: int = 0) -> list[np.ndarray]:
+            stream = packed_batches(examples, rows=4, row_tokens=64, seed=1, epoch=epoch, skip=skip)
+            return [batch.source.numpy() for batch in stream]
+
+        whole, rest = made(0), made(0, skip=2)
+        assert len(rest) == len(whole) - 2 > 1
+        assert all((a == b).all() for a, b in zip(whole[2:], rest, strict=True))
+        assert any((a != b).any() for a, b in zip(whole, made(1), strict=False))
+
+    @settings(deadline=None)
+    @given(st.floats(0.1, 3.0))
+    def test_a_weight_is_how_often_a_pair_comes(self, weight: float) -> None:
+        vocabulary = load_vocabulary(EN_ZH, "en", "zh")
+        found = encode_pairs(SENTENCES * 100, [weight] * (100 * len(SENTENCES)), vocabulary, 60)
+        from engine.base.train.packing import order_of_epoch
+
+        mean = np.mean([len(order_of_epoch(found, 1, epoch)) for epoch in range(5)]) / len(found)
+        assert abs(mean - weight) < 0.05
+
+    def test_pairs_with_a_long_side_are_left_out_and_counted(self) -> None:
+        vocabulary = load_vocabulary(EN_ZH, "en", "zh")
+        found = encode_pairs([*SENTENCES, ("word " * 80, "词")], [1.0] * (len(SENTENCES) + 1), vocabulary, 60)
+        assert found.too_long == 1 and len(found) == 2 * len(SENTENCES)

@@ -1,0 +1,166 @@
+"""The training of a base: what a packed sentence sees, the sampled loss, resume, and the folder that comes out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn import functional
+
+from engine.base import BaseModel, read_card
+from engine.base.train import BaseTrainingOptions, train_base
+from engine.base.train.loop import rate_factor
+from engine.base.train.network import PackedLoss, choose_candidates, initial_model
+from engine.base.train.packing import encode_pairs, packed_batches
+from engine.base.train.vocabulary import load_vocabulary
+from engine.errors import Cancelled, CorpusError, ModelError, OptionError
+from engine.progress import Progress
+from tests.tiny import EN_ZH, SENTENCES
+
+QUICK = BaseTrainingOptions(
+    size="tiny",
+    vocabulary=400,
+    tokens=512,
+    row_tokens=64,
+    longest=60,
+    candidates=256,
+    warmup=5,
+    watched=2,
+    save_every=60,
+)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A table of 600 different pairs, made by joining two of the sentences, and one of held-out ones."""
+    folder = tmp_path_factory.mktemp("pairs")
+    joined = [(f"{a} {c}", f"{b}{d}") for a, b in SENTENCES for c, d in SENTENCES]
+    numbered = [(f"{n}. {a}", f"{n}. {b}") for n in range(1 + 600 // len(joined)) for a, b in joined][:600]
+    pairs, held = folder / "pairs.tsv", folder / "held.tsv"
+    pairs.write_text("".join(f"{a}\t{b}\n" for a, b in numbered), encoding="utf-8")
+    held.write_text("".join(f"{a}\t{b}\n" for a, b in SENTENCES), encoding="utf-8")
+    return pairs, held
+
+
+class StopAt(Progress):
+    """Wants to stop when a report of that update comes."""
+
+    def __init__(self, update: int) -> None:
+        super().__init__()
+        self.at, self.hit = update, False
+
+    def metrics(self, row: dict[str, object]) -> None:
+        self.hit = self.hit or int(str(row.get("step", 0))) >= self.at
+
+    def check(self) -> None:
+        if self.hit:
+            raise Cancelled("Stopped.")
+
+
+class TestNetwork:
+    def test_a_packed_sentence_has_the_loss_it_has_alone(self) -> None:
+        vocabulary = load_vocabulary(EN_ZH, "en", "zh")
+        examples = encode_pairs(SENTENCES, [1.0] * len(SENTENCES), vocabulary, 60)
+        torch.manual_seed(0)
+        for eager in (True, False):
+            model = initial_model(vocabulary, QUICK, None, eager)
+            plain = initial_model(vocabulary, QUICK, None, eager)
+            plain.load_state_dict(model.state_dict())
+            plain.eval()
+            total = count = 0.0
+            for pair in SENTENCES:
+                for way in (0, 1):
+                    tag = vocabulary.tags["en" if way else "zh"]
+                    source, target = vocabulary.encode([pair[way], pair[1 - way]])
+                    labels = torch.tensor([[*target, 0]])
+                    logits = plain(
+                        input_ids=torch.tensor([[tag, *source, 0]]),
+                        decoder_input_ids=torch.tensor([[vocabulary.pad, *target]]),
+                    ).logits
+                    total += float(functional.cross_entropy(logits[0], labels[0], reduction="sum").detach())
+                    count += labels.numel()
+            network = PackedLoss(model, 0.0, torch.float32).eval()
+            (batch,) = packed_batches(examples, rows=99, row_tokens=64, seed=0, epoch=0)
+            assert len(batch.source) < len(examples), "several sentences share a row"
+            assert float(network(batch, None).detach()) == pytest.approx(total / count, rel=1e-5)
+
+    def test_the_sampled_loss_is_near_that_over_all_words(self) -> None:
+        vocabulary = load_vocabulary(EN_ZH, "en", "zh")
+        examples = encode_pairs(SENTENCES, [1.0] * len(SENTENCES), vocabulary, 60)
+        torch.manual_seed(0)
+        network = PackedLoss(initial_model(vocabulary, QUICK, None, True), 0.0, torch.float32).eval()
+        (batch,) = packed_batches(examples, rows=99, row_tokens=64, seed=0, epoch=0)
+        whole = float(network(batch, None).detach())
+        sampled = [
+            float(network(batch, choose_candidates(batch.labels, vocabulary.size, 3000, (seed,))).detach())
+            for seed in range(8)
+        ]
+        assert sum(sampled) / len(sampled) == pytest.approx(whole, rel=0.01)
+        assert choose_candidates(batch.labels, vocabulary.size, 0, (0,)) is None
+        assert choose_candidates(batch.labels, 100, 3000, (0,)) is None or vocabulary.size <= 3000
+
+
+class TestRates:
+    def test_rise_plateau_fall(self) -> None:
+        options = BaseTrainingOptions(updates=100, warmup=10, decay=0.4)
+        assert rate_factor(options, 0, 0) == pytest.approx(0.1)
+        assert rate_factor(options, 50, 0) == 1.0
+        assert rate_factor(options, 80, 0) == pytest.approx(0.5)
+        assert rate_factor(options, 100, 0) == 0.0
+
+    def test_whichever_limit_is_nearer_counts(self) -> None:
+        options = BaseTrainingOptions(updates=100, minutes=1, warmup=0, decay=0.5)
+        assert rate_factor(options, 10, 45) == pytest.approx(0.5)
+
+
+class TestTraining:
+    def test_it_learns_and_leaves_a_base_that_loads(self, files: tuple[Path, Path], tmp_path: Path) -> None:
+        options = QUICK.replace(updates=60)
+        figures = train_base([(files[0], 1.0)], [files[1]], "en", "zh", tmp_path / "en-zh", options, about="Made up.")
+        losses = [json.loads(x)["loss"] for x in (tmp_path / "en-zh/training/metrics.jsonl").read_text().splitlines()]
+        assert losses[-1] < losses[0] - 0.5
+        assert figures["update"] == 60 and len(figures["scores"]) == 2
+        card = read_card(tmp_path / "en-zh")
+        assert set(card["languages"]) == {"en", "zh"} and "Made up." in card["card"]
+        assert "| held | en to zh |" in card["card"] and "Signatures" in card["card"]
+        for way in (("en", "zh"), ("zh", "en")):
+            assert len(BaseModel.load(tmp_path / "en-zh", *way).translate(["He left.", "他走了。"])) == 2
+
+    def test_stopped_and_resumed_it_ends_with_the_same_weights(self, files: tuple[Path, Path], tmp_path: Path) -> None:
+        options = QUICK.replace(updates=50, dropout=0.1, watched=0)
+        arguments = ([(files[0], 1.0)], [files[1]], "en", "zh")
+        train_base(*arguments, tmp_path / "whole", options)
+        with pytest.raises(Cancelled):
+            train_base(*arguments, tmp_path / "parts", options, progress=StopAt(20))
+        assert not (tmp_path / "parts/model.safetensors").exists()
+        train_base(*arguments, tmp_path / "parts", options)
+        whole, parts = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts"))
+        assert whole == parts
+
+    def test_a_longer_run_goes_on_and_a_base_can_be_the_start(self, files: tuple[Path, Path], tmp_path: Path) -> None:
+        arguments = ([(files[0], 1.0)], [], "en", "zh")
+        train_base(*arguments, tmp_path / "a", QUICK.replace(updates=5))
+        assert train_base(*arguments, tmp_path / "a", QUICK.replace(updates=8))["update"] == 8
+        figures = train_base(*arguments, tmp_path / "b", QUICK.replace(updates=3), start=tmp_path / "a")
+        assert figures["update"] == 3
+        assert (tmp_path / "a/vocab.json").read_bytes() == (tmp_path / "b/vocab.json").read_bytes()
+
+    def test_what_cannot_be_trained_is_a_sentence_and_leaves_nothing(
+        self, files: tuple[Path, Path], tmp_path: Path
+    ) -> None:
+        few = tmp_path / "few.tsv"
+        few.write_text("Hello.\t你好。\n", encoding="utf-8")
+        out = tmp_path / "out"
+        with pytest.raises(CorpusError, match="1 usable pairs are too few"):
+            train_base([(few, 1.0)], [], "en", "zh", out, QUICK)
+        with pytest.raises(CorpusError, match="pieces at most"):
+            train_base([(files[0], 1.0)], [], "en", "zh", out, QUICK.replace(vocabulary=30000))
+        with pytest.raises(OptionError, match="two different languages"):
+            train_base([(files[0], 1.0)], [], "en", "en", out, QUICK)
+        with pytest.raises(OptionError, match="holds no sentence of 500"):
+            train_base([(files[0], 1.0)], [], "en", "zh", out, QUICK.replace(longest=500))
+        with pytest.raises(ModelError, match="no vocabulary"):
+            train_base([(files[0], 1.0)], [], "en", "zh", out, QUICK, start=tmp_path)
+        assert not (out / "config.json").exists() and not (out / "model.safetensors").exists()
