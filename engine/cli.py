@@ -56,6 +56,9 @@ def job(target: argparse.ArgumentParser, output: bool, workspace: bool) -> None:
     base(target)
     target.add_argument("--samples", nargs="+", required=True, metavar="FILE", help=SAMPLES)
     target.add_argument(
+        "--domains", nargs="+", default=(), metavar="LABEL", help="a domain label for each file [the files' names]"
+    )
+    target.add_argument(
         "--backward", default="", metavar="DIR", help="base of the other direction, where one is needed"
     )
     target.add_argument(

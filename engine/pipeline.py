@@ -63,15 +63,16 @@ def checked(request: CustomizeRequest) -> CustomizeRequest:
 
 def read_samples(request: CustomizeRequest, workspace: Path, stamps: Stamps, progress: Progress) -> Corpus:
     """Step 1: corpus.jsonl and import_report.json."""
-    from engine.corpora import Corpus, import_corpus
+    from engine.corpora import Corpus, CorpusOptions, import_corpus
 
-    stamp = digest(request.source, request.target, digest_files(request.samples))
+    stamp = digest(request.source, request.target, digest_files(request.samples), *request.domains)
     if stamps.holds("samples", stamp, workspace / "corpus.jsonl"):
         return Corpus.load(workspace)
     progress.begin("Reading samples", 0, STEPS)
     corpus = import_corpus(
-        [Path(sample) for sample in request.samples], request.target, source_language=request.source, progress=progress
-    )
+        [Path(sample) for sample in request.samples], request.target, source_language=request.source,
+        domains=request.domains, options=CorpusOptions(domain_from_file=len(request.samples) > 1), progress=progress,
+    )  # fmt: skip
     if len(corpus) < FEWEST:
         raise CorpusError(
             f"Only {len(corpus)} sentences in {request.target} are left of {corpus.report.segments} in the samples; at least "

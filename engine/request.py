@@ -25,6 +25,9 @@ class CustomizeRequest(Options):
     source: str = option("", "Language that is translated from, as en, zh, de.")
     target: str = option("", "Language that is translated to: the language of the samples.")
     samples: tuple[str, ...] = option((), "Files with your sentences.")
+    domains: tuple[str, ...] = option(
+        (), "A domain label for each file, in their order; none: the files' names where there are several."
+    )
     method: str = option("memory_adapter", "Method of customization (see `tailormt methods`).")
     budget: str = option(
         "balanced",

@@ -26,7 +26,7 @@ PREFIX = "sample:"
 
 @dataclass(frozen=True)
 class SampleCorpus:
-    """A bundled corpus. `lines` counts the lines of its files that are not blank, `goes_with` names others."""
+    """A bundled corpus. `lines` counts the lines of its files but blank ones and headers, `goes_with` names others."""
 
     name: str
     card: Card
@@ -86,8 +86,12 @@ def _corpus(folder: Path) -> SampleCorpus | None:
 
 
 def _lines(path: Path) -> int:
+    from engine.corpora.columns import looks_like_header
+
     with path.open("rb") as file:
-        return sum(bool(line.strip()) for line in file)
+        lines = [line for line in file if line.strip()]
+    cells = lines[0].decode("utf-8-sig", errors="replace").strip().replace("\t", ",").split(",") if lines else []
+    return len(lines) - (len(cells) > 1 and looks_like_header(cells))
 
 
 def named_files(samples: Iterable[str], assets: Path) -> list[str]:

@@ -10,7 +10,9 @@ from engine.corpora.types import CorpusOptions
 
 __all__ = [
     "EMPTY",
+    "INVISIBLE",
     "MARKUP",
+    "MARKUP_PIECE",
     "NO_LETTERS",
     "TOO_LONG",
     "TOO_SHORT",
@@ -38,7 +40,7 @@ JOINER = re.compile("[\u200c\u200d]+")
 JOINING = re.compile("[\u0600-\u0fff\u1000-\u109f\u1780-\u17ff]")
 PICTURE = re.compile("[\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]")
 SPACE = re.compile(r"[\s\x1c-\x1f\x85]+")
-MARKUP_PIECE = re.compile(r"<[^<>]{0,500}>|&#?\w{1,30};|https?://\S+|www\.\S+|\{/?\d+\}|%\d*\$?[sd]")
+MARKUP_PIECE = re.compile(r"<[^<>]{0,500}>|&#?\w{1,30};|https?://\S+|www\.\S+|\{/?\w{1,30}\}|%\d*\$?[sd]")
 
 
 def clean(text: str, normalization: str = "NFC") -> str:

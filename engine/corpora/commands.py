@@ -25,7 +25,10 @@ def corpus_import(args: argparse.Namespace) -> tuple[Any, str]:
     report = corpus.report
     rows = [[f.name, f.encoding, f.lines, f.kept, sum(f.skipped.values())] for f in report.files]
     skipped = [f"{count} skipped: {reason}" for reason, count in report.skipped.items()]
-    text = "\n".join([table(["file", "encoding", "lines", "kept", "skipped"], rows), *skipped, *report.warnings])
+    noticed = [f"{count} kept, worth a look: {reason}" for reason, count in report.noticed.items()]
+    domains = [f"{count} sentences of the domain {label or '(none)'}" for label, count in report.domains.items()]
+    head = table(["file", "encoding", "lines", "kept", "skipped"], rows)
+    text = "\n".join([head, *skipped, *noticed, *domains, *report.warnings])
     return report.to_mapping(), text
 
 

@@ -54,6 +54,9 @@ OFFICE = (
 )
 
 LATIN = "cp1252"
+# Of these, broken places can be told: not every byte is a character. Line ends are line ends in all of them.
+MULTIBYTE = ("gb18030", "big5", "cp932", "euc_jp", "cp949")
+PASTED = 0.1  # of the lines may be in another encoding
 LEGACY = {
     "zh": ("gb18030", "big5"),
     "ja": ("cp932", "euc_jp", "iso2022_jp"),
@@ -187,15 +190,32 @@ def _legacy(path: Path, languages: Sequence[str]) -> str:
     elif guess and guess.startswith("utf_"):
         candidates = [guess]
     else:
-        wanted = list(dict.fromkeys(name for code in languages for name in LEGACY.get(base_language(code), ())))
+        wanted = _wanted(languages)
         candidates = [guess, *wanted] if guess in wanted else [*wanted, guess]
     for name in filter(None, candidates):
         text = _decode(sample, name)
         if text is not None and (name == guess or _plausible(text, name)) and _decodes(path, name):
             return name
+    if b"\x00" not in sample:
+        for name in _wanted(languages):
+            if name in MULTIBYTE and _but_for_a_few_lines(sample, name):
+                return name
     if b"\x00" in sample or guess is None:
         raise CorpusError(f"{path} is binary data, not text; give a text file, best in UTF-8.")
     raise CorpusError(f"The encoding of {path} cannot be told; save it as UTF-8 and try again.")
+
+
+def _wanted(languages: Sequence[str]) -> list[str]:
+    """The legacy encodings of these languages."""
+    return list(dict.fromkeys(name for code in languages for name in LEGACY.get(base_language(code), ())))
+
+
+def _but_for_a_few_lines(sample: bytes, name: str) -> bool:
+    """Is this text of that encoding into which a few lines of another were pasted? Those lines are skipped later."""
+    lines = sample.decode(name, errors="replace").splitlines()
+    good = [line for line in lines if "�" not in line]
+    text = "\n".join(good)
+    return len(lines) - len(good) <= PASTED * len(lines) and _texty(text) and _plausible(text, name)
 
 
 def _telling_sample(path: Path) -> bytes:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from engine.corpora.clean import EMPTY, UNDECODABLE, clean, reason_to_skip
 from engine.corpora.corpus import Corpus
 from engine.corpora.encoding import check_file
-from engine.corpora.language import base_language, identify, language_name
+from engine.corpora.garbled import GARBLED, is_garbled
+from engine.corpora.language import base_language, detect, identify, language_name, shares, surely_other
+from engine.corpora.near import groups
+from engine.corpora.notice import ANOTHER_LANGUAGE, NEAR_DUPLICATE, notices
 from engine.corpora.read import open_samples
 from engine.corpora.records import Reading, Record, Request, Skip
 from engine.corpora.report import DUPLICATE, FileReport, ImportReport
@@ -24,6 +28,7 @@ EXPECTED_SHARE = 0.7  # of a corpus in the target language; with less there is a
 LEAST_SHARE = 0.1  # with less, a corpus of at least LEAST_SENTENCES is refused
 LEAST_SENTENCES = 20
 SOURCE_EMPTY = "no source"
+MOST_COMPARED = 50_000  # sentences among which near-duplicates are looked for, in about ten seconds
 
 
 def import_corpus(
@@ -31,13 +36,15 @@ def import_corpus(
     language: str,
     *,
     source_language: str | None = None,
+    domains: Sequence[str] = (),
     options: CorpusOptions | None = None,
     progress: Progress | None = None,
 ) -> Corpus:
     """Read samples of the target `language` from files (plain text, CSV, TSV, JSON Lines; one format a file).
 
     `source_language` helps to tell the columns of bilingual tables apart. Bilingual rows keep their source and are not
-    split into sentences. Progress is reported in bytes. Raises CorpusError with one sentence on a file that is missing,
+    split into sentences. `domains` are labels, one a file ("" for none), for sentences whose row names no domain itself.
+    Progress is reported in bytes. Raises CorpusError with one sentence on a file that is missing,
     empty, no text, holds nothing usable, or when nearly nothing is in the target language.
     """
     options = options or CorpusOptions()
@@ -45,6 +52,8 @@ def import_corpus(
     files = [Path(path) for path in paths]
     if not files:
         raise CorpusError("No file was given; choose at least one file with sentences in the target language.")
+    if domains and len(domains) != len(files):
+        raise CorpusError(f"There are {len(files)} files, but {len(domains)} domain labels; give one label a file.")
     sizes = [check_file(path) for path in files]
     request = Request(
         language=language,
@@ -59,7 +68,8 @@ def import_corpus(
         file = FileReport(name=name)
         reading = open_samples(path, request)
         before = sum(sizes[:i])
-        for segment in _segments(reading, file, options, language, seen):
+        label = (domains[i] if domains else "") or (Path(name).stem if options.domain_from_file else "")
+        for segment in _segments(reading, file, options, language, label, seen):
             segments.append(segment)
             if file.segments % 200 == 0:
                 progress.advance(before + reading.position(), sum(sizes), name)
@@ -70,6 +80,9 @@ def import_corpus(
         progress.advance(before + sizes[i], sum(sizes), name)
     if options.check_language:
         _check_language(segments, report)
+    _find_near_duplicates(segments, report)
+    if any(segment.domain for segment in segments):
+        report.domains = dict(Counter(segment.domain for segment in segments).most_common())
     return Corpus(language=language, segments=segments, report=report)
 
 
@@ -80,12 +93,20 @@ def _names(files: Sequence[Path]) -> list[str]:
 
 
 def _segments(
-    reading: Reading, file: FileReport, options: CorpusOptions, language: str, seen: set[tuple[str, str | None]]
+    reading: Reading,
+    file: FileReport,
+    options: CorpusOptions,
+    language: str,
+    label: str,
+    seen: set[tuple[str, str | None]],
 ) -> Iterator[Segment]:
     """The usable sentences of one file; everything else is counted in its report."""
     for item in reading.items:
         if isinstance(item, Skip):
             file.skip(item.reason, item.line, item.text)
+            continue
+        if is_garbled(item.text) or (item.source and is_garbled(item.source)):
+            file.skip(GARBLED, item.line, item.text)
             continue
         text = clean(item.text, options.normalization)
         source = None if item.source is None else clean(item.source, options.normalization)
@@ -103,12 +124,13 @@ def _segments(
             if options.deduplicate:
                 seen.add((piece, source))
             file.keep()
-            yield _segment(piece, source, item, file.name, options)
+            for notice in notices(item.text, piece, language):
+                file.notice(notice, item.line, piece)
+            yield _segment(piece, source, item, file.name, label)
 
 
-def _segment(text: str, source: str | None, record: Record, name: str, options: CorpusOptions) -> Segment:
-    domain = clean(record.domain) or (Path(name).stem if options.domain_from_file else "")
-    return Segment(text=text, source=source, file=name, line=record.line, domain=domain)
+def _segment(text: str, source: str | None, record: Record, name: str, label: str) -> Segment:
+    return Segment(text=text, source=source, file=name, line=record.line, domain=clean(record.domain) or clean(label))
 
 
 def _check_something_left(path: Path, file: FileReport, report: ImportReport) -> None:
@@ -129,12 +151,14 @@ def _check_language(segments: Sequence[Segment], report: ImportReport) -> None:
     """Fill in the languages found; warn, or refuse, when the target language is not among the most of them."""
     wanted = base_language(report.language)
     expected = [report.language, *([report.source_language] if report.source_language else [])]
-    found = identify([segment.text for segment in segments], *expected)
-    if found is None:
+    seen = detect([segment.text for segment in segments], *expected)
+    if seen is None:
         report.warnings.append(
             f"The language of the sentences could not be checked: {report.language} is not among those that can be told."
         )
         return
+    found = shares(seen)
+    _notice_other_languages(seen, segments, report)
     report.languages = {code: round(share, 4) for code, share in found.items()}
     share = found.get(wanted, 0.0)
     if share >= EXPECTED_SHARE:
@@ -149,6 +173,28 @@ def _check_language(segments: Sequence[Segment], report: ImportReport) -> None:
             f"({', '.join(file.name for file in report.files)}); {hint}."
         )
     report.warnings.append(f"Only {share:.0%} of the sentences looks like {name}{looks}; check the samples.")
+
+
+def _notice_other_languages(seen: Sequence[tuple[int, str]], segments: Sequence[Segment], report: ImportReport) -> None:
+    """Sentences of the sample that are surely in neither the target language nor a close call."""
+    files = {file.name: file for file in report.files}
+    for place, code in seen:
+        segment = segments[place]
+        if surely_other(segment.text, code, report.language):
+            files[segment.file].notice(ANOTHER_LANGUAGE, segment.line, segment.text, f" ({language_name(code)})")
+
+
+def _find_near_duplicates(segments: Sequence[Segment], report: ImportReport) -> None:
+    """Notice sentences that are like an earlier one but for trifles; equal translations of unlike sources are fine."""
+    compared = segments[:MOST_COMPARED]
+    files = {file.name: file for file in report.files}
+    for place, leader in enumerate(groups([f"{one.source or ''} {one.text}" for one in compared])):
+        if leader != place:
+            one, like = segments[place], segments[leader]
+            where = f"line {like.line}" if like.file == one.file else f"{like.file} line {like.line}"
+            files[one.file].notice(NEAR_DUPLICATE, one.line, one.text, f" (like {where})")
+    if len(segments) > len(compared):
+        report.files[-1].notes.append(f"Near-duplicates were looked for in the first {MOST_COMPARED:,} sentences.")
 
 
 def _share_of_sources(segments: Sequence[Segment], wanted: str) -> float:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["base_language", "identify", "language_name", "spread"]
+__all__ = ["base_language", "detect", "identify", "language_name", "shares", "spread", "surely_other"]
+
+Item = TypeVar("Item")
 
 SAMPLE = 400
 # Models of all 75 languages take about 1 GB and 5 s; these and the project's own cover what is likely to be uploaded.
 COMMON = "en zh ja ko de fr es it pt nl ru uk pl cs tr ar fa hi vi th id sv da fi el he hu ro"
 ALIASES = {"no": "nb", "cmn": "zh", "zho": "zh", "yue": "zh", "iw": "he", "in": "id"}
 UNKNOWN = "unknown"
+LEAST_CONFIDENCE = 0.02  # lingua's, in the expected languages together; with less a sentence counts as foreign
 SHORT = 12  # letters below which an alphabetic sentence says little of its language ("Very well.")
 
 
@@ -54,7 +57,7 @@ def _detector(codes: frozenset[str]) -> Any:
     return LanguageDetectorBuilder.from_languages(*sorted(languages, key=lambda item: item.name)).build()
 
 
-def spread(items: Sequence[str], count: int = SAMPLE) -> list[str]:
+def spread(items: Sequence[Item], count: int = SAMPLE) -> list[Item]:
     """At most `count` of the items, evenly spread from the first to the last."""
     if len(items) <= count:
         return list(items)
@@ -67,20 +70,44 @@ def identify(texts: Sequence[str], *expected: str) -> dict[str, float] | None:
     `expected` are the codes of the project's languages. None when the first of them is one that cannot be told,
     or when there is nothing to look at.
     """
+    found = detect(texts, *expected)
+    return None if found is None else shares(found)
+
+
+def shares(found: Sequence[tuple[int, str]]) -> dict[str, float]:
+    """How much of what `detect` looked at is in which language."""
+    return {code: count / len(found) for code, count in Counter(code for _, code in found).most_common()}
+
+
+def detect(texts: Sequence[str], *expected: str) -> list[tuple[int, str]] | None:
+    """(index, code) for a sample of at most 400 of the texts, spread over all; None as in `identify`."""
     if expected and _lingua_language(expected[0]) is None:
         return None
-    sample = spread(texts, 3 * SAMPLE)
-    telling = [text for text in sample if _telling(text)]
+    sample = spread(range(len(texts)), 3 * SAMPLE)
+    telling = [place for place in sample if _telling(texts[place])]
     # With too few telling ones (a list of exclamations) a rough answer is better than one from a handful.
     sample = spread(telling if len(telling) * 5 >= len(sample) else sample)
     if not sample:
         return None
-    detector = _detector(frozenset(COMMON.split()) | {base_language(code) for code in expected})
-    found: Counter[str] = Counter()
-    for text in sample:
-        language = detector.detect_language_of(text[:1000])
-        found[language.iso_code_639_1.name.lower() if language else UNKNOWN] += 1
-    return {code: count / len(sample) for code, count in found.most_common()}
+    detector = _detector(_codes(expected))
+    found = []
+    for place in sample:
+        language = detector.detect_language_of(texts[place][:1000])
+        found.append((place, language.iso_code_639_1.name.lower() if language else UNKNOWN))
+    return found
+
+
+def surely_other(text: str, code: str, *expected: str) -> bool:
+    """Is this text, taken for the language `code`, next to certainly in none of the `expected` ones?"""
+    if code in (UNKNOWN, *map(base_language, expected)) or not _telling(text):
+        return False
+    values = _detector(_codes(expected)).compute_language_confidence_values(text[:1000])
+    known = {value.language.iso_code_639_1.name.lower(): value.value for value in values}
+    return sum(known.get(base_language(one), 0.0) for one in expected) < LEAST_CONFIDENCE
+
+
+def _codes(expected: Sequence[str]) -> frozenset[str]:
+    return frozenset(COMMON.split()) | {base_language(code) for code in expected}
 
 
 def _telling(text: str) -> bool:

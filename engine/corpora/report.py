@@ -1,12 +1,13 @@
 """What an import kept, what it skipped, and why: every line is accounted for.
 
-For each file and for the whole: segments = kept + all skipped (duplicates are one of the reasons).
+For each file and for the whole: segments = kept + all skipped (duplicates are one of the reasons). Of the kept ones, some
+are noticed: kept as they are, but worth a look.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +38,7 @@ class FileReport:
     segments: int = 0
     kept: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
+    noticed: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -48,9 +50,17 @@ class FileReport:
         """Count one piece that is not taken; the first few of each reason are remembered."""
         self.segments += 1
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
+        self._remember(reason, line, excerpt(text))
+
+    def notice(self, reason: str, line: int, text: str, note: str = "") -> None:
+        """Count one kept sentence that is worth a look; `note` is added to its excerpt."""
+        self.noticed[reason] = self.noticed.get(reason, 0) + 1
+        self._remember(reason, line, excerpt(text) + note)
+
+    def _remember(self, reason: str, line: int, text: str) -> None:
         shown = self.examples.setdefault(reason, [])
         if len(shown) < EXAMPLES:
-            shown.append((line, excerpt(text)))
+            shown.append((line, text))
 
     def reasons(self) -> str:
         """`too long: 3, empty: 1`, most frequent first."""
@@ -65,6 +75,7 @@ class FileReport:
             "segments": self.segments,
             "kept": self.kept,
             "skipped": dict(self.skipped),
+            "noticed": dict(self.noticed),
             "examples": {reason: [list(item) for item in items] for reason, items in self.examples.items()},
             "notes": list(self.notes),
         }
@@ -78,6 +89,7 @@ class FileReport:
             segments=int(values["segments"]),
             kept=int(values["kept"]),
             skipped={str(reason): int(count) for reason, count in values["skipped"].items()},
+            noticed={str(reason): int(count) for reason, count in values.get("noticed", {}).items()},
             examples={
                 str(reason): [(int(line), str(text)) for line, text in items]
                 for reason, items in values["examples"].items()
@@ -88,12 +100,14 @@ class FileReport:
 
 @dataclass
 class ImportReport:
-    """The whole import. `languages` are shares of a sample (0 to 1, most frequent first), `warnings` sentences."""
+    """The whole import. `languages` are shares of a sample (0 to 1, most frequent first), `domains` kept sentences by label
+    (empty without labels), `warnings` sentences."""
 
     language: str
     source_language: str | None = None
     files: list[FileReport] = field(default_factory=list)
     languages: dict[str, float] = field(default_factory=dict)
+    domains: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -111,10 +125,12 @@ class ImportReport:
     @property
     def skipped(self) -> dict[str, int]:
         """Reasons with their counts over all files, most frequent first."""
-        total: Counter[str] = Counter()
-        for file in self.files:
-            total.update(file.skipped)
-        return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
+        return _total(file.skipped for file in self.files)
+
+    @property
+    def noticed(self) -> dict[str, int]:
+        """What is worth a look among the kept, with counts over all files, most frequent first."""
+        return _total(file.noticed for file in self.files)
 
     def to_mapping(self) -> dict[str, Any]:
         """A plain mapping that JSON can hold."""
@@ -125,7 +141,9 @@ class ImportReport:
             "segments": self.segments,
             "kept": self.kept,
             "skipped": self.skipped,
+            "noticed": self.noticed,
             "languages": dict(self.languages),
+            "domains": dict(self.domains),
             "warnings": list(self.warnings),
             "files": [file.to_mapping() for file in self.files],
         }
@@ -140,9 +158,17 @@ class ImportReport:
                 source_language=None if source is None else str(source),
                 files=[FileReport.from_mapping(file) for file in values["files"]],
                 languages={str(code): float(share) for code, share in values["languages"].items()},
+                domains={str(label): int(count) for label, count in values.get("domains", {}).items()},
                 warnings=[str(warning) for warning in values["warnings"]],
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CorpusError(
                 f"The import report is damaged ({type(error).__name__}: {error}); import the samples again."
             ) from None
+
+
+def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for one in counts:
+        total.update(one)
+    return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
