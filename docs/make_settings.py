@@ -19,6 +19,7 @@ from engine.corpora import CorpusOptions
 from engine.decoding.options import Decoding
 from engine.methods import get_method, method_names
 from engine.options import Option, describe
+from engine.parsers.options import ParserTraining
 from engine.phrases import PhraseOptions
 from engine.pipeline import CustomizeRequest
 from engine.settings import Settings
@@ -35,6 +36,7 @@ SECTIONS = (
     (PhraseOptions, "Phrases", "`--phrase-option NAME=VALUE`."),
     (TrainingOptions, "Training", "`--training-option NAME=VALUE`. The defaults are the budget `best`."),
     (Decoding, "Decoding", "Flags of `translate` and `compare`."),
+    (ParserTraining, "Training a parser", "Flags of `parser train`; see [parsers](parsers.md)."),
 )
 
 

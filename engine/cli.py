@@ -20,6 +20,7 @@ from engine.decoding.options import Decoding
 from engine.errors import TailorError
 from engine.languages import canonical
 from engine.options import add_flags, from_flags
+from engine.parsers.commands import add_parser_commands
 from engine.settings import Settings, load_settings
 
 __all__ = ["main", "parser"]
@@ -136,6 +137,11 @@ def parser() -> argparse.ArgumentParser:
     bases = commands.add_parser("base", help="base models").add_subparsers(dest="action", required=True)
     add_base_commands(bases, command)
     add_train_flags(command("train", "train a base of your own from sentence pairs; both directions", bases))
+
+    parsers = commands.add_parser("parser", help="parsers, which find the phrases").add_subparsers(
+        dest="action", required=True
+    )
+    add_parser_commands(parsers, command)
 
     plugin = commands.add_parser("plugin", help="plugin bundles").add_subparsers(dest="action", required=True)
     command("list", "plugins of all projects", plugin)

@@ -20,6 +20,7 @@ from engine.corpora.commands import CORPUS_COMMANDS
 from engine.errors import InputError, OptionError
 from engine.files import check_writable, replacing
 from engine.lines import read_input
+from engine.parsers.commands import PARSER_COMMANDS
 from engine.samples import named_files
 from engine.terminal import TerminalProgress, table
 
@@ -163,14 +164,15 @@ def train(args: argparse.Namespace) -> Shown:
 
 
 def load_base(args: argparse.Namespace) -> BaseModel:
-    import torch
-
     from engine.base import BaseModel
 
-    if args.settings.threads:
-        torch.set_num_threads(args.settings.threads)
     base = args.base or default_base(args)
-    return BaseModel.load(base, args.source, args.target, download=args.download, settings=args.settings)
+    loaded = BaseModel.load(base, args.source, args.target, download=args.download, settings=args.settings)
+    if args.settings.threads:
+        import torch
+
+        torch.set_num_threads(args.settings.threads)
+    return loaded
 
 
 def load_plugin(args: argparse.Namespace, base: BaseModel) -> Plugin | PluginStack | None:
@@ -355,6 +357,7 @@ COMMANDS = {
     "memory": memory,
     "train": train,
     "base train": train_base.train,
+    **PARSER_COMMANDS,
     "plugin list": plugin_list,
     "plugin verify": plugin_verify,
     "plugin export": plugin_export,
