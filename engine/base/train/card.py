@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,22 +14,27 @@ __all__ = ["write_card"]
 
 
 def write_card(folder: Path, figures: Mapping[str, Any], about: str) -> None:
-    """Write `folder`/README.md from a training's figures; `about` is Markdown on where the data is from and its terms."""
-    import json
+    """Write `folder`/README.md from a training's figures.
+
+    `about` is Markdown on where the data is from and its terms; its front matter (`license`, `license_name`,
+    `license_note`, `pretty_name`, `datasets`) becomes the card's.
+    """
+    import yaml  # type: ignore[import-untyped]
+
+    from engine.cards import parse_card
 
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     source, target, options = figures["source"], figures["target"], figures["options"]
     size = (folder / "model.safetensors").stat().st_size
+    told = parse_card(about)
+    front = {
+        "pretty_name": f"Base for {source} and {target}", "language": [source, target], "license": "other",
+        "license_name": "not-stated", **told.metadata, "library_name": "transformers", "pipeline_tag": "translation",
+        "tags": ["marian"],
+    }  # fmt: skip
+    start = f", going on from `{Path(figures['start']).name}`" if figures["start"] else ""
     text = f"""---
-language:
-- {source}
-- {target}
-license: other
-license_name: see-data
-library_name: transformers
-pipeline_tag: translation
-tags:
-- marian
+{yaml.safe_dump(front, sort_keys=False, allow_unicode=True).strip()}
 ---
 # {folder.resolve().name}: a base for {source} and {target}, both ways
 
@@ -43,17 +49,16 @@ sacrebleu, beam 4, default decoding. None of these sentences was trained on.
 {_scores(figures["scores"])}
 
 ## Training data
-{about.strip() or "Where the data is from and under which terms was not stated by those who trained the model."}
+{told.body.strip() or "Where the data is from and under which terms was not stated by those who trained the model."}
 
 {_files(figures)}
 
 ## Training
-`tailormt base train`, size `{options["size"]}`{f", going on from `{Path(figures['start']).name}`" if figures["start"] else ""}: \
-{figures["update"]:,} updates, {figures["tokens"] / 1e6:.1f}M tokens of both sides in {duration(figures["seconds"])} on \
-{"a GPU" if figures["device"] == "cuda" else "a CPU"} ({figures["epoch"]} whole passes over the data). AdamW at \
-{options["learning_rate"]:g} for vectors and embeddings, Muon at {options["muon_rate"]:g} for matrices, dropout \
-{options["dropout"]:g}, label smoothing {options["label_smoothing"]:g}, averaged weights. Loss on held-out pairs: \
-{figures["valid_loss"]:.3f} nats a token.
+`tailormt base train`, size `{options["size"]}`{start}: {figures["update"]:,} updates, {figures["tokens"] / 1e6:.1f}M tokens \
+of both sides in {duration(figures["seconds"])} on {"a GPU" if figures["device"] == "cuda" else "a CPU"} \
+({figures["epoch"]} whole passes over the data). AdamW at {options["learning_rate"]:g} for vectors and embeddings, Muon at \
+{options["muon_rate"]:g} for matrices, dropout {options["dropout"]:g}, label smoothing {options["label_smoothing"]:g}, averaged \
+weights. Loss on held-out pairs: {figures["valid_loss"]:.3f} nats a token.
 """
     with replacing(folder / "README.md", "the card") as temporary:
         temporary.write_text(text, encoding="utf-8")
