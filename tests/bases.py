@@ -1,4 +1,4 @@
-"""Small real bases on disk, made as `save_pretrained` writes them: a joint SentencePiece, its tokenizer, trained weights."""
+"""Small real bases: Marian's own class and tokenizer, in memory (random weights) or on disk (trained for a second)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,26 @@ import io
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tests.tiny import ROOT, SENTENCES
+if TYPE_CHECKING:
+    from engine.base import BaseModel, LanguagePair
 
-__all__ = ["SAMPLES", "make_base", "pieces_of"]
+__all__ = ["EN_ZH", "ROOT", "SAMPLES", "SENTENCES", "copy_base", "make_base", "pieces_of", "tiny_base", "tiny_pair"]
 
+ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "assets" / "samples"
+EN_ZH = ROOT / "assets" / "models" / "en-zh"
+SENTENCES = [
+    ("The rain stopped.", "雨停了。"),
+    ("He said nothing.", "他什么也不曾说。"),
+    ("The old teahouse by the river closed last year.", "河边的老茶馆，去年竟关了门。"),
+    ("I waited for a letter.", "我等一封信，然而终于没有来。"),
+    ("My mother kept every letter.", "母亲将每一封信都收着。"),
+    ("We walked home in the dark.", "我们在黑暗里走回家去。"),
+    ("The road is long.", "路是长的。"),
+    ("Nobody came to the door.", "门外大抵不会有人来了。"),
+]
 
 
 def pieces_of(folder: Path, vocabulary: int, **settings: Any) -> dict[str, int]:
@@ -21,7 +34,11 @@ def pieces_of(folder: Path, vocabulary: int, **settings: Any) -> dict[str, int]:
 
     lines = [
         line
-        for name, most in (("literary-zh/literary-zh.txt", 40), ("elizabethan-en/elizabethan-en.txt", 100), ("demo.en.txt", 12))
+        for name, most in (
+            ("literary-zh/literary-zh.txt", 40),
+            ("elizabethan-en/elizabethan-en.txt", 100),
+            ("demo.en.txt", 12),
+        )
         for line in (SAMPLES / name).read_text(encoding="utf-8").splitlines()[:most]
     ]
     lines += [text for pair in SENTENCES for text in pair] * 5
@@ -47,6 +64,42 @@ def pieces_of(folder: Path, vocabulary: int, **settings: Any) -> dict[str, int]:
     return {known.id_to_piece(i): i for i in range(known.get_piece_size())}
 
 
+def marian_config(size: int, pad: int, d: int, encoder: int, decoder: int, **more: Any) -> Any:
+    """A small Marian's shape: `size` words, hidden size `d`, without dropout."""
+    from transformers import MarianConfig
+
+    return MarianConfig(
+        vocab_size=size, d_model=d, encoder_layers=encoder, decoder_layers=decoder,
+        encoder_ffn_dim=2 * d, decoder_ffn_dim=2 * d, encoder_attention_heads=2, decoder_attention_heads=2,
+        dropout=0.0, attention_dropout=0.0, activation_dropout=0.0, activation_function="relu",
+        max_position_embeddings=128, pad_token_id=pad, eos_token_id=0, bos_token_id=0, forced_eos_token_id=0,
+        decoder_start_token_id=pad, share_encoder_decoder_embeddings=True, **more,
+    )  # fmt: skip
+
+
+def tiny_base(source: str = "en", target: str = "zh", *, d: int = 32, layers: int = 3, seed: int = 0) -> BaseModel:
+    """An untrained base in memory with the tokenizer of the bundled one; the same seed gives the same weights."""
+    import torch
+    from transformers import AutoTokenizer, MarianMTModel
+
+    from engine.base import BaseModel
+    from engine.base.families import family_of
+
+    tokenizer = AutoTokenizer.from_pretrained(EN_ZH)
+    torch.manual_seed(seed)
+    model = MarianMTModel(marian_config(len(tokenizer), tokenizer.pad_token_id, d, 2, layers, init_std=0.15))
+    model.requires_grad_(False).eval()
+    family = family_of("marian", tokenizer, "tiny")
+    return BaseModel(model, tokenizer, family, source=source, target=target, name="tiny", path="tiny")
+
+
+def tiny_pair(**shape: int) -> LanguagePair:
+    from engine.base import LanguagePair
+
+    forward = tiny_base(**shape)
+    return LanguagePair(forward, forward.directed("zh", "en"))
+
+
 def make_base(
     folder: Path,
     *,
@@ -64,7 +117,7 @@ def make_base(
     output does not hang on the last digit of a sum, and is short. With no tags it translates one way only.
     """
     import torch
-    from transformers import AutoTokenizer, MarianConfig, MarianMTModel
+    from transformers import AutoTokenizer, MarianMTModel
 
     folder.mkdir(parents=True, exist_ok=True)
     words = pieces_of(folder, vocabulary)
@@ -80,29 +133,7 @@ def make_base(
         "separate_vocabs": False,
     }
     (folder / "tokenizer_config.json").write_text(json.dumps(about), encoding="utf-8")
-    config = MarianConfig(
-        vocab_size=len(words),
-        d_model=d,
-        encoder_layers=layers,
-        decoder_layers=layers,
-        encoder_ffn_dim=2 * d,
-        decoder_ffn_dim=2 * d,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        dropout=0.0,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        activation_function="relu",
-        max_position_embeddings=128,
-        scale_embedding=True,
-        pad_token_id=pad,
-        eos_token_id=0,
-        bos_token_id=0,
-        forced_eos_token_id=0,
-        decoder_start_token_id=pad,
-        share_encoder_decoder_embeddings=True,
-        init_std=0.08,
-    )
+    config = marian_config(len(words), pad, d, layers, layers, scale_embedding=True, init_std=0.08)
     torch.manual_seed(seed)
     model = MarianMTModel(config)
     tokenizer = AutoTokenizer.from_pretrained(folder)

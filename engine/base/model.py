@@ -78,7 +78,7 @@ class BaseModel:
         where the shelf is, and device and precision where these are not given. Raises ModelError on a folder that is no
         usable base or does not know the languages, MissingError for a name that is not on this machine.
         """
-        from engine.base.load import load_folder
+        from engine.base.load import load_folder, quick_imports
         from engine.base.shelf import Shelf
         from engine.devices import pick_device
         from engine.settings import load_settings
@@ -91,7 +91,9 @@ class BaseModel:
         config = read_config(folder)
         check_type(config["model_type"], name)
         stored_directions(folder.resolve(), config["model_type"]).resolve(source, target)
-        model, tokenizer = load_folder(folder, name, pick_device(device or settings.device), precision)
+        with quick_imports():
+            where = pick_device(device or settings.device)
+        model, tokenizer = load_folder(folder, name, where, precision)
         family = family_of(config["model_type"], tokenizer, name)
         base = cls(
             model, tokenizer, family, source=source, target=target, name=name, path=str(folder), precision=precision

@@ -33,8 +33,7 @@ def main(folder: Path) -> None:
     from engine.base import BaseModel
     from engine.pipeline import CustomizeRequest, customize
     from engine.plugins import Plugin
-    from tests.bases import SAMPLES, make_base
-    from tests.tiny import SENTENCES
+    from tests.bases import SAMPLES, SENTENCES, make_base
 
     base_dir = make_base(folder / "base", updates=300, half=True)
     with tempfile.TemporaryDirectory() as name:

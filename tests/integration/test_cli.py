@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.bases import SENTENCES
 from tests.conftest import BASES, ROOT, SHORT, Ran
-from tests.tiny import SENTENCES
 
 SOURCES = [source for source, _ in SENTENCES]
 Run = Callable[..., Ran]
@@ -247,4 +247,5 @@ def test_the_bundled_base_is_found_by_its_languages(tailormt: Run, tmp_path: Pat
     assert (ran.code, len(lines), lines[1]) == (0, 4, "")
     assert sum("\u4e00" <= c <= "\u9fff" for c in ran.out) > 8
     assert ran.out == tailormt("translate", *direction(BASES / "en-zh"), file).out
-    assert "No base on the shelf translates from fr to de" in tailormt("translate", "--source", "fr", "--target", "de", file).sentence
+    said = tailormt("translate", "--source", "fr", "--target", "de", file).sentence
+    assert "No base on the shelf translates from fr to de" in said

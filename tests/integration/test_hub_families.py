@@ -16,8 +16,7 @@ from engine.errors import ModelError
 from engine.memory import PhrasePair, record
 from engine.methods import Artefacts, get_method
 from engine.methods.memory_adapter.module import SPEED
-from tests.bases import pieces_of
-from tests.tiny import SENTENCES
+from tests.bases import SENTENCES, pieces_of
 
 SOURCES = [source for source, _ in SENTENCES]
 FAST = Decoding(beam=2, max_length_ratio=0.5)

@@ -16,9 +16,8 @@ from engine.decoding.options import Decoding
 from engine.errors import Cancelled, MissingError, ModelError
 from engine.plugins import Plugin
 from engine.progress import Progress
-from tests.bases import copy_base, make_base
+from tests.bases import SENTENCES, copy_base, make_base
 from tests.conftest import BASES, ROOT
-from tests.tiny import SENTENCES
 
 SOURCES = [source for source, _ in SENTENCES]
 

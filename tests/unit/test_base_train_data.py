@@ -14,7 +14,7 @@ from engine.base.train.packing import Examples, encode_pairs, pack, packed_batch
 from engine.base.train.pairs import parse_weight, read_held_out, read_pairs
 from engine.base.train.vocabulary import load_vocabulary, train_vocabulary
 from engine.errors import CorpusError, ModelError, OptionError
-from tests.tiny import EN_ZH, SENTENCES
+from tests.bases import EN_ZH, SENTENCES
 
 
 def write(path: Path, lines: list[bytes | str]) -> Path:

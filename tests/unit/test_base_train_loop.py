@@ -17,7 +17,7 @@ from engine.base.train.packing import encode_pairs, packed_batches
 from engine.base.train.vocabulary import load_vocabulary
 from engine.errors import Cancelled, CorpusError, ModelError, OptionError
 from engine.progress import Progress
-from tests.tiny import EN_ZH, SENTENCES
+from tests.bases import EN_ZH, SENTENCES
 
 QUICK = BaseTrainingOptions(
     size="tiny",

@@ -21,7 +21,7 @@ from engine.base import BaseModel
 from engine.errors import BundleError, OptionError
 from engine.plugins import Plugin, PluginStack, read_bundle_card, unpack_bundle, verify_bundle
 from engine.plugins.repack import repack
-from tests.tiny import SENTENCES
+from tests.bases import SENTENCES
 
 CONFIG, WEIGHTS, MEMORY, MANIFEST = (
     "adapter_config.json",

@@ -5,7 +5,7 @@ import pytest
 from engine.decoding.greedy import back_translate, join_clauses
 from engine.decoding.options import Decoding
 from engine.decoding.translate import split_long
-from tests.tiny import tiny_base
+from tests.bases import tiny_base
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from engine.base import BaseModel
 from engine.plugins import Plugin, verify_bundle
-from tests.tiny import SENTENCES
+from tests.bases import SENTENCES
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "format-1"
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from engine.errors import BundleError, OptionError
 from engine.memory import Memory, PhrasePair, assign_layers, load_pairs, record, save_pairs, translate_phrases
 from engine.phrases import Phrase
-from tests.tiny import SENTENCES, tiny_base, tiny_pair
+from tests.bases import SENTENCES, tiny_base, tiny_pair
 
 
 @given(

@@ -12,7 +12,7 @@ from engine.methods.memory_adapter.config import MemoryAdapterConfig, released_c
 from engine.methods.memory_adapter.method import symmetric_kl
 from engine.methods.memory_adapter.module import SPEED, MemoryAdapterModule, MemoryReader
 from engine.plugins import Plugin
-from tests.tiny import SENTENCES, tiny_base
+from tests.bases import SENTENCES, tiny_base
 
 D, N = 16, 23
 

@@ -7,7 +7,7 @@ from engine.memory import PhrasePair, record
 from engine.methods import Artefacts, get_method
 from engine.methods.memory_adapter.config import MemoryAdapterConfig, released_code
 from engine.methods.memory_adapter.start import SPREAD
-from tests.tiny import SENTENCES, tiny_base
+from tests.bases import SENTENCES, tiny_base
 
 
 @pytest.fixture(scope="module")

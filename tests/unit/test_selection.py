@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from engine.base import BaseModel
 from engine.progress import Progress
 from engine.training.selection import best_supported, support
-from tests.tiny import EN_ZH, SENTENCES
+from tests.bases import EN_ZH, SENTENCES
 
 
 def test_true_translations_have_more_support_than_shuffled_ones():

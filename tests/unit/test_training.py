@@ -16,7 +16,7 @@ from engine.training import TrainingOptions, budget_options
 from engine.training.data import Pairs, epoch_batches
 from engine.training.log import read_metrics
 from engine.training.loop import learning_rate, train
-from tests.tiny import SENTENCES, tiny_base
+from tests.bases import SENTENCES, tiny_base
 
 OPTIONS = TrainingOptions(
     max_updates=12,
