@@ -35,8 +35,10 @@ class TestPairs:
             "not two columns": 2, "not UTF-8": 1, "an empty side": 1, "the same on both sides": 1, "read before": 1,
             "the wrong script": 1, "held out": 1,
         }  # fmt: skip
-        assert one.first["not two columns"] == 2 and one.first["not UTF-8"] == 3
-        assert "1 of 9 pairs" in one.report() and "2 not two columns (first: line 2)" in one.report()
+        assert one.first["not two columns"] == 2
+        assert one.first["not UTF-8"] == 3
+        assert "1 of 9 pairs" in one.report()
+        assert "2 not two columns (first: line 2)" in one.report()
 
     def test_a_pair_of_far_unequal_lengths_is_left_out_but_chinese_is_short_by_nature(self, tmp_path: Path) -> None:
         long = "This sentence goes on and on about nothing in particular until nobody listens to it any more."
@@ -44,7 +46,8 @@ class TestPairs:
             tmp_path / "a.tsv", [f"{long}\t是。", f"{long}\t这句话没完没了，说的都是些没要紧的事，直到没有人再听。"]
         )
         (one,) = read_pairs([(file, 1.0)], "en", "zh")
-        assert one.skipped == {"one side far longer": 1} and len(one.pairs) == 1
+        assert one.skipped == {"one side far longer": 1}
+        assert len(one.pairs) == 1
 
     def test_gzip_and_plain_files_read_alike(self, tmp_path: Path) -> None:
         text = "\n".join("\t".join(pair) for pair in SENTENCES)
@@ -93,13 +96,14 @@ class TestVocabulary:
         for text in ("“那么，”他说：《狂人日记》……", "ｆｕｌｌ ｗｉｄｔｈ！", "𠮷野家 🍜 ñ ß"):
             ids = tokenizer(text)["input_ids"]
             assert tokenizer.decode(ids, skip_special_tokens=True) == text
-            assert ids[:-1] == known.encode([text])[0] and ids[-1] == 0
+            assert ids[:-1] == known.encode([text])[0]
+            assert ids[-1] == 0
         assert tokenizer(">>zh<< Rain.")["input_ids"][0] == known.tags["zh"]
         marks = known.encode(["，。！？；：、“”《》…"])[0]
         assert len(marks) <= 14, "each full-width mark has a piece of its own"
 
     def test_too_little_text_is_a_sentence(self, tmp_path: Path) -> None:
-        with pytest.raises(CorpusError, match="yields .* pieces at most, not 4,000"):
+        with pytest.raises(CorpusError, match=r"yields .* pieces at most, not 4,000"):
             train_vocabulary(["One line."], 4000, "en", "zh", tmp_path)
         assert not (tmp_path / "source.spm").exists()
 
@@ -139,7 +143,8 @@ class TestPacking:
                     back = batch.target_segment[row] == number
                     words, labels = batch.source[row][there].tolist(), batch.labels[row][back].tolist()
                     inputs = batch.inputs[row][back].tolist()
-                    assert inputs == [vocabulary.pad, *labels[:-1]] and words[-1] == labels[-1] == 0
+                    assert inputs == [vocabulary.pad, *labels[:-1]]
+                    assert words[-1] == labels[-1] == 0
                     assert batch.source_position[row][there].tolist() == list(range(len(words)))
                     assert batch.target_position[row][back].tolist() == list(range(len(labels)))
                     tag = {number: code for code, number in vocabulary.tags.items()}[words[0]]
@@ -170,4 +175,5 @@ class TestPacking:
     def test_pairs_with_a_long_side_are_left_out_and_counted(self) -> None:
         vocabulary = load_vocabulary(EN_ZH, "en", "zh")
         found = encode_pairs([*SENTENCES, ("word " * 80, "词")], [1.0] * (len(SENTENCES) + 1), vocabulary, 60)
-        assert found.too_long == 1 and len(found) == 2 * len(SENTENCES)
+        assert found.too_long == 1
+        assert len(found) == 2 * len(SENTENCES)

@@ -121,10 +121,13 @@ class TestTraining:
         figures = train_base([(files[0], 1.0)], [files[1]], "en", "zh", tmp_path / "en-zh", options, about="Made up.")
         losses = [json.loads(x)["loss"] for x in (tmp_path / "en-zh/training/metrics.jsonl").read_text().splitlines()]
         assert losses[-1] < losses[0] - 0.5
-        assert figures["update"] == 60 and len(figures["scores"]) == 2
+        assert figures["update"] == 60
+        assert len(figures["scores"]) == 2
         card = read_card(tmp_path / "en-zh")
-        assert set(card["languages"]) == {"en", "zh"} and "Made up." in card["card"]
-        assert "| held | en to zh |" in card["card"] and "Signatures" in card["card"]
+        assert set(card["languages"]) == {"en", "zh"}
+        assert "Made up." in card["card"]
+        assert "| held | en to zh |" in card["card"]
+        assert "Signatures" in card["card"]
         for way in (("en", "zh"), ("zh", "en")):
             assert len(BaseModel.load(tmp_path / "en-zh", *way).translate(["He left.", "他走了。"])) == 2
 
@@ -163,4 +166,5 @@ class TestTraining:
             train_base([(files[0], 1.0)], [], "en", "zh", out, QUICK.replace(longest=500))
         with pytest.raises(ModelError, match="no vocabulary"):
             train_base([(files[0], 1.0)], [], "en", "zh", out, QUICK, start=tmp_path)
-        assert not (out / "config.json").exists() and not (out / "model.safetensors").exists()
+        assert not (out / "config.json").exists()
+        assert not (out / "model.safetensors").exists()
