@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from engine.base import BaseModel, LanguagePair
 
-__all__ = ["EN_ZH", "ROOT", "SAMPLES", "SENTENCES", "copy_base", "make_base", "pieces_of", "tiny_base", "tiny_pair"]
+__all__ = [
+    "EN_ZH",
+    "ROOT",
+    "SAMPLES",
+    "SENTENCES",
+    "copy_base",
+    "fit_pairs",
+    "make_base",
+    "marian_config",
+    "pieces_of",
+    "tiny_base",
+    "tiny_pair",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "assets" / "samples"
@@ -144,14 +156,19 @@ def make_base(
 
 
 def fit(model: Any, tokenizer: Any, pad: int, updates: int, tagged: bool) -> None:
-    import torch
-
     rows = [(">>zh<< " + en if tagged else en, zh) for en, zh in SENTENCES]
     if tagged:
         rows += [(">>en<< " + zh, en) for en, zh in SENTENCES]
     inputs = tokenizer([a for a, _ in rows], padding=True, return_tensors="pt")
     labels = tokenizer(text_target=[b for _, b in rows], padding=True, return_tensors="pt")["input_ids"]
-    labels = labels.masked_fill(labels == pad, -100)
+    fit_pairs(model, inputs, labels, pad, updates)
+
+
+def fit_pairs(model: Any, inputs: Any, labels: Any, pad: int, updates: int = 120) -> None:
+    """Train a model on one batch of inputs and labels (B, T), again and again."""
+    import torch
+
+    labels = labels.masked_fill(labels == pad, -100)  # (B, T)
     optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
     model.train()
     for update in range(updates):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Iterable
 from fnmatch import fnmatch
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.files import PICKLED, WEIGHTS, check_type, read_config
-from engine.errors import MissingError, ModelError, StorageError
+from engine.errors import MissingError, ModelError, StorageError, TailorError
 from engine.progress import Progress
 
 __all__ = ["NEEDED", "check_space", "convert_weights", "copy", "download", "prove", "size_text", "wanted"]
@@ -21,6 +22,7 @@ SMALL = (
 )  # fmt: skip
 NEEDED = "config.json, model.safetensors, tokenizer_config.json and the tokenizer's own files"
 BLOCK = 1 << 22
+OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def wanted(names: Iterable[str], where: str, convert: bool) -> list[str]:
@@ -82,7 +84,7 @@ def download(name: str, revision: str, staging: Path, convert: bool, progress: P
     where), ModelError where the repository is not there, not open, or no base.
     """
     from huggingface_hub import HfApi, hf_hub_download
-    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
     from huggingface_hub.utils import disable_progress_bars
 
     progress.begin(f"Fetching {name}", 0, 2)
@@ -110,25 +112,23 @@ def download(name: str, revision: str, staging: Path, convert: bool, progress: P
         ) from None
     except RepositoryNotFoundError:
         raise ModelError(f"There is no model {name} on the hub, or it is private. Check the spelling.") from None
-    except (HfHubHTTPError, OSError) as error:  # connection errors are OSErrors, or come as the hub's own
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # of the disk
-        raise offline(name, staging) from error
-    except Exception as error:
-        if type(error).__module__.split(".")[0] in ("httpx", "httpcore", "requests", "urllib3"):
-            raise offline(name, staging) from error
+    except TailorError:
         raise
+    except Exception as error:  # the hub's client and what it stands on have many types for one thing
+        if isinstance(error, OSError) and error.errno in OF_THE_DISK:
+            raise
+        raise offline(name, staging, error) from error
     shutil.rmtree(staging / ".cache", ignore_errors=True)  # the hub's notes on what it fetched
     return str(info.sha)
 
 
-def offline(name: str, staging: Path) -> MissingError:
+def offline(name: str, staging: Path, error: Exception) -> MissingError:
     """The sentence for a machine without a connection."""
     place = staging.parent / name.rpartition("/")[2]
     return MissingError(
-        f"The base {name} could not be fetched: the hub does not answer. On a machine with a connection run `hf download "
-        f"{name} --local-dir FOLDER`, bring the folder here and run `tailormt base add FOLDER`; or copy its files ({NEEDED}) "
-        f"into {place}."
+        f"The base {name} could not be fetched: the hub does not answer ({type(error).__name__}). On a machine with a "
+        f"connection run `hf download {name} --local-dir FOLDER`, bring the folder here and run `tailormt base add FOLDER`; or "
+        f"copy its files ({NEEDED}) into {place}."
     )
 
 

@@ -1,0 +1,341 @@
+"""The shelf: bases are added from folders and from a hub, named by their names, listed and removed; faults leave nothing."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import pickle
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.base import fetch
+from engine.base.shelf import Shelf
+from engine.errors import MissingError
+from engine.settings import load_settings
+from engine.store import Store
+from tests.bases import EN_ZH, copy_base, make_base
+from tests.conftest import Ran
+
+Run = Callable[..., Ran]
+PAIR = ("--source", "en", "--target", "zh")
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    file = tmp_path / "in.txt"
+    file.write_text("The rain stopped.\n", encoding="utf-8")
+    return file
+
+
+def on_shelf(home: Path) -> list[str]:
+    """What lies in the folder of added bases, hidden names too."""
+    return sorted(os.listdir(home / "models")) if (home / "models").exists() else []
+
+
+def test_a_folder_is_added_named_listed_and_removed(tailormt: Run, home: Path, tiny: Path, text: Path) -> None:
+    ran = tailormt("base", "add", tiny, "--name", "small", "--json", "--quiet")
+    card = json.loads(ran.out)
+    assert (ran.code, card["name"], card["languages"], card["family"]) == (0, "small", ["en", "zh"], "Marian")
+    assert card["path"] == str(home / "models" / "small")
+    assert card["origin"] == str(tiny)
+    assert on_shelf(home) == ["small"]
+
+    listed = json.loads(tailormt("base", "list", "--json").out)
+    assert [one["name"] for one in listed] == ["en-zh", "small"]
+    assert [one["shipped"] for one in listed] == [True, False]
+    assert listed[1]["bytes"] > 2 * listed[1]["parameters"] > 100_000
+    shown = tailormt("base", "list").out
+    assert "came along" in shown
+    assert "research and evaluation only" in shown
+
+    by_name = tailormt("translate", "--base", "small", *PAIR, text)
+    assert by_name.out == tailormt("translate", "--base", tiny, *PAIR, text).out == "雨停了。\n"
+
+    ran = tailormt("base", "remove", "small", "--json")
+    assert json.loads(ran.out)["freed_bytes"] > 100_000
+    assert on_shelf(home) == []
+    assert "There is no base small" in tailormt("translate", "--base", "small", *PAIR, text).sentence
+
+
+def test_a_base_with_many_languages_is_listed_by_their_number(tailormt: Run, home: Path, tmp_path: Path) -> None:
+    from tests.hub_models import make_hub_model
+
+    ran = tailormt("base", "add", make_hub_model("mbart50", tmp_path / "mbart50"))
+    assert "mBART, 52 languages, 0.1 M weights" in ran.out
+    assert "Licence: not stated" in ran.out
+    assert "52 languages" in tailormt("base", "list").out
+
+
+def test_a_base_that_is_used_stays_unless_forced(tailormt: Run, home: Path, tiny: Path) -> None:
+    assert tailormt("base", "add", tiny, "--name", "small").code == 0
+    store = Store(load_settings().store_url)
+    project = store.projects.create("Novels", "en", "zh", str(home / "models" / "small"))
+    assert "used by the project Novels" in tailormt("base", "remove", "small").sentence
+    assert on_shelf(home) == ["small"]
+    assert tailormt("base", "remove", "small", "--force").code == 0
+    assert on_shelf(home) == []
+
+    assert tailormt("base", "add", tiny, "--name", "small").code == 0
+    store.projects.update(project.id, base="elsewhere")
+    mark = Shelf(load_settings()).entries()[-1].origin["fingerprint"]
+    store.plugins.create(project.id, "Style", method="memory_adapter", path="x.zip", base_fingerprint=mark, metrics={})
+    assert "used by the plugin Style" in tailormt("base", "remove", "small").sentence
+
+
+def test_what_came_along_stays(tailormt: Run, home: Path) -> None:
+    assert "came with the program" in tailormt("base", "remove", "en-zh", "--force").sentence
+    assert "no base nothing on the shelf" in tailormt("base", "remove", "nothing").sentence
+    assert (EN_ZH / "config.json").exists()
+
+
+def spoil_json(file: Path, **changes: Any) -> None:
+    file.write_text(json.dumps({**json.loads(file.read_text(encoding="utf-8")), **changes}), encoding="utf-8")
+
+
+def wrong_architecture(folder: Path) -> None:
+    spoil_json(folder / "config.json", model_type="t5", is_encoder_decoder=True)
+
+
+def no_model(folder: Path) -> None:
+    (folder / "config.json").unlink()
+
+
+def no_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+
+
+def half_of_the_weights(folder: Path) -> None:
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def a_missing_shard(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}})
+    )
+
+
+def another_vocabulary(folder: Path) -> None:
+    shutil.copyfile(EN_ZH / "vocab.json", folder / "vocab.json")
+
+
+def a_small_vocabulary(folder: Path) -> None:
+    words = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    kept = {word: i for word, i in words.items() if i < 300 or word.startswith(">>")}
+    kept = {word: i for i, word in enumerate([*kept, "<pad>"])}
+    (folder / "vocab.json").write_text(json.dumps(kept), encoding="utf-8")
+
+
+def another_tokenizer(folder: Path) -> None:
+    """SentencePiece models whose pieces the vocabulary does not have, though it has the right size."""
+    words = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    kept = {(word if word[0] in "<>" else f"x{i}"): i for word, i in words.items()}
+    (folder / "vocab.json").write_text(json.dumps(kept), encoding="utf-8")
+
+
+def no_tokenizer(folder: Path) -> None:
+    (folder / "source.spm").unlink()
+
+
+FAULTS = [
+    (wrong_architecture, "is a t5 model"),
+    (no_model, "has no config.json"),
+    (no_weights, "has no weights: model.safetensors is missing"),
+    (half_of_the_weights, "is damaged or cut short"),
+    (a_missing_shard, "lacks model-00002-of-00002.safetensors"),
+    (another_vocabulary, "do not belong together"),
+    (a_small_vocabulary, "do not belong together"),
+    (another_tokenizer, "Most pieces of source.spm"),
+    (no_tokenizer, "has no source.spm"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "said"), FAULTS, ids=[spoil.__name__ for spoil, _ in FAULTS])
+def test_a_spoilt_folder_is_a_sentence_and_leaves_nothing(
+    tailormt: Run, home: Path, tiny: Path, tmp_path: Path, spoil: Callable[[Path], None], said: str
+) -> None:
+    folder = copy_base(tiny, tmp_path / "spoilt")
+    spoil(folder)
+    sentence = tailormt("base", "add", folder).sentence
+    assert said in sentence
+    assert ".tmp" not in sentence
+    assert on_shelf(home) == []
+
+
+def test_names(tailormt: Run, home: Path, tiny: Path, tmp_path: Path) -> None:
+    assert "There is a base en-zh already" in tailormt("base", "add", tiny, "--name", "en-zh").sentence
+    for name in ("../out", ".hidden", "a b", ""):
+        ran = tailormt("base", "add", tmp_path / "none" / "x", "--name", name)
+        assert ran.code == 2
+    assert "no name for a base" in tailormt("base", "add", tiny, "--name", "../out").sentence
+    assert "There is no folder" in tailormt("base", "add", tmp_path / "none").sentence
+    assert "revision is for a hub id" in tailormt("base", "add", tiny, "--name", "s", "--revision", "main").sentence
+    assert on_shelf(home) == []
+
+
+def test_a_full_disk(tailormt: Run, home: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(100, 90, 10))  # type: ignore[attr-defined]
+    assert "and the disk of" in tailormt("base", "add", tiny, "--name", "small").sentence
+    assert on_shelf(home) == []
+
+
+def pickled(tiny: Path, folder: Path, weights: Any = None) -> Path:
+    """A copy of the base with its weights as the hub's older repositories have them."""
+    from safetensors.torch import load_file
+
+    copy_base(tiny, folder)
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    return folder
+
+
+def test_pickled_weights_are_converted_on_request_only(
+    tailormt: Run, home: Path, tiny: Path, tmp_path: Path, text: Path
+) -> None:
+    folder = pickled(tiny, tmp_path / "old")
+    assert "--convert" in tailormt("base", "add", folder).sentence
+    assert "--convert" in tailormt("translate", "--base", folder, *PAIR, text).sentence
+    assert on_shelf(home) == []
+    assert tailormt("base", "add", folder, "--convert").code == 0
+    assert not list((home / "models" / "old").glob("*.bin"))
+    assert tailormt("translate", "--base", "old", *PAIR, text).out == "雨停了。\n"
+    origin = json.loads((home / "models" / "old" / "origin.json").read_text(encoding="utf-8"))
+    assert origin["converted"] is True
+    whole = Shelf(load_settings()).add(str(tiny), name="whole").origin
+    assert origin["fingerprint"] == whole["fingerprint"]  # the same weights
+
+
+class Bomb:
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> Any:
+        return (open, (str(self.file), "w"))
+
+
+def test_a_pickle_that_would_run_code_runs_none(tailormt: Run, home: Path, tiny: Path, tmp_path: Path) -> None:
+    folder = pickled(tiny, tmp_path / "bad")
+    torch.save({"a": Bomb(tmp_path / "ran")}, folder / "pytorch_model.bin")
+    assert "cannot be read as weights alone" in tailormt("base", "add", folder, "--convert").sentence
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb(tmp_path / "ran")))
+    assert "cannot be read as weights alone" in tailormt("base", "add", folder, "--convert").sentence
+    assert not (tmp_path / "ran").exists()
+    assert on_shelf(home) == []
+
+
+# -- the hub: a server of its own on this machine, in the hub's protocol
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    """Serves folders as repositories: the model's description, and its files."""
+
+    repositories: dict[str, Path]
+
+    def log_message(self, format: str, *args: Any) -> None: ...
+
+    def do_HEAD(self) -> None:
+        self.answer(False)
+
+    def do_GET(self) -> None:
+        self.answer(True)
+
+    def answer(self, body: bool) -> None:
+        path = self.path.split("?")[0].strip("/")
+        api = path.removeprefix("api/models/").split("/revision/")[0]
+        if path.startswith("api/models/") and api in self.repositories:
+            files = [{"rfilename": file.name, "size": file.stat().st_size} for file in self.repositories[api].iterdir()]
+            about = {"id": api, "modelId": api, "sha": COMMIT, "siblings": files, "tags": [], "private": False}
+            self.send(json.dumps(about).encode(), body, {"Content-Type": "application/json"})
+            return
+        name, _, rest = path.partition("/resolve/")
+        file = self.repositories.get(name, Path("/nowhere")) / rest.partition("/")[2]
+        if file.is_file():
+            self.send(
+                file.read_bytes(), body, {"ETag": f'"{file.name}-{file.stat().st_size}"', "X-Repo-Commit": COMMIT}
+            )
+            return
+        self.send_response(404)
+        self.send_header("X-Error-Code", "RepoNotFound")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def send(self, data: bytes, body: bool, headers: dict[str, str]) -> None:
+        self.send_response(200)
+        for key, value in {**headers, "Content-Length": str(len(data))}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        if body:
+            self.wfile.write(data)
+
+
+@pytest.fixture
+def hub(tiny: Path, tmp_path: Path) -> Iterator[str]:
+    """Address of a hub with group/small, and with group/pickled that has pickled weights only."""
+    small = copy_base(tiny, tmp_path / "repo")
+    (small / "tf_model.h5").write_bytes(b"of another framework")
+    (small / "README.md").write_text("---\nlicense: cc-by-4.0\n---\n# Small\n", encoding="utf-8")
+    old = pickled(tiny, tmp_path / "repo-old")
+    handler = type("Handler", (Hub,), {"repositories": {"group/small": small, "group/pickled": old}})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def test_a_hub_id_is_fetched(command: Run, home: Path, hub: str, text: Path, tmp_path: Path) -> None:
+    network = {"HF_ENDPOINT": hub, "HF_HUB_OFFLINE": "0", "HF_HOME": str(tmp_path / "hf"), "NO_PROXY": "127.0.0.1"}
+    ran = command("base", "add", "group/small", **network)
+    assert ran.code == 0, ran.err
+    assert "Added small: Marian, en, zh" in ran.out
+    assert "CC BY 4.0" in ran.out
+    folder = home / "models" / "small"
+    assert not (folder / "tf_model.h5").exists()
+    assert not (folder / ".cache").exists()
+    assert json.loads((folder / "origin.json").read_text(encoding="utf-8"))["revision"] == COMMIT
+    assert on_shelf(home) == ["small"]
+    # Without the network: by its name, and by its hub id.
+    for base in ("small", "group/small"):
+        assert command("translate", "--base", base, *PAIR, text).out == "雨停了。\n"
+    assert "only pickled weights" in command("base", "add", "group/pickled", **network).sentence
+    assert "no model group/nothing on the hub" in command("base", "add", "group/nothing", **network).sentence
+    assert on_shelf(home) == ["small"]
+
+
+def test_offline_it_says_what_to_put_where(tailormt: Run, command: Run, home: Path, text: Path) -> None:
+    for ran in (
+        tailormt("base", "add", "Helsinki-NLP/opus-mt-en-de"),  # the hub's own switch
+        command("base", "add", "Helsinki-NLP/opus-mt-en-de", HF_ENDPOINT="http://127.0.0.1:9", HF_HUB_OFFLINE="0"),
+    ):
+        assert "the hub does not answer" in ran.sentence
+        assert f"into {home}/models/opus-mt-en-de" in ran.sentence
+        assert "config.json, model.safetensors" in ran.sentence
+    ran = tailormt("translate", "--base", "Helsinki-NLP/opus-mt-en-de", *PAIR, text)
+    assert "tailormt base add Helsinki-NLP/opus-mt-en-de" in ran.sentence
+    assert on_shelf(home) == []
+
+
+def test_the_leavings_of_a_killed_add_are_not_listed_and_go(home: Path, tiny: Path) -> None:
+    shelf = Shelf(load_settings())
+    old = copy_base(tiny, home / "models" / ".small.abc.tmp")
+    assert [entry.name for entry in shelf.entries()] == ["en-zh"]
+    os.utime(old, (1, 1))
+    shelf.add(str(tiny), name="small")
+    assert on_shelf(home) == ["small"]
+
+
+def test_a_base_that_was_copied_there_by_hand_is_found(home: Path, tmp_path: Path) -> None:
+    shelf = Shelf(load_settings())
+    folder = make_base(home / "models" / "one-way", tags=(), updates=2)
+    assert shelf.find("one-way") == folder
+    assert shelf.default("en", "zh").name == "en-zh"
+    with pytest.raises(MissingError, match="Did you mean one-way"):
+        shelf.find("one-wya")
