@@ -50,10 +50,23 @@ class Catalog:
         self.settings = settings
 
     def bases(self) -> list[dict[str, Any]]:
-        """What is known of the bases in the assets and in the home folder; folders that are no model are passed over."""
+        """What is known of the bases on the shelf; folders that are no model are passed over."""
         from engine.base.shelf import Shelf
 
         return Shelf(self.settings).cards()
+
+    def base_for(self, wanted: str, *languages: str) -> str:
+        """The path of the base `wanted`, or of the first other one that knows all the languages where it does not.
+
+        Raises InputError where none does.
+        """
+        bases = self.bases()
+        first = sorted(bases, key=lambda one: one["path"] != wanted)
+        found = next((one for one in first if not one["languages"] or set(languages) <= set(one["languages"])), None)
+        if found is None:
+            names = " and ".join(language_name(code) for code in languages)
+            raise InputError(f"No base here knows {names}. Add one with `tailormt base add`.")
+        return str(found["path"])
 
     def base_card(self, path: str) -> Card:
         """The card of a base; one that says that nothing is stated, where it has none."""

@@ -57,9 +57,10 @@ def table(
     numeric: Sequence[int] = (),
     kind: str = "",
     keys: Sequence[object] = (),
+    under: Sequence[str] = (),
 ) -> str:
     """A table in the studio's look. `numeric` names the columns whose head stands at the right; with `keys`, one a row,
-    rows can be clicked and carry theirs as `data-key`."""
+    rows can be clicked and carry theirs as `data-key`; `under`, one a row, is safe HTML below it over the whole width."""
     head = "".join(
         f'<th class="{"num" if place in numeric else ""}">{esc(name)}</th>' for place, name in enumerate(heads)
     )
@@ -67,6 +68,8 @@ def table(
     for place, row in enumerate(rows):
         key = f' data-key="{esc(keys[place])}" tabindex="0"' if keys else ""
         body += f"<tr{key}>{''.join(cell.render() for cell in row)}</tr>"
+        if under and under[place]:
+            body += f'<tr class="tm-under"><td colspan="{len(heads)}">{under[place]}</td></tr>'
     return f'<table class="tm {esc(kind)}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 

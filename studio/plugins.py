@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
+from engine.cards import Card
 from engine.store import PluginRow, ProjectRow
+from studio.cards import card_fold, license_line
 from studio.figures import scores
 from studio.frame import address, guard, heading, page, wanted
 from studio.home import ago
@@ -38,7 +40,10 @@ def build(demo: gr.Blocks, service: Service) -> None:
             if rows
             else ""
         )
-        return heading("Plugins", TEXT), link, plugin_cards(rows, project), gr.update(interactive=True)
+        shown = plugin_cards(
+            rows, project, service.catalog.base_card(project.base), {row.id: service.plugin_card(row) for row in rows}
+        )
+        return heading("Plugins", TEXT), link, shown, gr.update(interactive=True)
 
     def take_in(file: str, request: gr.Request) -> None:
         row = service.import_bundle(service.need(wanted(request)), file)
@@ -50,14 +55,20 @@ def build(demo: gr.Blocks, service: Service) -> None:
     bring.upload(guard(take_in), bring, None, **quiet).then(guard(fill), None, outputs, **quiet)
 
 
-def plugin_cards(rows: Sequence[PluginRow], project: ProjectRow) -> str:
-    """One card a plugin with method, base, figures, size, and what can be done with it."""
+def plugin_cards(
+    rows: Sequence[PluginRow],
+    project: ProjectRow,
+    base: Card | None = None,
+    cards: Mapping[int, Card] | None = None,
+) -> str:
+    """One card a plugin with method, base and its licence, figures, size, and what can be done with it."""
     if not rows:
         return no_plugins(project)
-    return f'<div class="tm-grid">{"".join(_card(row, project) for row in rows)}</div>'
+    shown = "".join(_card(row, project, base or Card(""), (cards or {}).get(row.id, Card(row.name))) for row in rows)
+    return f'<div class="tm-grid">{shown}</div>'
 
 
-def _card(row: PluginRow, project: ProjectRow) -> str:
+def _card(row: PluginRow, project: ProjectRow, of_base: Card, own: Card) -> str:
     bytes_ = Path(row.path).stat().st_size if row.exists else None
     base = project.base.rstrip("/").rsplit("/", 1)[-1]
     figures = "".join(
@@ -74,8 +85,15 @@ def _card(row: PluginRow, project: ProjectRow) -> str:
     return (
         f'<div class="tm-card tm-pad tm-plugin"><h3>{esc(row.name)}</h3><p>{tag(row.method.replace("_", " "), "accent")}</p>'
         f'<p class="tm-quiet">base {esc(base)} · {esc(size(bytes_))} · made {esc(ago(row.created))}</p>{table}'
+        f'<div class="tm-plugin-terms">{_terms(of_base, own)}{card_fold(own, "Card")}</div>'
         f'<div class="tm-plugin-links">{links}</div></div>'
     )
+
+
+def _terms(of_base: Card, own: Card) -> str:
+    """The plugin's licence where its card states one, and its base's, which the plugin cannot be used without."""
+    stated = license_line(own) if own.license else ""
+    return stated + license_line(of_base).replace("Licence:", "Licence of the base:", 1)
 
 
 def no_plugins(project: ProjectRow | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,27 +13,27 @@ from engine.progress import duration
 from engine.samples import SampleCorpus
 from engine.store import JobRow, ProjectRow
 from studio.catalog import language_name, sample_types
+from studio.chooser import CHOOSE, base_terms, sample_cards
 from studio.frame import address, guard, heading, page, wanted
-from studio.html import Cell, bar, bars, card, esc, note, number, table, tag, titled, view
+from studio.html import bar, card, esc, note, number, view
+from studio.report import report_cards
 from studio.service import Service
 
-__all__ = ["build", "file_table", "report_cards"]
+__all__ = ["build"]
 
 TEXT = "Sentences in the style you want, in the target language. Translations may stand beside them."
 INVITE = (
     '<div class="tm-invite"><b>Drop your sentences here, or start with a sample</b> '
     '<span class="tm-quiet">TXT with one sentence a line, CSV, TSV or JSONL; several files at once are fine.</span></div>'
 )
-CHOOSE = """
-element.addEventListener('click', (event) => {
-  const button = event.target.closest('[data-sample]');
-  if (button) trigger('choose', {name: button.dataset.sample});
-});
-"""
-REMOVE = """
+CHANGE = """
 element.addEventListener('click', (event) => {
   const button = event.target.closest('[data-remove]');
   if (button) trigger('remove', {name: button.dataset.remove});
+});
+element.addEventListener('change', (event) => {
+  const field = event.target.closest('[data-domain]');
+  if (field) trigger('relabel', {name: field.dataset.domain, label: field.value});
 });
 """
 GO = "(address) => { if (address) window.location.assign(address) }"
@@ -69,65 +68,100 @@ def build(demo: gr.Blocks, service: Service) -> None:
                         choices=[(_base_label(one), one["path"]) for one in bases],
                         value=bases[0]["path"] if bases else None,
                     )
-            sets = view(sample_cards(service.catalog.samples()), script=CHOOSE)
+                    terms = view()
+                    tick = gr.Checkbox(label="I accept these terms", visible=False, container=False)
+            sets = view(script=CHOOSE)
         status = view()
-        report = view(script=REMOVE)
+        report = view(script=CHANGE)
         with gr.Column(visible=False, elem_classes="tm-more-files") as more:
             view('<p class="tm-quiet" style="margin:0">Add more files to this project. All of them are read again.</p>')
             add = gr.File(
                 label="Add files", show_label=False, file_count="multiple", file_types=sample_types(), height=120,
                 elem_classes="tm-drop",
             )  # fmt: skip
+            with gr.Accordion("Add a bundled sample", open=False, elem_classes="tm-advanced"):
+                further = view(script=CHOOSE)
         goto = gr.Textbox(visible="hidden")
 
-    def fill(request: gr.Request) -> tuple[Any, ...]:
+    def fill(request: gr.Request, path: str | None) -> tuple[Any, ...]:
         project = service.project(wanted(request))
+        show, hide = gr.update(visible=True), gr.update(visible=False)
         if project is None:
-            return (
-                heading("Samples", TEXT),
-                gr.update(visible=True),
-                "",
-                gr.update(visible=True),
-                "",
-                "",
-                gr.update(visible=False),
-            )
+            offered = sample_cards(service.catalog.samples())
+            return heading("Samples", TEXT), show, "", show, "", "", hide, offered, *terms_of(path), ""
+        title, link, line, cards = reading(project)
+        return title, hide, link, hide, line, cards, show, "", "", hide, offers(project)
+
+    def reading(project: ProjectRow) -> tuple[str, str, str, str]:
+        """Heading, next step, where the reading stands, what was read."""
         job = _job(service, project)
         found = service.report(project.id)
         return (
             heading("Samples", summary(found, project) if found else TEXT),
-            gr.update(visible=False),
             next_link(project) if found and not (job and job.active) else "",
-            gr.update(visible=False),
             job_line(job),
-            report_cards(found, service.sentences(project.id), project.target, _names(service, project)),
-            gr.update(visible=True),
+            report_cards(
+                found,
+                service.sentences(project.id),
+                project.target,
+                _names(service, project),
+                service.labels(project.id),
+            ),
         )
 
+    def terms_of(path: str | None) -> tuple[str, Any]:
+        if not path:
+            return "", gr.update(visible=False)
+        return base_terms(service.catalog.base_card(path)), gr.update(visible=bool(_open_terms(service, path)))
+
+    def offers(project: ProjectRow) -> str:
+        names = _names(service, project)
+        fitting = [
+            one
+            for one in service.catalog.samples()
+            if one.target == project.target and service.catalog.accepted(one.card, one.files[0].parent)
+            if not any(file.name in names for file in one.files)
+        ]
+        return sample_cards(fitting, f"In {language_name(project.target)}; each file becomes a domain of its own.")
+
     def poll(request: gr.Request) -> tuple[Any, ...]:
-        if service.project(wanted(request)) is None:
-            return (gr.skip(),) * 4
-        title, _, link, _, line, cards, _ = fill(request)
-        return title, link, line, cards
+        project = service.project(wanted(request))
+        return (gr.skip(),) * 4 if project is None else reading(project)
 
     def name_it(files: list[str] | None, given: str) -> str:
         return given or (Path(files[0]).stem if files else "")
 
-    def languages_of(path: str) -> tuple[Any, Any]:
+    def of_base(path: str) -> tuple[Any, ...]:
         chosen = [one for one in bases if one["path"] == path]
         choices = _languages(chosen)
-        return gr.update(choices=choices, value=_first(chosen, 0)), gr.update(choices=choices, value=_first(chosen, 1))
+        from_, into = (gr.update(choices=choices, value=_first(chosen, place)) for place in (0, 1))
+        shown, asked = terms_of(path)
+        return from_, into, shown, asked
 
-    def create(files: list[str] | None, title: str, of: str, into: str, path: str) -> str:
+    def create(files: list[str] | None, title: str, of: str, into: str, path: str, agreed: bool) -> str:
         if not files:
             raise InputError("Choose at least one file with your sentences, or start with a sample.")
+        _agree(service, agreed, path)
         return _create(service, [Path(file) for file in files], title, of, into, path)
 
-    def create_from(of: str, into: str, path: str, event: gr.EventData) -> str:
-        chosen = service.catalog.sample(event.name)
-        if chosen.target != into:
-            of, into = (into if of == chosen.target else of), chosen.target
-        return _create(service, chosen.files, chosen.title, of, into, path)
+    def create_from(of: str, into: str, path: str, agreed: bool, event: gr.EventData) -> str:
+        chosen = _chosen(service, event)
+        first = chosen[0]
+        if first.source:
+            of, into = first.source, first.target
+        elif first.target != into:
+            of, into = (into if of == first.target else of), first.target
+        path = service.catalog.base_for(path, of, into) if path else path
+        _agree(service, agreed, path, chosen)
+        title = " and ".join(one.title for one in chosen)
+        files = [file for one in chosen for file in one.files]
+        return _create(service, files, title, of, into, path, labels=_labels(chosen) if len(files) > 1 else None)
+
+    def add_from(request: gr.Request, event: gr.EventData) -> tuple[str, str]:
+        project = service.need(wanted(request))
+        chosen = _chosen(service, event)
+        files = [file for one in chosen for file in one.files]
+        return job_line(service.add_samples(project, files, _labels(chosen))), offers(project)
 
     def add_files(files: list[str] | None, request: gr.Request) -> tuple[Any, str]:
         job = service.add_samples(service.need(wanted(request)), files or [])
@@ -139,27 +173,62 @@ def build(demo: gr.Blocks, service: Service) -> None:
             raise InputError("This is the project's only file. Add another one first, or start a new project.")
         return job_line(service.remove_sample(project, str(event.name)))
 
+    def relabel(request: gr.Request, event: gr.EventData) -> str:
+        return job_line(service.label_sample(service.need(wanted(request)), str(event.name), str(event.label)))
+
     quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-    demo.load(guard(fill), None, [frame.title, read, onward, start, status, report, more], **quiet)
+    everything = [frame.title, read, onward, start, status, report, more, sets, terms, tick, further]
+    demo.load(guard(fill), base, everything, **quiet)
     frame.timer.tick(guard(poll, polled=True), None, [frame.title, onward, status, report], **quiet)
     drop.upload(guard(name_it), [drop, name], name, **quiet)
-    base.input(guard(languages_of), base, [source, target], **quiet)
-    choices = [source, target, base]
+    base.input(guard(of_base), base, [source, target, terms, tick], **quiet)
+    choices = [source, target, base, tick]
     read.click(guard(create), [drop, name, *choices], goto, **quiet).then(None, goto, None, js=GO)
     sets.choose(guard(create_from), choices, goto, **quiet).then(None, goto, None, js=GO)
+    further.choose(guard(add_from), None, [status, further], **quiet)
     report.remove(guard(remove), None, status, **quiet)
+    report.relabel(guard(relabel), None, status, **quiet)
     add.upload(guard(add_files), add, [add, status], **quiet)
 
 
-def _create(service: Service, files: Sequence[Path], title: str, *choice: str) -> str:
+def _chosen(service: Service, event: gr.EventData) -> list[SampleCorpus]:
+    """The bundled corpus that was clicked, with those that go with it where that was asked for."""
+    first = service.catalog.sample(str(event.name))
+    names = first.goes_with if event.together else ()
+    return [first, *(service.catalog.sample(name) for name in names)]
+
+
+def _labels(corpora: Sequence[SampleCorpus]) -> dict[str, str]:
+    """A bundled corpus is one domain, whatever its files are called."""
+    return {file.name: one.title[:40] for one in corpora for file in one.files}
+
+
+def _open_terms(service: Service, path: str, corpora: Sequence[SampleCorpus] = ()) -> list[tuple[Any, str]]:
+    """Cards, with their places, whose restrictions were not accepted yet."""
+    cards = [(service.catalog.base_card(path), path)] if path else []
+    cards += [(one.card, str(one.files[0].parent)) for one in corpora]
+    return [(one, place) for one, place in cards if not service.catalog.accepted(one, place)]
+
+
+def _agree(service: Service, agreed: bool, path: str, corpora: Sequence[SampleCorpus] = ()) -> None:
+    """Remember what the tick accepted. Raises InputError where one is needed."""
+    for one, place in _open_terms(service, path, corpora):
+        if not agreed:
+            raise InputError(f"{one.title} is for {one.license_name}. Tick “I accept these terms” to use it.")
+        service.catalog.accept(one, place)
+
+
+def _create(
+    service: Service, files: Sequence[Path], title: str, *choice: str, labels: Mapping[str, str] | None = None
+) -> str:
     of, into, path = choice
     if not path:
         raise InputError(
-            "There is no base model. Put one into the folder bases in the data folder, or into assets/models."
+            "There is no base model. Add one with `tailormt base add`, or put its folder into assets/models."
         )
     project = service.create_project(title or files[0].stem, of, into, path)
     try:
-        service.add_samples(project, files)
+        service.add_samples(project, files, labels)
     except Exception:
         service.store.projects.delete(project.id)
         raise
@@ -196,18 +265,6 @@ def next_link(project: ProjectRow) -> str:
     return f'<a class="tm-link-button tm-filled" href="{esc(address("train", project.id))}">Train a plugin</a>'
 
 
-def sample_cards(sets: Sequence[SampleCorpus]) -> str:
-    """The bundled corpora, one click each."""
-    if not sets:
-        return ""
-    cards = "".join(
-        f'<button type="button" class="tm-method" data-sample="{esc(one.name)}"><h3>{esc(one.title)}</h3>'
-        f"<p>{esc(one.card.summary)}</p><p>{esc(language_name(one.target))}</p></button>"
-        for one in sets
-    )
-    return f'<p class="tm-quiet tm-or">Bundled samples</p><div class="tm-grid">{cards}</div>'
-
-
 def summary(report: Mapping[str, Any], project: ProjectRow) -> str:
     """The sentence under the heading."""
     files = len(report.get("files", []))
@@ -229,93 +286,3 @@ def job_line(job: JobRow | None) -> str:
         line = f"{job.step or 'Starting'} (step {job.step_index + 1} of {job.steps}){left}"
         return card(f'<b>Reading samples</b> <span class="tm-quiet">{esc(line)}</span>{bar(job.fraction)}')
     return note(job.error or f"Reading the samples was {job.state}. Add the files again to read them anew.", bad=True)
-
-
-def report_cards(
-    report: Mapping[str, Any], sentences: Sequence[Mapping[str, Any]], language: str, names: Sequence[str] = ()
-) -> str:
-    """Files with what was kept and skipped, languages and warnings, and ten sentences."""
-    if not report:
-        return ""
-    warnings = "".join(note(str(one)) for one in report.get("warnings", []))
-    shares = [(code, share) for code, share in report.get("languages", {}).items() if share >= 0.005]
-    tags = " ".join(
-        tag(f"{language_name(code)} {share:.0%}", "accent" if code == language else "") for code, share in shares
-    )
-    files = titled("Files", file_table(report), tags)
-    if not sentences:
-        return warnings + files
-    chosen = random.Random(len(sentences)).sample(range(len(sentences)), min(10, len(sentences)))
-    rows = [
-        [
-            Cell(sentences[place].get("text", ""), lang=language),
-            Cell(_place(sentences[place], len(names) > 1), "", "num quiet"),
-        ]
-        for place in sorted(chosen)
-    ]
-    body = table(["sentence", "line"], rows, numeric=[1])
-    examples = titled(f"{len(rows)} of {number(len(sentences))} sentences, at random", body)
-    lengths = card(length_bars([str(one.get("text", "")) for one in sentences]), "Sentences by length, in characters")
-    return f'{warnings}{files}<div class="tm-two">{examples}{lengths}</div>'
-
-
-def length_bars(texts: Sequence[str]) -> str:
-    """How long the sentences are: up to twelve columns of a round width, the last one open."""
-    lengths = sorted(len(text) for text in texts)
-    usual = lengths[int(0.98 * (len(lengths) - 1))]
-    width = next(step for step in (2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**9) if usual < 12 * step)
-    last = usual // width
-    counts = [0] * (last + 1)
-    for length in lengths:
-        counts[min(length // width, last)] += 1
-    names = [
-        f"{place * width}" + ("+" if place == last and lengths[-1] >= (last + 1) * width else "")
-        for place in range(last + 1)
-    ]
-    middle = lengths[len(lengths) // 2]
-    return (
-        bars(counts, names, "sentences")
-        + f'<p class="tm-quiet">half of them have up to {number(middle)} characters</p>'
-    )
-
-
-def _place(sentence: Mapping[str, Any], several: bool) -> str:
-    line = number(sentence.get("line", 0))
-    return f"{Path(str(sentence.get('file', ''))).name} {line}" if several else line
-
-
-def file_table(report: Mapping[str, Any]) -> str:
-    """One row a file; the skipped ones unfold to line, reason and excerpt."""
-    rows = []
-    several = len(report.get("files", [])) > 1
-    for file in report.get("files", []):
-        name = Path(str(file.get("name", ""))).name
-        remove = f'<button type="button" class="tm-text-button" data-remove="{esc(name)}">Remove</button>'
-        notes = "".join(f'<div class="tm-quiet">{esc(one)}</div>' for one in file.get("notes", []))
-        rows.append(
-            [
-                Cell(html=f"{esc(name)}{notes}"),
-                Cell(file.get("encoding", ""), kind="quiet"),
-                Cell(number(file.get("lines", 0)), kind="num"),
-                Cell(number(file.get("kept", 0)), kind="num"),
-                Cell(html=_skipped(file, str(report.get("language", "")))),
-                *([Cell(html=remove, kind="num")] if several else []),
-            ]
-        )
-    heads = ["file", "encoding", "lines", "kept", "skipped", *([""] if several else [])]
-    return table(heads, rows, numeric=[2, 3])
-
-
-def _skipped(file: Mapping[str, Any], language: str) -> str:
-    counts = file.get("skipped", {})
-    if not counts:
-        return "0"
-    parts = ", ".join(f"{reason} {number(count)}" for reason, count in counts.items())
-    lines = [
-        [Cell(number(line), kind="num"), Cell(reason), Cell(text, lang=language)]
-        for reason, examples in file.get("examples", {}).items()
-        for line, text in examples
-    ]
-    inner = table(["line", "reason", "text"], lines, numeric=[0], kind="tm-skips") if lines else ""
-    head = f"<summary>{number(sum(counts.values()))}: {esc(parts)}</summary>"
-    return f'<details class="tm-more">{head}{inner}</details>'

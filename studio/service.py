@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.cards import Card, parse_card
 from engine.decoding.options import Decoding
 from engine.errors import InputError, TailorError, storage_errors
+from engine.files import write_json
 from engine.languages import canonical
 from engine.settings import Settings
 from studio.catalog import Catalog, language_name, sample_types
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from engine.store import ComparisonRow, CorpusRow, JobRow, PluginRow, ProjectRow, Store
 
 __all__ = ["Overview", "Service"]
+
+LABELS = "domains.json"  # in a project's workspace: domain labels by file name
 
 
 @dataclass(frozen=True)
@@ -127,8 +131,13 @@ class Service:
                 )
         return self.store.projects.create(name, source, target, base)
 
-    def add_samples(self, project: ProjectRow, files: Sequence[str | Path]) -> JobRow:
-        """Copy files into the project and queue the job that reads them all. Raises InputError on a bad file."""
+    def add_samples(
+        self, project: ProjectRow, files: Sequence[str | Path], labels: Mapping[str, str] | None = None
+    ) -> JobRow:
+        """Copy files into the project and queue the job that reads them all; `labels` are domains by file name.
+
+        Raises InputError on a bad file.
+        """
         if not files:
             raise InputError("Choose at least one file with your sentences.")
         folder = self.workspace(project.id) / "samples"
@@ -140,6 +149,8 @@ class Service:
                 partial = folder / f".{file.name}.part"
                 shutil.copyfile(file, partial)
                 partial.replace(folder / file.name)
+        if labels:
+            self._write_labels(project.id, {**self.labels(project.id), **labels})
         return self._queue("prepare", project)
 
     def _check_upload(self, file: Path) -> None:
@@ -162,12 +173,33 @@ class Service:
             raise InputError(f"{name} is no file of this project any more. Reload the page.")
         with storage_errors("the samples", path):
             path.unlink()
+        self._write_labels(project.id, {key: value for key, value in self.labels(project.id).items() if key != name})
         return self._queue("prepare", project)
+
+    def labels(self, project_id: int) -> dict[str, str]:
+        """Domain labels that were given to files of a project, by file name; others have their file's name."""
+        found = read_object(self.workspace(project_id) / LABELS)
+        return {str(name): str(label) for name, label in found.items()}
+
+    def label_sample(self, project: ProjectRow, name: str, label: str) -> JobRow:
+        """Give the sentences of a file another domain label and read the samples again. Raises InputError."""
+        label = " ".join(label.split())[:40]
+        if name not in [path.name for path in self.sample_files(project.id)]:
+            raise InputError(f"{name} is no file of this project any more. Reload the page.")
+        self._write_labels(project.id, {**self.labels(project.id), name: label or Path(name).stem})
+        return self._queue("prepare", project)
+
+    def _write_labels(self, project_id: int, labels: Mapping[str, str]) -> None:
+        write_json(self.workspace(project_id) / LABELS, labels, "the labels")
 
     def request(self, project: ProjectRow, **more: Any) -> dict[str, Any]:
         """The arguments of a job on this project, as `engine.pipeline.CustomizeRequest` wants them."""
-        samples = [str(path) for path in self.sample_files(project.id)]
-        return {"base": project.base, "source": project.source, "target": project.target, "samples": samples} | more
+        files, labels = self.sample_files(project.id), self.labels(project.id)
+        given: dict[str, Any] = {"base": project.base, "source": project.source, "target": project.target}
+        given["samples"] = [str(path) for path in files]
+        if labels:
+            given["domains"] = [labels.get(path.name, "") for path in files]
+        return given | more
 
     def _queue(self, kind: str, project: ProjectRow, arguments: dict[str, Any] | None = None) -> JobRow:
         from engine.jobs import enqueue
@@ -180,11 +212,11 @@ class Service:
         return rows[0] if rows else None
 
     def report(self, project_id: int) -> dict[str, Any]:
-        """The import report of a project's samples, empty when there is none yet."""
+        """The import report of a project's samples, empty when there is none yet: that of the workspace, which is there as
+        soon as the samples are read, else the one that the last job noted."""
         corpus = self.corpus(project_id)
-        if corpus and corpus.report:
-            return corpus.report
-        return read_object(self.workspace(project_id) / "import_report.json")
+        found = read_object(self.workspace(project_id) / "import_report.json")
+        return found or (corpus.report if corpus and corpus.report else {})
 
     def sentences(self, project_id: int) -> list[dict[str, Any]]:
         """The kept sentences with file and line."""
@@ -330,6 +362,15 @@ class Service:
             base_fingerprint=str(card.get("base_fingerprint", "")),
             metrics=card.get("metrics") or {},
         )
+
+    def plugin_card(self, row: PluginRow) -> Card:
+        """The card in a plugin's bundle; an empty one where the bundle is gone or damaged."""
+        from engine.plugins import read_bundle_text
+
+        try:
+            return parse_card(read_bundle_text(row.path), row.name)
+        except TailorError:
+            return Card(row.name)
 
     def comparisons(self, project_id: int) -> list[ComparisonRow]:
         return self.store.comparisons.list(project_id)

@@ -24,7 +24,7 @@ from typing import Any
 
 from engine.errors import BundleError, storage_errors
 
-__all__ = ["FORMAT_VERSION", "read_bundle_card", "unpack_bundle", "verify_bundle"]
+__all__ = ["FORMAT_VERSION", "read_bundle_card", "read_bundle_text", "unpack_bundle", "verify_bundle"]
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -35,6 +35,7 @@ KNOWN = (*REQUIRED, "memory.safetensors", "phrases.jsonl", "index.faiss", "pairs
 MAX_BYTES = 16 << 30  # unpacked, all files
 MAX_TEXT = 1 << 30  # one text file
 MAX_JSON = 64 << 20  # the two JSON files, which are read whole
+MAX_CARD = 1 << 20  # of README.md; what is longer is cut
 MAX_RATIO = 200  # unpacked to packed; text packs 3 to 20 times smaller
 LIMITS = {
     CONFIG: MAX_JSON,
@@ -172,6 +173,15 @@ def read_bundle_card(path: str | Path) -> dict[str, Any]:
         config = _read_json(path, bundle, CONFIG)
         _check_config(path, config)
         return {**config, "bytes": path.stat().st_size, "files": sorted(_manifest(path, bundle))}
+
+
+def read_bundle_text(path: str | Path) -> str:
+    """The README.md of a bundle, which is its card for people. Raises BundleError."""
+    path = Path(path)
+    with _open(path) as bundle:
+        _check_names(path, bundle)
+        with _damage(path, "README.md"), bundle.open("README.md") as file:
+            return file.read(MAX_CARD).decode("utf-8", errors="replace")
 
 
 def verify_bundle(path: str | Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from studio.figures import figure_row, scores
 from studio.forms import build_form, label
 from studio.frame import PAGES
 from studio.phrases import Filter, Row, phrase_table, select
-from studio.samples import file_table, length_bars, report_cards
+from studio.report import file_table, length_bars, report_cards
 from studio.train import MethodCard, method_cards
 
 ROWS = [
@@ -63,7 +63,7 @@ def test_skipped_lines_are_shown_with_line_reason_and_text() -> None:
         "warnings": ["3 % of the sentences look Japanese."],
     }
     shown = file_table(report)
-    assert "10: too short 7, duplicate 3" in shown
+    assert "Skipped <b>10</b>: too short 7, duplicate 3" in shown
     assert ">12<" in shown
     assert "嗯 &lt;b&gt;" in shown
     assert "1,190" in shown

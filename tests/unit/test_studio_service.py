@@ -36,7 +36,7 @@ def test_the_bundled_base_is_listed_with_what_a_user_needs_to_know(service: Serv
 
 
 def test_a_folder_that_is_no_model_is_passed_over(service: Service) -> None:
-    (service.settings.home_dir / "bases" / "holiday photos").mkdir(parents=True)
+    (service.settings.home_dir / "models" / "holiday photos").mkdir(parents=True)
     assert "holiday photos" not in [card["name"] for card in service.catalog.bases()]
 
 

@@ -1,0 +1,63 @@
+"""Cards on a page: the licence in a line that is always there, the whole card folded below it.
+
+A card is Markdown that anyone may have written. It is rendered here, not in the browser: HTML in it becomes text, pictures
+become their descriptions, and links lead to web pages only, in a window of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from engine.cards import Card
+from studio.html import esc
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+__all__ = ["card_fold", "license_line", "render_markdown"]
+
+WEB = re.compile(r"https?://", re.IGNORECASE)
+LONGEST = 60_000  # characters of a card that are shown
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(["table", "strikethrough"])
+
+    def image(self: Any, tokens: Any, place: int, options: Any, env: Any) -> str:
+        return f"<span class=tm-quiet>[{esc(tokens[place].content or 'picture')}]</span>"
+
+    def link(self: Any, tokens: Any, place: int, options: Any, env: Any) -> str:
+        address = str(tokens[place].attrGet("href") or "")
+        if not WEB.match(address):  # a link to another file of the folder leads nowhere here
+            return "<a>"
+        return f'<a href="{esc(address)}" target="_blank" rel="noopener noreferrer nofollow">'
+
+    parser.add_render_rule("image", image)
+    parser.add_render_rule("link_open", link)
+    return parser
+
+
+def render_markdown(text: str) -> str:
+    """Safe HTML of a card's body; its headings start below those of the page."""
+    shown = _parser().render(text[:LONGEST])
+    return re.sub(r"<(/?)h([1-6])>", lambda m: f"<{m[1]}h{min(6, int(m[2]) + 2)}>", shown)
+
+
+def license_line(card: Card) -> str:
+    """The licence in one quiet line; set off where it restricts the use."""
+    kind = "tm-license tm-restricted" if card.restricted else "tm-license"
+    return f'<p class="{kind}">{esc(card.license_line)}</p>'
+
+
+def card_fold(card: Card, label: str) -> str:
+    """The whole card, folded; nothing where there is no text."""
+    body = re.sub(r"\A\s*#\s+.*\n", "", card.body)  # the page names it already
+    if not body.strip():
+        return ""
+    shown = f'<div class="tm-doc">{render_markdown(body)}</div>'
+    return f'<details class="tm-card-fold"><summary>{esc(label)}</summary>{shown}</details>'
