@@ -21,6 +21,7 @@ from engine.parsers.contractions import open_contractions
 from engine.parsers.options import ParserTraining
 from engine.parsers.prepare import mwt_counts, write_characters, write_dependencies, write_trees
 from engine.parsers.resources import install, read_resources, set_bytes
+from engine.parsers.shrink import shrink
 from engine.parsers.stages import STAGES, Room, run_stage
 from engine.parsers.treebanks import Treebanks, read_treebanks
 from engine.parsers.vectors import TextSource, no_vectors, read_sentences, save_vectors, segment, train_vectors
@@ -93,7 +94,8 @@ def train_parser(
         room = Room(work / "data", work / "done", code, options)
         write_data(room, banks, sources.words)
         files, seconds = train_parts(room, sources, banks, work, progress)
-        install(output, code, options.package, files)
+        progress.begin("Writing the parser")
+        install(output, code, options.package, shrunk(files, work))
         shutil.rmtree(work)
         with contextlib.suppress(OSError):  # another language is in training there
             work.parent.rmdir()
@@ -185,6 +187,19 @@ def train_parts(
         stamps.set(part, made)
         seconds[part] = round(time.monotonic() - begun, 1)
     return files, seconds
+
+
+def shrunk(files: dict[str, Path], work: Path) -> dict[str, Path]:
+    """The parts as they are shipped: half the bytes."""
+    small = work / "small"
+    small.mkdir(exist_ok=True)
+    made = {}
+    for part, file in files.items():
+        made[part] = file
+        if part != "pretrain":
+            made[part] = small / file.name
+            shrink(part, file, made[part], files["pretrain"])
+    return made
 
 
 def make_vectors(room: Room, sources: ParserSources, contractions: bool, target: Path, progress: Progress) -> None:

@@ -1,8 +1,10 @@
 """Phrases from dependency trees, for languages whose parser gives no constituents.
 
 A phrase is a word with everything that hangs on it, when these words stand side by side (punctuation between them that
-hangs elsewhere does not break them apart). Its label is the relation of its topmost word: nsubj, obl, advcl… Every word
-is a phrase of length 1 too. Edges are cleaned of punctuation as in constituency trees.
+hangs elsewhere does not break them apart). Its label is the relation of its topmost word: nsubj, obl, advcl… Two smaller
+phrases that constituency trees have, and subtrees lack, are cut out of it: the phrase without what is only added to it
+(further clauses, conjuncts), and the predicate without its subject (a verb phrase). Every word is a phrase of length 1 too.
+Edges are cleaned of punctuation as in constituency trees.
 """
 
 from __future__ import annotations
@@ -13,9 +15,15 @@ from engine.phrases.types import Tree
 
 __all__ = ["dependency_spans", "dependency_tree"]
 
+ADDED = frozenset({"conj", "parataxis", "list", "discourse", "vocative"})  # relations without their subtypes
+SUBJECTS = frozenset({"nsubj", "csubj", "expl"})
+
 
 def dependency_spans(parsed: Parsed) -> list[Span]:
-    """All contiguous subtrees and all single tokens as token spans, longest first. Empty without a dependency parse."""
+    """All contiguous subtrees, their cores and predicates, and all single tokens as token spans, longest first.
+
+    Empty without a dependency parse.
+    """
     if not parsed.heads:
         return []
     below = _subtrees(parsed.heads)
@@ -25,11 +33,34 @@ def dependency_spans(parsed: Parsed) -> list[Span]:
         for under, relation in zip(below, parsed.relations, strict=True)
         if _contiguous(under, marks)
     ]
+    spans += _inner_spans(parsed, below, marks)
     spans.sort(key=lambda span: (span[0] - span[1], span[0]))
     singles: dict[int, str] = {}
     for word, token in enumerate(parsed.token_of):
         singles.setdefault(token, parsed.relations[word])
     return token_spans(spans, parsed) + [(token, token + 1, relation) for token, relation in singles.items()]
+
+
+def _inner_spans(parsed: Parsed, below: list[list[int]], marks: list[bool]) -> list[Span]:
+    """Subtrees without what follows as an addition, and what is said of a subject that comes first."""
+    plain = [relation.partition(":")[0] for relation in parsed.relations]
+    under: dict[int, list[int]] = {}
+    for word, head in enumerate(parsed.heads):
+        under.setdefault(head, []).append(word)
+    spans: list[Span] = []
+    for word, whole in enumerate(below):
+        hanging = under.get(word, [])
+        added = {w for child in hanging if plain[child] in ADDED and child > word for w in below[child]}
+        core = [w for w in whole if w not in added]
+        while added and core and marks[core[-1]]:  # the full stop that closes both clauses
+            core.pop()
+        subjects = [child for child in hanging if plain[child] in SUBJECTS and child < word]
+        last = max((below[child][-1] for child in subjects), default=word)
+        parts = [(core, parsed.relations[word])] if added else []
+        if last < word:
+            parts += [([w for w in part if w > last], "predicate") for part in (core, whole)]
+        spans += [(part[0], part[-1] + 1, label) for part, label in parts if part and _contiguous(part, marks)]
+    return spans
 
 
 def dependency_tree(parsed: Parsed, text: str) -> Tree | None:

@@ -134,10 +134,39 @@ GERMAN = """
 """
 
 
+CHINESE = """
+# text = 他住在城里，后来走了。
+1 他 他 PRON _ _ 2 nsubj _ SpaceAfter=No
+2 住 住 VERB _ _ 0 root _ SpaceAfter=No
+3 在 在 ADP _ _ 4 case _ SpaceAfter=No
+4 城里 城里 NOUN _ _ 2 obl _ SpaceAfter=No
+5 ， ， PUNCT _ _ 7 punct _ SpaceAfter=No
+6 后来 后来 ADV _ _ 7 advmod _ SpaceAfter=No
+7 走 走 VERB _ _ 2 conj _ SpaceAfter=No
+8 了 了 PART _ _ 7 aux _ SpaceAfter=No
+9 。 。 PUNCT _ _ 2 punct _ SpaceAfter=No
+"""
+
+
+def test_a_clause_without_its_conjuncts_and_a_predicate_without_its_subject() -> None:
+    """What a constituency tree would call S and VP."""
+    parsed, text = from_conllu(CHINESE)
+    found = phrases(dependency_spans(parsed), parsed, text)
+    assert {key: label for key, label in found.items() if len(key) > 2} == {
+        "他住在城里，后来走了": "root",
+        "他住在城里": "root",
+        "住在城里，后来走了": "predicate",
+        "住在城里": "predicate",
+        "后来走了": "conj",
+        "在城里": "obl",
+    }
+
+
 def test_subtrees_with_tokens_of_two_words() -> None:
     parsed, text = from_conllu(GERMAN)
     assert phrases(dependency_spans(parsed), parsed, text) == {
         "Er ging, müde, zum alten Bahnhof": "root",
+        "ging, müde, zum alten Bahnhof": "predicate",
         "zum alten Bahnhof": "obl",
         "müde": "advcl",
         "Er": "nsubj",
