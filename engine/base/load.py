@@ -24,7 +24,7 @@ KNOWN_SHARE = 0.5  # of the pieces of a Marian tokenizer must be in its vocabula
 @contextlib.contextmanager
 def quick_imports() -> Iterator[None]:
     """Import torch and transformers inside: without the garbage collector, which runs dozens of times over what modules
-    keep for ever, they take a fifth less time (bench/load.py).
+    keep for ever, they take a fifth less CPU time (bench/README.md).
     """
     was = gc.isenabled()
     gc.disable()
