@@ -61,7 +61,7 @@ def write_card(
 def card_text(
     trained: TrainedParser, figures: Mapping[str, Any], origins: Origins, command: str, versions: Mapping[str, str]
 ) -> str:
-    name = NAMES.get(trained.language, trained.language).replace("_", " ").capitalize()
+    name = NAMES.get(trained.language, trained.language).replace("_", " ")
     known = "-" in origins.license and " " not in origins.license and not origins.license.startswith("research")
     front = {
         "pretty_name": f"Small {name} parser",
@@ -141,12 +141,12 @@ def figures_text(trained: TrainedParser, figures: Mapping[str, Any]) -> str:
         if found := figures.get(kind):
             blocks.append(phrase_table(kind, found["phrases"]))
     speeds = [
-        f"{figures[kind]['sentences_per_second']:,.0f} sentences a second ({kind})"
+        f"{figures[kind]['sentences_per_second']:,.0f} ({kind})"
         for kind in ("constituency", "dependency")
         if kind in figures
     ]
     if speeds:
-        blocks.append(f"Speed on one CPU core, from raw text: {', '.join(speeds)}.")
+        blocks.append(f"Speed, from raw text, in sentences a second of one CPU core: {', '.join(speeds)}.")
     return "\n\n".join(blocks) if len(blocks) > 1 else ""
 
 
