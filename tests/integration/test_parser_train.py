@@ -60,9 +60,11 @@ def test_from_treebanks_to_phrases(
     assert "--constituency-epochs 2" in card
     facts = json.loads((folder / "en" / "figures.json").read_text(encoding="utf-8"))
     assert facts["files"][0]["skipped"] == {"a line without 10 columns": 1}
-    phrases = facts["figures"]["constituency"]["phrases"]["all"]
-    assert 0 < phrases["recall"] <= 1
-    assert 0 < facts["figures"]["dependency"]["raw"]["Tokens"] <= 1
+    # A training of seconds promises nothing for raw text; with the words given, some brackets and heads are right.
+    figures = facts["figures"]
+    assert figures["constituency"]["phrases"]["all"]["gold"] > 50
+    assert 0 < figures["constituency"]["given_words"]["f1"] <= 1
+    assert 0 < figures["dependency"]["given_words"]["UAS"] <= 1
 
     monkeypatch.setenv("TAILORMT_PARSERS", str(folder))
     assert main(["parser", "list", "--json"]) == 0
