@@ -62,34 +62,42 @@ def make_optimizer(parameters: list[nn.Parameter], options: TrainingOptions) -> 
     return torch.optim.Adam(parameters, lr=options.learning_rate, betas=betas, eps=1e-9)
 
 
-def make_batch(base: BaseModel, pairs: Pairs, rows: list[int], step: int) -> Batch:
-    """The rows as tensors on the base's device, the frozen encoder's output computed once without gradient."""
-    inputs = base.pad_batch([pairs.sources[i] for i in rows])  # (B, S)
+def make_batch(base: BaseModel, method: Method, module: nn.Module, pairs: Pairs, rows: list[int], step: int) -> Batch:
+    """The rows as tensors on the base's device. The encoder's output is computed once without gradient where the method
+    leaves the encoder alone. The method has seen the batch.
+    """
+    sources = base.pad_batch([pairs.sources[i] for i in rows])  # (B, S)
     labels = base.pad_batch([pairs.labels[i] for i in rows])  # (B, T)
-    mask = (inputs != base.pad).long()  # (B, S)
-    with torch.no_grad():
-        encoded = base.model.get_encoder()(input_ids=inputs, attention_mask=mask).last_hidden_state  # (B, S, d)
-    return Batch(encoded, mask, base.shift_right(labels), labels, step)
+    mask = (sources != base.pad).long()  # (B, S)
+    encoded = None
+    if not method.capabilities.changes_encoder:
+        with torch.no_grad():
+            encoded = base.model.get_encoder()(input_ids=sources, attention_mask=mask).last_hidden_state  # (B, S, d)
+    batch = Batch(sources, mask, encoded, base.shift_right(labels), labels, step, pairs, rows)
+    method.see(base, module, sources, batch)
+    return batch
 
 
 @torch.no_grad()
-def validate(base: BaseModel, pairs: Pairs, tokens: int, precision: torch.dtype, check: Progress) -> float:
-    """Mean negative log-likelihood a token (nats) of the pairs under the base as it is attached now."""
+def validate(
+    base: BaseModel,
+    method: Method,
+    module: nn.Module,
+    pairs: Pairs,
+    tokens: int,
+    precision: torch.dtype,
+    check: Progress,
+) -> float:
+    """Mean negative log-likelihood a token (nats) of the pairs under the base with the module attached."""
     total = count = 0.0
     for rows in epoch_batches(pairs.lengths, tokens, seed=0, epoch=0):
         check.check()
         with mixed(base, precision):
-            batch = make_batch(base, pairs, rows, 0)
-            logits = base.model(
-                encoder_outputs=(batch.encoded,),
-                attention_mask=batch.mask,
-                decoder_input_ids=batch.inputs,
-                use_cache=False,
-            ).logits  # (B, T, V)
-        picked = logits.float().log_softmax(-1).gather(-1, batch.labels[..., None]).squeeze(-1)  # (B, T)
-        real = batch.labels != base.pad  # (B, T)
-        total -= float(picked[real].double().sum())
-        count += int(real.sum())
+            batch = make_batch(base, method, module, pairs, rows, 0)
+            log_p = method.log_probabilities(base, module, batch)  # (M, V)
+        labels = batch.labels[batch.labels != base.pad]  # (M,)
+        total -= float(log_p.gather(1, labels[:, None]).double().sum())
+        count += len(labels)
     return total / max(1.0, count)
 
 
@@ -154,7 +162,7 @@ def train(
     def validation_step() -> None:
         nonlocal best
         module.eval()
-        loss = validate(base, validation, options.tokens_per_batch, dtype, progress)
+        loss = validate(base, method, module, validation, options.tokens_per_batch, dtype, progress)
         module.train()
         if position.best_loss is None or loss < position.best_loss:
             position.best_loss, position.best_update, position.worse = loss, position.update, 0
@@ -191,7 +199,7 @@ def train(
                         training.lengths, options.tokens_per_batch, seed=options.seed, epoch=position.epoch
                     )
                 with mixed(base, dtype):
-                    batch = make_batch(base, training, batches[position.batch], position.update)
+                    batch = make_batch(base, method, module, training, batches[position.batch], position.update)
                     loss = method.loss(base, module, batch)
                 (loss.total / options.accumulate).backward()
                 position.batch += 1

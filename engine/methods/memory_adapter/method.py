@@ -15,9 +15,9 @@ from engine.progress import Progress
 if TYPE_CHECKING:
     import torch
 
-    from engine.base import BaseModel, LanguagePair
+    from engine.base import BaseModel
     from engine.methods.memory_adapter.module import MemoryAdapterModule
-    from engine.phrases import PhraseSet
+    from engine.methods.samples import Samples
 
 __all__ = ["MemoryAdapter"]
 
@@ -35,17 +35,11 @@ class MemoryAdapter(Method):
         offers_reads=True,
     )
 
-    def prepare(
-        self,
-        phrases: PhraseSet | None,
-        pair: LanguagePair,
-        config: MemoryAdapterConfig,
-        workspace: Path,
-        progress: Progress,
-    ) -> Artefacts:
+    def prepare(self, samples: Samples, config: MemoryAdapterConfig, progress: Progress) -> Artefacts:
         """Phrase pairs by the reverse model, dealt to the layers, and their recorded memory."""
         from engine.memory import Memory, load_pairs, record, save_pairs, translate_phrases
 
+        phrases, pair, workspace = samples.phrases, samples.pair, samples.workspace
         layers = len(pair.forward.decoder_layers)
         if config.layers is not None and max(config.layers) >= layers:
             raise OptionError(
@@ -74,11 +68,18 @@ class MemoryAdapter(Method):
             memory=Memory(memory_file), files={"phrases.jsonl": pairs_file, "memory.safetensors": memory_file}
         )
 
+    def open(self, folder: Path, base: BaseModel, config: MemoryAdapterConfig) -> Artefacts:
+        from engine.memory import open_memory
+
+        phrases = folder / "phrases.jsonl"
+        return Artefacts(open_memory(folder, base), {phrases.name: phrases} if phrases.exists() else {})
+
     def build(self, base: BaseModel, artefacts: Artefacts, config: MemoryAdapterConfig) -> MemoryAdapterModule:
         from engine.methods.memory_adapter.module import MemoryAdapterModule
         from engine.methods.memory_adapter.start import start_from_base
 
         module = MemoryAdapterModule(base.d_model, len(base.decoder_layers), config).to(base.device)
+        module.phrase_file = artefacts.files.get("phrases.jsonl")
         if artefacts.memory is not None:
             module.set_memory(artefacts.memory)
             if config.init == "base" and base.precision != "int8":  # a plugin that is loaded brings its own weights
@@ -113,6 +114,8 @@ class MemoryAdapter(Method):
 
     def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
         """Equation 9: NLL(M) + α NLL(M̂) + β ½ (KL(p‖q) + KL(q‖p)), each a mean over target tokens."""
+        from engine.methods.likelihood import likelihood, log_probabilities
+
         config: MemoryAdapterConfig = module.config
         with base_dropout(base, config.base_dropout):
             full = log_probabilities(base, batch)  # (M, V)
@@ -133,45 +136,10 @@ class MemoryAdapter(Method):
         return Loss(total, {"nll": nll.item(), "nll_dropped": nll_dropped.item(), "agreement": agreement.item()})
 
     def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
-        """For each target token and reader: the gate and the `top` memory rows with their weights, as plain data.
+        from engine.methods.memory_adapter.reads import reads
 
-        Row numbers count within the layer, in the order of the layer's phrase pairs.
-        """
-        import torch
-
-        sources, labels = (
-            base.pad_batch(base.encode([source])),
-            base.pad_batch(base.label([translation])),
-        )  # (1, S), (1, T)
-        readers = module.readers()
-        tokens = base.tokenizer.convert_ids_to_tokens(labels[0].tolist())
-        try:
-            for _, _, reader in readers:
-                reader.seen = {}
-            with base.lock, self.attach(base, module), torch.no_grad():
-                base.model(input_ids=sources, decoder_input_ids=base.shift_right(labels), use_cache=False)
-            rows = []
-            for position, token in enumerate(tokens):
-                for layer, place, reader in readers:
-                    if not reader.seen or "weights" not in reader.seen:
-                        continue
-                    weights, items = reader.seen["weights"][0, position].topk(
-                        min(top, len(reader.memory))
-                    )  # (k,), (k,)
-                    rows.append(
-                        {
-                            "position": position,
-                            "token": token,
-                            "layer": layer,
-                            "place": place,
-                            "gate": float(reader.seen["gate"][0, position]),
-                            "items": [[int(i), float(w)] for i, w in zip(items, weights, strict=True)],
-                        }
-                    )
-            return rows
-        finally:
-            for _, _, reader in readers:
-                reader.seen = None
+        with base.lock, self.attach(base, module):
+            return reads(base, module, source, translation, top)
 
 
 def hook(reader: Any, place: str, strength: float) -> Any:
@@ -204,25 +172,6 @@ def base_dropout(base: BaseModel, rate: float) -> Iterator[None]:
         for layer, old in zip(base.decoder_layers, before, strict=True):
             layer.dropout = old
             layer.eval()
-
-
-def log_probabilities(base: BaseModel, batch: Batch) -> torch.Tensor:
-    """Log-probabilities (M, V) of the M real target positions of a batch; padding costs nothing in the output layer."""
-    states = base.model.get_decoder()(
-        input_ids=batch.inputs, encoder_hidden_states=batch.encoded, encoder_attention_mask=batch.mask, use_cache=False
-    ).last_hidden_state  # (B, T, d)
-    logits = base.model.get_output_embeddings()(states[batch.labels != base.pad])  # (M, V)
-    bias = getattr(base.model, "final_logits_bias", None)
-    if bias is not None:
-        logits = logits + bias  # (M, V)
-    return logits.float().log_softmax(-1)  # (M, V)
-
-
-def likelihood(base: BaseModel, log_p: torch.Tensor, batch: Batch, smoothing: float) -> torch.Tensor:
-    """Mean negative log-likelihood of the labels, smoothed over the vocabulary."""
-    labels = batch.labels[batch.labels != base.pad]  # (M,)
-    nll = -log_p.gather(1, labels[:, None]).mean()  # ()
-    return nll if not smoothing else (1 - smoothing) * nll - smoothing * log_p.mean()  # ()
 
 
 def symmetric_kl(log_p: torch.Tensor, log_q: torch.Tensor) -> torch.Tensor:
