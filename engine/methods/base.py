@@ -39,7 +39,9 @@ class Capabilities:
     needs_domains: int = 1  # domains that the samples must hold
     needs_endpoint: bool = False  # calls a service that the user names
     trains: bool = True
-    changes_encoder: bool = False  # the encoder's output is not the frozen one's
+    changes_encoder: bool = (
+        False  # the encoder's output is not the frozen one's, or need not be: `Method.changes_encoder`
+    )
     identity_at_start: bool = True
     offers_strength: bool = True
     offers_likelihood: bool = True  # gives probabilities of given translations
@@ -109,6 +111,16 @@ class Method(ABC):
         from engine.training.data import Pairs
 
         return Pairs.encode(base, samples.pairs(part))
+
+    def changes_encoder(self, module: nn.Module) -> bool:
+        """Whether this module, attached, changes the encoder's output; if not, training gives it the frozen encoder's."""
+        return self.capabilities.changes_encoder
+
+    def speed(self, module: nn.Module) -> float:
+        """What the training's learning rate is multiplied by: Adam moves each weight by about the rate, whatever its size,
+        and a weight that stands alone for a unit or a word must move further than one of a matrix.
+        """
+        return 1.0
 
     def complete(self, module: nn.Module) -> None:  # noqa: B027 - most methods need nothing here
         """Called once after training, before the weights are saved."""

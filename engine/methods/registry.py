@@ -15,7 +15,13 @@ from engine.methods.base import Method
 
 __all__ = ["get_method", "method_names", "register"]
 
-BUILT_IN = {"memory_adapter": "engine.methods.memory_adapter.method:MemoryAdapter"}
+BUILT_IN = {
+    "memory_adapter": "engine.methods.memory_adapter.method:MemoryAdapter",
+    "residual_adapter": "engine.methods.residual_adapter.method:ResidualAdapter",
+    "houlsby_adapter": "engine.methods.houlsby_adapter.method:HoulsbyAdapter",
+    "lhuc": "engine.methods.lhuc.method:Lhuc",
+    "extreme": "engine.methods.extreme.method:Extreme",
+}
 _registered: dict[str, type[Method]] = {}
 
 

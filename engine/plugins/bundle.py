@@ -3,6 +3,7 @@
 adapter_config.json        method, settings, base and its fingerprint, direction, decoding defaults, metrics
 adapter_model.safetensors  the trained weights, exactly the method's keys
 memory.safetensors         what the method remembers, where it remembers
+domains.json               the domains' names, where the method tells domains apart
 phrases.jsonl              the phrases in the memory's order; may be left out for confidentiality
 README.md                  the card
 manifest.json              SHA-256 and bytes of each file above
@@ -31,14 +32,15 @@ MANIFEST = "manifest.json"
 CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
 REQUIRED = (CONFIG, WEIGHTS, "README.md", MANIFEST)
-KNOWN = (*REQUIRED, "memory.safetensors", "phrases.jsonl", "index.faiss", "pairs.jsonl")
+KNOWN = (*REQUIRED, "memory.safetensors", "phrases.jsonl", "index.faiss", "pairs.jsonl", "domains.json")
 MAX_BYTES = 16 << 30  # unpacked, all files
 MAX_TEXT = 1 << 30  # one text file
-MAX_JSON = 64 << 20  # the two JSON files, which are read whole
+MAX_JSON = 64 << 20  # a JSON file, which is read whole
 MAX_RATIO = 200  # unpacked to packed; text packs 3 to 20 times smaller
 LIMITS = {
     CONFIG: MAX_JSON,
     MANIFEST: MAX_JSON,
+    "domains.json": MAX_JSON,
     WEIGHTS: MAX_BYTES,
     "memory.safetensors": MAX_BYTES,
     "index.faiss": MAX_BYTES,

@@ -70,7 +70,7 @@ def make_batch(base: BaseModel, method: Method, module: nn.Module, pairs: Pairs,
     labels = base.pad_batch([pairs.labels[i] for i in rows])  # (B, T)
     mask = (sources != base.pad).long()  # (B, S)
     encoded = None
-    if not method.capabilities.changes_encoder:
+    if not method.changes_encoder(module):
         with torch.no_grad():
             encoded = base.model.get_encoder()(input_ids=sources, attention_mask=mask).last_hidden_state  # (B, S, d)
     batch = Batch(sources, mask, encoded, base.shift_right(labels), labels, step, pairs, rows)
@@ -144,7 +144,7 @@ def train(
     # Over a base held in half precision all is computed in it.
     dtype = base.dtype if base.dtype != torch.float32 else pick_precision(precision, base.device)
     parameters = [p for p in module.parameters() if p.requires_grad]
-    optimizer = make_optimizer(parameters, options)
+    optimizer, speed = make_optimizer(parameters, options), method.speed(module)
     identity = {"training": options.to_mapping(), "pairs": len(training), "precision": str(dtype)}
     torch.manual_seed(options.seed)
     restored = load_checkpoint(folder, module, optimizer, identity)
@@ -190,7 +190,7 @@ def train(
                 checkpoint()
                 raise
             for group in optimizer.param_groups:
-                group["lr"] = learning_rate(position.update, options)
+                group["lr"] = speed * learning_rate(position.update, options)
             optimizer.zero_grad(set_to_none=True)
             for _ in range(options.accumulate):
                 if position.batch >= len(batches):
