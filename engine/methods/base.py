@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.decoding.options import Decoding
     from engine.memory import Memory
-    from engine.methods.samples import Samples
+    from engine.methods.samples import Samples, SentencePair
     from engine.training.data import Pairs
 
 __all__ = ["Artefacts", "Batch", "Capabilities", "Loss", "Method"]
@@ -47,7 +47,8 @@ class Capabilities:
     offers_likelihood: bool = True  # gives probabilities of given translations
     offers_reads: bool = False
     offers_proportions: bool = False
-    offers_swap: bool = False  # other samples can take the place of its own without training
+    offers_swap: bool = False  # other samples can take the place of its own without training: `Method.swap`
+    swaps_pairs: bool = True  # and these need their sources
 
     def to_mapping(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -122,11 +123,26 @@ class Method(ABC):
         """
         return 1.0
 
+    def speeds(self, module: nn.Module) -> Mapping[str, float]:
+        """Further factors of the learning rate of single weights, by what their keys begin with."""
+        return {}
+
     def complete(self, module: nn.Module) -> None:  # noqa: B027 - most methods need nothing here
         """Called once after training, before the weights are saved."""
 
     def finish(self, module: nn.Module) -> None:  # noqa: B027 - most methods need nothing here
         """Prepare a trained module for decoding: whatever is constant from now on is computed here, once."""
+
+    def swap(
+        self, base: BaseModel, module: nn.Module, pairs: Sequence[SentencePair], workspace: Path,
+        progress: Progress | None = None,
+    ) -> Artefacts:  # fmt: skip
+        """Put other samples in the place of the module's own, without training; the module works with them afterwards.
+
+        Returns the files, in `workspace`, that take the place of those of the same name in the bundle. Sources are empty
+        where `Capabilities.swaps_pairs` is false and the samples have none.
+        """
+        raise NotImplementedError
 
     # -- using it
 

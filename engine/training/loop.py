@@ -52,14 +52,23 @@ def learning_rate(update: int, options: TrainingOptions) -> float:
     return options.learning_rate * min((update + 1) / warmup, math.sqrt(warmup / (update + 1)))
 
 
-def make_optimizer(parameters: list[nn.Parameter], options: TrainingOptions) -> torch.optim.Optimizer:
-    """Adam, or AdamW with decoupled weight decay, as asked for."""
-    betas = (options.beta1, options.beta2)
+def make_optimizer(method: Method, module: nn.Module, options: TrainingOptions) -> torch.optim.Optimizer:
+    """Adam, or AdamW with decoupled weight decay, as asked for; each group of weights has its `speed`."""
+    betas, whole, single = (options.beta1, options.beta2), method.speed(module), method.speeds(module)
+    groups: list[dict[str, Any]] = []
+    # Weights that follow each other share a group: checkpoints number them in the module's order.
+    for name, parameter in module.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        speed = whole * next((factor for prefix, factor in single.items() if name.startswith(prefix)), 1.0)
+        if not groups or groups[-1]["speed"] != speed:
+            groups.append({"params": [], "speed": speed})
+        groups[-1]["params"].append(parameter)
     if options.optimizer == "adamw":
         return torch.optim.AdamW(
-            parameters, lr=options.learning_rate, betas=betas, eps=1e-9, weight_decay=options.weight_decay
+            groups, lr=options.learning_rate, betas=betas, eps=1e-9, weight_decay=options.weight_decay
         )
-    return torch.optim.Adam(parameters, lr=options.learning_rate, betas=betas, eps=1e-9)
+    return torch.optim.Adam(groups, lr=options.learning_rate, betas=betas, eps=1e-9)
 
 
 def make_batch(base: BaseModel, method: Method, module: nn.Module, pairs: Pairs, rows: list[int], step: int) -> Batch:
@@ -144,7 +153,7 @@ def train(
     # Over a base held in half precision all is computed in it.
     dtype = base.dtype if base.dtype != torch.float32 else pick_precision(precision, base.device)
     parameters = [p for p in module.parameters() if p.requires_grad]
-    optimizer, speed = make_optimizer(parameters, options), method.speed(module)
+    optimizer = make_optimizer(method, module, options)
     identity = {"training": options.to_mapping(), "pairs": len(training), "precision": str(dtype)}
     torch.manual_seed(options.seed)
     restored = load_checkpoint(folder, module, optimizer, identity)
@@ -190,7 +199,7 @@ def train(
                 checkpoint()
                 raise
             for group in optimizer.param_groups:
-                group["lr"] = speed * learning_rate(position.update, options)
+                group["lr"] = group["speed"] * learning_rate(position.update, options)
             optimizer.zero_grad(set_to_none=True)
             for _ in range(options.accumulate):
                 if position.batch >= len(batches):
