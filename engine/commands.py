@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from engine.base.commands import BASE_COMMANDS
 from engine.base.train import commands as train_base
+from engine.benching.commands import BENCH_COMMANDS
 from engine.corpora.commands import CORPUS_COMMANDS
+from engine.decoding.knn.commands import KNN_COMMANDS
 from engine.errors import InputError, OptionError
 from engine.files import check_writable, replacing
 from engine.lines import read_input
+from engine.methods.domain_mixing.commands import PROPORTION_COMMANDS
 from engine.parsers.commands import PARSER_COMMANDS
 from engine.samples import named_files
 from engine.terminal import TerminalProgress, table
@@ -56,6 +59,7 @@ def request_of(args: argparse.Namespace) -> CustomizeRequest:
     values = {item.name: getattr(args, item.name) for item in describe(CustomizeRequest) if hasattr(args, item.name)}
     values["method_options"] = overrides(getattr(args, "method_option", None), "--method-option")
     values["training_options"] = overrides(getattr(args, "training_option", None), "--training-option")
+    values["knn_options"] = overrides(getattr(args, "knn_option", None), "--knn-option")
     values["phrase_options"] = overrides(getattr(args, "phrase_option", None), "--phrase-option")
     values["base"] = values.get("base") or default_base(args)
     values["samples"] = named_files(args.samples, args.settings.assets_dir)
@@ -358,10 +362,13 @@ COMMANDS = {
     "train": train,
     "base train": train_base.train,
     **PARSER_COMMANDS,
+    **KNN_COMMANDS,
+    **PROPORTION_COMMANDS,
     "plugin list": plugin_list,
     "plugin verify": plugin_verify,
     "plugin export": plugin_export,
     "plugin import": plugin_import,
+    **BENCH_COMMANDS,
     "demo": run_demo,
     "worker": worker,
     "serve": serve,
