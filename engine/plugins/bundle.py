@@ -32,7 +32,10 @@ MANIFEST = "manifest.json"
 CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
 REQUIRED = (CONFIG, WEIGHTS, "README.md", MANIFEST)
-KNOWN = (*REQUIRED, "memory.safetensors", "phrases.jsonl", "index.faiss", "pairs.jsonl", "domains.json")
+KNOWN = (
+    *REQUIRED, "memory.safetensors", "phrases.jsonl", "index.faiss", "pairs.jsonl", "domains.json",
+    "proportions.safetensors", "proportions.json",
+)  # fmt: skip
 MAX_BYTES = 16 << 30  # unpacked, all files
 MAX_TEXT = 1 << 30  # one text file
 MAX_JSON = 64 << 20  # a JSON file, which is read whole
@@ -41,9 +44,11 @@ LIMITS = {
     CONFIG: MAX_JSON,
     MANIFEST: MAX_JSON,
     "domains.json": MAX_JSON,
+    "proportions.json": MAX_JSON,
     WEIGHTS: MAX_BYTES,
     "memory.safetensors": MAX_BYTES,
     "index.faiss": MAX_BYTES,
+    "proportions.safetensors": MAX_TEXT,
 }
 KEYS: dict[str, type] = {
     **dict.fromkeys(("name", "method", "source", "target", "base_fingerprint", "base_model_name_or_path"), str),
