@@ -24,6 +24,7 @@ from torch.nn import functional as F
 
 from engine.memory import Memory
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
+from engine.methods.tuned import TunedWeights
 
 __all__ = ["MemoryAdapterModule", "MemoryReader"]
 
@@ -117,6 +118,7 @@ class MemoryAdapterModule(nn.Module):
     def __init__(self, d: int, layers: int, config: MemoryAdapterConfig) -> None:
         super().__init__()
         self.config = config
+        self.tuned: TunedWeights | None = None  # copies of the base's weights that learn too (table 7)
         self.phrase_file: Path | None = None  # the phrases in the memory's order, for showing what was read
         chosen = sorted(set(config.layers)) if config.layers is not None else range(layers)
         self.layers = nn.ModuleDict(
