@@ -157,6 +157,9 @@ def parser() -> argparse.ArgumentParser:
     knn = commands.add_parser("knn", help="kNN decoding").add_subparsers(dest="action", required=True)
     add_knn_commands(knn, command, base, SAMPLES)
 
+    knn = commands.add_parser("knn", help="kNN decoding").add_subparsers(dest="action", required=True)
+    add_knn_commands(knn, command, SAMPLES)
+
     plugin = commands.add_parser("plugin", help="plugin bundles").add_subparsers(dest="action", required=True)
     command("list", "plugins of all projects", plugin)
     command("verify", "check a bundle without using it", plugin).add_argument(

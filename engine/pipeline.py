@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import shutil
 import time
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from engine.decoding.options import Decoding
 from engine.errors import CorpusError, InputError
 from engine.files import write_json
 from engine.progress import Progress
-from engine.request import CustomizeRequest, method_config, training_config
+from engine.request import CustomizeRequest, knn_config, method_config, training_config
 from engine.settings import Settings
 from engine.stamps import Stamps, digest
 from engine.steps import STEPS, checked, find_phrases, held, load_pair, make_pairs, read_samples, split_samples
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from engine.base import BaseModel
+    from engine.decoding.knn.options import KnnOptions
     from engine.methods import Artefacts, Method
     from engine.methods.samples import Samples
     from engine.plugins import Plugin
@@ -114,7 +116,7 @@ def run_steps(
 
     def pairs() -> None:
         with timed("pairs"):
-            wanted = train if needs.trains or needs.needs_pairs else []
+            wanted = train if needs.trains or needs.needs_pairs or request.knn else []
             samples.sentence_pairs = make_pairs(wanted, valid, pair, training.keep_pairs, workspace, stamps, progress)
 
     if needs.needs_phrases:
@@ -124,6 +126,7 @@ def run_steps(
         pairs()
     with timed("memory"):
         artefacts = prepare_method(samples, method, config, stamps, progress)
+    config = artefacts.config or config
     sizes = artefacts.memory.sizes if artefacts.memory else []
     if until == "memory":
         return {"memory": sizes, "seconds": times}
@@ -133,8 +136,11 @@ def run_steps(
         module, result = trained(samples, method, artefacts, config, training, workspace, stamps, progress)
     if until == "training":
         return {**(dataclasses.asdict(result) if result else {}), "times": times}
+    plugin, carried = Plugin(method, module, {}), Carried()
+    if request.knn:
+        with timed("knn"):
+            carried = add_datastore(samples, plugin, knn_config(request), workspace, stamps, progress)
     with timed("evaluation"):
-        plugin = Plugin(method, module, {})
         known = [(one.source, one.target) for one in samples.pairs("valid")]
         tuning, held_out = known[::2][:MOST], known[1::2][:MOST] or known
         progress.begin("Choosing decoding settings", 6, STEPS)
@@ -158,7 +164,8 @@ def run_steps(
         method=method,
         config=config,
         module=module,
-        files=artefacts.files,
+        files={**artefacts.files, **carried.files},
+        knn=carried.settings,
         decoding=decoding,
         provenance={
             "sentences": len(corpus),
@@ -189,6 +196,7 @@ def run_steps(
         "device": device_line(pair.forward),
         "decoding": decoding,
         "metrics": metrics,
+        **({"knn": carried.figures} if carried.figures else {}),
         "warnings": corpus.report.warnings,
         "seconds": {**times, "total": round(time.monotonic() - begin, 1)},
     }
@@ -265,6 +273,42 @@ def trained(
         method.complete(module)
     method.finish(module)
     return module, result
+
+
+@dataclasses.dataclass(frozen=True)
+class Carried:
+    """A datastore that goes into the bundle beside what the method made: files, settings, figures; nothing by default."""
+
+    files: dict[str, Path] = dataclasses.field(default_factory=dict)
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    figures: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def add_datastore(
+    samples: Samples, plugin: Plugin, options: KnnOptions, workspace: Path, stamps: Stamps, progress: Progress
+) -> Carried:
+    """A datastore of the training pairs by the customized base, which the plugin decodes with from now on.
+
+    Its settings are chosen on that half of the held-out pairs on which decoding is chosen too, so that the comparison with the
+    base stays fair.
+    """
+    from engine.decoding.knn.make import make_knn
+
+    progress.begin("Recording the datastore", 5, STEPS)
+    folder = workspace / "knn"
+    trained = hashlib.sha256()
+    for key, value in sorted(plugin.module.state_dict().items()):
+        trained.update(key.encode() + value.detach().cpu().float().numpy().tobytes())
+    stamp = digest(stamps.get("method"), stamps.get("pairs"), trained.hexdigest(), options.to_mapping())
+    if not stamps.holds("knn", stamp):
+        stamps.begin("knn")
+        shutil.rmtree(folder, ignore_errors=True)
+        stamps.set("knn", stamp)
+    folder.mkdir(exist_ok=True)
+    plugin.knn, files, figures = make_knn(
+        samples.pair.forward, samples.pairs("train"), samples.pairs("valid")[::2], options, folder, plugin, progress
+    )
+    return Carried(files, plugin.knn.options.to_mapping(), figures)
 
 
 def device_line(base: BaseModel) -> str:

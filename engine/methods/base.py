@@ -60,6 +60,7 @@ class Artefacts:
 
     memory: Memory | None = None
     files: dict[str, Path] = field(default_factory=dict)
+    config: Options | None = None  # the settings as `prepare` completed them; the bundle records these
 
 
 @dataclass(frozen=True)

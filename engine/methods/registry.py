@@ -21,6 +21,7 @@ BUILT_IN = {
     "houlsby_adapter": "engine.methods.houlsby_adapter.method:HoulsbyAdapter",
     "lhuc": "engine.methods.lhuc.method:Lhuc",
     "extreme": "engine.methods.extreme.method:Extreme",
+    "knn": "engine.methods.knn.method:KnnMethod",
     "domain_mixing": "engine.methods.domain_mixing.method:DomainMixing",
 }
 _registered: dict[str, type[Method]] = {}

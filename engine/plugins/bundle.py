@@ -33,7 +33,8 @@ CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
 REQUIRED = (CONFIG, WEIGHTS, "README.md", MANIFEST)
 KNOWN = (
-    *REQUIRED, "memory.safetensors", "phrases.jsonl", "index.faiss", "pairs.jsonl", "domains.json",
+    *REQUIRED, "memory.safetensors", "phrases.jsonl", "index.faiss", "pairs.jsonl", "datastore.safetensors",
+    "datastore.jsonl", "datastore.faiss", "adaptive.safetensors", "domains.json",
     "proportions.safetensors", "proportions.json",
 )  # fmt: skip
 MAX_BYTES = 16 << 30  # unpacked, all files
@@ -48,6 +49,9 @@ LIMITS = {
     WEIGHTS: MAX_BYTES,
     "memory.safetensors": MAX_BYTES,
     "index.faiss": MAX_BYTES,
+    "datastore.safetensors": MAX_BYTES,
+    "datastore.faiss": MAX_BYTES,
+    "adaptive.safetensors": MAX_JSON,
     "proportions.safetensors": MAX_TEXT,
 }
 KEYS: dict[str, type] = {
@@ -132,6 +136,8 @@ def _check_config(path: Path, config: dict[str, Any]) -> None:
             raise BundleError(f"{path}: {CONFIG} lacks {key}. Get the bundle again.")
         if not isinstance(config[key], kind):
             raise BundleError(f"{path}: {key} in {CONFIG} is not what it should be. Get the bundle again.")
+    if not isinstance(config.get("knn", {}), dict):
+        raise BundleError(f"{path}: knn in {CONFIG} is not what it should be. Get the bundle again.")
 
 
 def _manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, dict[str, Any]]:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from engine.methods import Method
     from engine.options import Options
 
-__all__ = ["export_bundle"]
+__all__ = ["TEXTS", "export_bundle"]
+
+TEXTS = ("phrases.jsonl", "datastore.jsonl")  # the user's own words, which a bundle can do without
 
 
 def export_bundle(
@@ -38,10 +40,12 @@ def export_bundle(
     provenance: Mapping[str, Any],
     metrics: Mapping[str, Any],
     with_phrases: bool = True,
+    knn: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write a plugin bundle (see `engine.plugins.bundle`); `files` are the method's artefacts by their bundle names.
 
-    `with_phrases=False` leaves the user's phrases out; the memory holds vectors only. Raises StorageError.
+    `with_phrases=False` leaves the user's texts out; the memory holds vectors only. `knn`: the settings of a datastore that is
+    among the files without being the method's own. Raises StorageError.
     """
     from safetensors.torch import save_file
 
@@ -62,8 +66,9 @@ def export_bundle(
         "decoding": dict(decoding),
         "provenance": {"created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), **provenance},
         "metrics": dict(metrics),
+        **({"knn": dict(knn)} if knn else {}),
     }
-    kept = {key: file for key, file in files.items() if with_phrases or key != "phrases.jsonl"}
+    kept = {key: file for key, file in files.items() if with_phrases or key not in TEXTS}
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder, replacing(path, "the plugin") as temporary:
         weights = Path(folder) / WEIGHTS
         save_file({key: value.detach().cpu().contiguous() for key, value in module.state_dict().items()}, weights)

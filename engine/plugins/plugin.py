@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from engine.base import BaseModel
+    from engine.decoding.knn.decoder import Knn
     from engine.decoding.options import Decoding
     from engine.progress import Progress
 
@@ -29,11 +30,19 @@ Translate = Callable[[Sequence[str]], list[str]]
 class Plugin:
     """A trained module with its method and card. Several can be loaded over one base at once."""
 
-    def __init__(self, method: Method, module: nn.Module, card: dict[str, Any], folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        method: Method,
+        module: nn.Module,
+        card: dict[str, Any],
+        folder: Path | None = None,
+        knn: Knn | None = None,
+    ) -> None:
         self.method = method
         self.module = module
         self.card = card
         self.folder = folder
+        self.knn = knn  # a datastore that the plugin carries beside its method
 
     @property
     def name(self) -> str:
@@ -76,6 +85,8 @@ class Plugin:
             raise BundleError(f"{path}: {error}") from None
         try:
             module = method.build(base, artefacts, config)
+        except BundleError as error:
+            raise BundleError(f"{path}: {error}") from None
         except (LookupError, RuntimeError, ValueError) as error:
             raise BundleError(f"{path}: its settings do not fit the base {base.name} ({error}).") from error
         try:
@@ -94,13 +105,16 @@ class Plugin:
         module.load_state_dict(weights)
         method.finish(module)
         module.to(base.dtype)
-        return cls(method, module, card, folder)
+        return cls(method, module, card, folder, carried(path, folder, base, card["knn"]) if "knn" in card else None)
 
     @contextlib.contextmanager
     def attached(self, base: BaseModel, strength: float = 1.0) -> Iterator[None]:
         """Hook into the base for the length of the block. Raises OptionError on a strength below 0 or above 2."""
         check_strength(strength)
-        with self.method.attach(base, self.module, strength):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.method.attach(base, self.module, strength))
+            if self.knn is not None:  # after the method, so that its distribution is what is mixed
+                stack.enter_context(self.knn.attach(base, strength))
             yield
 
     def logits_processors(self, base: BaseModel, strength: float = 1.0) -> Sequence[Any]:
@@ -135,7 +149,23 @@ class Plugin:
 
     def reads(self, base: BaseModel, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
         """What each token of a translation read; see `Method.reads`. Texts are empty where the bundle came without them."""
-        return self.method.reads(base, self.module, source, translation, top)
+        rows = self.method.reads(base, self.module, source, translation, top)
+        if self.knn is not None:
+            with base.lock, self.method.attach(base, self.module, 1.0):
+                self.method.see(base, self.module, base.pad_batch(base.encode([source])))
+                rows = [*rows, *self.knn.reads(base, source, translation, top)]
+        return rows
+
+
+def carried(path: str | Path, folder: Path, base: BaseModel, settings: dict[str, Any]) -> Knn:
+    """The datastore that a bundle carries beside its method. Raises BundleError, or MissingError without faiss."""
+    from engine.decoding.knn.decoder import Knn
+    from engine.decoding.knn.options import KnnOptions
+
+    try:
+        return Knn.open(folder, base, KnnOptions.from_mapping(settings))
+    except (BundleError, OptionError) as error:
+        raise BundleError(f"{path}: {error}") from None
 
 
 def check_strength(strength: float) -> None:
