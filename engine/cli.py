@@ -155,9 +155,6 @@ def parser() -> argparse.ArgumentParser:
     add_parser_commands(parsers, command)
 
     knn = commands.add_parser("knn", help="kNN decoding").add_subparsers(dest="action", required=True)
-    add_knn_commands(knn, command, base, SAMPLES)
-
-    knn = commands.add_parser("knn", help="kNN decoding").add_subparsers(dest="action", required=True)
     add_knn_commands(knn, command, SAMPLES)
 
     plugin = commands.add_parser("plugin", help="plugin bundles").add_subparsers(dest="action", required=True)

@@ -107,16 +107,22 @@ def customize(args: argparse.Namespace) -> Shown:
 def summary_text(summary: dict[str, Any]) -> str:
     """What a person wants to know after a customization."""
     figures, times = summary["metrics"], summary["seconds"]
+    trained, loss = "none", ""
+    if "updates" in summary:
+        trained = f"{summary['updates']} updates, best at {summary['best_update']}, {summary['parameters']:,} weights"
+        loss = f"loss {figures['validation_loss_before']:.3f} -> {figures['validation_loss']:.3f} nats a token; "
     lines = [
         f"Plugin     {summary['plugin']} ({summary['bytes'] / 2**20:.1f} MiB)",
         f"Samples    {summary['sentences']:,} sentences, {summary['phrases']:,} phrases, {sum(summary['memory']):,} remembered",
-        f"Training   {summary['updates']} updates, best at {summary['best_update']}, {summary['parameters']:,} weights, "
-        f"{summary['device']}",
-        f"Held out   loss {figures['validation_loss_before']:.3f} -> {figures['validation_loss']:.3f} nats a token; "
-        f"BLEU {figures['bleu_vanilla']} -> {figures['bleu']} on {figures['held_out_sentences']} of your own sentences",
+        f"Training   {trained}, {summary['device']}",
+        f"Held out   {loss}BLEU {figures['bleu_vanilla']} -> {figures['bleu']} on {figures['held_out_sentences']} of your own "
+        "sentences",
         "Time       " + ", ".join(f"{key} {value:.0f} s" for key, value in times.items()),
-        f"Phrases    {summary['parser']}",
+        f"Phrases    {summary['parser'] or 'not needed'}",
     ]
+    if about := summary.get("knn"):
+        lines.insert(3, f"Datastore  {about['entries']:,} tokens, index {about['index']}; held-out loss with it "
+                     f"{about['loss_base']:.3f} -> {about['loss']:.3f}")  # fmt: skip
     return "\n".join([*lines, *(f"Note: {warning}" for warning in summary["warnings"])])
 
 

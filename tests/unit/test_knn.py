@@ -546,6 +546,15 @@ def test_as_a_method_it_has_no_weights_and_settings_that_are_complete(base, tmp_
     assert total(base, Plugin(method, module, {})) > total(base)
 
 
+def test_other_samples_take_the_place_of_its_own(base, datastore, tmp_path):
+    plugin = plugin_with(base, knn_for(base, datastore))
+    files = plugin.method.swap(base, plugin.module, PAIRS[:3], tmp_path).files
+    assert sorted(files) == ["datastore.jsonl", "datastore.safetensors"]
+    texts = {item["text"] for row in plugin.reads(base, *SENTENCES[7]) for item in row["items"]}
+    assert texts <= {pair.target for pair in PAIRS[:3]}
+    assert total(base, plugin, SENTENCES[:3]) > total(base, None, SENTENCES[:3]) + 3
+
+
 @pytest.fixture(scope="module")
 def adapter(base, tmp_path_factory):
     """A memory adapter that does something."""

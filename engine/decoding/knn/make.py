@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.decoding.knn.decoder import FILES, Knn
 from engine.decoding.knn.options import KnnOptions
-from engine.errors import OptionError
+from engine.errors import CorpusError, OptionError
 from engine.files import write_json
 from engine.progress import Progress
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.methods.samples import SentencePair
     from engine.plugins import Plugin
 
-__all__ = ["bleu_with", "check_method", "make_knn", "retune"]
+__all__ = ["another", "bleu_with", "check_method", "make_knn", "retune"]
 
 SETTLED = "knn.json"
 MOST = 60  # held-out sentences that finalists translate
@@ -71,7 +71,7 @@ def make_knn(
     assert datastore.keys is not None
     progress.begin("Indexing the datastore", progress.index, progress.steps)
     knn = Knn(datastore, build_index(datastore.keys, kind, options), options.replace(index=kind), base.device)
-    if not (options.keep_keys or kind != "ivfpq"):
+    if not options.keep_keys and kind == "ivfpq":
         knn.forget_keys()  # tuned as it will be used
     knn, figures = retune(base, knn, valid, plugin, progress)
     figures = {
@@ -80,6 +80,30 @@ def make_knn(
     files = knn.save(folder)
     write_json(done, {"options": knn.options.to_mapping(), "figures": figures}, "the kNN settings")
     return knn, files, figures
+
+
+def another(
+    base: BaseModel, knn: Knn, pairs: Sequence[SentencePair], folder: Path, progress: Progress | None = None
+) -> tuple[Knn, dict[str, Path]]:
+    """A datastore of other pairs by the base alone, with the settings of `knn`; and its files in `folder`."""
+    from engine.decoding.knn.datastore import Datastore
+    from engine.decoding.knn.index import build_index
+    from engine.training.data import Pairs
+
+    options = knn.options
+    datastore = Datastore.build(
+        base, Pairs.encode(base, pairs), place=options.keys, max_entries=options.max_entries, progress=progress
+    )
+    assert datastore.keys is not None
+    if options.adaptive and (options.k or 1) > len(datastore):
+        raise CorpusError(
+            f"These samples have {len(datastore)} tokens, fewer than the {options.k} neighbours looked up."
+        )
+    index = build_index(datastore.keys, options.index, options)
+    fresh = Knn(datastore, index, options, base.device, knn.adaptive)
+    if not options.keep_keys and options.index == "ivfpq":
+        fresh.forget_keys()
+    return fresh, fresh.save(folder)
 
 
 def retune(

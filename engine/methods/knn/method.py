@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from engine.base import BaseModel
     from engine.methods.knn.module import KnnModule
-    from engine.methods.samples import Samples
+    from engine.methods.samples import Samples, SentencePair
 
 __all__ = ["KnnMethod"]
 
@@ -35,6 +35,7 @@ class KnnMethod(Method):
         trains=False,
         identity_at_start=False,  # there is no untrained state: it acts from the moment it is made
         offers_reads=True,
+        offers_swap=True,
     )
 
     def prepare(self, samples: Samples, config: KnnConfig, progress: Progress) -> Artefacts:
@@ -60,6 +61,16 @@ class KnnMethod(Method):
         if TENSORS not in artefacts.files:
             raise BundleError(f"it has no {TENSORS}, which its decoding needs. Get the bundle again.")
         return KnnModule(Knn.open(artefacts.files[TENSORS].parent, base, config))
+
+    def swap(
+        self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path,
+        progress: Progress | None = None,
+    ) -> Artefacts:  # fmt: skip
+        """A new datastore under the old settings."""
+        from engine.decoding.knn.make import another
+
+        module.knn, files = another(base, module.knn, pairs, workspace, progress)
+        return Artefacts(files=files)
 
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
