@@ -117,7 +117,8 @@ def read_domains(file: Path) -> list[str]:
     """The names in domains.json. Raises BundleError when it cannot be read."""
     try:
         names = json.loads(file.read_text(encoding="utf-8"))["domains"]
-        if not names or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+        good = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        if not good or not names or len(set(names)) != len(names):
             raise ValueError("no list of names")
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise BundleError(f"{file.name} cannot be read ({error}). Get the bundle again.") from None
