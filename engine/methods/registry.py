@@ -23,6 +23,12 @@ BUILT_IN = {
     "extreme": "engine.methods.extreme.method:Extreme",
     "knn": "engine.methods.knn.method:KnnMethod",
     "domain_mixing": "engine.methods.domain_mixing.method:DomainMixing",
+    "fine_tuning": "engine.methods.fine_tuning.method:FineTuning",
+    "rewrite": "engine.methods.rewrite.method:Rewrite",
+    "ngram_memory": "engine.methods.ngram_memory.method:NgramMemory",
+    "translation_memory": "engine.methods.translation_memory.method:TranslationMemory",
+    "dexperts": "engine.methods.dexperts.method:DExperts",
+    "llm_prompt": "engine.methods.llm_prompt.method:LlmPrompt",
 }
 _registered: dict[str, type[Method]] = {}
 
