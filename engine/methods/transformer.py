@@ -6,7 +6,7 @@ sentences needs. Names within a layer are those of transformers, so that a copy 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,7 +16,7 @@ from torch.nn import functional as F
 if TYPE_CHECKING:
     from engine.base import BaseModel
 
-__all__ = ["Attention", "Inputs", "Layer", "make_layers", "padded"]
+__all__ = ["Attention", "Inputs", "Layer", "Layout", "make_layers", "padded"]
 
 
 class Inputs:
@@ -165,3 +165,28 @@ def padded(rows: list[list[int]], pad: int, device: torch.device) -> tuple[Tenso
     ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows], device=device)  # (E, L)
     lengths = torch.tensor([len(row) for row in rows], device=device)  # (E,)
     return ids, torch.arange(width, device=device) < lengths[:, None]  # (E, L), (E, L)
+
+
+class Layout:
+    """Places for the tokens of E found sentences, behind one another in the rows of the sentences they were found for."""
+
+    def __init__(self, mask: Tensor, owners: Sequence[int], rows: int) -> None:
+        """`mask` (E, L) is true at tokens; sentence e belongs to row `owners[e]` of `rows` = B."""
+        self.from_mask = mask
+        totals, offsets = [0] * rows, []
+        for owner, length in zip(owners, mask.sum(1).tolist(), strict=True):
+            offsets.append(totals[owner])
+            totals[owner] += length
+        device, self.rows, self.width = mask.device, rows, max(1, *totals)
+        self.row = torch.tensor(list(owners), device=device)[:, None].expand_as(mask)[mask]  # (N,), N tokens in all
+        within = torch.arange(mask.shape[1], device=device)  # (L,)
+        self.place = (torch.tensor(offsets, device=device)[:, None] + within)[mask]  # (N,)
+        sizes = torch.tensor(totals, device=device)  # (B,)
+        # A row without any token has its first place unmasked, since attention needs one; `any` says that it is empty.
+        self.mask = torch.arange(self.width, device=device) < sizes.clamp(min=1)[:, None]  # (B, K)
+        self.any = (sizes > 0)[:, None, None]  # (B, 1, 1)
+
+    def put(self, values: Tensor) -> Tensor:
+        """Values (E, L, ...) of the sentences' tokens at their places (B, K, ...), zeros elsewhere."""
+        empty = values.new_zeros(self.rows, self.width, *values.shape[2:])  # (B, K, ...)
+        return empty.index_put((self.row, self.place), values[self.from_mask])  # (B, K, ...)

@@ -18,7 +18,7 @@ class Neighbour:
     """A sentence that was found."""
 
     sentence: int  # its place in the set
-    score: float  # similarity; for n-grams as a share of the greatest possible one, so that widths compare
+    score: float  # similarity (equation 1), of n-grams that of the n-grams; or a negative distance
     width: int = 0  # of the n-gram that found it; 0: the whole sentence
     start: int = 0  # where that n-gram begins in the sentence that was looked up
 
@@ -71,12 +71,14 @@ class IdfNgrams:
                     continue
                 owner, own = int(index.owners[found[0]]), self.idf.total(gram)
                 shut[owner] = True
-                yield Neighbour(owner, (float(scores[0]) - own) / own, width, number * max(1, width // 2))
+                yield Neighbour(owner, float(scores[0]) - own, width, number * max(1, width // 2))
 
     def neighbours(
         self, sentence: Sequence[str], most: int | None, blocked: Iterable[int] = ()
     ) -> list[Neighbour]:
-        """The neighbours of all n-grams; where there are more than `most`, those that match their n-gram best."""
+        """The neighbours of all n-grams; where there are more than `most`, those with the greatest similarity: exact matches
+        of rare words come first, and a full stop that equals another counts for what a full stop is worth.
+        """
         return chosen(self.hits(sentence, blocked), most)
 
 

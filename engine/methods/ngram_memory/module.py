@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from engine.methods.ngram_memory.config import NgramMemoryConfig
 from engine.methods.samples import SentencePair
-from engine.methods.transformer import Attention, Inputs, make_layers, padded
+from engine.methods.transformer import Attention, Inputs, Layout, make_layers, padded
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -39,7 +39,8 @@ class Found:
     memory: Tensor  # (B, K, d), the found translations' states, one translation after the other
     mask: Tensor  # (B, K), true at tokens; in a row without any, the first place, so that attention has one
     any: Tensor  # (B, 1, 1), 1 where something was found, else 0
-    owners: list[list[int]]  # for each row the pair of each token
+    owners: Tensor  # (B, K), the pair that each token is from
+    layout: Layout
     projected: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)  # keys and values by decoder layer
 
 
@@ -153,23 +154,8 @@ class NgramMemoryModule(nn.Module):
                 states = layer(states, target_mask)  # (E, L', d)
             else:
                 states = layer(states, target_mask, other, other_mask)  # (E, L', d)
-        self.found = concatenated(self.norm(states), target_mask, owners, entries, len(rows))
-
-
-def concatenated(states: Tensor, mask: Tensor, owners: list[int], entries: list[int], rows: int) -> Found:
-    """States (E, L, d) of translations, of which number e belongs to row `owners[e]`, behind one another for each row."""
-    lengths = mask.sum(1).tolist()  # E numbers
-    totals, offsets = [0] * rows, []
-    tokens: list[list[int]] = [[] for _ in range(rows)]
-    for owner, entry, length in zip(owners, entries, lengths, strict=True):
-        offsets.append(totals[owner])
-        totals[owner] += length
-        tokens[owner] += [entry] * length
-    width = max(1, *totals)
-    device = states.device
-    row = torch.tensor(owners, device=device)[:, None].expand_as(mask)[mask]  # (N,), N tokens in all
-    place = (torch.tensor(offsets, device=device)[:, None] + torch.arange(mask.shape[1], device=device))[mask]  # (N,)
-    memory = states.new_zeros(rows, width, states.shape[-1]).index_put((row, place), states[mask])  # (B, K, d)
-    sizes = torch.tensor(totals, device=device)  # (B,)
-    real = torch.arange(width, device=device) < sizes.clamp(min=1)[:, None]  # (B, K)
-    return Found(memory, real, (sizes > 0).to(states.dtype)[:, None, None], tokens)
+        layout = Layout(target_mask, owners, len(rows))
+        numbers = torch.tensor(entries, device=encoded.device)[:, None].expand_as(target_mask)  # (E, L')
+        self.found = Found(
+            layout.put(self.norm(states)), layout.mask, layout.any.to(own), layout.put(numbers), layout
+        )

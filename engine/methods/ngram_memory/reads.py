@@ -30,7 +30,7 @@ def reads(
             base.model(input_ids=sources, decoder_input_ids=base.shift_right(labels), use_cache=False)
         if module.found is None:
             return []
-        owners = module.found.owners[0]
+        owners = module.found.owners[0].tolist()  # all places are tokens: there is one row
         numbers = list(dict.fromkeys(owners))
         where = torch.tensor([numbers.index(owner) for owner in owners], device=base.device)  # (K,)
         rows = []
