@@ -143,10 +143,13 @@ def run_steps(
     with timed("evaluation"):
         known = [(one.source, one.target) for one in samples.pairs("valid")]
         tuning, held_out = known[::2][:MOST], known[1::2][:MOST] or known
-        progress.begin("Choosing decoding settings", 6, STEPS)
-        decoding = tune_decoding(pair.forward, plugin, tuning, progress)
-        progress.begin("Comparing with the base", 6, STEPS)
-        metrics = compare_with_base(pair.forward, plugin, held_out, Decoding.from_mapping(decoding), progress)
+        decoding: dict[str, Any] = {}
+        metrics: dict[str, Any] = {}
+        if not needs.needs_endpoint:  # a service is called, and paid, when the user translates
+            progress.begin("Choosing decoding settings", 6, STEPS)
+            decoding = tune_decoding(pair.forward, plugin, tuning, progress)
+            progress.begin("Comparing with the base", 6, STEPS)
+            metrics = compare_with_base(pair.forward, plugin, held_out, Decoding.from_mapping(decoding), progress)
     if result:
         metrics |= {
             "validation_loss_before": round(result.first_loss, 4),
