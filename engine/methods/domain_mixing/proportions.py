@@ -62,7 +62,7 @@ def fit_proportions(
     """
     import torch
 
-    from engine.methods.domain_mixing.fit import best_ridge, domain_weights, fit_layer
+    from engine.methods.domain_mixing.fit import best_ridge, domain_weights, fit_layer, one_thread
     from engine.methods.domain_mixing.states import collect
     from engine.methods.domain_mixing.watch import places
 
@@ -92,20 +92,21 @@ def fit_proportions(
         domain = owner.to(tokens.sentence.device)[tokens.sentence]  # (n,)
         out = held.to(tokens.sentence.device)[tokens.sentence]  # (n,)
         scale = domain_weights(torch.bincount(domain[~out], minlength=len(names)).tolist(), balance)
-        if ridge is None and side == "decoder":  # found first, used for both sides
-            middle = tokens.states[len(tokens.states) // 2]
-            model.ridge = best_ridge(
-                (middle[~out], domain[~out]), (middle[out], domain[out]), len(names), epsilon=epsilon, weights=scale
-            )
-        layers = []
-        for states in tokens.states:
-            progress.advance(done, steps, "fitting")
-            layers.append(
-                fit_layer(
-                    states[~out], domain[~out], len(names), epsilon=epsilon, ridge=model.ridge, weights=scale
-                ).requires_grad_(False)
-            )
-            done += 1
+        with one_thread():
+            if ridge is None and side == "decoder":  # found first, used for both sides
+                middle = tokens.states[len(tokens.states) // 2]
+                model.ridge = best_ridge(
+                    (middle[~out], domain[~out]), (middle[out], domain[out]), len(names), epsilon=epsilon, weights=scale
+                )
+            layers = []
+            for states in tokens.states:
+                progress.advance(done, steps, "fitting")
+                layers.append(
+                    fit_layer(
+                        states[~out], domain[~out], len(names), epsilon=epsilon, ridge=model.ridge, weights=scale
+                    ).requires_grad_(False)
+                )
+                done += 1
         model.layers[side] = layers
         shares = model.proportions(side, tokens.states)  # (n, P, k)
         model.held_out[side] = figures(shares[out], domain[out], tokens.sentence[out], side)
@@ -247,12 +248,15 @@ def proportions_of(
     limit = base.max_tokens
     with base.using(plugin):
         texts = [clean[i] for i in kept]
+        inputs: list[list[int]] | None = None
+        labels: list[list[int]] | None = None
         if side == "encoder":
-            inputs, labels = [row[:limit] for row in read_by.encode(texts)], None
+            inputs = [row[:limit] for row in read_by.encode(texts)]
         else:
-            given = [" ".join(sources[i].split()) for i in kept] if sources is not None else None
-            inputs = [row[:limit] for row in read_by.encode(given)] if given is not None else None
             labels = [row[:limit] for row in read_by.label(texts)]
+            if sources is not None:
+                given = [" ".join(sources[i].split()) for i in kept]
+                inputs = [row[:limit] for row in read_by.encode(given)]
         tokens = collect(read_by, inputs, labels, half=False, progress=progress)[side]
         shares = model.proportions(side, tokens.states).cpu().numpy()  # (n, P, k)
     pieces = base.tokenizer.convert_ids_to_tokens(tokens.ids.tolist())

@@ -25,7 +25,7 @@ def shared(proportions: Sequence[float]) -> float:
     """How much domains share a word: the entropy of its proportions over log k; 0: one domain's own, 1: all alike."""
     if len(proportions) < 2:
         return 1.0
-    entropy = -sum(p * math.log(p) for p in proportions if p > 0)
+    entropy = -sum(float(p) * math.log(p) for p in proportions if p > 0)
     return round(entropy / math.log(len(proportions)), 4)
 
 
@@ -84,5 +84,5 @@ def word_lists(domains: Sequence[str], mean: np.ndarray, words: Sequence[str]) -
             name: sorted(rows, key=lambda row: (-row["proportions"][j], -row["count"], row["text"]))[:SHOWN]
             for j, name in enumerate(domains)
         },
-        "shared": sorted(rows, key=lambda row: (-row["shared"], -row["count"], row["text"]))[:SHOWN],
+        "shared": sorted(rows, key=lambda row: (-round(row["shared"], 2), -row["count"], row["text"]))[:SHOWN],
     }
