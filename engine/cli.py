@@ -24,6 +24,7 @@ from engine.languages import canonical
 from engine.methods.domain_mixing.commands import add_proportion_flags
 from engine.options import add_flags, from_flags
 from engine.parsers.commands import add_parser_commands
+from engine.plugins.commands import add_swap_command
 from engine.settings import Settings, load_settings
 
 __all__ = ["main", "parser"]
@@ -171,6 +172,7 @@ def parser() -> argparse.ArgumentParser:
     found = command("import", "take a bundle into a project", plugin)
     found.add_argument("bundle", metavar="PLUGIN.zip", help="the bundle to import")
     found.add_argument("--project", type=int, required=True, metavar="ID", help="the project's number")
+    add_swap_command(plugin, command)
 
     benches = commands.add_parser("bench", help="experiments over public data").add_subparsers(
         dest="action", required=True

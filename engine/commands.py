@@ -24,6 +24,7 @@ from engine.files import check_writable, replacing
 from engine.lines import read_input
 from engine.methods.domain_mixing.commands import PROPORTION_COMMANDS
 from engine.parsers.commands import PARSER_COMMANDS
+from engine.plugins.commands import SWAP_COMMANDS
 from engine.samples import named_files
 from engine.terminal import TerminalProgress, table
 
@@ -374,6 +375,7 @@ COMMANDS = {
     "plugin verify": plugin_verify,
     "plugin export": plugin_export,
     "plugin import": plugin_import,
+    **SWAP_COMMANDS,
     **BENCH_COMMANDS,
     "demo": run_demo,
     "worker": worker,
