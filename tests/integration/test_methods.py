@@ -21,7 +21,11 @@ from engine.progress import Progress
 from engine.settings import load_settings
 
 # Settings under which a method is small enough for a test; any other method runs as it is.
-SMALL: dict[str, dict[str, Any]] = {"memory_adapter": {"phrases_per_layer": 50}}
+SMALL: dict[str, dict[str, Any]] = {
+    "memory_adapter": {"phrases_per_layer": 50},
+    "ngram_memory": {"neighbours": 3, "neighbours_translating": 3},
+    "translation_memory": {"warm_updates": 20, "memory_layers": 1, "retriever_layers": 1, "refresh_every": 4},
+}
 TRAINING = {
     "max_updates": 12, "tokens_per_batch": 256, "learning_rate": 0.003, "warmup": 2, "validate_every": 6,
     "checkpoint_every": 3, "patience": 0, "keep_pairs": 1.0,
