@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["by_token", "masses", "mix", "shares"]
 
+FEW = 16  # neighbours up to which comparing all with all is quicker than sorting
+
 
 def shares(distances: torch.Tensor, temperature: float) -> torch.Tensor:
     """softmax(-d / T) over neighbours (..., k); zeros where none was found."""
@@ -39,8 +41,16 @@ def masses(distances: torch.Tensor, temperature: float, weight: float) -> torch.
 
 def by_token(tokens: torch.Tensor, mass: torch.Tensor) -> torch.Tensor:
     """For each neighbour (..., k) the mass of all neighbours with its token."""
-    same = (tokens[..., :, None] == tokens[..., None, :]).to(mass.dtype)  # (..., k, k)
-    return (same @ mass[..., None])[..., 0]  # (..., k)
+    import torch
+
+    if tokens.shape[-1] <= FEW:
+        same = (tokens[..., :, None] == tokens[..., None, :]).to(mass.dtype)  # (..., k, k)
+        return (same @ mass[..., None])[..., 0]  # (..., k)
+    ordered, order = tokens.sort(-1)  # (..., k), (..., k)
+    new = (ordered[..., 1:] != ordered[..., :-1]).long()  # (..., k - 1)
+    group = torch.nn.functional.pad(new.cumsum(-1), (1, 0))  # (..., k) which run of like tokens, from 0
+    sums = torch.zeros_like(mass).scatter_add(-1, group, mass.gather(-1, order))  # (..., k)
+    return torch.zeros_like(mass).scatter(-1, order, sums.gather(-1, group))  # (..., k)
 
 
 def mix(

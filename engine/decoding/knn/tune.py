@@ -27,6 +27,7 @@ NEIGHBOURS = (1, 2, 4, 8, 16, 32, 64, 128)
 WEIGHTS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
 # Of the median distance: what T means depends on how far apart a base's hidden states lie.
 SPREADS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+NEAR = 0.005  # nats: fewer neighbours that cost no more than this are taken, since a search for them is quicker
 MARGIN = 0.2  # BLEU by which a less likely setting must be better, so that chance does not choose
 
 
@@ -93,11 +94,12 @@ def tune(
     translated: Callable[[Knn], float] | None = None,
     progress: Progress | None = None,
 ) -> tuple[Knn, dict[str, Any]]:
-    """The same datastore with the settings under which the pairs are likeliest, and what was found on the way.
+    """The same datastore with the settings under which the pairs are likeliest, and what was found on the way. Of settings
+    that are nearly as good the one with the fewest neighbours is taken.
 
     Settings that `knn.options` names stay as they are. `translated` gives the BLEU of a setting; with it and
     `options.finalists` the best of the likeliest settings is taken. Returned figures: `loss_base`, `loss`, `tokens`, `best`
-    (the first rows of the grid).
+    (what was taken, then the likeliest).
     """
     from engine.decoding.knn.adaptive import train_adaptive
 
@@ -120,7 +122,11 @@ def tune(
             values = likelihood(evidence, k, temperature, weights, options.skip_above)
             rows += [(value, k, temperature, weight) for value, weight in zip(values, weights, strict=True)]
     rows.sort()
-    loss, k, temperature, weight = rows[0]
+    near = [row for row in rows if row[0] <= rows[0][0] + NEAR]
+    fewest = min(near, key=lambda row: (row[1], row[0]))
+    rows.remove(fewest)
+    rows.insert(0, fewest)
+    loss, k, temperature, weight = fewest
     about: dict[str, Any] = {}
     if options.finalists and translated is not None and not options.adaptive:
         chosen, about = choose_by_bleu(knn, distinct(rows, options.finalists), translated, progress)

@@ -142,3 +142,36 @@ def test_a_method_with_a_datastore_needs_no_second(request_for: Callable[..., An
     with pytest.raises(OptionError, match="The method knn brings a datastore of its own already"):
         customize(request, tmp_path / "workspace")
     assert not (tmp_path / "x.zip").exists()
+
+
+@pytest.mark.parametrize("family", ["m2m100", "nllb", "mbart"])
+@pytest.mark.parametrize("keys", ["output", "ffn_input"])
+def test_every_family_of_bases(family: str, keys: str, tmp_path: Path) -> None:
+    """Layers with the norm first, language codes among the tokens, codes as the decoder's start."""
+    import torch
+
+    from engine.decoding.knn import KnnOptions
+    from engine.decoding.knn.make import make_knn
+    from engine.decoding.options import Decoding
+    from engine.methods import get_method
+    from engine.methods.knn.module import KnnModule
+    from tests.integration import test_hub_families as families
+
+    torch.manual_seed(1)
+    (tmp_path / "base").mkdir()
+    getattr(families, family)(tmp_path / "base")
+    base = BaseModel.load(tmp_path / "base", "en", "zh", device="cpu")
+    pairs = [SentencePair(*pair) for pair in SENTENCES]
+    options = KnnOptions(k=1, temperature=1.0, weight=0.99, keys=keys)
+    knn, _, _ = make_knn(base, pairs, pairs, options, tmp_path / "knn")
+    assert not set(knn.datastore.tokens.tolist()) & set(base.family.direction_ids())
+    plugin = Plugin(get_method("knn"), KnnModule(knn), {})
+    fast = Decoding(beam=2, max_length_ratio=2.0)
+    vanilla, scores = base.translate(SOURCES, decoding=fast), base.score(SENTENCES)
+    targets = [target for _, target in SENTENCES[:4]]
+    found = base.translate(SOURCES, plugin, decoding=fast)
+    if base.model.config.decoder_start_token_id is not None:  # else decoding starts with one token more than training
+        assert [text.replace(" ", "") for text in found] == targets
+    assert all(after > before for (before, _), (after, _) in zip(scores, base.score(SENTENCES, plugin), strict=True))
+    assert base.translate(SOURCES, plugin, strength=0.0, decoding=fast) == vanilla
+    assert base.translate(SOURCES, decoding=fast) == vanilla
