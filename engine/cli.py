@@ -122,6 +122,9 @@ def parser() -> argparse.ArgumentParser:
     found = command("translate", "translate a file, a line for a line")
     using(found, False)
     found.add_argument("-o", "--output", default="-", metavar="OUTPUT.txt", help="[standard output]")
+    found.add_argument(
+        "--dry-run", action="store_true", help="only show what plugins would send to a service, a request a line"
+    )
     using(command("compare", "translations of base and plugin side by side"), True)
     found = command("evaluate", "BLEU and chrF with signatures, intervals and paired bootstrap")
     found.add_argument("system", nargs="+", metavar="NAME=FILE", help="translations to score")

@@ -203,6 +203,10 @@ def translate(args: argparse.Namespace) -> Shown:
         check_writable(Path(args.output), "the translation")
     base = load_base(args)
     plugin = load_plugin(args, base)
+    if args.dry_run:
+        from engine.plugins.preview import preview
+
+        return preview(base, plugin, lines)
     decoding = from_flags(Decoding, args, plugin.card.get("decoding") if plugin and args.strength else None)
     progress = progress_of(args)
     progress.begin("Translating")

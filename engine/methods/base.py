@@ -188,6 +188,12 @@ class Method(ABC):
         """
         return None
 
+    def preview(self, base: BaseModel, module: nn.Module, texts: Sequence[str]) -> list[dict[str, Any]]:
+        """What would be sent to a service for each text, as plain data without secrets; of methods that call one. Nothing
+        is sent.
+        """
+        return []
+
     def reads(
         self, base: BaseModel, module: nn.Module, source: str, translation: str, top: int = 5
     ) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.methods.samples import Samples, SentencePair
 
-__all__ = ["kept_settings", "keep_settings", "machine_translations"]
+__all__ = ["keep_settings", "kept_settings", "machine_translations"]
 
 FILE = "machine.jsonl"
 SETTINGS = "settings.json"
@@ -54,9 +54,11 @@ def machine_translations(
         def by_search(base: BaseModel, texts: Sequence[str], shown: Progress) -> list[str]:
             return base.translate(texts, decoding=Decoding(beam=beam, no_repeat_ngram=3), progress=shown)
 
+        before = progress.step
         progress.begin("Translating the sources", progress.index, progress.steps)
         partial = samples.workspace / f"machine.{part}.partial.jsonl"
         made = back_translate_all(samples.pair.forward, missing, partial, progress, by_search)
         known |= dict(zip(missing, made, strict=True))
         write_jsonl(file, ({"source": a, "machine": b} for a, b in known.items()), "the translations")
+        progress.begin(before, progress.index, progress.steps)
     return [known[pair.source] for pair in pairs]

@@ -65,7 +65,9 @@ def diagonal(pairs):
 
 def test_a_phrase_gets_the_words_that_stand_for_it():
     pairs = [("The old house, red", "Das alte Haus, rot"), ("the new house", "das neue Haus")]
-    found = sources_of_phrases(["alte Haus", "Haus, rot", "das neue", "neue Tür", "haus"], pairs, ("en", "de"), diagonal)
+    found = sources_of_phrases(
+        ["alte Haus", "Haus, rot", "das neue", "neue Tür", "haus"], pairs, ("en", "de"), diagonal
+    )
     assert found == {"alte Haus": "old house", "Haus, rot": "house, red", "das neue": "the new", "haus": "house"}
 
 

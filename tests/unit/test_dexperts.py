@@ -62,7 +62,7 @@ def slow_mixture(base, module, source, prefix, alpha):
 
 
 def test_scores_are_those_of_the_equation(base):
-    module = module_for(base, alpha=0.7)
+    module = module_for(base, weight=0.7)
     plugin = Plugin(METHOD, module, {})
     for strength in (0.5, 1.0):
         found = base.score(SENTENCES[:3], plugin, strength=strength)
@@ -78,7 +78,7 @@ def test_scores_are_those_of_the_equation(base):
 
 
 def test_greedy_search_takes_the_likeliest_token_of_the_mixture(base):
-    module = module_for(base, alpha=1.5)
+    module = module_for(base, weight=1.5)
     source, allowed = TEXTS[0], base.max_tokens
     inputs = base.pad_batch(base.encode([source]))
     processors = LogitsProcessorList(METHOD.logits_processors(base, module, 1.0))
@@ -95,7 +95,7 @@ def test_greedy_search_takes_the_likeliest_token_of_the_mixture(base):
 
 
 def test_beam_search_with_kept_states_equals_one_that_computes_all_anew(base):
-    module = module_for(base, alpha=1.0)
+    module = module_for(base, weight=1.0)
 
     class Anew(LogitsProcessor):
         def __call__(self, ids, scores):
@@ -135,13 +135,14 @@ def test_untrained_it_is_the_base_bit_for_bit(base):
 
 
 def test_it_changes_translations_and_leaves_nothing_behind(base):
-    before, plugin = base.translate(TEXTS), Plugin(METHOD, module_for(base, alpha=5.0), {})
+    before, plugin = base.translate(TEXTS), Plugin(METHOD, module_for(base, weight=5.0), {})
     assert base.translate(TEXTS, plugin) != before
     assert base.translate(TEXTS, plugin, strength=0.0) == before
     assert base.translate(TEXTS) == before
     assert len(base.translate(TEXTS, plugin, decoding=Decoding(beam=1))) == 3
     head, decoder = base.model.get_output_embeddings(), base.model.get_decoder()
-    assert not (head._forward_hooks or decoder._forward_pre_hooks)
+    assert not head._forward_hooks
+    assert not decoder._forward_pre_hooks
 
 
 def kept_translations(pairs, base):
@@ -168,7 +169,7 @@ def test_the_models_learn_their_own_texts(base, pairs):
 
 
 def test_validation_is_of_the_mixture(base, pairs):
-    module = module_for(base, alpha=0.9)
+    module = module_for(base, weight=0.9)
     batch = make_batch(base, METHOD, module, pairs, [0, 1], 0)
     with METHOD.attach(base, module), torch.no_grad():
         found = METHOD.log_probabilities(base, module, batch)

@@ -127,10 +127,27 @@ def test_a_dry_run_is_what_is_sent_and_sends_nothing(base, server, allowed):
     assert shown[0]["body"]["messages"][0]["content"].endswith("Write like Lu Xun.")
 
 
+def test_a_dry_run_of_several_plugins(base, server):
+    from engine.plugins import PluginStack
+    from engine.plugins.preview import preview as dry_run
+
+    plugin = plugin_for(base, server, examples=1)
+    rows, text = dry_run(base, PluginStack([plugin]), ["The rain stopped.", " "])
+    assert [json.loads(line) for line in text.splitlines()] == rows
+    assert len(rows) == 1
+    assert dry_run(base, None, ["The rain stopped."]) == (
+        [],
+        "Nothing would be sent: no plugin in use calls a service.",
+    )
+    drafted = METHOD.preview(base, plugin_for(base, server, draft=True).module, ["The rain stopped."])
+    assert "Draft: " in drafted[0]["body"]["messages"][-1]["content"]
+    assert not server.seen
+
+
 def test_nothing_is_sent_where_the_user_has_not_allowed_it(base, server, allowed, monkeypatch):
     for endpoints in ("", "https://api.example.com/v1", f"{server.url}x"):
         monkeypatch.setenv("TAILORMT_ENDPOINTS", endpoints)
-        with pytest.raises(OptionError, match="which you have not allowed. Set TAILORMT_ENDPOINTS=http://127"):
+        with pytest.raises(OptionError, match=r"which you have not allowed\. Set TAILORMT_ENDPOINTS=http://127"):
             base.translate(["The rain stopped."], plugin_for(base, server))
     assert not server.seen
 
@@ -300,7 +317,7 @@ def test_making_a_plugin_calls_nothing_and_its_bundle_holds_no_secret(base, serv
 
 
 def test_damaged_samples_in_a_bundle_are_said(base, tmp_path):
-    with pytest.raises(BundleError, match="it has no pairs.jsonl"):
+    with pytest.raises(BundleError, match=r"it has no pairs\.jsonl"):
         METHOD.open(tmp_path, base, LlmPromptConfig())
     (tmp_path / "pairs.jsonl").write_text('{"source": "a", "target": "b"}\n{"source": 1}\n', encoding="utf-8")
     with pytest.raises(BundleError, match=r"pairs\.jsonl, line 2, is no pair"):

@@ -22,7 +22,9 @@ from engine.training.options import TrainingOptions
 from tests.bases import SENTENCES, tiny_pair
 
 METHOD = get_method("memory_adapter")
-PHRASES = [Phrase(text, len(text), count, "NP", 0) for count, text in enumerate(("雨", "雨停", "一封信", "河边的老茶馆"), 1)]
+PHRASES = [
+    Phrase(text, len(text), count, "NP", 0) for count, text in enumerate(("雨", "雨停", "一封信", "河边的老茶馆"), 1)
+]
 
 
 @pytest.fixture(scope="module")

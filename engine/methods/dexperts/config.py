@@ -13,8 +13,8 @@ __all__ = ["DExpertsConfig"]
 class DExpertsConfig(Options):
     """Expert and anti-expert."""
 
-    alpha: float = option(
-        0.2, "Weight of the difference between expert and anti-expert; 0.2 was best in paper 1. Strength scales it.",
+    weight: float = option(
+        0.2, "α: weight of the difference between expert and anti-expert; 0.2 was best in paper 1. Strength scales it.",
         low=0, high=10,
     )  # fmt: skip
     layers: int = option(2, "Layers of each language model.", low=1, high=48)

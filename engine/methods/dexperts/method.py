@@ -96,7 +96,7 @@ class DExperts(Method):
             return logits + (weight * module.difference(given)).to(logits.dtype)  # (B, T, V)
 
         before, module.strength = module.strength, strength
-        weight = strength * module.config.alpha
+        weight = strength * module.config.weight
         handles = [
             base.model.get_decoder().register_forward_pre_hook(remember, with_kwargs=True),
             base.model.get_output_embeddings().register_forward_hook(add),
@@ -111,13 +111,13 @@ class DExperts(Method):
     def logits_processors(self, base: BaseModel, module: Any, strength: float) -> Sequence[Any]:
         from engine.methods.dexperts.processor import Mixture
 
-        return [Mixture(module, strength * module.config.alpha)]
+        return [Mixture(module, strength * module.config.weight)]
 
     def log_probabilities(self, base: BaseModel, module: Any, batch: Batch) -> torch.Tensor:
         """Of the mixture, at the real target positions."""
         base_log_p = super().log_probabilities(base, module, batch)  # (M, V)
         difference = module.difference(batch.inputs, batch.labels != base.pad)  # (M, V)
-        return (base_log_p + module.strength * module.config.alpha * difference.float()).log_softmax(-1)  # (M, V)
+        return (base_log_p + module.strength * module.config.weight * difference.float()).log_softmax(-1)  # (M, V)
 
     def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
         """Each model's likelihood of its own texts; the base has no part in it."""

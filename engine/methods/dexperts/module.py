@@ -62,7 +62,9 @@ class DExpertsModule(nn.Module):
         hidden = config.hidden or base.d_model
         heads = config.heads or max(1, hidden // 64)
         if hidden % heads:
-            raise OptionError(f"heads: a hidden size of {hidden} cannot be shared by {heads} heads. Give a divisor of it.")
+            raise OptionError(
+                f"heads: a hidden size of {hidden} cannot be shared by {heads} heads. Give a divisor of it."
+            )
         shape = (len(output), base.max_tokens + 2, hidden, heads, config)
         self.expert, self.anti = LanguageModel(*shape), LanguageModel(*shape)
         if hidden == output.shape[1]:

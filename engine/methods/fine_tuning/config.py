@@ -17,11 +17,13 @@ class FineTuningConfig(Options):
     """Fine-tuning."""
 
     kind: str = option(
-        "full", "Copies of the base's own weights (full), or low-rank changes beside them (lora).", choices=("full", "lora")
+        "full",
+        "Copies of the base's own weights (full), or low-rank changes beside them (lora).",
+        choices=("full", "lora"),
     )
     which: str = option("all", WHICH_HELP, choices=WHICH)
     rank: int = option(16, "Rank of a low-rank change (lora).", low=1, high=1024)
-    alpha: float = option(32.0, "A low-rank change is multiplied by this over its rank (lora).", low=0, high=4096)
+    lora_alpha: float = option(32.0, "A low-rank change is multiplied by this over its rank (lora).", low=0, high=4096)
     target_modules: tuple[str, ...] = option(
         ("q_proj", "v_proj"), "Linear maps that get a low-rank change (lora).", choices=TARGETS
     )
@@ -41,7 +43,9 @@ class FineTuningConfig(Options):
         high=10,
         advanced=True,
     )
-    dropout: float = option(0.1, "Ordinary dropout in the base's layers while training.", low=0, high=0.9, advanced=True)
+    dropout: float = option(
+        0.1, "Ordinary dropout in the base's layers while training.", low=0, high=0.9, advanced=True
+    )
     label_smoothing: float = option(0.0, "Label smoothing of the likelihood.", low=0, high=0.9, advanced=True)
     keep_close: float = option(
         0.0,

@@ -81,7 +81,9 @@ def targets(base: BaseModel, config: FineTuningConfig) -> list[tuple[str, nn.Mod
     """(full name, parent, name in it) of the linear maps that get a change. Raises OptionError where there are none."""
     inside = {"all": ("encoder", "decoder"), "encoder": ("encoder",), "decoder": ("decoder",)}
     if config.which not in (*inside, "cross_attention"):
-        raise OptionError(f"which: low-rank changes are for linear maps, and {config.which} are none. Choose all or a side.")
+        raise OptionError(
+            f"which: low-rank changes are for linear maps, and {config.which} are none. Choose all or a side."
+        )
     found = []
     for prefix, parent in base.model.named_modules():
         parts = prefix.split(".")
@@ -103,13 +105,15 @@ def wrappers(linears: list[Any], config: FineTuningConfig) -> list[Any]:
     try:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError:
-        raise MissingError("kind=lora needs the package peft, which is not installed: pip install 'peft>=0.17'.") from None
+        raise MissingError(
+            "kind=lora needs the package peft, which is not installed: pip install 'peft>=0.17'."
+        ) from None
     holder = nn.Module()
     for number, linear in enumerate(linears):
         holder.add_module(f"map{number}", linear)
     wanted = LoraConfig(
         r=config.rank,
-        lora_alpha=config.alpha,  # type: ignore[arg-type] - a number is enough
+        lora_alpha=config.lora_alpha,
         lora_dropout=config.lora_dropout,
         target_modules=[f"map{number}" for number in range(len(linears))],
     )

@@ -45,9 +45,15 @@ class LlmPromptConfig(Options):
         low=0, high=20, advanced=True,
     )  # fmt: skip
     backoff: float = option(
-        1.0, "Seconds before the second try; doubled for each further one, up to a minute.", low=0, high=60, advanced=True
+        1.0,
+        "Seconds before the second try; doubled for each further one, up to a minute.",
+        low=0,
+        high=60,
+        advanced=True,
     )
-    input_price: float = option(0.0, "Price of a million tokens sent, in your currency, for the cost that is shown.", low=0)
+    input_price: float = option(
+        0.0, "Price of a million tokens sent, in your currency, for the cost that is shown.", low=0
+    )
     output_price: float = option(0.0, "Price of a million tokens answered, in your currency.", low=0)
     seed: int = option(1, "Seed of random samples.", low=0, advanced=True)
 
@@ -57,9 +63,13 @@ class LlmPromptConfig(Options):
         if address.scheme not in ("http", "https") or not address.hostname:
             raise OptionError(f"base_url: {self.base_url!r} is no address. Write it as https://api.example.com/v1.")
         if address.username or address.password or address.query:
-            raise OptionError("base_url: no name, key or query may stand in it. Put the key into an environment variable.")
+            raise OptionError(
+                "base_url: no name, key or query may stand in it. Put the key into an environment variable."
+            )
         if address.scheme == "http" and address.hostname not in LOCAL:
-            raise OptionError(f"base_url: {self.base_url} is not encrypted. Use https for a service on another machine.")
+            raise OptionError(
+                f"base_url: {self.base_url} is not encrypted. Use https for a service on another machine."
+            )
         if self.key_variable and not re.fullmatch(r"[A-Z][A-Z0-9_]*API_KEY|API_KEY", self.key_variable):
             raise OptionError(  # what was given is not repeated: it may be a key
                 "key_variable: this is no variable's name that ends in API_KEY. Give the name, never the key itself."

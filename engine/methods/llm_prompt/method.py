@@ -116,6 +116,10 @@ class LlmPrompt(Method):
             results[i] = one_line(answer, base.target)
         return results
 
+    def preview(self, base: BaseModel, module: Any, texts: Sequence[str]) -> list[dict[str, Any]]:
+        """A dry run; with `draft` the base's translations, which are part of the requests, are made here."""
+        return preview(base, module, texts, base.translate(texts) if module.config.draft else None)
+
     def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
         """One row: the samples that the request for this sentence shows, with their overlap."""
         shown = module.examples.chosen(source, module.config)[:top]
@@ -161,7 +165,9 @@ def load(file: Path) -> Examples:
                 row = json.loads(line)
                 pairs.append((str(row["source"]), str(row["target"])))
             except (ValueError, LookupError, TypeError):
-                raise BundleError(f"{file.name}, line {number}, is no pair of sentences. Get the bundle again.") from None
+                raise BundleError(
+                    f"{file.name}, line {number}, is no pair of sentences. Get the bundle again."
+                ) from None
     return Examples(tuple(pairs))
 
 

@@ -31,5 +31,7 @@ class RewriteConfig(Options):
         high=10,
         advanced=True,
     )
-    dropout: float = option(0.1, "Ordinary dropout in the model's layers while training.", low=0, high=0.9, advanced=True)
+    dropout: float = option(
+        0.1, "Ordinary dropout in the model's layers while training.", low=0, high=0.9, advanced=True
+    )
     label_smoothing: float = option(0.1, "Label smoothing of the likelihood.", low=0, high=0.9, advanced=True)

@@ -42,7 +42,9 @@ def check_rewriter(base: BaseModel, texts: Sequence[str]) -> None:
         )
 
 
-def noisy(ids: Sequence[int], share: float, words: Sequence[int], special: frozenset[int], draw: random.Random) -> list[int]:
+def noisy(
+    ids: Sequence[int], share: float, words: Sequence[int], special: frozenset[int], draw: random.Random
+) -> list[int]:
     """Ids of which a share of the plain ones is dropped or replaced by some of `words`, half of each (Syed et al., 2020)."""
     found: list[int] = []
     for token in ids:
