@@ -75,7 +75,12 @@ class DenseNgrams:
     """Sentences by the L2 distance of n-gram vectors."""
 
     def __init__(
-        self, vectors: dict[int, Vectors], lengths: NDArray[np.int64], *, depth: int = 64, widths: Sequence[int] = WIDTHS
+        self,
+        vectors: dict[int, Vectors],
+        lengths: NDArray[np.int64],
+        *,
+        depth: int = 64,
+        widths: Sequence[int] = WIDTHS,
     ) -> None:
         self.indexes: dict[int, tuple[VectorIndex, Any]] = {}
         for width in sorted(set(widths)):

@@ -63,7 +63,8 @@ class IdfIndex:
         self.lists = documents[order].astype(np.int32)  # the sets of token 0, of token 1, …, each in order
         ends = np.cumsum(np.bincount(members, minlength=len(weights)))
         self.begins = np.concatenate([[0], ends])
-        self.sums: Floats = np.bincount(documents, weights=weights[members], minlength=len(owners))
+        sums = np.bincount(documents, weights=weights[members], minlength=len(owners))
+        self.sums: Floats = sums.astype(np.float64)  # S of each set
 
     def __len__(self) -> int:
         return len(self.owners)
@@ -71,9 +72,7 @@ class IdfIndex:
     def list_of(self, token: int) -> NDArray[np.int32]:
         return self.lists[self.begins[token] : self.begins[token + 1]]
 
-    def nearest(
-        self, query: Ints, most: int = 1, blocked: NDArray[np.bool_] | None = None
-    ) -> tuple[Ints, Floats]:
+    def nearest(self, query: Ints, most: int = 1, blocked: NDArray[np.bool_] | None = None) -> tuple[Ints, Floats]:
         """The `most` sets most similar to the query's token set, the best first, and 3 I - S(X') of each: the similarity
         but for the query's own sum. Sets that share nothing of weight are never among them, nor those of sentences that
         are `blocked`; of equals the first comes first.
@@ -113,9 +112,7 @@ class IdfIndex:
         order = np.lexsort((found, -scores))[:most]
         return found[order].astype(np.int64), scores[order]
 
-    def _kth(
-        self, found: NDArray[np.int32], shared: Floats, most: int, blocked: NDArray[np.bool_] | None
-    ) -> float:
+    def _kth(self, found: NDArray[np.int32], shared: Floats, most: int, blocked: NDArray[np.bool_] | None) -> float:
         """A lower bound of the `most`-th best score, from what is known so far."""
         if blocked is not None:
             found = found[~blocked[self.owners[found]]]

@@ -29,9 +29,7 @@ class IdfSentences:
     def __init__(self, sentences: Sequence[Sequence[str]]) -> None:
         self.idf = Idf(sentences)
         begins = np.cumsum(self.idf.lengths) - self.idf.lengths
-        self.index = IdfIndex(
-            self.idf.weights, self.idf.tokens, begins, self.idf.lengths, np.arange(len(sentences))
-        )
+        self.index = IdfIndex(self.idf.weights, self.idf.tokens, begins, self.idf.lengths, np.arange(len(sentences)))
 
     def neighbours(self, sentence: Sequence[str], most: int, blocked: Iterable[int] = ()) -> list[Neighbour]:
         """The `most` most similar sentences, the best first, without those in `blocked`."""
@@ -73,9 +71,7 @@ class IdfNgrams:
                 shut[owner] = True
                 yield Neighbour(owner, float(scores[0]) - own, width, number * max(1, width // 2))
 
-    def neighbours(
-        self, sentence: Sequence[str], most: int | None, blocked: Iterable[int] = ()
-    ) -> list[Neighbour]:
+    def neighbours(self, sentence: Sequence[str], most: int | None, blocked: Iterable[int] = ()) -> list[Neighbour]:
         """The neighbours of all n-grams; where there are more than `most`, those with the greatest similarity: exact matches
         of rare words come first, and a full stop that equals another counts for what a full stop is worth.
         """

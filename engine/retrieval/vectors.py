@@ -77,9 +77,7 @@ class VectorIndex:
         order = np.argsort(-scores, axis=1, kind="stable")[:, :most]  # (Q, k)
         return order, np.take_along_axis(scores, order, 1)
 
-    def search_unblocked(
-        self, query: Vectors, most: int, blocked: Any, owners: Any = None
-    ) -> list[tuple[int, float]]:
+    def search_unblocked(self, query: Vectors, most: int, blocked: Any, owners: Any = None) -> list[tuple[int, float]]:
         """Number and score of the `most` nearest of one query (d,) that are not blocked: `blocked` holds sentences, and
         `owners[number]` is a vector's sentence (by default the number itself). Looks further until there are enough.
         """

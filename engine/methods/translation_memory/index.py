@@ -63,7 +63,13 @@ class Refresher:
     """Which index training sees, by the number of the update."""
 
     def __init__(
-        self, encoder: SentenceEncoder, arguments: tuple[Any, ...], *, every: int | None, waits: bool, folder: Path | None
+        self,
+        encoder: SentenceEncoder,
+        arguments: tuple[Any, ...],
+        *,
+        every: int | None,
+        waits: bool,
+        folder: Path | None,
     ) -> None:
         """`every` None: the encoder does not change, and one index serves all updates."""
         self.encoder, self.arguments, self.every, self.waits, self.folder = encoder, arguments, every, waits, folder

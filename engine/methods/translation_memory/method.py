@@ -81,9 +81,7 @@ class TranslationMemory(Method):
         load_vectors(folder / VECTORS, len(sentences))
         return Artefacts(files={name: folder / name for name in (FILE, VECTORS)})
 
-    def build(
-        self, base: BaseModel, artefacts: Artefacts, config: TranslationMemoryConfig
-    ) -> TranslationMemoryModule:
+    def build(self, base: BaseModel, artefacts: Artefacts, config: TranslationMemoryConfig) -> TranslationMemoryModule:
         from safetensors.torch import load_file
 
         from engine.methods.translation_memory.module import TranslationMemoryModule
@@ -112,7 +110,7 @@ class TranslationMemory(Method):
         words = [[token for token in ids if token not in base.special_ids] or ids for ids in labels]
         module.pairs, module.rows = pairs, [ids[: min(config.max_tokens, base.max_tokens)] for ids in words]
         module.index = VectorIndex(vectors, "dot", depth=config.search_depth) if vectors is not None else None
-        module.found, module.own, module.base = None, None, (base.pad, base.device)
+        module.found, module.own, module.where = None, None, (base.pad, base.device)
         self.forget_refresher(module)
         module.new_refresher = lambda: Refresher(
             module.retriever.target,
@@ -140,7 +138,7 @@ class TranslationMemory(Method):
         module.eval()
         self.forget_refresher(module)
         if module.index is None and module.rows:
-            pad, device = module.base
+            pad, device = module.where
             module.index = build_index(module.retriever.target, module.rows, pad, device, module.config.search_depth)
 
     def swap(

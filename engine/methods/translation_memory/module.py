@@ -11,8 +11,9 @@ the base: W_c starts at zero, and λ_t carries a trained scalar that starts at z
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -28,6 +29,8 @@ from engine.retrieval.vectors import VectorIndex
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
+    from engine.methods.base import Artefacts
+    from engine.retrieval.own import OwnText
 
 __all__ = ["SPEED", "Found", "TranslationMemoryModule", "mixture"]
 
@@ -83,6 +86,11 @@ class TranslationMemoryModule(nn.Module):
         self.rows: list[list[int]] = []  # the sentences' words as ids
         self.index: VectorIndex | None = None  # with the weights as they are; None while they change
         self.refresher: Refresher | None = None
+        self.new_refresher: Callable[[], Refresher] | None = None
+        self.artefacts: Artefacts | None = None  # what goes into the bundle, to which training adds the vectors
+        self.workspace: Path | None = None  # only where it is trained
+        self.own: OwnText | None = None  # made at the first batch of training
+        self.where: tuple[int, Any] = (0, torch.device("cpu"))  # the base's padding id and device
         self.found: Found | None = None
 
     @property

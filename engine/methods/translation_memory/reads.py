@@ -46,5 +46,7 @@ def reads(
             for i in sorted(range(len(numbers)), key=lambda i: -shares[i])[:top]
         ]
         gate = 1 - float(found.copying[0, position])
-        rows.append({"position": position, "token": token, "layer": -1, "place": "output", "gate": gate, "items": items})
+        rows.append(
+            {"position": position, "token": token, "layer": -1, "place": "output", "gate": gate, "items": items}
+        )
     return rows

@@ -73,13 +73,14 @@ class WarmStart(nn.Module):
 
 
 def recall(
-    base: BaseModel, encoders: DualEncoder, sources: Sequence[list[int]], targets: Sequence[list[int]]
-) -> tuple[float, float]:
+    base: BaseModel, encoders: DualEncoder, sources: Sequence[list[int]], targets: Sequence[list[int]],
+    temperature: float = 1.0,
+) -> tuple[float, float]:  # fmt: skip
     """Share of sources whose own target is the nearest of all targets, and the mean of L_snt over all at once."""
     x = torch.from_numpy(encode_all(encoders.source, sources, base.pad, base.device))  # (N, v)
     z = torch.from_numpy(encode_all(encoders.target, targets, base.pad, base.device))  # (N, v)
     own = torch.arange(len(x))  # (N,)
-    return float(((x @ z.T).argmax(1) == own).float().mean()), float(sentence_loss(x, z))
+    return float(((x @ z.T).argmax(1) == own).float().mean()), float(sentence_loss(x, z, temperature))
 
 
 def warm_up(
@@ -96,7 +97,9 @@ def warm_up(
 
     def ids(pairs: Sequence[SentencePair]) -> tuple[list[list[int]], list[list[int]]]:
         sources, targets = base.encode([p.source for p in pairs]), base.label([p.target for p in pairs])
-        words = [[token for token in row if token not in base.special_ids] or row for row in targets]  # as in the memory
+        words = [
+            [token for token in row if token not in base.special_ids] or row for row in targets
+        ]  # as in the memory
         return [row[:limit] for row in sources], [row[: config.max_tokens] for row in words]
 
     with base.lock:
@@ -106,9 +109,10 @@ def warm_up(
         torch.manual_seed(seed)
         start = WarmStart(base, encoders, config).to(base.device).train()
         optimizer = torch.optim.Adam(start.parameters(), lr=config.warm_learning_rate, betas=(0.9, 0.98), eps=1e-9)
-        before, loss = recall(base, encoders, *held_out)
+        before, loss = recall(base, encoders, *held_out, config.warm_temperature)
         best: tuple[float, dict[str, Any]] = (loss, {k: v.clone() for k, v in encoders.state_dict().items()})
-        draw, order, worse, reached, done = random.Random(seed), list[int](), 0, before, 0
+        draw, worse, reached, done = random.Random(seed), 0, before, 0
+        order: list[int] = []
         for update in range(config.warm_updates):
             progress.advance(update, config.warm_updates, f"recall {reached:.0%}")
             if len(order) < min(config.warm_batch, len(train)):
@@ -126,7 +130,7 @@ def warm_up(
             optimizer.step()
             done = update + 1
             if done % EVERY == 0 or done == config.warm_updates:
-                share, loss = recall(base, encoders, *held_out)
+                share, loss = recall(base, encoders, *held_out, config.warm_temperature)
                 worse = worse + 1 if loss >= best[0] else 0
                 if not worse:
                     reached, best = share, (loss, {k: v.clone() for k, v in encoders.state_dict().items()})
