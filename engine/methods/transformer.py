@@ -116,9 +116,7 @@ class Layer(nn.Module):
             states = self.around(
                 self.encoder_attn_layer_norm, states, lambda x: self.encoder_attn(x, other, other_mask)
             )  # (B, L, d)
-        return self.around(
-            self.final_layer_norm, states, lambda x: self.fc2(self.activation(self.fc1(x)))
-        )  # (B, L, d)
+        return self.around(self.final_layer_norm, states, lambda x: self.fc2(self.activation(self.fc1(x))))  # (B, L, d)
 
     def quiet(self) -> Layer:
         """Let the layer add nothing before it has learnt to: its parts' last maps become zero (pre-norm layers)."""
@@ -148,7 +146,9 @@ def make_layers(
             cross=cross,
             post_norm=after,
             dropout=dropout,
-            activation=like.activation_fn if not isinstance(like.activation_fn, nn.Module) else like.activation_fn.forward,
+            activation=like.activation_fn
+            if not isinstance(like.activation_fn, nn.Module)
+            else like.activation_fn.forward,
         )
         if copied and base.precision != "int8":  # a plugin that is loaded brings its own weights
             known = own.state_dict()

@@ -86,7 +86,9 @@ def test_found_pairs_are_encoded_each_for_the_sentence_at_hand(base, module):
             parts = []
             for number in rows[row]:
                 length = int(batch.mask[row].sum())
-                module.remember(base, [[number]], batch.encoded[row : row + 1, :length], batch.mask[row : row + 1, :length])
+                module.remember(
+                    base, [[number]], batch.encoded[row : row + 1, :length], batch.mask[row : row + 1, :length]
+                )
                 parts.append(module.found.memory[0])
             wanted = torch.cat(parts)
             assert torch.allclose(whole.memory[row, : len(wanted)], wanted, atol=1e-5)

@@ -20,7 +20,9 @@ class NgramMemoryConfig(Options):
         "vectors of their n-grams (the paper's best; slower).",
         choices=("idf_ngram", "idf_sentence", "dense_ngram"),
     )
-    neighbours: int = option(10, "Sentence pairs found for a sentence in training; time grows with it.", low=1, high=100)
+    neighbours: int = option(
+        10, "Sentence pairs found for a sentence in training; time grows with it.", low=1, high=100
+    )
     neighbours_translating: int | None = option(
         10, "The same in translating; none: one for each n-gram, as in the paper.", low=1, high=1000
     )

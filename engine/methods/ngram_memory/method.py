@@ -47,7 +47,12 @@ class NgramMemory(Method):
         return self.files(samples.workspace, config)
 
     def write(
-        self, base: BaseModel, pairs: Sequence[SentencePair], config: NgramMemoryConfig, folder: Path, progress: Progress
+        self,
+        base: BaseModel,
+        pairs: Sequence[SentencePair],
+        config: NgramMemoryConfig,
+        folder: Path,
+        progress: Progress,
     ) -> None:
         from engine.methods.ngram_memory.retriever import VECTORS, record_vectors
         from engine.retrieval.sentences import FILE, save_sentences
@@ -128,7 +133,9 @@ class NgramMemory(Method):
         encoded = batch.encoded if batch is not None else None
         if encoded is None:
             with torch.no_grad():
-                encoded = base.model.get_encoder()(input_ids=sources, attention_mask=mask).last_hidden_state  # (B, S, d)
+                encoded = base.model.get_encoder()(
+                    input_ids=sources, attention_mask=mask
+                ).last_hidden_state  # (B, S, d)
         rows = []
         for row, (ids, length) in enumerate(zip(sources.tolist(), mask.sum(1).tolist(), strict=True)):
             own = batch.pairs.sentences[batch.rows[row]] if batch is not None else None

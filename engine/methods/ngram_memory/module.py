@@ -88,9 +88,7 @@ class NgramMemoryModule(nn.Module):
         self.config = config
         copied = config.init == "base"
         if config.memory == "source_target":
-            self.source = make_layers(
-                base, "encoder", config.layers, cross=True, dropout=config.dropout, copied=copied
-            )
+            self.source = make_layers(base, "encoder", config.layers, cross=True, dropout=config.dropout, copied=copied)
             # The output of a pre-norm layer is not normalised, and the target side's attention expects that it is.
             post_norm = base.model.config.model_type == "marian"
             self.source_norm = nn.Identity() if post_norm else nn.LayerNorm(base.d_model)
@@ -156,6 +154,4 @@ class NgramMemoryModule(nn.Module):
                 states = layer(states, target_mask, other, other_mask)  # (E, L', d)
         layout = Layout(target_mask, owners, len(rows))
         numbers = torch.tensor(entries, device=encoded.device)[:, None].expand_as(target_mask)  # (E, L')
-        self.found = Found(
-            layout.put(self.norm(states)), layout.mask, layout.any.to(own), layout.put(numbers), layout
-        )
+        self.found = Found(layout.put(self.norm(states)), layout.mask, layout.any.to(own), layout.put(numbers), layout)

@@ -23,7 +23,9 @@ __all__ = ["VECTORS", "Retriever", "load_vectors", "record_vectors"]
 VECTORS = "memory.safetensors"
 
 
-def record_vectors(base: BaseModel, pairs: Sequence[SentencePair], widths: Sequence[int], path: Path, progress: Progress) -> None:
+def record_vectors(
+    base: BaseModel, pairs: Sequence[SentencePair], widths: Sequence[int], path: Path, progress: Progress
+) -> None:
     """Write the vectors of all n-grams of the sources: `ngrams.{width}` (G, d) in half precision, `lengths` (N,)."""
     import torch
     from safetensors.torch import save_file
