@@ -241,3 +241,16 @@ def test_what_does_not_fit_is_refused_with_a_sentence(base):
         module_for(base, kind="lora", which="biases")
     with pytest.raises(OptionError, match="which: 'heads' is not one of all, decoder"):
         FineTuningConfig(which="heads")
+
+
+@pytest.mark.parametrize("options", [KINDS[0], KINDS[2]])
+def test_a_bundle_brings_the_weights_back(base, tmp_path, options):
+    from engine.plugins import export_bundle
+
+    module = module_for(base, moved=0.1, **options)
+    bundle = export_bundle(
+        tmp_path / "p.zip", name="p", base=base, method=METHOD, config=module.config, module=module, files={},
+        decoding={}, provenance={}, metrics={},
+    )  # fmt: skip
+    loaded = Plugin.load(bundle, base, cache=tmp_path / "cache")
+    assert base.score(SENTENCES, loaded) == base.score(SENTENCES, Plugin(METHOD, module, {}))

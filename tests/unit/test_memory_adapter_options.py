@@ -5,14 +5,15 @@ import torch
 
 from engine.corpora import Segment
 from engine.errors import MissingError, OptionError
-from engine.memory import PhrasePair, record, translate_phrases
+from engine.memory import PhrasePair, load_pairs, record, translate_phrases
+from engine.memory.alignment import can_align
 from engine.memory.pairs import by_bounds
 from engine.methods import Artefacts, get_method
 from engine.methods.base import Batch
 from engine.methods.memory_adapter import method as adapter
 from engine.methods.memory_adapter.config import RELEASED_BOUNDS, MemoryAdapterConfig, released_code
 from engine.methods.samples import Samples
-from engine.phrases import Phrase
+from engine.phrases import Phrase, PhraseSet
 from engine.plugins import Plugin
 from engine.progress import Progress
 from engine.settings import load_settings
@@ -187,3 +188,22 @@ def test_strength_and_shrink_reach_the_tuned_weights(base, memory):
     with pytest.raises(ZeroDivisionError), METHOD.attach(base, module):
         raise ZeroDivisionError
     assert fc1.weight is own
+
+
+@pytest.mark.skipif(not can_align(), reason="eflomal is not installed")
+def test_bilingual_samples_give_the_memory_their_own_sources(pair, tmp_path, monkeypatch):
+    """The whole preparation, with the real aligner: sentences of a few words, each often enough to be learnt."""
+    words = {"cat": "猫", "dog": "狗", "river": "河", "letter": "信", "house": "屋", "rain": "雨"}
+    train = [
+        Segment(f"{words[a]}见{words[b]}", f"{a} sees {b}") for a in words for b in words if a != b for _ in range(8)
+    ]
+    samples = Samples(pair, train, [], tmp_path, load_settings())
+    samples.phrases = PhraseSet([Phrase(zh, 1, 10, "NP", 0) for zh in words.values()] + [Phrase("门", 1, 1, "NP", 0)])
+    monkeypatch.setattr(
+        "engine.memory.pairs.back_translate_all", lambda base, texts, partial, progress: ["door"] * len(texts)
+    )
+    METHOD.prepare(samples, MemoryAdapterConfig(aligner="eflomal"), Progress())
+    found = {one.target: one.source for one in load_pairs(tmp_path / "phrase_pairs.jsonl")}
+    assert found["门"] == "door"  # in no sample: translated back
+    right = sum(found.get(zh) == en for en, zh in words.items())
+    assert right >= 5
