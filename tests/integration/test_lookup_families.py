@@ -28,8 +28,8 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
 def test_it_starts_as_the_base_learns_and_changes_it(
     name: str,
     options: dict[str, Any],
-    pair: LanguagePair,
-    tmp_path: Path,  # noqa: F811
+    pair: LanguagePair,  # noqa: F811
+    tmp_path: Path,
 ) -> None:
     base, method = pair.forward, get_method(name)
     sources = [source for source, _ in SENTENCES]
