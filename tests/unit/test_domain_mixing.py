@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,6 +15,8 @@ from engine.methods.domain_mixing.fit import domain_weights, fit_layer
 from engine.methods.domain_mixing.general import general_sentences, with_general
 from engine.methods.domain_mixing.layers import MixedDelta, ProportionLayer, mix, word_losses
 from engine.methods.domain_mixing.model import ABOUT, TENSORS, ProportionModel
+from engine.methods.domain_mixing.module import MixingModule
+from engine.methods.domain_mixing.proportions import proportions
 from engine.methods.domain_mixing.states import real_tokens, run
 from engine.methods.domain_mixing.watch import places
 from engine.methods.samples import Samples, SentencePair
@@ -331,6 +334,58 @@ def test_reads_are_the_decoders_proportions(base, folder):
         assert weights == sorted(weights, reverse=True)
         assert {item["text"] for item in row["items"]} <= set(NAMES)
         assert len(weights) == 2
+
+
+def test_a_trained_plugin_gives_the_proportions_of_any_sentence(base, folder):
+    """They are read with the plugin attached, since its experts change the states of all layers but the first."""
+    module = module_for(base, folder, trained=True)
+    plugin, model = Plugin(METHOD, module, {}), module.proportion_model()
+    found = proportions(base, model, SENTENCES[2][1], source=SENTENCES[2][0], plugin=plugin)
+    without = proportions(base, model, SENTENCES[2][1], source=SENTENCES[2][0])
+    rows = METHOD.reads(base, module, *SENTENCES[2], top=K)
+    for layer in range(3):
+        read = [{item["text"]: item["weight"] for item in row["items"]} for row in rows if row["layer"] == layer]
+        mean = [sum(one[name] for one in read) / len(read) for name in NAMES]
+        pieces = [word["layers"][layer] for word in found["words"]]
+        assert len(pieces) <= len(read)
+        if len(pieces) == len(read):
+            assert found["layer_means"][layer] == pytest.approx(mean, abs=2e-3)
+    assert found["layer_means"][0] == without["layer_means"][0]
+    assert found["layer_means"][2] != without["layer_means"][2]
+    assert proportions(base, model, SENTENCES[2][0], "encoder", plugin=plugin)["layers"] == ["1", "2", "output"]
+
+
+@pytest.mark.parametrize("family", ["M2M100", "MBart"])
+def test_layouts_with_layer_norms_before(family):
+    """Pre-norm bases: proportions from the residual stream at a layer's input, maps on what the layer norm gives."""
+    import transformers
+
+    config = getattr(transformers, f"{family}Config")(
+        vocab_size=60, d_model=16, encoder_layers=2, decoder_layers=2, encoder_ffn_dim=32, decoder_ffn_dim=32,
+        encoder_attention_heads=2, decoder_attention_heads=2, max_position_embeddings=40,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = getattr(transformers, f"{family}ForConditionalGeneration")(config).eval().requires_grad_(False)
+    base = SimpleNamespace(model=model, decoder_layers=model.get_decoder().layers, d_model=16, dtype=torch.float32)
+    base.fingerprint = lambda: "none"
+    inputs, before = torch.randint(4, 60, (2, 7)), torch.randint(4, 60, (2, 5))
+
+    def logits():
+        with torch.no_grad():
+            return model(input_ids=inputs, decoder_input_ids=before).logits
+
+    module = MixingModule(base, random_model(base), DomainMixingConfig(rank=2, feed_forward=True))
+    plain = logits()
+    with METHOD.attach(base, module):
+        assert torch.equal(logits(), plain)
+    for parameter in module.experts.parameters():
+        parameter.data += torch.randn_like(parameter) * 0.3
+    with METHOD.attach(base, module):
+        first = logits()
+        module.places("encoder")[-1].bias.data += torch.tensor([3.0, 0.0, -3.0])
+        assert not torch.equal(first, logits()), "the encoder's output has proportions of its own"
+    assert not torch.equal(first, plain)
+    assert torch.equal(logits(), plain)
 
 
 def test_half_precision_bases(base, folder):

@@ -155,6 +155,8 @@ def test_a_sentence_of_both_domains(real, two):
         assert 0 <= word["shared"] <= 1
     assert np.allclose(np.mean([word["proportions"] for word in found["words"]], 0), found["mean"], atol=1e-3)
     assert proportions_of(real, model, ["", "  "])[0]["words"] == []
+    long = proportions(real, model, "Restart the server. " * 400)
+    assert 100 < len(long["words"]) < 1600, "what the base cannot read is cut"
 
 
 def test_batches_do_not_change_a_sentence(real, two):

@@ -77,10 +77,10 @@ def fit_proportions(
         chosen = [one for one, _ in drawn for one in one]
         owner = torch.tensor([j for j, (some, _) in enumerate(drawn) for _ in some])  # (sentences,)
         targets = [parts(one)[1] for one in chosen]
-        sources = base.encode([parts(one)[0] or "" for one in chosen]) if given else None
+        sources = short(base, [parts(one)[0] or "" for one in chosen]) if given else None
         found = collect(base, sources, base.label(targets), progress=progress)
         if side_base is not None:
-            found |= collect(side_base, side_base.encode(targets), None, progress=progress)
+            found |= collect(side_base, short(side_base, targets), None, progress=progress)
     weights = domain_weights([total for _, total in drawn], balance)
     model = ProportionModel(
         names, epsilon, {}, weights, ridge or 0.0, "source" if given else "target" if side_base else "", given,
@@ -132,6 +132,11 @@ def reversed_base(base: BaseModel) -> BaseModel | None:
         return base.directed(base.target, base.source)
     except ModelError:
         return None
+
+
+def short(base: BaseModel, texts: Sequence[str]) -> list[list[int]]:
+    """Source tokens, cut where the base can read no more."""
+    return [row[: base.max_tokens] for row in base.encode(texts)]
 
 
 def draw(
@@ -228,7 +233,8 @@ def proportions_of(
 
     On the side "decoder" sentences are in the target language, over `sources` or an empty source. On the side "encoder"
     they are in the language that the model's encoder reads (`encoder_reads`). `plugin` is attached meanwhile, for the
-    proportions of a trained one (`MixingModule.proportion_model`). Raises InputError where the model has no such side.
+    proportions of a trained one (`MixingModule.proportion_model`). A sentence longer than the base can read is cut. Raises
+    InputError where the model has no such side.
     """
     from engine.methods.domain_mixing.states import collect
 
@@ -245,18 +251,16 @@ def proportions_of(
     if not kept:
         return found
     read_by = base.directed(base.target, base.source) if side == "encoder" and model.encoder_reads == "target" else base
-    limit = base.max_tokens
     with base.using(plugin):
         texts = [clean[i] for i in kept]
         inputs: list[list[int]] | None = None
         labels: list[list[int]] | None = None
         if side == "encoder":
-            inputs = [row[:limit] for row in read_by.encode(texts)]
+            inputs = short(read_by, texts)
         else:
-            labels = [row[:limit] for row in read_by.label(texts)]
+            labels = [row[: base.max_tokens] for row in base.label(texts)]
             if sources is not None:
-                given = [" ".join(sources[i].split()) for i in kept]
-                inputs = [row[:limit] for row in read_by.encode(given)]
+                inputs = short(base, [" ".join(sources[i].split()) for i in kept])
         tokens = collect(read_by, inputs, labels, half=False, progress=progress)[side]
         shares = model.proportions(side, tokens.states).cpu().numpy()  # (n, P, k)
     pieces = base.tokenizer.convert_ids_to_tokens(tokens.ids.tolist())
