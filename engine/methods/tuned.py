@@ -74,6 +74,7 @@ class TunedWeights(nn.Module):
             )
         base.fingerprint()  # it is taken from the weights, so before they are ever exchanged
         self.which = which
+        self.norms = [module for module in base.model.modules() if isinstance(module, nn.LayerNorm)]
         self.slots: list[tuple[str, list[tuple[nn.Module, str]], nn.Parameter]] = []
         for places in places_of(base.model).values():
             if chosen([full for full, _, _ in places], which):
@@ -123,10 +124,27 @@ class TunedWeights(nn.Module):
                 for holder, key in places:
                     before.append((holder, key, holder._parameters[key]))
                     holder._parameters[key] = new
+            before += self.widen_norms()
             yield
         finally:
             for holder, key, old in reversed(before):
                 holder._parameters[key] = old
+
+    def widen_norms(self) -> list[tuple[nn.Module, str, Any]]:
+        """In training over a base in half precision, states and biases are float32 where weights are tuned, and a layer
+        norm takes no mixture: what is left of the base's norms is exchanged for float32 as well. Returns what to put back.
+        """
+        own, tuned = next(self.pairs())
+        if own.dtype == tuned.dtype:
+            return []
+        before: list[tuple[nn.Module, str, Any]] = []
+        for norm in self.norms:
+            for key, now in norm._parameters.items():
+                if now is not None and now.dtype != tuned.dtype:
+                    before.append((norm, key, now))
+        for holder, key, now in before:
+            holder._parameters[key] = nn.Parameter(now.to(tuned.dtype), requires_grad=False)
+        return before
 
     @torch.no_grad()
     def shrink(self, share: float) -> None:

@@ -8,6 +8,7 @@ from engine.decoding.options import Decoding
 from engine.errors import OptionError
 from engine.methods import Artefacts, get_method
 from engine.methods.dexperts.config import DExpertsConfig
+from engine.methods.dexperts.general import general_sentences
 from engine.methods.dexperts.method import language_loss
 from engine.methods.dexperts.module import Memory
 from engine.methods.samples import Samples, SentencePair
@@ -166,6 +167,21 @@ def test_the_models_learn_their_own_texts(base, pairs):
     loss.total.backward()
     assert all(parameter.grad is not None for parameter in module.parameters())
     assert all(parameter.grad is None for parameter in base.model.parameters())
+
+
+def test_the_anti_expert_can_learn_general_text(pair, base, tmp_path):
+    known = [SentencePair(a, b) for a, b in SENTENCES]
+    samples = Samples(pair, [], [], tmp_path, load_settings(), sentence_pairs={"train": known})
+    METHOD.prepare(samples, DExpertsConfig(anti="general"), Progress())
+    found = METHOD.encode(base, samples, "train", Progress())
+    file = load_settings().assets_dir / "samples" / "general-zh" / "general-zh.txt"
+    known = {tuple(ids) for ids in base.label(file.read_text(encoding="utf-8").splitlines())}
+    assert all(tuple(ids) in known for ids in found.machine)
+    assert len({tuple(ids) for ids in found.machine}) == len(found) == len(SENTENCES)
+    assert not (tmp_path / "machine.jsonl").exists()
+    assert len(general_sentences(load_settings().assets_dir, "zh-CN", 5000)) == 5000
+    with pytest.raises(OptionError, match="no general sample of fi comes with the program"):
+        general_sentences(load_settings().assets_dir, "fi", 1)
 
 
 def test_validation_is_of_the_mixture(base, pairs):

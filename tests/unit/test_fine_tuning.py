@@ -254,3 +254,19 @@ def test_a_bundle_brings_the_weights_back(base, tmp_path, options):
     )  # fmt: skip
     loaded = Plugin.load(bundle, base, cache=tmp_path / "cache")
     assert base.score(SENTENCES, loaded) == base.score(SENTENCES, Plugin(METHOD, module, {}))
+
+
+@pytest.mark.parametrize("which", ["all", "decoder", "cross_attention", "embeddings", "layer_norms", "biases", "lora"])
+def test_it_learns_over_a_half_precision_base(which):
+    base = tiny_base(layers=1)
+    base.model.to(torch.bfloat16)
+    base.precision = "bfloat16"
+    base.__dict__["_fingerprint"] = "sha256:tiny"
+    module = module_for(base, **({"kind": "lora"} if which == "lora" else {"which": which}))
+    module.train()
+    with METHOD.attach(base, module), torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = METHOD.loss(base, module, batch_of(base)).total
+    loss.backward()
+    grads = [parameter.grad for parameter in module.parameters()]
+    assert all(grad is not None and bool(torch.isfinite(grad).all()) for grad in grads)
+    assert any(bool(grad.any()) for grad in grads)

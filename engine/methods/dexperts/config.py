@@ -17,6 +17,12 @@ class DExpertsConfig(Options):
         0.2, "α: weight of the difference between expert and anti-expert; 0.2 was best in paper 1. Strength scales it.",
         low=0, high=10,
     )  # fmt: skip
+    anti: str = option(
+        "translations",
+        "What the anti-expert learns from: the base's own translations of the samples' sources, or the general sample of "
+        "the language that comes with the program (paper).",
+        choices=("translations", "general"),
+    )
     layers: int = option(2, "Layers of each language model.", low=1, high=48)
     hidden: int | None = option(
         None, "Hidden size of each language model; none: the base's, whose embeddings it then starts from.", low=8

@@ -1,7 +1,7 @@
 """DExperts (Liu et al., 2021): at each step the base's logits z become z + α (z⁺ - z⁻).
 
-z⁺ is of a language model of the samples, z⁻ of one of what the base itself writes for the same sources. Their difference
-is what the samples say more often than the base; it knows the translation so far, and nothing of the source.
+z⁺ is of a language model of the samples, z⁻ of one of what the base itself writes for the same sources (or of general text).
+Their difference is what the samples say more often; it knows the translation so far, and nothing of the source.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["DExperts", "TwoTargets"]
 
 @dataclass(frozen=True)
 class TwoTargets(Pairs):
-    """Pairs with the base's own translation of each source beside the sample."""
+    """Pairs with a sentence for the anti-expert beside each."""
 
     machine: list[list[int]]
 
@@ -46,8 +46,13 @@ class DExperts(Method):
     )
 
     def prepare(self, samples: Samples, config: DExpertsConfig, progress: Progress) -> Artefacts:
+        from engine.methods.dexperts.general import general_sentences
         from engine.methods.machine import keep_settings
 
+        if config.anti == "general":
+            general_sentences(
+                samples.settings.assets_dir, samples.pair.forward.target, 0
+            )  # refused here, before any work
         keep_settings(samples, config)
         return Artefacts()
 
@@ -57,12 +62,15 @@ class DExperts(Method):
         return DExpertsModule(base, config).to(base.device)
 
     def encode(self, base: BaseModel, samples: Samples, part: str, progress: Progress) -> Pairs:
-        """Source, sample, and the base's translation of the source, which the anti-expert learns from."""
+        """Source, sample, and a sentence that the anti-expert learns from: the base's translation, or a general one."""
+        from engine.methods.dexperts.general import general_sentences
         from engine.methods.machine import kept_settings, machine_translations
 
-        pairs = samples.pairs(part)
-        beam = kept_settings(samples, DExpertsConfig).beam
-        machine = machine_translations(samples, pairs, beam, progress, part)
+        pairs, config = samples.pairs(part), kept_settings(samples, DExpertsConfig)
+        if config.anti == "general":
+            machine = general_sentences(samples.settings.assets_dir, base.target, len(pairs))
+        else:
+            machine = machine_translations(samples, pairs, config.beam, progress, part)
         said = {id(pair): text for pair, text in zip(pairs, machine, strict=True)}
         found = Pairs.encode(base, pairs)
         rows = [ids[: base.max_tokens] for ids in base.label([said[id(pair)] for pair in found.sentences])]
