@@ -112,12 +112,15 @@ def summary_text(summary: dict[str, Any]) -> str:
     if "updates" in summary:
         trained = f"{summary['updates']} updates, best at {summary['best_update']}, {summary['parameters']:,} weights"
         loss = f"loss {figures['validation_loss_before']:.3f} -> {figures['validation_loss']:.3f} nats a token; "
+    held_out = "not measured, since that would call the service"
+    if "bleu" in figures:
+        bleu = f"BLEU {figures['bleu_vanilla']} -> {figures['bleu']}"
+        held_out = f"{loss}{bleu} on {figures['held_out_sentences']} of your own sentences"
     lines = [
         f"Plugin     {summary['plugin']} ({summary['bytes'] / 2**20:.1f} MiB)",
         f"Samples    {summary['sentences']:,} sentences, {summary['phrases']:,} phrases, {sum(summary['memory']):,} remembered",
         f"Training   {trained}, {summary['device']}",
-        f"Held out   {loss}BLEU {figures['bleu_vanilla']} -> {figures['bleu']} on {figures['held_out_sentences']} of your own "
-        "sentences",
+        f"Held out   {held_out}",
         "Time       " + ", ".join(f"{key} {value:.0f} s" for key, value in times.items()),
         f"Phrases    {summary['parser'] or 'not needed'}",
     ]
