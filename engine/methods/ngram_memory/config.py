@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.options import Options, option
-from engine.retrieval.ngrams import WIDTHS
 
 __all__ = ["NgramMemoryConfig"]
 
@@ -26,7 +25,7 @@ class NgramMemoryConfig(Options):
     neighbours_translating: int | None = option(
         10, "The same in translating; none: one for each n-gram, as in the paper.", low=1, high=1000
     )
-    widths: tuple[int, ...] = option(WIDTHS, "Widths of the n-grams.", low=2)
+    widths: tuple[int, ...] = option((6, 10, 18), "Widths of the n-grams.", low=2)
     memory: str = option(
         "source_target",
         "What a found translation is encoded with: its own source, which is read with the sentence at hand (CSTM in the paper); "
