@@ -16,6 +16,7 @@ from typing import Any
 
 from engine.cli import common, parser
 from engine.corpora import CorpusOptions
+from engine.decoding.knn.options import KnnOptions
 from engine.decoding.options import Decoding
 from engine.methods import get_method, method_names
 from engine.options import Option, describe
@@ -36,6 +37,7 @@ SECTIONS = (
     (PhraseOptions, "Phrases", "`--phrase-option NAME=VALUE`."),
     (TrainingOptions, "Training", "`--training-option NAME=VALUE`. The defaults are the budget `best`."),
     (Decoding, "Decoding", "Flags of `translate` and `compare`."),
+    (KnnOptions, "kNN decoding", "`--knn-option NAME=VALUE` of `customize`, flags of `knn add`; see [kNN](methods/knn.md)."),
     (ParserTraining, "Training a parser", "Flags of `parser train`; see [parsers](parsers.md)."),
 )
 

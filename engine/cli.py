@@ -16,11 +16,15 @@ from collections.abc import Sequence
 import engine
 from engine.base.commands import add_base_commands
 from engine.base.train.commands import add_train_flags
+from engine.benching.commands import add_methods_flags
+from engine.decoding.knn.commands import add_knn_commands
 from engine.decoding.options import Decoding
 from engine.errors import TailorError
 from engine.languages import canonical
+from engine.methods.domain_mixing.commands import add_proportion_flags
 from engine.options import add_flags, from_flags
 from engine.parsers.commands import add_parser_commands
+from engine.plugins.commands import add_swap_command
 from engine.settings import Settings, load_settings
 
 __all__ = ["main", "parser"]
@@ -71,7 +75,9 @@ def job(target: argparse.ArgumentParser, output: bool, workspace: bool) -> None:
         choices=("quick", "balanced", "best"),
         help="how long to train: minutes, tens of minutes, hours [balanced]",
     )
-    for kind, what in (("method", "the method"), ("training", "training"), ("phrase", "phrase extraction")):
+    for kind, what in (
+        ("method", "the method"), ("training", "training"), ("phrase", "phrase extraction"), ("knn", "kNN decoding"),
+    ):  # fmt: skip
         target.add_argument(
             f"--{kind}-option", action="append", metavar="NAME=VALUE", help=f"a setting of {what}; repeatable"
         )
@@ -79,6 +85,9 @@ def job(target: argparse.ArgumentParser, output: bool, workspace: bool) -> None:
     if output:
         target.add_argument("-o", "--output", required=True, metavar="PLUGIN.zip", help="the bundle to write")
         target.add_argument("--name", default="", help="the plugin's name [the bundle's]")
+        target.add_argument(
+            "--knn", action="store_true", help="put a datastore for kNN decoding into the bundle as well"
+        )
         target.add_argument(
             "--with-phrases", action=argparse.BooleanOptionalAction, default=True, help="phrases in the bundle"
         )
@@ -113,6 +122,9 @@ def parser() -> argparse.ArgumentParser:
     found = command("translate", "translate a file, a line for a line")
     using(found, False)
     found.add_argument("-o", "--output", default="-", metavar="OUTPUT.txt", help="[standard output]")
+    found.add_argument(
+        "--dry-run", action="store_true", help="only show what plugins would send to a service, a request a line"
+    )
     using(command("compare", "translations of base and plugin side by side"), True)
     found = command("evaluate", "BLEU and chrF with signatures, intervals and paired bootstrap")
     found.add_argument("system", nargs="+", metavar="NAME=FILE", help="translations to score")
@@ -123,6 +135,9 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("--seed", type=int, default=12345, help="[12345]")
     command("methods", "methods of customization and what each needs")
+    found = command("proportions", "what the words of samples and sentences share with each domain")
+    base(found)
+    add_proportion_flags(found)
 
     corpus = commands.add_parser("corpus", help="samples").add_subparsers(dest="action", required=True)
     found = command("import", "read samples and report what is kept and skipped", corpus)
@@ -143,6 +158,9 @@ def parser() -> argparse.ArgumentParser:
     )
     add_parser_commands(parsers, command)
 
+    knn = commands.add_parser("knn", help="kNN decoding").add_subparsers(dest="action", required=True)
+    add_knn_commands(knn, command, SAMPLES)
+
     plugin = commands.add_parser("plugin", help="plugin bundles").add_subparsers(dest="action", required=True)
     command("list", "plugins of all projects", plugin)
     command("verify", "check a bundle without using it", plugin).add_argument(
@@ -157,6 +175,12 @@ def parser() -> argparse.ArgumentParser:
     found = command("import", "take a bundle into a project", plugin)
     found.add_argument("bundle", metavar="PLUGIN.zip", help="the bundle to import")
     found.add_argument("--project", type=int, required=True, metavar="ID", help="the project's number")
+    add_swap_command(plugin, command)
+
+    benches = commands.add_parser("bench", help="experiments over public data").add_subparsers(
+        dest="action", required=True
+    )
+    add_methods_flags(command("methods", "every method on the same samples, one table", benches))
 
     found = command("demo", "the main job on a bundled sample, with a side-by-side table at the end")
     found.add_argument("-o", "--output", default="demo-out", metavar="DIR", help="folder for the plugin [demo-out]")

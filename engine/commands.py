@@ -16,11 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from engine.base.commands import BASE_COMMANDS
 from engine.base.train import commands as train_base
+from engine.benching.commands import BENCH_COMMANDS
 from engine.corpora.commands import CORPUS_COMMANDS
+from engine.decoding.knn.commands import KNN_COMMANDS
 from engine.errors import InputError, OptionError
 from engine.files import check_writable, replacing
 from engine.lines import read_input
+from engine.methods.domain_mixing.commands import PROPORTION_COMMANDS
 from engine.parsers.commands import PARSER_COMMANDS
+from engine.plugins.commands import SWAP_COMMANDS
 from engine.samples import named_files
 from engine.terminal import TerminalProgress, table
 
@@ -56,6 +60,7 @@ def request_of(args: argparse.Namespace) -> CustomizeRequest:
     values = {item.name: getattr(args, item.name) for item in describe(CustomizeRequest) if hasattr(args, item.name)}
     values["method_options"] = overrides(getattr(args, "method_option", None), "--method-option")
     values["training_options"] = overrides(getattr(args, "training_option", None), "--training-option")
+    values["knn_options"] = overrides(getattr(args, "knn_option", None), "--knn-option")
     values["phrase_options"] = overrides(getattr(args, "phrase_option", None), "--phrase-option")
     values["base"] = values.get("base") or default_base(args)
     values["samples"] = named_files(args.samples, args.settings.assets_dir)
@@ -103,16 +108,25 @@ def customize(args: argparse.Namespace) -> Shown:
 def summary_text(summary: dict[str, Any]) -> str:
     """What a person wants to know after a customization."""
     figures, times = summary["metrics"], summary["seconds"]
+    trained, loss = "none", ""
+    if "updates" in summary:
+        trained = f"{summary['updates']} updates, best at {summary['best_update']}, {summary['parameters']:,} weights"
+        loss = f"loss {figures['validation_loss_before']:.3f} -> {figures['validation_loss']:.3f} nats a token; "
+    held_out = "not measured, since that would call the service"
+    if "bleu" in figures:
+        bleu = f"BLEU {figures['bleu_vanilla']} -> {figures['bleu']}"
+        held_out = f"{loss}{bleu} on {figures['held_out_sentences']} of your own sentences"
     lines = [
         f"Plugin     {summary['plugin']} ({summary['bytes'] / 2**20:.1f} MiB)",
         f"Samples    {summary['sentences']:,} sentences, {summary['phrases']:,} phrases, {sum(summary['memory']):,} remembered",
-        f"Training   {summary['updates']} updates, best at {summary['best_update']}, {summary['parameters']:,} weights, "
-        f"{summary['device']}",
-        f"Held out   loss {figures['validation_loss_before']:.3f} -> {figures['validation_loss']:.3f} nats a token; "
-        f"BLEU {figures['bleu_vanilla']} -> {figures['bleu']} on {figures['held_out_sentences']} of your own sentences",
+        f"Training   {trained}, {summary['device']}",
+        f"Held out   {held_out}",
         "Time       " + ", ".join(f"{key} {value:.0f} s" for key, value in times.items()),
-        f"Phrases    {summary['parser']}",
+        f"Phrases    {summary['parser'] or 'not needed'}",
     ]
+    if about := summary.get("knn"):
+        lines.insert(3, f"Datastore  {about['entries']:,} tokens, index {about['index']}; held-out loss with it "
+                     f"{about['loss_base']:.3f} -> {about['loss']:.3f}")  # fmt: skip
     return "\n".join([*lines, *(f"Note: {warning}" for warning in summary["warnings"])])
 
 
@@ -192,6 +206,10 @@ def translate(args: argparse.Namespace) -> Shown:
         check_writable(Path(args.output), "the translation")
     base = load_base(args)
     plugin = load_plugin(args, base)
+    if args.dry_run:
+        from engine.plugins.preview import preview
+
+        return preview(base, plugin, lines)
     decoding = from_flags(Decoding, args, plugin.card.get("decoding") if plugin and args.strength else None)
     progress = progress_of(args)
     progress.begin("Translating")
@@ -358,10 +376,14 @@ COMMANDS = {
     "train": train,
     "base train": train_base.train,
     **PARSER_COMMANDS,
+    **KNN_COMMANDS,
+    **PROPORTION_COMMANDS,
     "plugin list": plugin_list,
     "plugin verify": plugin_verify,
     "plugin export": plugin_export,
     "plugin import": plugin_import,
+    **SWAP_COMMANDS,
+    **BENCH_COMMANDS,
     "demo": run_demo,
     "worker": worker,
     "serve": serve,

@@ -1,6 +1,8 @@
 """The main job: from a user's sentences to a plugin, in steps that are done once.
 
-    samples -> phrases -> phrase pairs, memory (by the method) -> synthetic pairs -> training -> evaluation -> bundle
+    samples -> phrases -> what the method makes of them -> sentence pairs -> training -> evaluation -> bundle
+
+Phrases are only found for a method that needs them; pairs come before the method's turn where it needs those.
 
 A workspace is a folder; each step leaves files there and a stamp of what it was made from in steps.json. Called again,
 steps whose stamp still holds are skipped, and an interrupted training goes on from its checkpoint.
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
+import hashlib
 import shutil
 import time
 from collections.abc import Iterator
@@ -19,152 +21,27 @@ from typing import TYPE_CHECKING, Any
 
 from engine.decoding.options import Decoding
 from engine.errors import CorpusError, InputError
-from engine.files import write_json, write_jsonl
-from engine.languages import canonical
+from engine.files import write_json
 from engine.progress import Progress
-from engine.request import CustomizeRequest, check, method_config, phrase_config, training_config
+from engine.request import CustomizeRequest, knn_config, method_config, training_config
 from engine.settings import Settings
-from engine.stamps import Stamps, digest, digest_files
+from engine.stamps import Stamps, digest
+from engine.steps import STEPS, checked, find_phrases, held, load_pair, make_pairs, read_samples, split_samples
 
 if TYPE_CHECKING:
-    from engine.base import BaseModel, LanguagePair
-    from engine.corpora import Corpus, Segment
-    from engine.phrases import PhraseSet
+    from torch import nn
+
+    from engine.base import BaseModel
+    from engine.decoding.knn.options import KnnOptions
+    from engine.methods import Artefacts, Method
+    from engine.methods.samples import Samples
     from engine.plugins import Plugin
+    from engine.training import TrainingOptions
+    from engine.training.loop import Result
 
 __all__ = ["CustomizeRequest", "customize", "method_config", "prepare", "training_config"]
 
-STEPS = 7
 MOST = 60  # held-out sentences to choose decoding on, and as many others to compare on
-FEWEST = 20  # sentences; below that nothing is left to validate on
-
-
-def load_pair(request: CustomizeRequest, settings: Settings) -> LanguagePair:
-    import torch
-
-    from engine.base import LanguagePair
-
-    if settings.threads:
-        torch.set_num_threads(settings.threads)
-    return LanguagePair.load(
-        request.base, request.source, request.target,
-        backward=request.backward, download=request.download, settings=settings,
-    )  # fmt: skip
-
-
-def checked(request: CustomizeRequest) -> CustomizeRequest:
-    """The request with its languages' canonical tags. Raises InputError or OptionError on what cannot work."""
-    check(request)
-    return request.replace(source=canonical(request.source), target=canonical(request.target))
-
-
-# -- steps
-
-
-def read_samples(request: CustomizeRequest, workspace: Path, stamps: Stamps, progress: Progress) -> Corpus:
-    """Step 1: corpus.jsonl and import_report.json."""
-    from engine.corpora import Corpus, CorpusOptions, import_corpus
-
-    stamp = digest(request.source, request.target, digest_files(request.samples), *request.domains)
-    if stamps.holds("samples", stamp, workspace / "corpus.jsonl"):
-        return Corpus.load(workspace)
-    progress.begin("Reading samples", 0, STEPS)
-    corpus = import_corpus(
-        [Path(sample) for sample in request.samples], request.target, source_language=request.source,
-        domains=request.domains, options=CorpusOptions(domain_from_file=len(request.samples) > 1), progress=progress,
-    )  # fmt: skip
-    if len(corpus) < FEWEST:
-        raise CorpusError(
-            f"Only {len(corpus)} sentences in {request.target} are left of {corpus.report.segments} in the samples; at least "
-            f"{FEWEST} are needed, some hundreds are better."
-        )
-    stamps.begin("samples")
-    corpus.save(workspace)
-    stamps.set("samples", stamp)
-    return corpus
-
-
-def split_samples(corpus: Corpus) -> tuple[list[Segment], list[Segment]]:
-    """Training and validation sentences: a twelfth for validation, 16 to 500, nothing alike on both sides."""
-    from engine.corpora import split
-
-    parts = split(corpus, valid=min(500, max(min(16, len(corpus) // 4), len(corpus) // 12)))
-    if not parts.valid or len(parts.train) < FEWEST // 2:
-        raise CorpusError("The samples are too much alike to keep some for validation. Add different sentences.")
-    return parts.train, parts.valid
-
-
-def find_phrases(
-    request: CustomizeRequest, train: list[Segment], base: BaseModel, workspace: Path, stamps: Stamps, progress: Progress,
-    settings: Settings,
-) -> PhraseSet:  # fmt: skip
-    """Step 2: phrases.jsonl, from the training part alone, so that validation stays honest."""
-    from engine.phrases import PhraseSet, extract_phrases
-
-    options = phrase_config(request)
-    stamp = digest(stamps.get("samples"), options.to_mapping(), base.fingerprint(), *map(str, settings.parser_dirs))
-    file = workspace / "phrases.jsonl"
-    if stamps.holds("phrases", stamp, file):
-        return PhraseSet.load(file)
-    progress.begin("Finding phrases", 1, STEPS)
-    found = extract_phrases(
-        [segment.text for segment in train],
-        request.target,
-        options,
-        parser_dirs=settings.parser_dirs,
-        pieces=base.pieces,
-        progress=progress,
-    )
-    stamps.begin("phrases")
-    found.save(file)
-    stamps.set("phrases", stamp)
-    return found
-
-
-def make_pairs(
-    train: list[Segment], valid: list[Segment], pair: LanguagePair, keep: float, workspace: Path, stamps: Stamps,
-    progress: Progress,
-) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:  # fmt: skip
-    """Step 4: pairs.jsonl; sources by the frozen reverse model, but where the user gave them.
-
-    Returns training and validation pairs; of the synthetic training pairs the best supported share `keep`.
-    """
-    from engine.decoding.resumable import back_translate_all
-    from engine.training.selection import best_supported, support
-
-    file = workspace / "pairs.jsonl"
-    stamp = digest(stamps.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), "support")
-    if not stamps.holds("pairs", stamp, file):
-        progress.begin("Writing source sentences", 4, STEPS)
-        both = [*train, *valid]
-        missing = [segment.text for segment in both if segment.source is None]
-        made = iter(back_translate_all(pair.backward, missing, workspace / "pairs.partial.jsonl", progress))
-        made_rows: list[dict[str, Any]] = [
-            {
-                "source": next(made) if segment.source is None else segment.source,
-                "target": segment.text,
-                "part": "train" if i < len(train) else "valid",
-                "synthetic": segment.source is None,
-            }
-            for i, segment in enumerate(both)
-        ]
-        rows = [row for row in made_rows if row["source"]]
-        progress.begin("Weighing the sentence pairs", 4, STEPS)
-        weighed = [row for row in rows if row["synthetic"]]
-        values = support(pair.forward, [(row["source"], row["target"]) for row in weighed], progress)
-        for row, value in zip(weighed, values, strict=True):
-            row["support"] = round(value, 4)
-        stamps.begin("pairs")
-        write_jsonl(file, rows, "the sentence pairs")
-        stamps.set("pairs", stamp)
-    with file.open(encoding="utf-8") as lines:
-        stored: list[dict[str, Any]] = [json.loads(line) for line in lines]
-    training = [row for row in stored if row["part"] == "train"]
-    kept = best_supported([row.get("support") for row in training], keep)
-    return (
-        [(row["source"], row["target"]) for row, good in zip(training, kept, strict=True) if good],
-        [(row["source"], row["target"]) for row in stored if row["part"] == "valid"],
-    )
 
 
 def prepare(
@@ -211,16 +88,14 @@ def customize(
 def run_steps(
     request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings, begin: float, until: str
 ) -> dict[str, Any]:
-    import torch
-
     from engine.base.precision import check_trainable
     from engine.methods import get_method
+    from engine.methods.samples import Samples
     from engine.plugins import Plugin, export_bundle
-    from engine.training.data import Pairs
-    from engine.training.loop import train as train_module
     from engine.tuning import tune_decoding
 
     method, config, training = get_method(request.method), method_config(request), training_config(request)
+    needs = method.capabilities
     stamps = Stamps(workspace)
     times: dict[str, float] = {}
 
@@ -234,57 +109,56 @@ def run_steps(
         corpus = read_samples(request, workspace, stamps, progress)
         train, valid = split_samples(corpus)
     pair = load_pair(request, settings)
-    check_trainable(pair.forward)
-    with timed("phrases"):
-        phrases = find_phrases(request, train, pair.forward, workspace, stamps, progress, settings)
+    if needs.trains:
+        check_trainable(pair.forward)
+    samples = Samples(pair, train, valid, workspace / "method", settings)
+    check_samples(samples, method)
+
+    def pairs() -> None:
+        with timed("pairs"):
+            wanted = train if needs.trains or needs.needs_pairs or request.knn else []
+            samples.sentence_pairs = make_pairs(wanted, valid, pair, training.keep_pairs, workspace, stamps, progress)
+
+    if needs.needs_phrases:
+        with timed("phrases"):
+            samples.phrases = find_phrases(request, train, pair.forward, workspace, stamps, progress, settings)
+    if needs.needs_pairs:
+        pairs()
     with timed("memory"):
-        progress.begin("Preparing the method", 2, STEPS)
-        stamp = digest(stamps.get("phrases"), method.name, config.to_mapping(), pair.backward.fingerprint())
-        if not stamps.holds("method", stamp):
-            stamps.begin("method")
-            for name in ("phrase_pairs.jsonl", "memory.safetensors"):
-                (workspace / name).unlink(missing_ok=True)
-            stamps.set("method", stamp)
-        artefacts = method.prepare(phrases, pair, config, workspace, progress)
+        artefacts = prepare_method(samples, method, config, stamps, progress)
+    config = artefacts.config or config
+    sizes = artefacts.memory.sizes if artefacts.memory else []
     if until == "memory":
-        return {"memory": artefacts.memory.sizes if artefacts.memory else [], "seconds": times}
-    with timed("pairs"):
-        training_pairs, validation_pairs = make_pairs(
-            train, valid, pair, training.keep_pairs, workspace, stamps, progress
-        )
+        return {"memory": sizes, "seconds": times}
+    if not needs.needs_pairs:
+        pairs()
     with timed("training"):
-        progress.begin("Training", 5, STEPS)
-        folder = workspace / "training"
-        stamp = digest(stamps.get("method"), stamps.get("pairs"), training.to_mapping(), settings.precision)
-        if not stamps.holds("training", stamp):
-            stamps.begin("training")
-            shutil.rmtree(folder, ignore_errors=True)
-            stamps.set("training", stamp)
-        torch.manual_seed(training.seed)  # the module's first weights
-        module = method.build(pair.forward, artefacts, config)
-        result = train_module(
-            pair.forward,
-            method,
-            module,
-            Pairs.encode(pair.forward, training_pairs),
-            Pairs.encode(pair.forward, validation_pairs),
-            training,
-            folder,
-            precision=settings.precision,
-            progress=progress,
-        )
-        method.complete(module)
-        method.finish(module)
+        module, result = trained(samples, method, artefacts, config, training, workspace, stamps, progress)
     if until == "training":
-        return {**dataclasses.asdict(result), "times": times}
+        return {**(dataclasses.asdict(result) if result else {}), "times": times}
+    plugin, carried = Plugin(method, module, {}), Carried()
+    if request.knn:
+        with timed("knn"):
+            carried = add_datastore(samples, plugin, knn_config(request), workspace, stamps, progress)
     with timed("evaluation"):
-        plugin = Plugin(method, module, {})
-        tuning, held_out = validation_pairs[::2][:MOST], validation_pairs[1::2][:MOST] or validation_pairs
-        progress.begin("Choosing decoding settings", 6, STEPS)
-        decoding = tune_decoding(pair.forward, plugin, tuning, progress)
-        progress.begin("Comparing with the base", 6, STEPS)
-        metrics = compare_with_base(pair.forward, plugin, held_out, Decoding.from_mapping(decoding), progress)
-    metrics |= {"validation_loss_before": round(result.first_loss, 4), "validation_loss": round(result.best_loss, 4)}
+        known = [(one.source, one.target) for one in samples.pairs("valid")]
+        tuning, held_out = known[::2][:MOST], known[1::2][:MOST] or known
+        decoding: dict[str, Any] = {}
+        metrics: dict[str, Any] = {}
+        if not needs.needs_endpoint:  # a service is called, and paid, when the user translates
+            progress.begin("Choosing decoding settings", 6, STEPS)
+            decoding = tune_decoding(pair.forward, plugin, tuning, progress)
+            progress.begin("Comparing with the base", 6, STEPS)
+            metrics = compare_with_base(pair.forward, plugin, held_out, Decoding.from_mapping(decoding), progress)
+    if result:
+        metrics |= {
+            "validation_loss_before": round(result.first_loss, 4),
+            "validation_loss": round(result.best_loss, 4),
+        }
+    made = {
+        "updates": result.updates, "best_update": result.best_update, "parameters": result.parameters,
+    } if result else {}  # fmt: skip
+    parser = samples.phrases.parser if samples.phrases else ""
     output = Path(request.output)
     export_bundle(
         output,
@@ -293,16 +167,15 @@ def run_steps(
         method=method,
         config=config,
         module=module,
-        files=artefacts.files,
+        files={**artefacts.files, **carried.files},
+        knn=carried.settings,
         decoding=decoding,
         provenance={
             "sentences": len(corpus),
-            "phrases": sum(artefacts.memory.sizes) if artefacts.memory else 0,
-            "parser": phrases.parser.split(":")[0].split(".")[0][:80],  # its advice names local folders
+            "phrases": sum(sizes),
+            "parser": parser.split(":")[0].split(".")[0][:80],  # its advice names local folders
             "budget": request.budget,
-            "updates": result.updates,
-            "best_update": result.best_update,
-            "parameters": result.parameters,
+            **made,
             "seed": training.seed,
         },
         metrics=metrics,
@@ -316,23 +189,129 @@ def run_steps(
         "source": request.source,
         "target": request.target,
         "sentences": len(corpus),
-        "phrases": len(phrases),
-        "parser": phrases.parser,
-        "memory": artefacts.memory.sizes if artefacts.memory else [],
-        "training_pairs": len(training_pairs),
-        "validation_pairs": len(validation_pairs),
-        "updates": result.updates,
-        "best_update": result.best_update,
-        "stopped_by": result.stopped_by,
-        "parameters": result.parameters,
+        "phrases": len(samples.phrases) if samples.phrases else 0,
+        "parser": parser,
+        "memory": sizes,
+        "training_pairs": len(samples.pairs("train")),
+        "validation_pairs": len(samples.pairs("valid")),
+        **made,
+        "stopped_by": result.stopped_by if result else "",
         "device": device_line(pair.forward),
         "decoding": decoding,
         "metrics": metrics,
+        **({"knn": carried.figures} if carried.figures else {}),
         "warnings": corpus.report.warnings,
         "seconds": {**times, "total": round(time.monotonic() - begin, 1)},
     }
     write_json(workspace / "summary.json", summary, "the summary")
     return summary
+
+
+def check_samples(samples: Samples, method: Method) -> None:
+    """Raises CorpusError when the samples lack what the method needs, saying what is missing."""
+    needs = method.capabilities
+    lone = sum(segment.source is None for segment in samples.train)
+    if needs.needs_bilingual and lone:
+        raise CorpusError(
+            f"The method {method.name} needs samples with their sources; {lone} of {len(samples.train)} sentences have none. "
+            "Give a table of source and target, or choose a method that needs the target side alone."
+        )
+    if len(samples.domains) < needs.needs_domains:
+        raise CorpusError(
+            f"The method {method.name} needs samples of {needs.needs_domains} domains or more; there "
+            f"{'is one' if len(samples.domains) == 1 else f'are {len(samples.domains)}'}. Give a file for each domain."
+        )
+
+
+def prepare_method(samples: Samples, method: Method, config: Any, stamps: Stamps, progress: Progress) -> Artefacts:
+    """Step 3: the method's own files, in a folder that is emptied when what they are made from has changed."""
+    progress.begin("Preparing the method", 2, STEPS)
+    needs, pair, folder = method.capabilities, samples.pair, samples.workspace
+    made_from = [
+        stamps.get("phrases" if needs.needs_phrases else "samples"),
+        stamps.get("pairs") if needs.needs_pairs else "",
+    ]
+    stamp = digest(
+        *made_from, method.name, config.to_mapping(), pair.forward.fingerprint(), pair.backward.fingerprint()
+    )
+    if not stamps.holds("method", stamp):
+        stamps.begin("method")
+        shutil.rmtree(folder, ignore_errors=True)
+        stamps.set("method", stamp)
+    folder.mkdir(exist_ok=True)
+    return method.prepare(samples, config, progress)
+
+
+def trained(
+    samples: Samples, method: Method, artefacts: Artefacts, config: Any, training: TrainingOptions, workspace: Path,
+    stamps: Stamps, progress: Progress,
+) -> tuple[nn.Module, Result | None]:  # fmt: skip
+    """Step 5: the module, trained where the method trains, ready for decoding."""
+    import torch
+
+    from engine.training.loop import train as train_module
+
+    progress.begin("Training" if method.capabilities.trains else "Building", 5, STEPS)
+    base, result = samples.pair.forward, None
+    torch.manual_seed(training.seed)  # the module's first weights
+    module = method.build(base, artefacts, config)
+    if method.capabilities.trains:
+        folder = workspace / "training"
+        stamp = digest(stamps.get("method"), stamps.get("pairs"), training.to_mapping(), samples.settings.precision)
+        if not stamps.holds("training", stamp):
+            stamps.begin("training")
+            shutil.rmtree(folder, ignore_errors=True)
+            stamps.set("training", stamp)
+        result = train_module(
+            base,
+            method,
+            module,
+            method.encode(base, samples, "train", progress),
+            method.encode(base, samples, "valid", progress),
+            training,
+            folder,
+            precision=samples.settings.precision,
+            progress=progress,
+        )
+        method.complete(module)
+    method.finish(module)
+    return module, result
+
+
+@dataclasses.dataclass(frozen=True)
+class Carried:
+    """A datastore that goes into the bundle beside what the method made: files, settings, figures; nothing by default."""
+
+    files: dict[str, Path] = dataclasses.field(default_factory=dict)
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    figures: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def add_datastore(
+    samples: Samples, plugin: Plugin, options: KnnOptions, workspace: Path, stamps: Stamps, progress: Progress
+) -> Carried:
+    """A datastore of the training pairs by the customized base, which the plugin decodes with from now on.
+
+    Its settings are chosen on that half of the held-out pairs on which decoding is chosen too, so that the comparison with the
+    base stays fair.
+    """
+    from engine.decoding.knn.make import make_knn
+
+    progress.begin("Recording the datastore", 5, STEPS)
+    folder = workspace / "knn"
+    trained = hashlib.sha256()
+    for key, value in sorted(plugin.module.state_dict().items()):
+        trained.update(key.encode() + value.detach().cpu().float().numpy().tobytes())
+    stamp = digest(stamps.get("method"), stamps.get("pairs"), trained.hexdigest(), options.to_mapping())
+    if not stamps.holds("knn", stamp):
+        stamps.begin("knn")
+        shutil.rmtree(folder, ignore_errors=True)
+        stamps.set("knn", stamp)
+    folder.mkdir(exist_ok=True)
+    plugin.knn, files, figures = make_knn(
+        samples.pair.forward, samples.pairs("train"), samples.pairs("valid")[::2], options, folder, plugin, progress
+    )
+    return Carried(files, plugin.knn.options.to_mapping(), figures)
 
 
 def device_line(base: BaseModel) -> str:
@@ -371,27 +350,3 @@ def compare_with_base(
         "chrf": round(report["customized"].chrf.score, 2),
         "bleu_signature": report.signatures["BLEU"],
     }
-
-
-@contextlib.contextmanager
-def held(workspace: Path) -> Iterator[None]:
-    """Keep a second process out of the workspace. Raises InputError when one is at work there."""
-    from engine.errors import storage_errors
-
-    with storage_errors("the workspace", workspace):
-        workspace.mkdir(parents=True, exist_ok=True)
-        file = (workspace / ".lock").open("w")
-    try:
-        try:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # no such lock on Windows; jobs of one project are kept apart by the store
-            pass
-        except OSError:
-            raise InputError(
-                f"Another process is at work in {workspace}. Wait for it, or choose another output."
-            ) from None
-        yield
-    finally:
-        file.close()

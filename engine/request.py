@@ -11,10 +11,11 @@ from engine.errors import CorpusError, InputError, OptionError
 from engine.options import Options, option
 
 if TYPE_CHECKING:
+    from engine.decoding.knn.options import KnnOptions
     from engine.phrases import PhraseOptions
     from engine.training import TrainingOptions
 
-__all__ = ["CustomizeRequest", "check", "method_config", "phrase_config", "training_config"]
+__all__ = ["CustomizeRequest", "check", "knn_config", "method_config", "phrase_config", "training_config"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class CustomizeRequest(Options):
     method_options: str = option("", 'Settings of the method as JSON, as {"temperature": 0.1}.', advanced=True)
     training_options: str = option("", 'Settings of training as JSON, as {"max_updates": 500}.', advanced=True)
     phrase_options: str = option("", 'Settings of phrase extraction as JSON, as {"l_max": 8}.', advanced=True)
+    knn: bool = option(False, "Put a datastore for kNN decoding into the bundle, beside what the method makes.")
+    knn_options: str = option("", 'Settings of kNN decoding as JSON, as {"k": 8}.', advanced=True)
     with_phrases: bool = option(
         True, "Put the phrases into the bundle; without, it holds their vectors only.", advanced=True
     )
@@ -89,6 +92,14 @@ def check(request: CustomizeRequest) -> None:
     method_config(request)
     training_config(request)
     phrase_config(request)
+    knn_config(request)
+
+
+def knn_config(request: CustomizeRequest) -> KnnOptions:
+    """The settings of kNN decoding."""
+    from engine.decoding.knn.options import KnnOptions
+
+    return KnnOptions.from_mapping(parse_json(request.knn_options, "knn_options"))
 
 
 def phrase_config(request: CustomizeRequest) -> PhraseOptions:

@@ -4,8 +4,8 @@
     assets/samples/it-help-en/it-help.txt   the sentences
 
 `sample:it-help-en` names the corpus wherever files of samples are given. Keys of the card beyond the Hub's: `kind`
-(style, domain, bilingual, dirty), `target_language`, `source_language` (bilingual ones), `goes_with` (corpora that make
-one project together with this one).
+(style, domain, bilingual, dirty, general), `target_language`, `source_language` (bilingual ones), `goes_with` (corpora
+that make one project together with this one).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def bundled_samples(assets: Path) -> list[SampleCorpus]:
     """The corpora below `assets`/samples, by kind and name; folders without a card or without files are passed over."""
     root = assets / "samples"
     found = [corpus for folder in sorted(root.glob("*/")) if (corpus := _corpus(folder)) is not None]
-    kinds = ("style", "domain", "bilingual", "dirty")
+    kinds = ("style", "domain", "bilingual", "dirty", "general")
     return sorted(found, key=lambda one: (kinds.index(one.kind) if one.kind in kinds else len(kinds), one.name))
 
 

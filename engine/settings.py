@@ -49,6 +49,10 @@ class Settings(Options):
         10_000, "Longest line taken from an upload, in characters; longer ones are skipped.", low=100
     )
 
+    endpoints: tuple[str, ...] = option(
+        (), "Addresses of services that plugins may send sentences to; a plugin that calls any other is refused."
+    )
+
     @property
     def home_dir(self) -> Path:
         """The data folder, created when missing. Raises StorageError where that cannot be done."""

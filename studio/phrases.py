@@ -169,7 +169,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
 def collect(service: Service, project: ProjectRow) -> tuple[Sequence[Row], int]:
     """The project's phrases, each with its decoder layer and back-translation; and how many layers there are."""
     folder = service.workspace(project.id)
-    files = (folder / "phrases.jsonl", folder / "phrase_pairs.jsonl")
+    files = (folder / "phrases.jsonl", folder / "method" / "phrase_pairs.jsonl")
     layers = service.decoder_layers(project)
     return _collect(*files, _stamp(files[0]), _stamp(files[1]), layers), layers
 

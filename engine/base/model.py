@@ -217,7 +217,7 @@ class BaseModel:
     def translate(
         self,
         texts: Sequence[str],
-        plugin: Plugin | PluginStack | None = None,
+        plugin: Plugin | PluginStack | Sequence[Plugin | PluginStack | None] | None = None,
         *,
         strength: float = 1.0,
         decoding: Decoding | None = None,

@@ -23,6 +23,8 @@ def score(
     """Sum of log-probabilities (natural) and number of target tokens, end of sentence included, of each pair, in order."""
     import torch
 
+    if plugin is not None and strength:
+        plugin.check_likelihood()
     sources = [ids[: base.max_tokens] for ids in base.encode([source for source, _ in pairs])]
     targets = [ids[: base.max_tokens] for ids in base.label([target for _, target in pairs])]
     order = sorted(range(len(pairs)), key=lambda i: len(targets[i]) + len(sources[i]))
@@ -34,6 +36,8 @@ def score(
                 base.pad_batch([sources[i] for i in rows]),
                 base.pad_batch([targets[i] for i in rows]),
             )  # (B, S), (B, T)
+            if plugin is not None and strength:
+                plugin.see(base, inputs)
             logits = base.model(
                 input_ids=inputs,
                 attention_mask=(inputs != base.pad).long(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,8 +34,16 @@ class Shifted(Progress):
         self.whole.check()
 
 
-def back_translate_all(base: BaseModel, texts: Sequence[str], partial: Path | None, progress: Progress) -> list[str]:
+def back_translate_all(
+    base: BaseModel,
+    texts: Sequence[str],
+    partial: Path | None,
+    progress: Progress,
+    by: Callable[[BaseModel, Sequence[str], Progress], list[str]] | None = None,
+) -> list[str]:
     """Translate all texts; with `partial`, each finished part is appended to it and not done again after a stop.
+
+    `by` translates a part in another way than the plain greedy one.
 
     The file belongs to these texts and this base (it starts with their hash); it is removed when all are done, so a
     caller writes its own result next. Parts hold texts of like length.
@@ -46,7 +54,8 @@ def back_translate_all(base: BaseModel, texts: Sequence[str], partial: Path | No
     results: list[str] = finished[: len(texts)]
     for begin in range(len(results), len(texts), PART):
         part = [texts[i] for i in order[begin : begin + PART]]
-        done = back_translate(base, part, progress=Shifted(progress, begin, len(texts)))
+        shifted = Shifted(progress, begin, len(texts))
+        done = by(base, part, shifted) if by else back_translate(base, part, progress=shifted)
         results += done
         if partial is not None:
             with storage_errors("the translations", partial), partial.open("a", encoding="utf-8") as file:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from engine.decoding.options import Decoding
+from engine.errors import InputError
 from engine.languages import unspaced
 from engine.progress import Progress
 
@@ -70,7 +71,7 @@ def split_long(base: BaseModel, text: str, limit: int, level: int = 0) -> list[s
 def translate(
     base: BaseModel,
     texts: Sequence[str],
-    plugin: Plugin | PluginStack | None = None,
+    plugin: Plugin | PluginStack | Sequence[Plugin | PluginStack | None] | None = None,
     *,
     strength: float = 1.0,
     decoding: Decoding | None = None,
@@ -78,14 +79,23 @@ def translate(
 ) -> list[str]:
     """Translate each text by beam search with the base, customized by `plugin` at `strength` (0: the base exactly).
 
-    Returns one translation a text, in order; an empty text gives an empty one. A text longer than `decoding.longest`
-    is cut at sentence ends and put together again. Raises Cancelled when `progress` says so, between two batches.
+    A sequence of plugins names one for each text. Returns one translation a text, in order; an empty text gives an empty
+    one. A text longer than `decoding.longest` is cut at sentence ends and put together
+    again. Raises Cancelled when `progress` says so, between two batches.
     """
     import torch
     from transformers import LogitsProcessorList
 
     decoding = decoding or Decoding()
     progress = progress or Progress()
+    if isinstance(plugin, Sequence):
+        return by_plugin(base, texts, plugin, strength, decoding, progress)
+    if plugin is not None:
+        own = plugin.translate(
+            base, texts, lambda some: translate(base, some, decoding=decoding), strength, decoding, progress
+        )
+        if own is not None:
+            return own
     limit = min(base.max_tokens, decoding.longest)
     pieces: list[str] = []
     owners: list[int] = []
@@ -103,6 +113,8 @@ def translate(
         hooks = LogitsProcessorList(plugin.logits_processors(base, strength) if plugin else [])
         for batch in length_batches([len(row) for row in rows], decoding.batch_tokens):
             inputs = base.pad_batch([rows[i] for i in batch])  # (B, S)
+            if plugin and strength:
+                plugin.see(base, inputs)
             output = base.model.generate(
                 input_ids=inputs,
                 attention_mask=(inputs != base.pad).long(),
@@ -123,3 +135,25 @@ def translate(
         joined[owner].append(text)
     space = "" if unspaced(base.target) else " "
     return [space.join(parts) for parts in joined]
+
+
+def by_plugin(
+    base: BaseModel, texts: Sequence[str], plugins: Sequence[Plugin | PluginStack | None], strength: float,
+    decoding: Decoding, progress: Progress,
+) -> list[str]:  # fmt: skip
+    """Translate texts of which each names its plugin, those of one plugin together."""
+    if len(plugins) != len(texts):
+        raise InputError(f"{len(plugins)} plugins were given for {len(texts)} texts. Give one for each.")
+    groups: dict[int, list[int]] = {}
+    for i, plugin in enumerate(plugins):
+        groups.setdefault(id(plugin), []).append(i)
+    results = [""] * len(texts)
+    done = 0
+    for rows in groups.values():
+        progress.advance(done, len(texts))
+        found = translate(base, [texts[i] for i in rows], plugins[rows[0]], strength=strength, decoding=decoding)
+        for i, text in zip(rows, found, strict=True):
+            results[i] = text
+        done += len(rows)
+    progress.advance(done, len(texts))
+    return results

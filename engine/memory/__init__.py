@@ -3,6 +3,15 @@
 from engine.memory.layers import assign_layers
 from engine.memory.pairs import PhrasePair, load_pairs, save_pairs, translate_phrases
 from engine.memory.record import record
-from engine.memory.store import Memory
+from engine.memory.store import Memory, open_memory
 
-__all__ = ["Memory", "PhrasePair", "assign_layers", "load_pairs", "record", "save_pairs", "translate_phrases"]
+__all__ = [
+    "Memory",
+    "PhrasePair",
+    "assign_layers",
+    "load_pairs",
+    "open_memory",
+    "record",
+    "save_pairs",
+    "translate_phrases",
+]

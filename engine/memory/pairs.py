@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.decoding.resumable import back_translate_all
-from engine.errors import CorpusError
+from engine.errors import CorpusError, OptionError
 from engine.files import write_jsonl
 from engine.memory.layers import assign_layers
 from engine.progress import Progress
@@ -42,6 +43,10 @@ def translate_phrases(
     seed: int = 1,
     max_length_ratio: float = 5.0,
     per_layer: int | None = None,
+    unit: str = "parser",
+    bounds: Sequence[int] | None = None,
+    known: Mapping[str, str] | None = None,
+    round_trip: BaseModel | None = None,
     partial: Path | None = None,
     progress: Progress | None = None,
 ) -> list[PhrasePair]:
@@ -51,27 +56,69 @@ def translate_phrases(
     authors' code does so). `per_layer` keeps the most frequent phrases of each layer; the layers are cut before, so
     that a cap does not move the borders between them. `partial` names a file that keeps finished translations, so that
     a stopped run goes on from there.
+
+    `unit="pieces"` counts lengths in subword pieces instead of the parser's tokens; `bounds` gives the longest phrase of
+    each layer, from the bottom up, in place of parts of even size, and drops what is longer than all. Phrases in `known`
+    have that source and are not translated. `round_trip`, the forward model, translates the sources again, and phrases
+    that come back with `max_length_ratio` times their length are dropped. Raises OptionError where the bounds are not
+    rising or not one for each layer.
     """
-    kept = list(phrases)
-    if per_layer is not None:
-        first = assign_layers([phrase.length for phrase in kept], layers, order, seed)
-        kept = []
+    progress, known = progress or Progress(), known or {}
+
+    def pieces(texts: Sequence[str], side: Callable[[Sequence[str]], list[list[int]]]) -> list[int]:
+        return [len(ids) for ids in side(texts)]
+
+    def deal(some: Sequence[int]) -> list[int | None]:
+        return list(by_bounds(some, bounds, layers) if bounds else assign_layers(some, layers, order, seed))
+
+    def similar(one: int, other: int) -> bool:
+        return max(one, other) < max_length_ratio * min(one, other)
+
+    own = [phrase.length for phrase in phrases]
+    if unit == "pieces":
+        special = backward.special_ids
+        own = [sum(i not in special for i in ids) for ids in backward.encode([phrase.text for phrase in phrases])]
+    kept = list(zip(phrases, own, strict=True))
+    if bounds or per_layer is not None:
+        first = deal(own)
+        chosen = []
         for layer in range(layers):
-            mine = [phrase for phrase, own in zip(phrases, first, strict=True) if own == layer]
-            kept += sorted(mine, key=lambda phrase: -phrase.count)[:per_layer]
-    sources = back_translate_all(backward, [p.text for p in kept], partial, progress or Progress())
-    forward_sizes = [len(ids) for ids in backward.label(sources)]
-    backward_sizes = [len(ids) for ids in backward.encode([p.text for p in kept])]
+            mine = [one for one, place in zip(kept, first, strict=True) if place == layer]
+            chosen += mine if per_layer is None else sorted(mine, key=lambda one: -one[0].count)[:per_layer]
+        kept = chosen
+    texts = [phrase.text for phrase, _ in kept]
+    missing = [text for text in texts if text not in known]
+    made = dict(zip(missing, back_translate_all(backward, missing, partial, progress), strict=True))
+    returned: dict[str, int] = {}
+    if round_trip is not None:
+        progress.begin("Translating phrases there and back", progress.index, progress.steps)
+        again = partial and partial.with_name(f"again.{partial.name}")
+        back = back_translate_all(round_trip, list(made.values()), again, progress)
+        returned = dict(zip(made, pieces(back, backward.encode), strict=True))
+    sources = [known[text] if text in known else made[text] for text in texts]
     good = [
-        (phrase, source)
-        for phrase, source, a, b in zip(kept, sources, forward_sizes, backward_sizes, strict=True)
-        if source and max(a, b) < max_length_ratio * min(a, b)
+        (phrase, length, source)
+        for (phrase, length), source, a, b in zip(
+            kept, sources, pieces(sources, backward.label), pieces(texts, backward.encode), strict=True
+        )
+        if source and similar(a, b) and similar(returned.get(phrase.text, b), b)
     ]
-    places = assign_layers([phrase.length for phrase, _ in good], layers, order, seed)
+    places = deal([length for _, length, _ in good])
     return [
-        PhrasePair(layer, phrase.text, source, phrase.length, phrase.count)
-        for (phrase, source), layer in zip(good, places, strict=True)
+        PhrasePair(layer, phrase.text, source, length, phrase.count)
+        for (phrase, length, source), layer in zip(good, places, strict=True)
+        if layer is not None
     ]
+
+
+def by_bounds(lengths: Sequence[int], bounds: Sequence[int], layers: int) -> list[int | None]:
+    """The first layer whose bound a length does not pass; None for longer ones. Raises OptionError on unfit bounds."""
+    if len(bounds) != layers or list(bounds) != sorted(set(bounds)):
+        raise OptionError(
+            f"bounds: {', '.join(map(str, bounds))} is not a rising length for each of the base's {layers} decoder layers."
+        )
+    places = [bisect.bisect_left(bounds, length) for length in lengths]
+    return [place if place < layers else None for place in places]
 
 
 def save_pairs(pairs: Sequence[PhrasePair], path: Path) -> None:

@@ -18,7 +18,9 @@ from engine.files import replacing
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Memory", "save_memory"]
+    from engine.base import BaseModel
+
+__all__ = ["Memory", "open_memory", "save_memory"]
 
 
 def save_memory(
@@ -81,3 +83,28 @@ class Memory:
             return self._file.get_tensor(key)
         except SafetensorError:
             raise BundleError(f"{self.path} lacks {key}. Make the memory again or import the plugin again.") from None
+
+
+def open_memory(folder: Path, base: BaseModel) -> Memory:
+    """The memory in an unpacked bundle. Raises BundleError unless it has, for each decoder layer of the base, rows of the
+    base's size.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    file = folder / "memory.safetensors"
+    if not file.exists():
+        raise BundleError("it has no memory.safetensors, which the method reads. Get the bundle again.")
+    try:
+        with safe_open(file, framework="pt") as tensors:
+            shapes = {key: tuple(tensors.get_slice(key).get_shape()) for key in tensors.keys()}  # noqa: SIM118 - no dict
+    except SafetensorError as error:
+        raise BundleError(f"memory.safetensors is damaged ({error}). Get the bundle again.") from None
+    wanted = {f"layer.{i}.{side}" for i in range(len(base.decoder_layers)) for side in ("target", "source")}
+    for key in sorted(wanted ^ set(shapes)):
+        odd = "lacks" if key in wanted else "has an unknown"
+        raise BundleError(f"memory.safetensors {odd} key {key}. Get the bundle again.")
+    for key, shape in shapes.items():
+        rows = shapes[f"{key.rpartition('.')[0]}.target"][:1]
+        if shape != (*rows, base.d_model):
+            raise BundleError(f"{key} in memory.safetensors has the shape {shape}. Get the bundle again.")
+    return Memory(file)

@@ -15,7 +15,21 @@ from engine.methods.base import Method
 
 __all__ = ["get_method", "method_names", "register"]
 
-BUILT_IN = {"memory_adapter": "engine.methods.memory_adapter.method:MemoryAdapter"}
+BUILT_IN = {
+    "memory_adapter": "engine.methods.memory_adapter.method:MemoryAdapter",
+    "residual_adapter": "engine.methods.residual_adapter.method:ResidualAdapter",
+    "houlsby_adapter": "engine.methods.houlsby_adapter.method:HoulsbyAdapter",
+    "lhuc": "engine.methods.lhuc.method:Lhuc",
+    "extreme": "engine.methods.extreme.method:Extreme",
+    "knn": "engine.methods.knn.method:KnnMethod",
+    "domain_mixing": "engine.methods.domain_mixing.method:DomainMixing",
+    "fine_tuning": "engine.methods.fine_tuning.method:FineTuning",
+    "rewrite": "engine.methods.rewrite.method:Rewrite",
+    "ngram_memory": "engine.methods.ngram_memory.method:NgramMemory",
+    "translation_memory": "engine.methods.translation_memory.method:TranslationMemory",
+    "dexperts": "engine.methods.dexperts.method:DExperts",
+    "llm_prompt": "engine.methods.llm_prompt.method:LlmPrompt",
+}
 _registered: dict[str, type[Method]] = {}
 
 

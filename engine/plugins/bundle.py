@@ -3,6 +3,7 @@
 adapter_config.json        method, settings, base and its fingerprint, direction, decoding defaults, metrics
 adapter_model.safetensors  the trained weights, exactly the method's keys
 memory.safetensors         what the method remembers, where it remembers
+domains.json               the domains' names, where the method tells domains apart
 phrases.jsonl              the phrases in the memory's order; may be left out for confidentiality
 README.md                  the card
 manifest.json              SHA-256 and bytes of each file above
@@ -31,18 +32,28 @@ MANIFEST = "manifest.json"
 CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
 REQUIRED = (CONFIG, WEIGHTS, "README.md", MANIFEST)
-KNOWN = (*REQUIRED, "memory.safetensors", "phrases.jsonl", "index.faiss", "pairs.jsonl")
+KNOWN = (
+    *REQUIRED, "memory.safetensors", "phrases.jsonl", "index.faiss", "pairs.jsonl", "datastore.safetensors",
+    "datastore.jsonl", "datastore.faiss", "adaptive.safetensors", "domains.json",
+    "proportions.safetensors", "proportions.json",
+)  # fmt: skip
 MAX_BYTES = 16 << 30  # unpacked, all files
 MAX_TEXT = 1 << 30  # one text file
-MAX_JSON = 64 << 20  # the two JSON files, which are read whole
+MAX_JSON = 64 << 20  # a JSON file, which is read whole
 MAX_CARD = 1 << 20  # of README.md; what is longer is cut
 MAX_RATIO = 200  # unpacked to packed; text packs 3 to 20 times smaller
 LIMITS = {
     CONFIG: MAX_JSON,
     MANIFEST: MAX_JSON,
+    "domains.json": MAX_JSON,
+    "proportions.json": MAX_JSON,
     WEIGHTS: MAX_BYTES,
     "memory.safetensors": MAX_BYTES,
     "index.faiss": MAX_BYTES,
+    "datastore.safetensors": MAX_BYTES,
+    "datastore.faiss": MAX_BYTES,
+    "adaptive.safetensors": MAX_JSON,
+    "proportions.safetensors": MAX_TEXT,
 }
 KEYS: dict[str, type] = {
     **dict.fromkeys(("name", "method", "source", "target", "base_fingerprint", "base_model_name_or_path"), str),
@@ -126,6 +137,8 @@ def _check_config(path: Path, config: dict[str, Any]) -> None:
             raise BundleError(f"{path}: {CONFIG} lacks {key}. Get the bundle again.")
         if not isinstance(config[key], kind):
             raise BundleError(f"{path}: {key} in {CONFIG} is not what it should be. Get the bundle again.")
+    if not isinstance(config.get("knn", {}), dict):
+        raise BundleError(f"{path}: knn in {CONFIG} is not what it should be. Get the bundle again.")
 
 
 def _manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, dict[str, Any]]:

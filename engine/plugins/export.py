@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from engine.methods import Method
     from engine.options import Options
 
-__all__ = ["export_bundle"]
+__all__ = ["TEXTS", "export_bundle", "write_bundle"]
+
+TEXTS = ("phrases.jsonl", "datastore.jsonl")  # the user's own words, which a bundle can do without
 
 
 def export_bundle(
@@ -38,10 +40,12 @@ def export_bundle(
     provenance: Mapping[str, Any],
     metrics: Mapping[str, Any],
     with_phrases: bool = True,
+    knn: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write a plugin bundle (see `engine.plugins.bundle`); `files` are the method's artefacts by their bundle names.
 
-    `with_phrases=False` leaves the user's phrases out; the memory holds vectors only. Raises StorageError.
+    `with_phrases=False` leaves the user's texts out; the memory holds vectors only. `knn`: the settings of a datastore that is
+    among the files without being the method's own. Raises StorageError.
     """
     from safetensors.torch import save_file
 
@@ -62,30 +66,39 @@ def export_bundle(
         "decoding": dict(decoding),
         "provenance": {"created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), **provenance},
         "metrics": dict(metrics),
+        **({"knn": dict(knn)} if knn else {}),
     }
-    kept = {key: file for key, file in files.items() if with_phrases or key != "phrases.jsonl"}
-    with tempfile.TemporaryDirectory(prefix="tailormt-") as folder, replacing(path, "the plugin") as temporary:
+    kept = {key: file for key, file in files.items() if with_phrases or key not in TEXTS}
+    with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
         weights = Path(folder) / WEIGHTS
         save_file({key: value.detach().cpu().contiguous() for key, value in module.state_dict().items()}, weights)
-        texts = {
-            CONFIG: json.dumps(about, ensure_ascii=False, indent=2, sort_keys=True) + "\n",
-            "README.md": card(about, kept),
-        }
-        manifest: dict[str, dict[str, Any]] = {}
-        with zipfile.ZipFile(temporary, "w") as bundle:
-            for key, text in texts.items():
-                data = text.encode("utf-8")
-                manifest[key] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-                bundle.writestr(entry(key), data)
-            for key, file in {WEIGHTS: weights, **kept}.items():
-                digest, count = hashlib.sha256(), 0
-                with file.open("rb") as source, bundle.open(entry(key), "w", force_zip64=True) as out:
-                    while block := source.read(CHUNK):
-                        digest.update(block)
-                        count += len(block)
-                        out.write(block)
-                manifest[key] = {"sha256": digest.hexdigest(), "bytes": count}
-            bundle.writestr(entry(MANIFEST), json.dumps({"files": manifest}, indent=2, sort_keys=True) + "\n")
+        return write_bundle(path, about, {WEIGHTS: weights, **kept})
+
+
+def write_bundle(path: Path, about: Mapping[str, Any], files: Mapping[str, Path]) -> Path:
+    """Write a bundle from its configuration and its files, the weights among them; card and manifest are made here.
+
+    Raises StorageError; nothing half-written stays.
+    """
+    texts = {
+        CONFIG: json.dumps(about, ensure_ascii=False, indent=2, sort_keys=True) + "\n",
+        "README.md": card(about, files),
+    }
+    manifest: dict[str, dict[str, Any]] = {}
+    with replacing(path, "the plugin") as temporary, zipfile.ZipFile(temporary, "w") as bundle:
+        for key, text in texts.items():
+            data = text.encode("utf-8")
+            manifest[key] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+            bundle.writestr(entry(key), data)
+        for key, file in files.items():
+            digest, count = hashlib.sha256(), 0
+            with file.open("rb") as source, bundle.open(entry(key), "w", force_zip64=True) as out:
+                while block := source.read(CHUNK):
+                    digest.update(block)
+                    count += len(block)
+                    out.write(block)
+            manifest[key] = {"sha256": digest.hexdigest(), "bytes": count}
+        bundle.writestr(entry(MANIFEST), json.dumps({"files": manifest}, indent=2, sort_keys=True) + "\n")
     return path
 
 

@@ -4,32 +4,45 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import BundleError, OptionError
 from engine.languages import same_language
-from engine.methods import Artefacts, Method, get_method
+from engine.methods import Method, get_method
 from engine.plugins.bundle import CONFIG, WEIGHTS, unpack_bundle
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
     from engine.base import BaseModel
+    from engine.decoding.knn.decoder import Knn
+    from engine.decoding.options import Decoding
+    from engine.progress import Progress
 
-__all__ = ["Plugin"]
+__all__ = ["Plugin", "Translate"]
+
+Translate = Callable[[Sequence[str]], list[str]]
 
 
 class Plugin:
     """A trained module with its method and card. Several can be loaded over one base at once."""
 
-    def __init__(self, method: Method, module: nn.Module, card: dict[str, Any], folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        method: Method,
+        module: nn.Module,
+        card: dict[str, Any],
+        folder: Path | None = None,
+        knn: Knn | None = None,
+    ) -> None:
         self.method = method
         self.module = module
         self.card = card
         self.folder = folder
+        self.knn = knn  # a datastore that the plugin carries beside its method
 
     @property
     def name(self) -> str:
@@ -46,7 +59,6 @@ class Plugin:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        from engine.memory import Memory
         from engine.settings import load_settings
 
         folder = unpack_bundle(path, cache or load_settings().home_dir / "unpacked")
@@ -67,14 +79,14 @@ class Plugin:
             config = method.config_class.from_mapping(card["config"])
         except OptionError as error:
             raise BundleError(f"The plugin {path} cannot be used by this version of Tailor MT: {error}") from None
-        memory_file = folder / "memory.safetensors"
-        artefacts = Artefacts(memory=Memory(memory_file) if memory_file.exists() else None)
-        if artefacts.memory is not None:
-            check_memory(path, memory_file, base)
-        elif method.capabilities.needs_phrases:
-            raise BundleError(f"{path} has no memory.safetensors, which {method.name} reads. Get the bundle again.")
+        try:
+            artefacts = method.open(folder, base, config)
+        except BundleError as error:
+            raise BundleError(f"{path}: {error}") from None
         try:
             module = method.build(base, artefacts, config)
+        except BundleError as error:
+            raise BundleError(f"{path}: {error}") from None
         except (LookupError, RuntimeError, ValueError) as error:
             raise BundleError(f"{path}: its settings do not fit the base {base.name} ({error}).") from error
         try:
@@ -93,73 +105,73 @@ class Plugin:
         module.load_state_dict(weights)
         method.finish(module)
         module.to(base.dtype)
-        return cls(method, module, card, folder)
+        return cls(method, module, card, folder, carried(path, folder, base, card["knn"]) if "knn" in card else None)
 
     @contextlib.contextmanager
     def attached(self, base: BaseModel, strength: float = 1.0) -> Iterator[None]:
         """Hook into the base for the length of the block. Raises OptionError on a strength below 0 or above 2."""
-        if not 0.0 <= strength <= 2.0:
-            raise OptionError(f"strength: {strength} is not between 0 (the base exactly) and 2 (1 is as trained).")
-        with self.method.attach(base, self.module, strength):
+        check_strength(strength)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.method.attach(base, self.module, strength))
+            if self.knn is not None:  # after the method, so that its distribution is what is mixed
+                stack.enter_context(self.knn.attach(base, strength))
             yield
 
     def logits_processors(self, base: BaseModel, strength: float = 1.0) -> Sequence[Any]:
         """What acts on the output distribution; nothing at strength 0."""
         return self.method.logits_processors(base, self.module, strength) if strength else ()
 
-    @cached_property
-    def phrases(self) -> dict[int, list[dict[str, Any]]]:
-        """{layer: phrase pairs in the memory's order}; empty where the bundle came without phrases."""
-        found: dict[int, list[dict[str, Any]]] = {}
-        file = self.folder / "phrases.jsonl" if self.folder else None
-        if file is not None and file.exists():
-            try:
-                with file.open(encoding="utf-8", newline="\n") as lines:
-                    for row in map(json.loads, lines):
-                        found.setdefault(row["layer"], []).append(
-                            {**row, "target": row["target"], "source": row["source"]}
-                        )
-            except (ValueError, LookupError, TypeError):
-                raise BundleError(
-                    f"The phrases of the plugin {self.name} cannot be read. Get the bundle again."
-                ) from None
-        return found
+    def check_likelihood(self) -> None:
+        """Raises OptionError when the method gives no probabilities of given translations."""
+        if not self.method.capabilities.offers_likelihood:
+            raise OptionError(
+                f"The method {self.method.name} gives no likelihood of a translation; score it by BLEU or chrF."
+            )
+
+    def see(self, base: BaseModel, sources: torch.Tensor) -> None:
+        """Tell the method which source tokens (B, S) come next."""
+        self.method.see(base, self.module, sources)
+
+    def translate(
+        self,
+        base: BaseModel,
+        texts: Sequence[str],
+        inner: Translate,
+        strength: float,
+        decoding: Decoding,
+        progress: Progress,
+    ) -> list[str] | None:
+        """The method's own translation, or None when it works inside the base; `inner` translates without this plugin."""
+        check_strength(strength)
+        if not strength:
+            return None
+        return self.method.translate(base, self.module, texts, inner, strength, decoding, progress)
 
     def reads(self, base: BaseModel, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
-        """What each token of a translation read: rows with position, token, layer, place, gate and
-        items [{phrase, source, weight}]. Phrases are empty texts where the bundle came without them.
-        """
+        """What each token of a translation read; see `Method.reads`. Texts are empty where the bundle came without them."""
         rows = self.method.reads(base, self.module, source, translation, top)
-        for row in rows:
-            known = self.phrases.get(row["layer"], [])
-            row["items"] = [
-                {
-                    "phrase": known[i]["target"] if i < len(known) else "",
-                    "source": known[i]["source"] if i < len(known) else "",
-                    "weight": weight,
-                }
-                for i, weight in row["items"]
-            ]
+        if self.knn is not None:
+            with base.lock, self.method.attach(base, self.module, 1.0):
+                self.method.see(base, self.module, base.pad_batch(base.encode([source])))
+                rows = [*rows, *self.knn.reads(base, source, translation, top)]
         return rows
 
 
-def check_memory(path: str | Path, file: Path, base: BaseModel) -> None:
-    """Raises BundleError unless the memory has, for each decoder layer of the base, rows of the base's size."""
-    from safetensors import SafetensorError, safe_open
+def carried(path: str | Path, folder: Path, base: BaseModel, settings: dict[str, Any]) -> Knn:
+    """The datastore that a bundle carries beside its method. Raises BundleError, or MissingError without faiss."""
+    from engine.decoding.knn.decoder import Knn
+    from engine.decoding.knn.options import KnnOptions
 
     try:
-        with safe_open(file, framework="pt") as tensors:
-            shapes = {key: tuple(tensors.get_slice(key).get_shape()) for key in tensors.keys()}  # noqa: SIM118 - no dict
-    except SafetensorError as error:
-        raise BundleError(f"{path}: memory.safetensors is damaged ({error}). Get the bundle again.") from None
-    wanted = {f"layer.{i}.{side}" for i in range(len(base.decoder_layers)) for side in ("target", "source")}
-    for key in sorted(wanted ^ set(shapes)):
-        odd = "lacks" if key in wanted else "has an unknown"
-        raise BundleError(f"{path}: memory.safetensors {odd} key {key}. Get the bundle again.")
-    for key, shape in shapes.items():
-        rows = shapes[f"{key.rpartition('.')[0]}.target"][:1]
-        if shape != (*rows, base.d_model):
-            raise BundleError(f"{path}: {key} in memory.safetensors has the shape {shape}. Get the bundle again.")
+        return Knn.open(folder, base, KnnOptions.from_mapping(settings))
+    except (BundleError, OptionError) as error:
+        raise BundleError(f"{path}: {error}") from None
+
+
+def check_strength(strength: float) -> None:
+    """Raises OptionError on a strength below 0 or above 2."""
+    if not 0.0 <= strength <= 2.0:
+        raise OptionError(f"strength: {strength} is not between 0 (the base exactly) and 2 (1 is as trained).")
 
 
 def short(fingerprint: str) -> str:

@@ -6,10 +6,14 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine.plugins.plugin import Plugin
+from engine.plugins.plugin import Plugin, Translate
 
 if TYPE_CHECKING:
+    import torch
+
     from engine.base import BaseModel
+    from engine.decoding.options import Decoding
+    from engine.progress import Progress
 
 __all__ = ["PluginStack"]
 
@@ -32,6 +36,36 @@ class PluginStack:
             for plugin in self.plugins:
                 stack.enter_context(plugin.attached(base, strength))
             yield
+
+    def check_likelihood(self) -> None:
+        for plugin in self.plugins:
+            plugin.check_likelihood()
+
+    def see(self, base: BaseModel, sources: torch.Tensor) -> None:
+        """Tell all plugins which source tokens (B, S) come next."""
+        for plugin in self.plugins:
+            plugin.see(base, sources)
+
+    def translate(
+        self,
+        base: BaseModel,
+        texts: Sequence[str],
+        inner: Translate,
+        strength: float,
+        decoding: Decoding,
+        progress: Progress,
+    ) -> list[str] | None:
+        """Of plugins with a way of their own the last one translates, over all the others; None when there is none."""
+        for place in reversed(range(len(self.plugins))):
+            rest = [plugin for i, plugin in enumerate(self.plugins) if i != place]
+
+            def others(some: Sequence[str], rest: list[Plugin] = rest) -> list[str]:
+                return base.translate(some, PluginStack(rest) if rest else None, strength=strength, decoding=decoding)
+
+            found = self.plugins[place].translate(base, texts, others, strength, decoding, progress)
+            if found is not None:
+                return found
+        return None
 
     def logits_processors(self, base: BaseModel, strength: float = 1.0) -> list[Any]:
         """Those of all plugins, in order."""

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.methods.samples import SentencePair
+
 if TYPE_CHECKING:
     from engine.base import BaseModel
 
@@ -15,18 +17,20 @@ __all__ = ["Pairs", "epoch_batches"]
 
 @dataclass(frozen=True)
 class Pairs:
-    """Tokenised (source, target) pairs."""
+    """Tokenised sentence pairs."""
 
     sources: list[list[int]]
     labels: list[list[int]]
+    sentences: list[SentencePair]  # what they were made from
 
     @classmethod
-    def encode(cls, base: BaseModel, pairs: Sequence[tuple[str, str]], max_tokens: int = 256) -> Pairs:
+    def encode(cls, base: BaseModel, pairs: Sequence[SentencePair | tuple[str, str]], max_tokens: int = 256) -> Pairs:
         """Encode for the base's direction; a pair longer than `max_tokens` on a side is left out, never cut."""
+        sentences = [pair if isinstance(pair, SentencePair) else SentencePair(*pair) for pair in pairs]
         limit = min(max_tokens, base.max_tokens)
-        both = zip(base.encode([a for a, _ in pairs]), base.label([b for _, b in pairs]), strict=True)
-        kept = [(a, b) for a, b in both if len(a) <= limit and len(b) <= limit]
-        return cls([a for a, _ in kept], [b for _, b in kept])
+        sources, labels = base.encode([one.source for one in sentences]), base.label([one.target for one in sentences])
+        kept = [i for i in range(len(pairs)) if len(sources[i]) <= limit and len(labels[i]) <= limit]
+        return cls([sources[i] for i in kept], [labels[i] for i in kept], [sentences[i] for i in kept])
 
     def __len__(self) -> int:
         return len(self.sources)

@@ -52,44 +52,61 @@ def learning_rate(update: int, options: TrainingOptions) -> float:
     return options.learning_rate * min((update + 1) / warmup, math.sqrt(warmup / (update + 1)))
 
 
-def make_optimizer(parameters: list[nn.Parameter], options: TrainingOptions) -> torch.optim.Optimizer:
-    """Adam, or AdamW with decoupled weight decay, as asked for."""
-    betas = (options.beta1, options.beta2)
+def make_optimizer(method: Method, module: nn.Module, options: TrainingOptions) -> torch.optim.Optimizer:
+    """Adam, or AdamW with decoupled weight decay, as asked for; each group of weights has its `speed`."""
+    betas, whole, single = (options.beta1, options.beta2), method.speed(module), method.speeds(module)
+    groups: list[dict[str, Any]] = []
+    # Weights that follow each other share a group: checkpoints number them in the module's order.
+    for name, parameter in module.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        speed = whole * next((factor for prefix, factor in single.items() if name.startswith(prefix)), 1.0)
+        if not groups or groups[-1]["speed"] != speed:
+            groups.append({"params": [], "speed": speed})
+        groups[-1]["params"].append(parameter)
     if options.optimizer == "adamw":
         return torch.optim.AdamW(
-            parameters, lr=options.learning_rate, betas=betas, eps=1e-9, weight_decay=options.weight_decay
+            groups, lr=options.learning_rate, betas=betas, eps=1e-9, weight_decay=options.weight_decay
         )
-    return torch.optim.Adam(parameters, lr=options.learning_rate, betas=betas, eps=1e-9)
+    return torch.optim.Adam(groups, lr=options.learning_rate, betas=betas, eps=1e-9)
 
 
-def make_batch(base: BaseModel, pairs: Pairs, rows: list[int], step: int) -> Batch:
-    """The rows as tensors on the base's device, the frozen encoder's output computed once without gradient."""
-    inputs = base.pad_batch([pairs.sources[i] for i in rows])  # (B, S)
+def make_batch(base: BaseModel, method: Method, module: nn.Module, pairs: Pairs, rows: list[int], step: int) -> Batch:
+    """The rows as tensors on the base's device. The encoder's output is computed once without gradient where the method
+    leaves the encoder alone. The method has seen the batch.
+    """
+    sources = base.pad_batch([pairs.sources[i] for i in rows])  # (B, S)
     labels = base.pad_batch([pairs.labels[i] for i in rows])  # (B, T)
-    mask = (inputs != base.pad).long()  # (B, S)
-    with torch.no_grad():
-        encoded = base.model.get_encoder()(input_ids=inputs, attention_mask=mask).last_hidden_state  # (B, S, d)
-    return Batch(encoded, mask, base.shift_right(labels), labels, step)
+    mask = (sources != base.pad).long()  # (B, S)
+    encoded = None
+    if not method.changes_encoder(module):
+        with torch.no_grad():
+            encoded = base.model.get_encoder()(input_ids=sources, attention_mask=mask).last_hidden_state  # (B, S, d)
+    batch = Batch(sources, mask, encoded, base.shift_right(labels), labels, step, pairs, rows)
+    method.see(base, module, sources, batch)
+    return batch
 
 
 @torch.no_grad()
-def validate(base: BaseModel, pairs: Pairs, tokens: int, precision: torch.dtype, check: Progress) -> float:
-    """Mean negative log-likelihood a token (nats) of the pairs under the base as it is attached now."""
+def validate(
+    base: BaseModel,
+    method: Method,
+    module: nn.Module,
+    pairs: Pairs,
+    tokens: int,
+    precision: torch.dtype,
+    check: Progress,
+) -> float:
+    """Mean negative log-likelihood a token (nats) of the pairs under the base with the module attached."""
     total = count = 0.0
     for rows in epoch_batches(pairs.lengths, tokens, seed=0, epoch=0):
         check.check()
         with mixed(base, precision):
-            batch = make_batch(base, pairs, rows, 0)
-            logits = base.model(
-                encoder_outputs=(batch.encoded,),
-                attention_mask=batch.mask,
-                decoder_input_ids=batch.inputs,
-                use_cache=False,
-            ).logits  # (B, T, V)
-        picked = logits.float().log_softmax(-1).gather(-1, batch.labels[..., None]).squeeze(-1)  # (B, T)
-        real = batch.labels != base.pad  # (B, T)
-        total -= float(picked[real].double().sum())
-        count += int(real.sum())
+            batch = make_batch(base, method, module, pairs, rows, 0)
+            log_p = method.log_probabilities(base, module, batch)  # (M, V)
+        labels = batch.labels[batch.labels != base.pad]  # (M,)
+        total -= float(log_p.gather(1, labels[:, None]).double().sum())
+        count += len(labels)
     return total / max(1.0, count)
 
 
@@ -136,7 +153,7 @@ def train(
     # Over a base held in half precision all is computed in it.
     dtype = base.dtype if base.dtype != torch.float32 else pick_precision(precision, base.device)
     parameters = [p for p in module.parameters() if p.requires_grad]
-    optimizer = make_optimizer(parameters, options)
+    optimizer = make_optimizer(method, module, options)
     identity = {"training": options.to_mapping(), "pairs": len(training), "precision": str(dtype)}
     torch.manual_seed(options.seed)
     restored = load_checkpoint(folder, module, optimizer, identity)
@@ -154,7 +171,7 @@ def train(
     def validation_step() -> None:
         nonlocal best
         module.eval()
-        loss = validate(base, validation, options.tokens_per_batch, dtype, progress)
+        loss = validate(base, method, module, validation, options.tokens_per_batch, dtype, progress)
         module.train()
         if position.best_loss is None or loss < position.best_loss:
             position.best_loss, position.best_update, position.worse = loss, position.update, 0
@@ -182,7 +199,7 @@ def train(
                 checkpoint()
                 raise
             for group in optimizer.param_groups:
-                group["lr"] = learning_rate(position.update, options)
+                group["lr"] = group["speed"] * learning_rate(position.update, options)
             optimizer.zero_grad(set_to_none=True)
             for _ in range(options.accumulate):
                 if position.batch >= len(batches):
@@ -191,7 +208,7 @@ def train(
                         training.lengths, options.tokens_per_batch, seed=options.seed, epoch=position.epoch
                     )
                 with mixed(base, dtype):
-                    batch = make_batch(base, training, batches[position.batch], position.update)
+                    batch = make_batch(base, method, module, training, batches[position.batch], position.update)
                     loss = method.loss(base, module, batch)
                 (loss.total / options.accumulate).backward()
                 position.batch += 1

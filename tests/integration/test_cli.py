@@ -165,7 +165,13 @@ def test_steps_over_one_workspace(tailormt: Run, tiny: Path, sample: Path, tmp_p
     made = {file: file.stat().st_mtime_ns for file in work.rglob("*") if file.is_file() and file.name != ".lock"}
     ran = tailormt("customize", *job, "-o", output)
     assert ran.code == 0
-    for name in ("corpus.jsonl", "phrases.jsonl", "phrase_pairs.jsonl", "memory.safetensors", "pairs.jsonl"):
+    for name in (
+        "corpus.jsonl",
+        "phrases.jsonl",
+        "method/phrase_pairs.jsonl",
+        "method/memory.safetensors",
+        "pairs.jsonl",
+    ):
         assert (work / name).stat().st_mtime_ns == made[work / name], f"{name} was made again"
     ran = tailormt("memory", *job, "--method-option", "phrases_per_layer=10", "--json")
     assert max(json.loads(ran.out)["memory"]) <= 10, "a changed setting does the step again"

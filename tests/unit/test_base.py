@@ -114,7 +114,9 @@ def test_a_base_of_one_direction_needs_another_for_the_way_back(tiny: Path, tmp_
 
 
 def test_a_hub_id_is_not_fetched_unasked() -> None:
-    with pytest.raises(MissingError, match=r"not on this machine\. With a connection, fetch it with `tailormt base add"):
+    with pytest.raises(
+        MissingError, match=r"not on this machine\. With a connection, fetch it with `tailormt base add"
+    ):
         BaseModel.load("no-such-group/no-such-base", "en", "zh")
 
 

@@ -15,9 +15,10 @@ from engine.cli import parser
 from engine.decoding.options import Decoding
 from engine.methods import get_method, method_names
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
+from engine.methods.samples import Samples
 from engine.options import describe
 from engine.pipeline import CustomizeRequest
-from engine.settings import Settings
+from engine.settings import Settings, load_settings
 from engine.training import TrainingOptions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -166,7 +167,8 @@ def test_the_example_method_learns_and_leaves_the_base_alone(tmp_path: Path, mon
     base, config = pair.forward, method.config_class()
     before = base.translate(english[:2])
     torch.manual_seed(1)
-    module = method.build(base, method.prepare(None, pair, config, tmp_path, Progress()), config)
+    samples_of = Samples(pair, [], [], tmp_path, load_settings())
+    module = method.build(base, method.prepare(samples_of, config, Progress()), config)
     with method.attach(base, module):
         assert base.translate(english[:2]) == before  # the identity at the start
     pairs = Pairs.encode(base, [(english[i % 12], line) for i, line in enumerate(lines)])

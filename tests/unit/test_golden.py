@@ -50,4 +50,4 @@ def test_the_plugin_tells_what_it_reads(golden: BaseModel, tmp_path: Path) -> No
     }
     for row in rows:
         assert len(row["items"]) == 2
-        assert all(item["phrase"] and 0 <= item["weight"] <= 1 for item in row["items"])
+        assert all(item["text"] and 0 <= item["weight"] <= 1 for item in row["items"])

@@ -12,6 +12,7 @@ from engine.methods.memory_adapter.config import MemoryAdapterConfig, released_c
 from engine.methods.memory_adapter.method import symmetric_kl
 from engine.methods.memory_adapter.module import SPEED, MemoryAdapterModule, MemoryReader
 from engine.plugins import Plugin
+from engine.training.data import Pairs
 from tests.bases import SENTENCES, tiny_base
 
 D, N = 16, 23
@@ -160,7 +161,8 @@ def batch_of(base, step=1000):
     mask = (inputs != base.pad).long()
     with torch.no_grad():
         encoded = base.model.get_encoder()(input_ids=inputs, attention_mask=mask).last_hidden_state
-    return Batch(encoded, mask, base.shift_right(labels), labels, step)
+    pairs = Pairs.encode(base, SENTENCES)
+    return Batch(inputs, mask, encoded, base.shift_right(labels), labels, step, pairs, range(len(SENTENCES)))
 
 
 def test_loss_is_equation_9(base, memory):
@@ -315,10 +317,10 @@ def test_reads_name_rows_of_the_layers_memory(base, memory):
     rows = get_method("memory_adapter").reads(base, module, *SENTENCES[2], top=2)
     assert {row["layer"] for row in rows} == {0, 1, 2}
     for row in rows:
-        weights = [weight for _, weight in row["items"]]
+        weights = [item["weight"] for item in row["items"]]
         assert weights == sorted(weights, reverse=True)
         assert sum(weights) <= 1.0 + 1e-5
-        assert all(0 <= item < memory.sizes[row["layer"]] for item, _ in row["items"])
+        assert all(0 <= item["row"] < memory.sizes[row["layer"]] for item in row["items"])
     assert all(reader.seen is None for _, _, reader in module.readers())
 
 

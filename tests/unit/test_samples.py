@@ -1,4 +1,4 @@
-"""The bundled sample corpora: six, with cards that tell the truth, clean but for the one that is dirty on purpose."""
+"""The bundled sample corpora: nine, with cards that tell the truth, clean but for the one that is dirty on purpose."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ def report_of(one: SampleCorpus) -> ImportReport:
     return import_corpus(one.files, one.target, source_language=one.source or None).report
 
 
-def test_six_corpora_two_of_them_styles_two_domains_one_bilingual_one_dirty() -> None:
-    assert [one.kind for one in SAMPLES.values()] == ["style", "style", "domain", "domain", "bilingual", "dirty"]
-    assert {one.target for one in SAMPLES.values()} == {"en", "zh"}
+def test_six_corpora_two_of_them_styles_two_domains_one_bilingual_one_dirty_and_three_general_ones() -> None:
+    kinds = ["style", "style", "domain", "domain", "bilingual", "dirty", "general", "general", "general"]
+    assert [one.kind for one in SAMPLES.values()] == kinds
+    assert {one.target for one in SAMPLES.values() if one.kind != "general"} == {"en", "zh"}
+    assert [one.name for one in SAMPLES.values() if one.kind == "general"] == ["general-de", "general-en", "general-zh"]
     domains = [one for one in SAMPLES.values() if one.kind == "domain"]
     assert len({one.target for one in domains}) == 1, "domains of one project share their target language"
     assert domains[0].goes_with == (domains[1].name,)

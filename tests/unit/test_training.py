@@ -180,7 +180,7 @@ def test_nothing_to_train_on(base, artefacts, tmp_path):
     method = get_method("memory_adapter")
     module = method.build(base, artefacts, method.config_class())
     with pytest.raises(CorpusError, match="too few"):
-        train(base, method, module, Pairs([], []), Pairs([], []), OPTIONS, tmp_path)
+        train(base, method, module, Pairs([], [], []), Pairs([], [], []), OPTIONS, tmp_path)
 
 
 def test_schedule_is_warm_up_then_inverse_square_root():

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from engine.memory.layers import ORDERS
 from engine.memory.record import POOLING
+from engine.methods.tuned_parts import WHICH, WHICH_HELP
 from engine.options import Options, option
 
-__all__ = ["PLACES", "MemoryAdapterConfig", "released_code"]
+__all__ = ["PLACES", "RELEASED_BOUNDS", "MemoryAdapterConfig", "released_code"]
 
 PLACES = ("self_attn", "encoder_attn")
+RELEASED_BOUNDS = (3, 4, 5, 7, 8, 10)  # longest phrase of each of six layers, in pieces
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,30 @@ class MemoryAdapterConfig(Options):
         high=1,
     )
     order: str = option("short_to_long", "How phrase lengths are dealt to layers, from the bottom up.", choices=ORDERS)
+    length_unit: str = option(
+        "parser",
+        "What a phrase's length is counted in: the parser's tokens, or the base's pieces (released code).",
+        choices=("parser", "pieces"),
+        advanced=True,
+    )
+    bounds: tuple[int, ...] | None = option(
+        None,
+        "Longest phrase of each decoder layer, from the bottom up; longer ones are dropped. None: parts of even size. "
+        "Released code: 3, 4, 5, 7, 8, 10.",
+        low=1,
+        advanced=True,
+    )
+    aligner: str = option(
+        "auto",
+        "Sources of phrases from samples that have their own: by word alignment where eflomal is installed (auto), always "
+        "so, or by back-translation alone (none).",
+        choices=("auto", "eflomal", "none"),
+    )
+    round_trip: bool = option(
+        False,
+        "Translate phrases there and back, and drop those that return far longer or shorter (released code).",
+        advanced=True,
+    )
     layers: tuple[int, ...] | None = option(
         None, "Decoder layers with readers, from 0; none: all.", low=0, advanced=True
     )
@@ -81,11 +107,26 @@ class MemoryAdapterConfig(Options):
         high=0.9,
         advanced=True,
     )
+    fine_tune: str = option(
+        "none",
+        f"Train the adapter together with the base's weights (paper, table 7); the plugin grows by them. {WHICH_HELP}",
+        choices=("none", *WHICH),
+        advanced=True,
+    )
+    fine_tune_speed: float = option(
+        0.1, "The learning rate of the base's weights, as a share of the adapter's.", low=1e-4, high=10, advanced=True
+    )
 
 
-def released_code(config: MemoryAdapterConfig | None = None) -> MemoryAdapterConfig:
-    """The settings with which the authors' published code runs, where it differs from their paper."""
+def released_code(config: MemoryAdapterConfig | None = None, layers: int = 6) -> MemoryAdapterConfig:
+    """The settings with which the authors' published code runs, where it differs from their paper.
+
+    Its length bounds are for a base of six decoder layers; with another number of `layers` parts are of even size.
+    """
     return (config or MemoryAdapterConfig()).replace(
+        length_unit="pieces",
+        bounds=RELEASED_BOUNDS if layers == len(RELEASED_BOUNDS) else None,
+        round_trip=True,
         dropout_unit="reader",
         start="released_code",
         init="random",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,9 +15,9 @@ from engine.progress import Progress
 if TYPE_CHECKING:
     import torch
 
-    from engine.base import BaseModel, LanguagePair
+    from engine.base import BaseModel
     from engine.methods.memory_adapter.module import MemoryAdapterModule
-    from engine.phrases import PhraseSet
+    from engine.methods.samples import Samples
 
 __all__ = ["MemoryAdapter"]
 
@@ -35,26 +35,24 @@ class MemoryAdapter(Method):
         offers_reads=True,
     )
 
-    def prepare(
-        self,
-        phrases: PhraseSet | None,
-        pair: LanguagePair,
-        config: MemoryAdapterConfig,
-        workspace: Path,
-        progress: Progress,
-    ) -> Artefacts:
+    def prepare(self, samples: Samples, config: MemoryAdapterConfig, progress: Progress) -> Artefacts:
         """Phrase pairs by the reverse model, dealt to the layers, and their recorded memory."""
         from engine.memory import Memory, load_pairs, record, save_pairs, translate_phrases
+        from engine.memory.pairs import by_bounds
 
+        phrases, pair, workspace = samples.phrases, samples.pair, samples.workspace
         layers = len(pair.forward.decoder_layers)
         if config.layers is not None and max(config.layers) >= layers:
             raise OptionError(
                 f"layers: the base {pair.forward.name} has {layers} decoder layers, numbered from 0 to {layers - 1}."
             )
+        if config.bounds:
+            by_bounds([], config.bounds, layers)  # refused here, before any work
         pairs_file, memory_file = workspace / "phrase_pairs.jsonl", workspace / "memory.safetensors"
         if not pairs_file.exists():
             if phrases is None or not phrases.phrases:
                 raise CorpusError("No phrases were found in the samples. Add more sentences in the target language.")
+            known = aligned_sources(samples, [phrase.text for phrase in phrases], config.aligner, progress)
             progress.begin("Translating phrases back", progress.index, progress.steps)
             pairs = translate_phrases(
                 phrases.phrases,
@@ -63,6 +61,10 @@ class MemoryAdapter(Method):
                 order=config.order,
                 max_length_ratio=config.max_length_ratio,
                 per_layer=config.phrases_per_layer,
+                unit=config.length_unit,
+                bounds=config.bounds,
+                known=known,
+                round_trip=pair.forward if config.round_trip else None,
                 partial=workspace / "phrase_pairs.partial.jsonl",
                 progress=progress,
             )
@@ -74,20 +76,39 @@ class MemoryAdapter(Method):
             memory=Memory(memory_file), files={"phrases.jsonl": pairs_file, "memory.safetensors": memory_file}
         )
 
+    def open(self, folder: Path, base: BaseModel, config: MemoryAdapterConfig) -> Artefacts:
+        from engine.memory import open_memory
+
+        phrases = folder / "phrases.jsonl"
+        return Artefacts(open_memory(folder, base), {phrases.name: phrases} if phrases.exists() else {})
+
     def build(self, base: BaseModel, artefacts: Artefacts, config: MemoryAdapterConfig) -> MemoryAdapterModule:
         from engine.methods.memory_adapter.module import MemoryAdapterModule
         from engine.methods.memory_adapter.start import start_from_base
+        from engine.methods.tuned import TunedWeights
 
-        module = MemoryAdapterModule(base.d_model, len(base.decoder_layers), config).to(base.device)
+        module = MemoryAdapterModule(base.d_model, len(base.decoder_layers), config)
+        if config.fine_tune != "none":
+            module.tuned = TunedWeights(base, config.fine_tune)
+        module.to(base.device)
+        module.phrase_file = artefacts.files.get("phrases.jsonl")
         if artefacts.memory is not None:
             module.set_memory(artefacts.memory)
             if config.init == "base" and base.precision != "int8":  # a plugin that is loaded brings its own weights
                 start_from_base(module, base)
         return module
 
+    def changes_encoder(self, module: Any) -> bool:
+        return module.tuned is not None and module.tuned.changes_encoder
+
+    def speeds(self, module: Any) -> Mapping[str, float]:
+        return {"tuned.": module.config.fine_tune_speed}
+
     def complete(self, module: Any) -> None:
         import torch
 
+        if module.tuned is not None:
+            module.tuned.shrink(module.config.shrink)
         with torch.no_grad():
             for _, _, reader in module.readers():
                 if reader.scale is not None:
@@ -99,22 +120,29 @@ class MemoryAdapter(Method):
 
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
-        """Forward hooks on the decoder layers' attention modules; at strength 0 none are set."""
+        """Forward hooks on the decoder layers' attention modules, and tuned weights in their places where it has some; at
+        strength 0 nothing.
+        """
         handles = []
-        try:
-            if strength != 0.0:
-                for layer, place, reader in module.readers():
-                    attention = getattr(base.decoder_layers[layer], place)
-                    handles.append(attention.register_forward_hook(hook(reader, place, strength), with_kwargs=True))
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
+        tuned = module.tuned.exchanged(strength) if module.tuned is not None else contextlib.nullcontext()
+        with tuned:
+            try:
+                if strength != 0.0:
+                    for layer, place, reader in module.readers():
+                        attention = getattr(base.decoder_layers[layer], place)
+                        handles.append(attention.register_forward_hook(hook(reader, place, strength), with_kwargs=True))
+                yield
+            finally:
+                for handle in handles:
+                    handle.remove()
 
     def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
         """Equation 9: NLL(M) + α NLL(M̂) + β ½ (KL(p‖q) + KL(q‖p)), each a mean over target tokens."""
+        from engine.methods.likelihood import likelihood, log_probabilities
+        from engine.methods.tuned import dropout_in
+
         config: MemoryAdapterConfig = module.config
-        with base_dropout(base, config.base_dropout):
+        with dropout_in(base.decoder_layers, config.base_dropout):
             full = log_probabilities(base, batch)  # (M, V)
             nll = likelihood(base, full, batch, config.label_smoothing)
             if batch.step < config.likelihood_updates or not (config.alpha or config.beta):
@@ -133,45 +161,10 @@ class MemoryAdapter(Method):
         return Loss(total, {"nll": nll.item(), "nll_dropped": nll_dropped.item(), "agreement": agreement.item()})
 
     def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
-        """For each target token and reader: the gate and the `top` memory rows with their weights, as plain data.
+        from engine.methods.memory_adapter.reads import reads
 
-        Row numbers count within the layer, in the order of the layer's phrase pairs.
-        """
-        import torch
-
-        sources, labels = (
-            base.pad_batch(base.encode([source])),
-            base.pad_batch(base.label([translation])),
-        )  # (1, S), (1, T)
-        readers = module.readers()
-        tokens = base.tokenizer.convert_ids_to_tokens(labels[0].tolist())
-        try:
-            for _, _, reader in readers:
-                reader.seen = {}
-            with base.lock, self.attach(base, module), torch.no_grad():
-                base.model(input_ids=sources, decoder_input_ids=base.shift_right(labels), use_cache=False)
-            rows = []
-            for position, token in enumerate(tokens):
-                for layer, place, reader in readers:
-                    if not reader.seen or "weights" not in reader.seen:
-                        continue
-                    weights, items = reader.seen["weights"][0, position].topk(
-                        min(top, len(reader.memory))
-                    )  # (k,), (k,)
-                    rows.append(
-                        {
-                            "position": position,
-                            "token": token,
-                            "layer": layer,
-                            "place": place,
-                            "gate": float(reader.seen["gate"][0, position]),
-                            "items": [[int(i), float(w)] for i, w in zip(items, weights, strict=True)],
-                        }
-                    )
-            return rows
-        finally:
-            for _, _, reader in readers:
-                reader.seen = None
+        with base.lock, self.attach(base, module):
+            return reads(base, module, source, translation, top)
 
 
 def hook(reader: Any, place: str, strength: float) -> Any:
@@ -188,41 +181,15 @@ def hook(reader: Any, place: str, strength: float) -> Any:
     return at_self_attention if place == "self_attn" else at_cross_attention
 
 
-@contextlib.contextmanager
-def base_dropout(base: BaseModel, rate: float) -> Iterator[None]:
-    """Dropout inside the frozen decoder's layers for one loss, as the released code trains; restored at the end."""
-    if not rate:
-        yield
-        return
-    before = [layer.dropout for layer in base.decoder_layers]
-    try:
-        for layer in base.decoder_layers:
-            layer.dropout = rate
-            layer.train()
-        yield
-    finally:
-        for layer, old in zip(base.decoder_layers, before, strict=True):
-            layer.dropout = old
-            layer.eval()
+def aligned_sources(samples: Samples, phrases: Sequence[str], aligner: str, progress: Progress) -> dict[str, str]:
+    """{phrase: source} from the samples that have their own sources, by word alignment; empty where there is nothing."""
+    from engine.memory.alignment import can_align, sources_of_phrases
 
-
-def log_probabilities(base: BaseModel, batch: Batch) -> torch.Tensor:
-    """Log-probabilities (M, V) of the M real target positions of a batch; padding costs nothing in the output layer."""
-    states = base.model.get_decoder()(
-        input_ids=batch.inputs, encoder_hidden_states=batch.encoded, encoder_attention_mask=batch.mask, use_cache=False
-    ).last_hidden_state  # (B, T, d)
-    logits = base.model.get_output_embeddings()(states[batch.labels != base.pad])  # (M, V)
-    bias = getattr(base.model, "final_logits_bias", None)
-    if bias is not None:
-        logits = logits + bias  # (M, V)
-    return logits.float().log_softmax(-1)  # (M, V)
-
-
-def likelihood(base: BaseModel, log_p: torch.Tensor, batch: Batch, smoothing: float) -> torch.Tensor:
-    """Mean negative log-likelihood of the labels, smoothed over the vocabulary."""
-    labels = batch.labels[batch.labels != base.pad]  # (M,)
-    nll = -log_p.gather(1, labels[:, None]).mean()  # ()
-    return nll if not smoothing else (1 - smoothing) * nll - smoothing * log_p.mean()  # ()
+    pairs = [(segment.source, segment.text) for segment in samples.train if segment.source]
+    if not pairs or aligner == "none" or (aligner == "auto" and not can_align()):
+        return {}
+    progress.begin("Aligning words", progress.index, progress.steps)
+    return sources_of_phrases(phrases, pairs, (samples.pair.forward.source, samples.pair.forward.target))
 
 
 def symmetric_kl(log_p: torch.Tensor, log_q: torch.Tensor) -> torch.Tensor:

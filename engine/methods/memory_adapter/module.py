@@ -15,6 +15,7 @@ to what was read. After training `finish` projects keys and values once, and a s
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from torch.nn import functional as F
 
 from engine.memory import Memory
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
+from engine.methods.tuned import TunedWeights
 
 __all__ = ["MemoryAdapterModule", "MemoryReader"]
 
@@ -116,6 +118,8 @@ class MemoryAdapterModule(nn.Module):
     def __init__(self, d: int, layers: int, config: MemoryAdapterConfig) -> None:
         super().__init__()
         self.config = config
+        self.tuned: TunedWeights | None = None  # copies of the base's weights that learn too (table 7)
+        self.phrase_file: Path | None = None  # the phrases in the memory's order, for showing what was read
         chosen = sorted(set(config.layers)) if config.layers is not None else range(layers)
         self.layers = nn.ModuleDict(
             {str(i): nn.ModuleDict({place: MemoryReader(d, config) for place in config.places}) for i in chosen}

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""kNN decoding: recall and time of its indexes, what it gains on a domain, and what a search costs in translation.
+
+python bench/knn.py                                       # ../shared/data/domains/en-zh/it_python, small
+python bench/knn.py --sentences 40000 --sizes 20000 1000000 --test 1000 --valid 500
+
+Sizes beyond the datastore's own are made of its keys with noise, for times alone; their recall is against exact search over
+the same keys.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+DATA = ROOT.parent / "shared" / "data" / "domains" / "en-zh"
+BEAMS = 4
+
+
+def read_pairs(path: Path, most: int) -> list[Any]:
+    from engine.methods.samples import SentencePair
+
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
+        rows = [line.rstrip("\n").split("\t") for line in lines]
+    return [SentencePair(a, b, synthetic=False) for a, b in (row for row in rows if len(row) == 2)][:most]
+
+
+def measure_indexes(keys: Any, queries: Any, sizes: list[int], kinds: list[str], k: int) -> list[list[str]]:
+    """Rows of the table: entries, kind, seconds to build, file, recall of the k nearest, milliseconds a search."""
+    import torch
+
+    from engine.decoding.knn.index import FILE, build_index, make_search, save_index
+    from engine.decoding.knn.options import KnnOptions
+    from engine.decoding.knn.search import FlatSearch
+
+    found = []
+    for size in sizes:
+        torch.manual_seed(0)
+        some = keys[:size]
+        if size > len(keys):
+            extra = keys[torch.randint(len(keys), (size - len(keys),))].float()
+            extra += extra.std(0) * 0.5 * torch.randn_like(extra)
+            some = torch.cat([keys, extra.half()])
+        wanted = FlatSearch(some, "cpu")(queries, k)[1].tolist()
+        for kind in kinds:
+            options = KnnOptions(index=kind)
+            begin = time.monotonic()
+            index = build_index(some, kind, options)
+            build = time.monotonic() - begin
+            search = make_search(kind, index, some, "cpu", options)
+            with tempfile.TemporaryDirectory() as folder:
+                size_of = 0
+                if index is not None:
+                    save_index(index, kind, Path(folder) / FILE)
+                    size_of = (Path(folder) / FILE).stat().st_size
+            search(queries[:16], k)
+            spent = min(timed(lambda: search(queries, k)) for _ in range(3))  # noqa: B023 - called at once
+            rows = search(queries, k)[1].tolist()
+            recall = sum(len(set(a) & set(b)) for a, b in zip(rows, wanted, strict=True)) / (len(rows) * k)
+            found.append(
+                [f"{size:,}", kind, f"{build:.1f}", f"{size_of / 2**20:.1f}", f"{recall:.3f}", f"{1000 * spent:.0f}"]
+            )
+            print("  ".join(found[-1]), file=sys.stderr)
+    return found
+
+
+def timed(work: Any) -> float:
+    begin = time.monotonic()
+    work()
+    return time.monotonic() - begin
+
+
+def main() -> None:
+    top = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    top.add_argument("--base", default=str(ROOT / "assets" / "models" / "en-zh"))
+    top.add_argument("--source", default="en")
+    top.add_argument("--target", default="zh")
+    top.add_argument("--train", type=Path, default=DATA / "it_python.train.tsv.gz")
+    top.add_argument("--held-out", type=Path, default=DATA / "it_python.valid.tsv")
+    top.add_argument("--tests", type=Path, default=DATA / "it_python.test.tsv")
+    top.add_argument("--sentences", type=int, default=1500, help="in the datastore")
+    top.add_argument("--valid", type=int, default=150)
+    top.add_argument("--test", type=int, default=128)
+    top.add_argument("--batch", type=int, default=128, help="sentences translated at once")
+    top.add_argument("--sizes", type=int, nargs="*", default=[20_000, 100_000])
+    top.add_argument("--kinds", nargs="*", default=["flat", "hnsw", "ivfpq"])
+    top.add_argument("-k", type=int, default=16)
+    top.add_argument("--skip-above", type=float, default=0.9, help="also with this share of sure tokens not looked up")
+    args = top.parse_args()
+    import torch
+
+    from engine.base import BaseModel
+    from engine.decoding.knn.collect import forced
+    from engine.decoding.knn.make import make_knn
+    from engine.decoding.knn.options import KnnOptions
+    from engine.decoding.options import Decoding
+    from engine.evaluation import evaluate
+    from engine.methods import get_method
+    from engine.methods.knn.module import KnnModule
+    from engine.plugins import Plugin
+    from engine.terminal import TerminalProgress
+    from engine.training.data import Pairs
+
+    base = BaseModel.load(args.base, args.source, args.target, device="cpu")
+    train, valid, test = (
+        read_pairs(path, most)
+        for path, most in ((args.train, args.sentences), (args.held_out, args.valid), (args.tests, args.test))
+    )
+    progress = TerminalProgress()
+    with tempfile.TemporaryDirectory() as folder:
+        knn, files, figures = make_knn(base, train, valid, KnnOptions(), Path(folder), progress=progress)
+        size = sum(file.stat().st_size for file in files.values())
+    options = knn.options
+    print(f"\nDatastore of {len(train):,} sentences: {figures['entries']:,} tokens, {figures['index']}, {size / 2**20:.1f} MiB, "
+          f"{figures['seconds']:.0f} s; k {options.k}, T {options.temperature:g}, λ {options.weight}; held-out loss "
+          f"{figures['loss_base']} -> {figures['loss']} nats a token")  # fmt: skip
+
+    systems: dict[str, list[str]] = {}
+    seconds: dict[str, float] = {}
+    texts = [one.source for one in test]
+    settings = Decoding(beam=BEAMS, batch_tokens=args.batch * 64)
+    plugins: dict[str, Plugin | None] = {"vanilla": None}
+    for name, chosen in (("knn", options), ("knn, sure tokens skipped", options.replace(skip_above=args.skip_above))):
+        plugins[name] = Plugin(get_method("knn"), KnnModule(knn.with_settings(chosen, knn.adaptive)), {})
+    base.translate(texts[:4], decoding=settings)
+    for name, plugin in plugins.items():
+        begin = time.monotonic()
+        systems[name] = base.translate(texts, plugin, decoding=settings)
+        seconds[name] = time.monotonic() - begin
+    report = evaluate(systems, [one.target for one in test], language=args.target, baseline="vanilla", samples=500)
+    print("\n| system | BLEU | p | chrF2 | seconds | of vanilla |\n|---|---:|---:|---:|---:|---:|")
+    for name, value in seconds.items():
+        row = report[name]
+        p = "" if row.bleu.p is None else f"{row.bleu.p:.3f}"
+        print(f"| {name} | {row.bleu.score:.2f} | {p} | {row.chrf.score:.2f} | {value:.1f} | "
+              f"{value / seconds['vanilla']:.2f} |")  # fmt: skip
+    print(
+        f"\n{len(texts)} sentences, beam {BEAMS}, batches of up to {args.batch}; {', '.join(report.signatures.values())}"
+    )
+
+    states = [part.states for part in forced(base, Pairs.encode(base, valid), None, "output")]
+    queries = torch.cat(states)[: args.batch * BEAMS]
+    assert knn.datastore.keys is not None
+    rows = measure_indexes(knn.datastore.keys, queries, args.sizes, args.kinds, args.k)
+    print(f"\n| entries | index | build, s | file, MiB | recall of {args.k} | search of {len(queries)}, ms |")
+    print("|---:|---|---:|---:|---:|---:|")
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print(f"\nd = {base.d_model}, {torch.get_num_threads()} thread(s)")
+
+
+if __name__ == "__main__":
+    main()

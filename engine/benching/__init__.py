@@ -1,0 +1,1 @@
+"""Experiments over public data: every method on the same samples, base, budget and decoding."""

@@ -1,0 +1,181 @@
+"""`tailormt bench methods`: every method on the same samples, one table.
+
+A system is a method, or a method with kNN decoding on top ("memory_adapter+knn"). Each is made by `tailormt customize` in a
+process of its own, and translates the task's test and a general text with the same decoding settings, so that the table shows
+methods and not decoding. Finished cells are kept: a stopped bench goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.benching.tasks import TASKS, load_task
+from engine.decoding.options import Decoding
+from engine.errors import OptionError, TailorError
+from engine.files import write_json
+from engine.methods import get_method, method_names
+from engine.progress import Progress
+
+__all__ = ["bench_methods", "default_systems", "table_text"]
+
+VANILLA = "vanilla"
+KNN = "+knn"
+
+
+def default_systems() -> list[str]:
+    """Vanilla, every method that calls no service, and the main method with kNN decoding."""
+    names = [name for name in method_names() if not get_method(name).capabilities.needs_endpoint]
+    return [VANILLA, *names, *([f"memory_adapter{KNN}"] if "knn" in names else [])]
+
+
+def bench_methods(
+    data: Path,
+    folder: Path,
+    *,
+    base: str = "",
+    tasks: Sequence[str] = ("luxun", "shake"),
+    systems: Sequence[str] = (),
+    sentences: int = 2000,
+    lines: int = 0,
+    budget: str = "quick",
+    decoding: Decoding | None = None,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """One row a task and system: BLEU, chrF2 and p on the task's test, BLEU on general text, seconds and sizes.
+
+    A system that fails is a row with its sentence in `error`. Raises OptionError on an unknown task or system.
+    """
+    progress = progress or Progress()
+    systems = list(dict.fromkeys([VANILLA, *(systems or default_systems())]))
+    for system in systems[1:]:
+        get_method(system.removesuffix(KNN))
+    for task in tasks:
+        if task not in TASKS:
+            raise OptionError(f"There is no task {task}. Known: {', '.join(TASKS)}.")
+    cells = [(task, system) for task in tasks for system in systems]
+    progress.begin("Making and scoring plugins")
+    rows = []
+    for done, (task, system) in enumerate(cells):
+        progress.advance(done, len(cells), f"{task}, {system}")
+        place = folder / task
+        kept = place / f"{system}.json"
+        wanted = {
+            "task": task, "system": system, "sentences": sentences, "lines": lines, "budget": budget, "seed": seed,
+            "base": base, "decoding": (decoding or Decoding()).to_mapping(),
+        }  # fmt: skip
+        row = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+        if {key: row.get(key) for key in wanted} != wanted:
+            _, files = load_task(task, data, place, sentences=sentences, lines=lines, seed=seed)
+            row = {**wanted, **cell(task, system, files, place, wanted, progress)}
+            write_json(kept, row, "the bench's result")
+        rows.append(row)
+    progress.advance(len(cells), len(cells))
+    return rows
+
+
+def cell(
+    name: str, system: str, files: dict[str, Path], place: Path, wanted: dict[str, Any], progress: Progress
+) -> dict[str, Any]:
+    """Make one system's plugin and score it."""
+    base, budget = wanted["base"], wanted["budget"]
+    task = TASKS[name]
+    pair = ["--source", task.source, "--target", task.target, *(["--base", base] if base else [])]
+    bundle = place / f"{system}.zip"
+    row: dict[str, Any] = {}
+    try:
+        if system != VANILLA:
+            knn = ["--knn"] if system.endswith(KNN) else []
+            made, seconds, peak = tailormt(
+                progress, "customize", *pair, "--samples", str(files["samples"]), "--method", system.removesuffix(KNN), *knn,
+                "--budget", budget, "--workspace", str(place / f"{system}.workspace"), "-o", str(bundle),
+            )  # fmt: skip
+            row |= {
+                "seconds": round(seconds, 1),
+                "training_seconds": made["seconds"].get("training", 0.0),
+                "parameters": made.get("parameters", 0),
+                "bytes": bundle.stat().st_size,
+                "peak_gib": round(peak, 2),
+            }
+        flags = [
+            part for key, value in wanted["decoding"].items() for part in (f"--{key.replace('_', '-')}", str(value))
+        ]
+        plugin = [] if system == VANILLA else ["--plugin", str(bundle)]
+        for kind in ("test", "general"):
+            output = place / f"{system}.{kind}.txt"
+            _, seconds, _ = tailormt(
+                progress, "translate", *pair, *plugin, *flags, str(files[f"{kind}.source"]), "-o", str(output)
+            )
+            row[f"{kind}_seconds"] = round(seconds, 1)
+            against = [f"{VANILLA}={place / f'{VANILLA}.{kind}.txt'}"] if system != VANILLA else []
+            report, _, _ = tailormt(
+                progress, "evaluate", *against, f"{system}={output}", "--reference", str(files[f"{kind}.target"]),
+                "--target", task.target,
+            )  # fmt: skip
+            row[kind] = report["systems"][-1]
+            row["signatures"] = report["signatures"]
+    except TailorError as error:
+        row["error"] = str(error)
+    return row
+
+
+def tailormt(progress: Progress, *flags: str) -> tuple[Any, float, float]:
+    """Run a command in a process of its own; returns (its JSON, seconds, GiB of the largest child so far).
+
+    Raises TailorError with the command's sentence when it fails, Cancelled when the user stops.
+    """
+    begin = time.monotonic()
+    child = subprocess.Popen(
+        [sys.executable, "-m", "engine.cli", *flags, "--json", "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, encoding="utf-8", start_new_session=True,
+    )  # fmt: skip
+    try:
+        while True:
+            try:
+                out, err = child.communicate(timeout=1)
+                break
+            except subprocess.TimeoutExpired:
+                progress.check()
+    except BaseException:
+        child.terminate()
+        child.wait()
+        raise
+    if child.returncode:
+        said = [line for line in err.splitlines() if line.startswith("tailormt: ")]
+        raise TailorError(
+            said[-1].removeprefix("tailormt: ") if said else f"tailormt {flags[0]} ended with {child.returncode}."
+        )
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+    return json.loads(out), time.monotonic() - begin, peak
+
+
+def table_text(rows: Sequence[dict[str, Any]]) -> str:
+    """The rows as a Markdown table, a task after another, with the machine."""
+    lines = [
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}", "",
+        "| task | system | BLEU [95 %] | p | chrF2 | general BLEU | making s (training s) | weights | bundle MiB | translating s |",
+        "|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]  # fmt: skip
+    for row in rows:
+        title = TASKS[row["task"]].title
+        if "error" in row:
+            lines.append(f"| {title} | {row['system']} | {row['error']} | | | | | | | |")
+            continue
+        bleu, chrf, general = row["test"]["bleu"], row["test"]["chrf"], row["general"]["bleu"]
+        p = f"{bleu['p']:.3f}" if bleu.get("p") is not None else ""
+        made = f"{row['seconds']:.0f} ({row['training_seconds']:.0f})" if "seconds" in row else ""
+        lines.append(
+            f"| {title} | {row['system']} | {bleu['score']:.2f} [{bleu['low']:.2f}, {bleu['high']:.2f}] | {p} | "
+            f"{chrf['score']:.2f} | {general['score']:.2f} | {made} | {row.get('parameters', 0):,} | "
+            f"{row.get('bytes', 0) / 2**20:.1f} | {row['test_seconds']:.0f} |"
+        )
+    return "\n".join(lines)

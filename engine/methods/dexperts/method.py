@@ -1,0 +1,143 @@
+"""DExperts (Liu et al., 2021): at each step the base's logits z become z + α (z⁺ - z⁻).
+
+z⁺ is of a language model of the samples, z⁻ of one of what the base itself writes for the same sources (or of general text).
+Their difference is what the samples say more often; it knows the translation so far, and nothing of the source.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from engine.methods.base import Artefacts, Batch, Capabilities, Loss, Method
+from engine.methods.dexperts.config import DExpertsConfig
+from engine.progress import Progress
+from engine.training.data import Pairs
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from engine.base import BaseModel
+    from engine.methods.samples import Samples
+
+__all__ = ["DExperts", "TwoTargets"]
+
+
+@dataclass(frozen=True)
+class TwoTargets(Pairs):
+    """Pairs with a sentence for the anti-expert beside each."""
+
+    machine: list[list[int]]
+
+
+class DExperts(Method):
+    """Two language models steer the choice of each token."""
+
+    name: ClassVar[str] = "dexperts"
+    config_class = DExpertsConfig
+    capabilities = Capabilities(
+        title="Expert and anti-expert",
+        summary="Prefers what your samples say more often than the base does, by two small language models. Leaves the base's "
+        "inside alone.",
+        source="Liu et al., DExperts: Decoding-Time Controlled Text Generation with Experts and Anti-Experts (2021)",
+    )
+
+    def prepare(self, samples: Samples, config: DExpertsConfig, progress: Progress) -> Artefacts:
+        from engine.methods.dexperts.general import general_sentences
+        from engine.methods.machine import keep_settings
+
+        if config.anti == "general":
+            general_sentences(
+                samples.settings.assets_dir, samples.pair.forward.target, 0
+            )  # refused here, before any work
+        keep_settings(samples, config)
+        return Artefacts()
+
+    def build(self, base: BaseModel, artefacts: Artefacts, config: DExpertsConfig) -> nn.Module:
+        from engine.methods.dexperts.module import DExpertsModule
+
+        return DExpertsModule(base, config).to(base.device)
+
+    def encode(self, base: BaseModel, samples: Samples, part: str, progress: Progress) -> Pairs:
+        """Source, sample, and a sentence that the anti-expert learns from: the base's translation, or a general one."""
+        from engine.methods.dexperts.general import general_sentences
+        from engine.methods.machine import kept_settings, machine_translations
+
+        pairs, config = samples.pairs(part), kept_settings(samples, DExpertsConfig)
+        if config.anti == "general":
+            machine = general_sentences(samples.settings.assets_dir, base.target, len(pairs))
+        else:
+            machine = machine_translations(samples, pairs, config.beam, progress, part)
+        said = {id(pair): text for pair, text in zip(pairs, machine, strict=True)}
+        found = Pairs.encode(base, pairs)
+        rows = [ids[: base.max_tokens] for ids in base.label([said[id(pair)] for pair in found.sentences])]
+        return TwoTargets(found.sources, found.labels, found.sentences, rows)
+
+    def changes_encoder(self, module: nn.Module) -> bool:
+        return True  # training needs no encoder; validation runs it itself
+
+    def finish(self, module: nn.Module) -> None:
+        module.eval()
+
+    @contextlib.contextmanager
+    def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
+        """For given translations: the decoder tells its whole input, and the output layer adds the weighted difference.
+
+        In a search the decoder sees one token at a time; there `logits_processors` does it.
+        """
+        if strength == 0.0:
+            yield
+            return
+        inputs: list[torch.Tensor | None] = [None]
+
+        def remember(decoder: Any, args: Any, kwargs: Any) -> None:
+            whole = kwargs.get("use_cache") is False
+            inputs[0] = kwargs.get("input_ids") if whole else None  # (B, T)
+
+        def add(head: Any, args: Any, logits: torch.Tensor) -> torch.Tensor | None:
+            given, inputs[0] = inputs[0], None
+            if given is None or logits.shape[:-1] != given.shape:
+                return None  # a step of a search, or chosen positions, which `log_probabilities` sees to
+            return logits + (weight * module.difference(given)).to(logits.dtype)  # (B, T, V)
+
+        before, module.strength = module.strength, strength
+        weight = strength * module.config.weight
+        handles = [
+            base.model.get_decoder().register_forward_pre_hook(remember, with_kwargs=True),
+            base.model.get_output_embeddings().register_forward_hook(add),
+        ]
+        try:
+            yield
+        finally:
+            module.strength = before
+            for handle in handles:
+                handle.remove()
+
+    def logits_processors(self, base: BaseModel, module: Any, strength: float) -> Sequence[Any]:
+        from engine.methods.dexperts.processor import Mixture
+
+        return [Mixture(module, strength * module.config.weight)]
+
+    def log_probabilities(self, base: BaseModel, module: Any, batch: Batch) -> torch.Tensor:
+        """Of the mixture, at the real target positions."""
+        base_log_p = super().log_probabilities(base, module, batch)  # (M, V)
+        difference = module.difference(batch.inputs, batch.labels != base.pad)  # (M, V)
+        return (base_log_p + module.strength * module.config.weight * difference.float()).log_softmax(-1)  # (M, V)
+
+    def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
+        """Each model's likelihood of its own texts; the base has no part in it."""
+        assert isinstance(batch.pairs, TwoTargets)
+        machine = base.pad_batch([batch.pairs.machine[row] for row in batch.rows])  # (B, T')
+        expert = language_loss(module.expert, batch.inputs, batch.labels, base.pad)
+        anti = language_loss(module.anti, base.shift_right(machine), machine, base.pad)
+        return Loss(expert + anti, {"nll": expert.item(), "nll_anti": anti.item()})
+
+
+def language_loss(model: Any, inputs: torch.Tensor, labels: torch.Tensor, pad: int) -> torch.Tensor:
+    """Mean negative log-likelihood of labels (B, T), nats a token; padding is at the right, where no token sees it."""
+    real = labels != pad  # (B, T)
+    log_p = model.logits(model.states(inputs)[real]).float().log_softmax(-1)  # (M, V)
+    return -log_p.gather(1, labels[real][:, None]).mean()  # ()

@@ -1,0 +1,102 @@
+"""Two small language models over the base's target vocabulary, and the difference of their logits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engine.errors import OptionError
+from engine.methods.dexperts.config import DExpertsConfig
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+
+__all__ = ["DExpertsModule", "LanguageModel", "Memory"]
+
+STD = 0.02  # of GPT-2's embeddings at the start
+
+
+class LanguageModel(nn.Module):
+    """A GPT-2 whose output layer is its embedding; it reads decoder inputs, as the base's decoder does."""
+
+    def __init__(self, words: int, positions: int, hidden: int, heads: int, config: DExpertsConfig) -> None:
+        super().__init__()
+        from transformers import GPT2Config, GPT2Model
+
+        shape = GPT2Config(
+            vocab_size=words, n_positions=positions, n_embd=hidden, n_layer=config.layers, n_head=heads,
+            resid_pdrop=config.dropout, embd_pdrop=config.dropout, attn_pdrop=config.dropout,
+            bos_token_id=None, eos_token_id=None, pad_token_id=None,
+        )  # fmt: skip
+        self.network = GPT2Model(shape)
+
+    def states(self, inputs: Tensor, cache: Any = None) -> Tensor:
+        """Hidden states (B, T, h) of decoder inputs (B, T); with a cache, of the tokens that follow what it holds."""
+        found = self.network(input_ids=inputs, past_key_values=cache, use_cache=cache is not None)
+        return found.last_hidden_state  # (B, T, h)
+
+    def logits(self, states: Tensor) -> Tensor:
+        return F.linear(states, self.network.wte.weight)  # (..., V)
+
+
+@dataclass
+class Memory:
+    """What the models computed for the prefixes of the last decoding step, so that a step costs one token."""
+
+    rows: dict[tuple[int, ...], int] = field(default_factory=dict)  # {prefix: its row in the caches}
+    caches: list[Any] = field(default_factory=list)
+
+
+class DExpertsModule(nn.Module):
+    """Expert and anti-expert. Both start with the same weights, so that untrained their difference is zero."""
+
+    def __init__(self, base: BaseModel, config: DExpertsConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.strength = 1.0  # of the block that it is attached for
+        output = base.model.get_output_embeddings().weight  # (V, d)
+        hidden = config.hidden or base.d_model
+        heads = config.heads or max(1, hidden // 64)
+        if hidden % heads:
+            raise OptionError(
+                f"heads: a hidden size of {hidden} cannot be shared by {heads} heads. Give a divisor of it."
+            )
+        shape = (len(output), base.max_tokens + 2, hidden, heads, config)
+        self.expert, self.anti = LanguageModel(*shape), LanguageModel(*shape)
+        if hidden == output.shape[1]:
+            with torch.no_grad():
+                known = output.float()  # (V, d)
+                self.expert.network.wte.weight.copy_(known * (STD / known.std()))  # (V, d)
+        self.anti.load_state_dict(self.expert.state_dict())
+
+    def difference(self, inputs: Tensor, real: Tensor | None = None) -> Tensor:
+        """z⁺ - z⁻ at every position of decoder inputs (B, T), or at those where `real` (B, T) is true: (M, V)."""
+        states = [model.states(inputs) for model in (self.expert, self.anti)]  # (B, T, h) each
+        if real is not None:
+            states = [one[real] for one in states]  # (M, h) each
+        return self.expert.logits(states[0]) - self.anti.logits(states[1])  # (B, T, V) or (M, V)
+
+    def next_difference(self, prefixes: Tensor, memory: Memory) -> Tensor:
+        """z⁺ - z⁻ after each prefix (R, t): (R, V). Rows may be other than at the last step, in another order."""
+        from transformers import DynamicCache
+
+        rows = prefixes.tolist()
+        places = [memory.rows.get(tuple(row[:-1])) for row in rows]
+        if memory.caches and all(place is not None for place in places):
+            chosen = torch.tensor(places, device=prefixes.device)  # (R,)
+            for cache in memory.caches:
+                cache.batch_select_indices(chosen)
+            fresh = prefixes[:, -1:]  # (R, 1)
+        else:
+            memory.caches = [DynamicCache(), DynamicCache()]
+            fresh = prefixes  # (R, t)
+        memory.rows = {tuple(row): number for number, row in enumerate(rows)}
+        last = [
+            model.logits(model.states(fresh, cache)[:, -1])  # (R, V)
+            for model, cache in zip((self.expert, self.anti), memory.caches, strict=True)
+        ]
+        return last[0] - last[1]  # (R, V)

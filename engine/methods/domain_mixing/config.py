@@ -1,0 +1,48 @@
+"""Settings of domain mixing. Defaults are the paper's where it states them; low rank and the frozen base are ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.options import Options, option
+
+__all__ = ["DomainMixingConfig"]
+
+
+@dataclass(frozen=True)
+class DomainMixingConfig(Options):
+    """Domain mixing."""
+
+    rank: int = option(
+        16,
+        "Rank of each domain's change of a linear map; 0: full matrices, as in the paper, which need many sentences.",
+        low=0,
+        high=4096,
+    )
+    epsilon: float = option(
+        0.05,
+        "Share of every word that is dealt to all domains alike; 1 shares all words evenly.",
+        low=0,
+        high=1,
+    )
+    feed_forward: bool = option(False, "Mix the two maps of each layer's feed-forward block as well.")
+    general: str = option(
+        "auto",
+        "The bundled general sample as a further domain: where the samples have one domain only, always, or never.",
+        choices=("auto", "always", "never"),
+    )
+    mix_weight: float = option(
+        1.0, "Weight of the loss of the domain proportions, L_mix; it reaches no other weights.", low=0, high=1000
+    )
+    balance: bool = option(
+        True, "Count all domains alike in L_mix, however many words each has; the paper counts words.", advanced=True
+    )
+    ridge: float | None = option(
+        None,
+        "Weight of the squared size of R in L_mix; none: chosen on held-out sentences (the paper: 0).",
+        low=0,
+        advanced=True,
+    )
+    words: int = option(
+        6000, "Words of each domain, in pieces, on which the proportions are first fitted.", low=100, advanced=True
+    )

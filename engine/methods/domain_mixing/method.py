@@ -1,0 +1,160 @@
+"""Domain mixing as a method (paper 5): domains, their proportions, experts of all attention maps, and L_gen + L_mix."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from engine.errors import BundleError
+from engine.methods.base import Artefacts, Batch, Capabilities, Loss, Method
+from engine.methods.domain_mixing.config import DomainMixingConfig
+from engine.progress import Progress
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.methods.domain_mixing.module import MixingModule
+    from engine.methods.samples import Samples, SentencePair
+    from engine.training.data import Pairs
+
+__all__ = ["DomainMixing"]
+
+GENERAL_PAIRS = "general_pairs.jsonl"
+
+
+class DomainMixing(Method):
+    """Each word mixes the maps of several domains, at every layer of encoder and decoder."""
+
+    name: ClassVar[str] = "domain_mixing"
+    config_class = DomainMixingConfig
+    capabilities = Capabilities(
+        title="Domain mixing",
+        summary="One set of weights a domain, mixed for each word by what it shares with each. For several domains at once.",
+        source="Jiang et al., Multi-Domain Neural Machine Translation with Word-Level Adaptive Layer-wise Domain Mixing (2020)",
+        needs_pairs=True,
+        changes_encoder=True,
+        offers_reads=True,
+        offers_proportions=True,
+    )
+
+    def prepare(self, samples: Samples, config: DomainMixingConfig, progress: Progress) -> Artefacts:
+        """Pairs of the general sample where the samples have one domain, then R of every layer on the frozen base."""
+        from engine.methods.domain_mixing.general import label
+        from engine.methods.domain_mixing.model import ABOUT, TENSORS
+        from engine.methods.domain_mixing.proportions import fit_proportions
+
+        files = {name: samples.workspace / name for name in (TENSORS, ABOUT)}
+        general = make_general(samples, config, progress)
+        if not all(file.exists() for file in files.values()):
+            progress.begin("Fitting domain proportions", progress.index, progress.steps)
+            domains: dict[str, list[SentencePair]] = {}
+            for pair in [*samples.pairs("train"), *general]:
+                domains.setdefault(label(pair.domain), []).append(pair)
+            fit_proportions(
+                samples.pair.forward, domains, epsilon=config.epsilon, ridge=config.ridge, balance=config.balance,
+                words=config.words, progress=progress,
+            ).save(samples.workspace)  # fmt: skip
+        return Artefacts(files=files)
+
+    def encode(self, base: BaseModel, samples: Samples, part: str, progress: Progress) -> Pairs:
+        """The user's pairs; in training, those of the general sample as well."""
+        from engine.training.data import Pairs
+
+        general = read_general(samples.workspace / GENERAL_PAIRS) if part == "train" else []
+        return Pairs.encode(base, [*samples.pairs(part), *general])
+
+    def open(self, folder: Path, base: BaseModel, config: DomainMixingConfig) -> Artefacts:
+        from engine.methods.domain_mixing.model import ABOUT, TENSORS, ProportionModel
+
+        ProportionModel.load(folder, base)
+        return Artefacts(files={name: folder / name for name in (TENSORS, ABOUT)})
+
+    def build(self, base: BaseModel, artefacts: Artefacts, config: DomainMixingConfig) -> MixingModule:
+        from engine.methods.domain_mixing.model import TENSORS, ProportionModel
+        from engine.methods.domain_mixing.module import MixingModule
+
+        start = ProportionModel.load(artefacts.files[TENSORS].parent, base)
+        if set(start.layers) != {"encoder", "decoder"}:
+            raise BundleError(
+                "The proportions were fitted without sources, so they have no encoder. Make the plugin again."
+            )
+        return MixingModule(base, start, config).to(base.device)
+
+    def finish(self, module: Any) -> None:
+        module.eval()
+
+    @contextlib.contextmanager
+    def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
+        """Hooks on the layers and their linear maps; at strength 0 none are set. `strength` scales every ΔW_j."""
+        if strength == 0.0:
+            yield
+            return
+        with module.hooked(base, strength):
+            yield
+
+    def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
+        """L_gen + L_mix; the first trains the experts alone, the second R alone."""
+        import torch
+
+        from engine.methods.domain_mixing.general import label
+        from engine.methods.domain_mixing.states import real_tokens
+        from engine.methods.likelihood import likelihood
+
+        numbers = {name: j for j, name in enumerate(module.domains)}
+        labels = [numbers.get(label(batch.pairs.sentences[row].domain), -1) for row in batch.rows]
+        domain = torch.tensor(labels, device=batch.sources.device)  # (B,)
+        real = {
+            "encoder": real_tokens(base, batch.sources),
+            "decoder": real_tokens(base, batch.inputs),
+        }  # (B, S), (B, T)
+        module.seen = {}
+        try:
+            nll = likelihood(base, self.log_probabilities(base, module, batch), batch)
+            mixing = module.mixing_loss(real, domain)
+        finally:
+            module.seen = None
+        return Loss(nll + module.config.mix_weight * mixing, {"nll": nll.item(), "mixing": mixing.item()})
+
+    def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
+        """The proportions of each token of the translation at each decoder layer; `items` are domains."""
+        from engine.methods.domain_mixing.reads import reads
+
+        with base.lock, self.attach(base, module):
+            return reads(base, module, source, translation, top)
+
+
+def make_general(samples: Samples, config: DomainMixingConfig, progress: Progress) -> list[SentencePair]:
+    """Pairs of the general sample, as many as the user's training pairs at most, their sources by the reverse model; none
+    where the samples have domains enough. Kept in the workspace.
+    """
+    from engine.decoding.resumable import back_translate_all
+    from engine.files import write_jsonl
+    from engine.methods.domain_mixing.general import general_name, general_sentences, label, wanted
+
+    file = samples.workspace / GENERAL_PAIRS
+    domains = [label(name) for name in samples.domains]
+    if not wanted(domains, config.general):
+        return []
+    if not file.exists():
+        progress.begin("Translating the general sample back", progress.index, progress.steps)
+        mine = [segment.text for segment in samples.train]
+        texts = general_sentences(samples.pair.forward.target, samples.settings.assets_dir, but=mine)
+        texts = texts[: max(40, len(samples.pairs("train")))]
+        sources = back_translate_all(
+            samples.pair.backward, texts, samples.workspace / "general_pairs.partial.jsonl", progress
+        )
+        rows = [{"source": a, "target": b, "domain": general_name(domains)}
+                for a, b in zip(sources, texts, strict=True) if a]  # fmt: skip
+        write_jsonl(file, rows, "the general pairs")
+    return read_general(file)
+
+
+def read_general(file: Path) -> list[SentencePair]:
+    from engine.methods.samples import SentencePair
+
+    if not file.exists():
+        return []
+    with file.open(encoding="utf-8") as lines:
+        return [SentencePair(**row) for row in map(json.loads, lines)]

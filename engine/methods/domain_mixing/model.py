@@ -1,0 +1,148 @@
+"""A fitted set of proportion layers, kept as proportions.safetensors and proportions.json; no text of anybody is in them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import BundleError
+from engine.files import replacing, write_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from engine.base import BaseModel
+    from engine.methods.domain_mixing.layers import ProportionLayer
+
+__all__ = ["ABOUT", "TENSORS", "ProportionModel"]
+
+TENSORS = "proportions.safetensors"
+ABOUT = "proportions.json"
+PARTS = ("weight", "bias", "mean", "spread")
+NEEDED: dict[str, type | tuple[type, ...]] = {
+    "domains": list, "epsilon": (int, float), "ridge": (int, float), "weights": list,
+    "encoder_reads": str, "sources": bool, "base_fingerprint": str,
+}  # fmt: skip
+
+
+@dataclass
+class ProportionModel:
+    """R of every layer: `layers[side]` holds the encoder's places (its layers' inputs, then its output) and the decoder's.
+
+    `encoder_reads` is "source", "target" (the encoder was shown the target's sentences, as in the other direction) or ""
+    (no encoder layers); `sources` says whether the decoder saw sources or none. `held_out` and `corpus` tell how it went
+    when it was fitted; `corpus` holds words of the user and is not saved.
+    """
+
+    domains: list[str]
+    epsilon: float
+    layers: dict[str, list[ProportionLayer]]
+    weights: list[float]  # of a word of each domain in L_mix
+    ridge: float = 0.0
+    encoder_reads: str = "source"
+    sources: bool = True
+    base_fingerprint: str = ""
+    held_out: dict[str, Any] = field(default_factory=dict)
+    corpus: dict[str, Any] = field(default_factory=dict)
+
+    def about(self) -> dict[str, Any]:
+        """What proportions.json says."""
+        return {
+            "domains": self.domains,
+            "epsilon": self.epsilon,
+            "ridge": self.ridge,
+            "weights": self.weights,
+            "encoder_reads": self.encoder_reads,
+            "sources": self.sources,
+            "base_fingerprint": self.base_fingerprint,
+            "held_out": self.held_out,
+        }
+
+    def proportions(self, side: str, states: list[Tensor]) -> Tensor:
+        """D (n, P, k) of the states (n, d) at each place of a side."""
+        import torch
+
+        from engine.methods.domain_mixing.layers import mix
+
+        with torch.no_grad():
+            rows = [mix(layer(one), self.epsilon) for layer, one in zip(self.layers[side], states, strict=True)]
+            return torch.stack(rows, dim=1)  # (n, P, k)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """{"encoder.weight": (P, k, d), "encoder.bias": (P, k), "encoder.mean": (P, d), "encoder.spread": (P, d), …}"""
+        import torch
+
+        return {
+            f"{side}.{part}": torch.stack([getattr(layer, part).detach().float().cpu() for layer in layers]).contiguous()
+            for side, layers in self.layers.items()
+            for part in PARTS
+        }  # fmt: skip
+
+    def save(self, folder: Path) -> dict[str, Path]:
+        """Write both files to a folder; returns them by name. Raises StorageError."""
+        from safetensors.torch import save_file
+
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(folder / TENSORS, "the proportions") as temporary:
+            save_file(self.tensors(), temporary)
+        write_json(folder / ABOUT, self.about(), "the proportions")
+        return {name: folder / name for name in (TENSORS, ABOUT)}
+
+    @classmethod
+    def load(cls, folder: Path, base: BaseModel | None = None) -> ProportionModel:
+        """Read both files, and check them against the base where one is given. Raises BundleError."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        for name in (TENSORS, ABOUT):
+            if not (folder / name).is_file():
+                raise BundleError(f"{folder} holds no {name}. Fit the proportions again, or get the bundle again.")
+        try:
+            about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+            tensors = load_file(folder / TENSORS)
+        except (OSError, ValueError, SafetensorError) as error:
+            raise BundleError(f"The proportions in {folder} cannot be read ({error}). Make them again.") from None
+        if not isinstance(about, dict) or not all(isinstance(about.get(key), kind) for key, kind in NEEDED.items()):
+            raise BundleError(f"{folder / ABOUT} is not what it should be. Make the proportions again.")
+        model = cls(**{key: value for key, value in about.items() if key in {*NEEDED, "held_out"}}, layers={})
+        if base is not None and model.base_fingerprint != base.fingerprint():
+            raise BundleError(
+                f"The proportions in {folder} were fitted on another base than {base.name}. Fit them on this one."
+            )
+        for side in ("encoder", "decoder"):
+            if f"{side}.weight" in tensors:
+                model.layers[side] = _layers(folder, side, tensors, len(model.domains))
+        if base is not None:
+            _check_shape(folder, model, base)
+        return model
+
+
+def _layers(folder: Path, side: str, tensors: dict[str, Tensor], domains: int) -> list[ProportionLayer]:
+    from engine.methods.domain_mixing.layers import ProportionLayer
+
+    shape = tensors[f"{side}.weight"].shape  # (P, k, d)
+    wanted = {"weight": shape, "bias": shape[:2], "mean": (shape[0], *shape[2:]), "spread": (shape[0], *shape[2:])}
+    for part in PARTS:
+        found = tensors.get(f"{side}.{part}")
+        if len(shape) != 3 or shape[1] != domains or found is None or tuple(found.shape) != tuple(wanted[part]):
+            raise BundleError(f"{folder / TENSORS}: {side}.{part} is missing or has a wrong shape. Make it again.")
+    layers = []
+    for place in range(shape[0]):
+        layer = ProportionLayer(shape[2], domains)
+        for part in PARTS:
+            getattr(layer, part).data.copy_(tensors[f"{side}.{part}"][place])
+        layers.append(layer.requires_grad_(False))
+    return layers
+
+
+def _check_shape(folder: Path, model: ProportionModel, base: BaseModel) -> None:
+    from engine.methods.domain_mixing.watch import places
+
+    counts = places(base)
+    for side, layers in model.layers.items():
+        if len(layers) != counts[side] or layers[0].weight.shape[1] != base.d_model:
+            raise BundleError(f"{folder / TENSORS}: its {side} does not fit the base {base.name}. Make it again.")
+        for layer in layers:
+            layer.to(base.device)

@@ -1,0 +1,161 @@
+"""The proportion layers and the experts of all linear maps, and how they hang on the base's layers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from engine.methods.domain_mixing.config import DomainMixingConfig
+from engine.methods.domain_mixing.layers import MixedDelta, ProportionLayer, mix, word_losses
+from engine.methods.domain_mixing.model import PARTS, ProportionModel
+from engine.methods.domain_mixing.watch import encoder_layers, watching
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+
+__all__ = ["MixingModule"]
+
+PROJECTIONS = ("q_proj", "k_proj", "v_proj", "out_proj")
+FEED_FORWARD = ("fc1", "fc2")
+
+
+def maps_of(base: BaseModel, feed_forward: bool) -> list[tuple[str, int, str, nn.Module]]:
+    """(side, layer, "self_attn.q_proj", the base's own map), from the bottom up."""
+    found = []
+    for side, layers in (("encoder", encoder_layers(base)), ("decoder", base.decoder_layers)):
+        blocks = ("self_attn",) if side == "encoder" else ("self_attn", "encoder_attn")
+        names = [f"{block}.{name}" for block in blocks for name in PROJECTIONS]
+        for i, layer in enumerate(layers):
+            for name in [*names, *(FEED_FORWARD if feed_forward else ())]:
+                found.append((side, i, name, layer.get_submodule(name)))
+    return found
+
+
+def reads_the_encoder(name: str) -> bool:
+    """Does a map read the encoder's output and not its own layer's words?"""
+    return name in ("encoder_attn.k_proj", "encoder_attn.v_proj")
+
+
+class MixingModule(nn.Module):
+    """R of each layer and ΔW_j of each map; their state_dict is what training changes, nothing else.
+
+    A layer's words have one D, from the layer's input, for all maps of the layer. Keys and values of the cross-attention
+    are of the encoder's words, so they take D from the encoder's output, which is the same for all decoder layers.
+    """
+
+    def __init__(self, base: BaseModel, start: ProportionModel, config: DomainMixingConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.domains = start.domains
+        self.epsilon, self.ridge = start.epsilon, start.ridge
+        self.base_fingerprint = start.base_fingerprint
+        k = len(self.domains)
+        self.proportions = nn.ModuleDict(
+            {side: nn.ModuleList([ProportionLayer(base.d_model, k) for _ in layers])
+             for side, layers in sorted(start.layers.items())}
+        )  # fmt: skip
+        experts: dict[str, nn.ModuleDict] = {}
+        for side, layer, name, linear in maps_of(base, config.feed_forward):
+            inputs, outputs = sizes(linear)
+            one = experts.setdefault(f"{side}_{layer}", nn.ModuleDict())
+            one[name.replace(".", "_")] = MixedDelta(inputs, outputs, k, config.rank)
+        self.experts = nn.ModuleDict(experts)
+        self.register_buffer("domain_weights", torch.tensor(start.weights), persistent=False)
+        self.seen: dict[tuple[str, int], Tensor] | None = None  # logits R x, filled while L_mix is to be computed
+        for side, layers in start.layers.items():
+            for mine, theirs in zip(self.places(side), layers, strict=True):
+                for part in PARTS:
+                    getattr(mine, part).data.copy_(getattr(theirs, part))
+
+    def places(self, side: str) -> Any:
+        """The proportion layers of a side, from the bottom up."""
+        return self.proportions[side]
+
+    def expert(self, side: str, layer: int, name: str) -> Any:
+        return self.experts[f"{side}_{layer}"][name.replace(".", "_")]  # type: ignore[index]
+
+    def proportion_model(self) -> ProportionModel:
+        """The trained proportion layers, to be read with the module attached."""
+        return ProportionModel(
+            list(self.domains), self.epsilon, {side: list(self.places(side)) for side in ("encoder", "decoder")},
+            self.domain_weights.tolist(), self.ridge, base_fingerprint=self.base_fingerprint,  # type: ignore[operator]
+        )  # fmt: skip
+
+    def shares(self, side: str, layer: int, states: Tensor) -> Tensor:
+        """D (B, T, k) of states (B, T, d), cut off from all gradients: those of L_gen do not reach R, those of L_mix do not
+        reach what is below it.
+        """
+        if self.seen is None:
+            with torch.no_grad():
+                return mix(self.places(side)[layer](states), self.epsilon)  # (B, T, k)
+        logits = self.places(side)[layer](states.detach())  # (B, T, k)
+        self.seen[side, layer] = logits
+        return mix(logits.detach(), self.epsilon)  # (B, T, k)
+
+    @contextlib.contextmanager
+    def hooked(self, base: BaseModel, strength: float) -> Iterator[None]:
+        """Hooks on the base's layers and maps for the length of the block."""
+        now: dict[tuple[str, int], Tensor] = {}
+        last = len(self.places("encoder")) - 1
+
+        def see(side: str, layer: int, states: Tensor) -> None:
+            now[side, layer] = self.shares(side, layer, states)  # (B, T, k)
+
+        handles = []
+        try:
+            with watching(base, see):
+                for side, layer, name, linear in maps_of(base, self.config.feed_forward):
+                    place = ("encoder", last) if reads_the_encoder(name) else (side, layer)
+                    change = self.changed(self.expert(side, layer, name), place, now, reads_the_encoder(name), strength)
+                    handles.append(linear.register_forward_hook(change))
+                yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def changed(
+        self, expert: MixedDelta, place: tuple[str, int], now: dict[tuple[str, int], Tensor], own: bool, strength: float
+    ) -> Any:
+        """A forward hook that adds Σ_j D_j(x) ΔW_j x to what a map of the base gives for x."""
+
+        def hook(linear: nn.Module, args: Any, output: Tensor) -> Tensor:
+            x = args[0]  # (B, T, in)
+            # Beams repeat the encoder's output after it was computed, so its shares are read off what comes in.
+            shares = now[place] if not own else self.again(place, x)  # (B, T, k)
+            return output + (strength * expert(x, shares)).to(output.dtype)  # (B, T, out)
+
+        return hook
+
+    def again(self, place: tuple[str, int], states: Tensor) -> Tensor:
+        with torch.no_grad():
+            return mix(self.places(place[0])[place[1]](states), self.epsilon)  # (B, T, k)
+
+    def mixing_loss(self, real: dict[str, Tensor], domain: Tensor) -> Tensor:
+        """L_mix of what was seen: -log D_J a word and layer, weighted by domain, plus the ridge of the first fit.
+
+        `real` (B, T) marks the words of each side; `domain` (B,) is the number J of each sentence's domain, -1 for none.
+        """
+        assert self.seen is not None
+        weights: Tensor = self.domain_weights  # type: ignore[assignment]
+        losses = []
+        for side, all_words in real.items():
+            words = all_words & (domain >= 0)[:, None]  # (B, T)
+            labels = domain[:, None].expand_as(words)[words]  # (n,)
+            share = weights.to(torch.float32)[labels]  # (n,)
+            for place, layer in enumerate(self.places(side)):
+                logits = self.seen[side, place][words]  # (n, k)
+                each = word_losses(logits, labels, self.epsilon)  # (n,)
+                losses.append((share * each).sum() / max(1, len(labels)) + self.ridge / 2 * layer.weight.square().sum())
+        return torch.stack(losses).mean()  # ()
+
+
+def sizes(linear: Any) -> tuple[int, int]:
+    """Inputs and outputs of a linear map, in whatever precision it is held."""
+    if hasattr(linear, "in_features"):
+        return int(linear.in_features), int(linear.out_features)
+    outputs, inputs = linear.weight.shape
+    return int(inputs), int(outputs)

@@ -1,0 +1,293 @@
+"""Domain proportions by themselves: fitted on a frozen base right after an upload, and read off any sentence.
+
+L_mix needs no translation model to be trained: only R, on the states of the base. So the proportions can be had before
+any training. Two things are decided here that the paper, whose sentences all have sources, leaves open.
+
+Sources.  Where all sentences have sources (the user's, or back-translations), the encoder reads these, and the decoder
+    reads the sentence by teacher forcing over them. Where they have none, none are made, which would take minutes: the
+    decoder reads the sentence over an empty source, as a language model would, and the encoder reads the sentence itself
+    where the base translates the other way round as well.
+Amount.   Some thousand pieces a domain are enough for k numbers a layer; more are drawn at random, by whole sentences.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import CorpusError, InputError, ModelError
+from engine.languages import unspaced
+from engine.methods.domain_mixing.model import ProportionModel
+from engine.methods.domain_mixing.report import layer_names, rounded, shared, summary
+from engine.methods.domain_mixing.words import words_of
+from engine.progress import Progress
+
+if TYPE_CHECKING:
+    import torch
+
+    from engine.base import BaseModel
+    from engine.methods.domain_mixing.states import Tokens
+    from engine.plugins import Plugin, PluginStack
+
+__all__ = ["ProportionModel", "fit_proportions", "proportions", "proportions_of"]
+
+LEAST = 8  # sentences of a domain
+HELD_OUT = 10  # one sentence of so many is held out
+LARGEST = 400 << 20  # bytes of states that are held at once
+LONGEST = 256  # tokens of a sentence
+
+Sentence = Any  # a text, or anything with `source` and `text` or `target`
+
+
+def parts(sentence: Sentence) -> tuple[str | None, str]:
+    """(source, target) of a text, a Segment, a SentencePair or a pair."""
+    if isinstance(sentence, str):
+        return None, sentence
+    if isinstance(sentence, tuple):
+        return sentence[0], sentence[1]
+    return sentence.source, sentence.text if hasattr(sentence, "text") else sentence.target
+
+
+def fit_proportions(
+    base: BaseModel, sentences: Mapping[str, Sequence[Sentence]], *, epsilon: float = 0.05, ridge: float | None = None,
+    balance: bool = True, words: int = 6000, seed: int = 1, progress: Progress | None = None,
+) -> ProportionModel:  # fmt: skip
+    """Fit R of every layer by L_mix on the frozen base's states of the sentences of two or more domains.
+
+    `words` bounds the pieces of each domain. `ridge` None chooses among a few on held-out sentences. The result tells in
+    `held_out` how well words of sentences that were not fitted on lean to their own domain, and in `corpus` what is to be
+    seen of all words. Raises CorpusError when a domain has fewer than 8 sentences or there is one domain only.
+    """
+    import torch
+
+    from engine.methods.domain_mixing.fit import best_ridge, domain_weights, fit_layer, one_thread
+    from engine.methods.domain_mixing.states import collect
+    from engine.methods.domain_mixing.watch import places
+
+    progress = progress or Progress()
+    names = list(sentences)
+    check_domains(sentences)
+    given = all(parts(one)[0] for some in sentences.values() for one in some)
+    side_base = None if given else reversed_base(base)
+    with base.lock, torch.inference_mode(False):
+        budget = min(words, LARGEST // (2 * base.d_model * sum(places(base).values()) * len(names)))
+        drawn = [draw(base, list(sentences[name]), budget, random.Random(f"{seed}/{name}")) for name in names]
+        chosen = [one for one, _ in drawn for one in one]
+        owner = torch.tensor([j for j, (some, _) in enumerate(drawn) for _ in some])  # (sentences,)
+        targets = [parts(one)[1] for one in chosen]
+        sources = short(base, [parts(one)[0] or "" for one in chosen]) if given else None
+        found = collect(base, sources, base.label(targets), progress=progress)
+        if side_base is not None:
+            found |= collect(side_base, short(side_base, targets), None, progress=progress)
+    weights = domain_weights([total for _, total in drawn], balance)
+    model = ProportionModel(
+        names, epsilon, {}, weights, ridge or 0.0, "source" if given else "target" if side_base else "", given,
+        base.fingerprint(),
+    )  # fmt: skip
+    held = held_out(owner, seed)
+    steps, done = sum(len(tokens.states) for tokens in found.values()), 0
+    for side, tokens in sorted(found.items()):
+        domain = owner.to(tokens.sentence.device)[tokens.sentence]  # (n,)
+        out = held.to(tokens.sentence.device)[tokens.sentence]  # (n,)
+        scale = domain_weights(torch.bincount(domain[~out], minlength=len(names)).tolist(), balance)
+        with one_thread():
+            if ridge is None and side == "decoder":  # found first, used for both sides
+                middle = tokens.states[len(tokens.states) // 2]
+                model.ridge = best_ridge(
+                    (middle[~out], domain[~out]), (middle[out], domain[out]), len(names), epsilon=epsilon, weights=scale
+                )
+            layers = []
+            for states in tokens.states:
+                progress.advance(done, steps, "fitting")
+                layers.append(
+                    fit_layer(
+                        states[~out], domain[~out], len(names), epsilon=epsilon, ridge=model.ridge, weights=scale
+                    ).requires_grad_(False)
+                )
+                done += 1
+        model.layers[side] = layers
+        shares = model.proportions(side, tokens.states)  # (n, P, k)
+        model.held_out[side] = figures(shares[out], domain[out], tokens.sentence[out], side)
+        model.corpus[side] = corpus_summary(base, model, side, tokens, shares, domain)
+    progress.advance(steps, steps)
+    return model
+
+
+def check_domains(sentences: Mapping[str, Sequence[Sentence]]) -> None:
+    """Raises CorpusError where there is nothing to tell apart."""
+    if len(sentences) < 2:
+        raise CorpusError(
+            "Proportions need two domains or more. Give a file for each domain, or a general one as another."
+        )
+    for name, some in sentences.items():
+        if len(some) < LEAST:
+            raise CorpusError(f"The domain {name} has {len(some)} sentences; at least {LEAST} are needed. Add some.")
+
+
+def reversed_base(base: BaseModel) -> BaseModel | None:
+    """The base for the other direction where the same weights know it, so that its encoder reads the target language."""
+    try:
+        return base.directed(base.target, base.source)
+    except ModelError:
+        return None
+
+
+def short(base: BaseModel, texts: Sequence[str]) -> list[list[int]]:
+    """Source tokens, cut where the base can read no more."""
+    return [row[: base.max_tokens] for row in base.encode(texts)]
+
+
+def draw(
+    base: BaseModel, sentences: list[Sentence], words: int, random_: random.Random
+) -> tuple[list[Sentence], float]:
+    """Sentences in random order until they have `words` pieces, and how many pieces the whole domain has about."""
+    random_.shuffle(sentences)
+    chosen: list[Sentence] = []
+    pieces = 0
+    for begin in range(0, len(sentences), 256):
+        some = sentences[begin : begin + 256]
+        for one, ids in zip(some, base.label([parts(one)[1] for one in some]), strict=True):
+            if 1 < len(ids) <= min(LONGEST, base.max_tokens) and (pieces < words or len(chosen) < LEAST):
+                chosen.append(one)
+                pieces += len(ids)
+        if pieces >= words:
+            break
+    return chosen, pieces * len(sentences) / max(1, len(chosen))
+
+
+def held_out(owner: torch.Tensor, seed: int) -> torch.Tensor:
+    """True for the sentences held out: one of ten of each domain, at least one; `owner` (sentences,) names domains."""
+    import torch
+
+    draw_ = torch.Generator().manual_seed(seed)
+    held = torch.zeros(len(owner), dtype=torch.bool)
+    for j in owner.unique():
+        rows = (owner == j).nonzero()[:, 0]
+        held[rows[torch.randperm(len(rows), generator=draw_)[: max(1, len(rows) // HELD_OUT)]]] = True
+    return held  # (sentences,)
+
+
+def figures(shares: torch.Tensor, domain: torch.Tensor, sentence: torch.Tensor, side: str) -> dict[str, Any]:
+    """Of held-out words: the mean proportion of their own domain and the share that leans to it, over all domains alike, by
+    layer; of held-out sentences the share whose mean leans to it. `shares` is (n, P, k), the others (n,).
+    """
+    import torch
+
+    own, right = [], []
+    for j in domain.unique():
+        some = shares[domain == j]  # (m, P, k)
+        own.append(some[..., j].mean(0))  # (P,)
+        right.append((some.argmax(-1) == j).float().mean(0))  # (P,)
+    mean, leaning = torch.stack(own).mean(0), torch.stack(right).mean(0)  # (P,), (P,)
+    whole = [shares[sentence == i].mean((0, 1)).argmax() == domain[sentence == i][0] for i in sentence.unique()]
+    return {
+        "layers": layer_names(side, shares.shape[1]),
+        "words": len(shares),
+        "own_proportion": rounded(mean.cpu()),
+        "words_leaning_right": rounded(leaning.cpu()),
+        "sentences": len(whole),
+        "sentences_leaning_right": round(float(sum(map(int, whole))) / max(1, len(whole)), 4),
+    }
+
+
+def language_of(base: BaseModel, model: ProportionModel, side: str) -> str:
+    """The language of the words on a side."""
+    return base.source if side == "encoder" and model.encoder_reads == "source" else base.target
+
+
+def corpus_summary(
+    base: BaseModel, model: ProportionModel, side: str, tokens: Tokens, shares: torch.Tensor, domain: torch.Tensor
+) -> dict[str, Any]:
+    """`summary` of words, each the mean of its pieces."""
+    import numpy as np
+
+    rows, owners, texts = [], [], []
+    values, where = shares.cpu().numpy(), tokens.sentence.cpu().numpy()
+    named = domain.cpu().numpy()
+    pieces = base.tokenizer.convert_ids_to_tokens(tokens.ids.tolist())
+    bounds = [*np.flatnonzero(np.diff(where, prepend=-1)), len(where)]
+    spaceless = unspaced(language_of(base, model, side))
+    for begin, end in itertools.pairwise(bounds):
+        for text, places in words_of(pieces[begin:end], unspaced=spaceless):
+            rows.append(values[[begin + i for i in places]].mean(0))
+            owners.append(named[begin])
+            texts.append(text)
+    return summary(side, model.domains, np.stack(rows), np.array(owners), texts)
+
+
+def proportions(
+    base: BaseModel, model: ProportionModel, sentence: str, side: str = "decoder", *, source: str = "",
+    plugin: Plugin | PluginStack | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The proportions of one sentence; see `proportions_of`."""
+    return proportions_of(base, model, [sentence], side, sources=[source] if source else None, plugin=plugin)[0]
+
+
+def proportions_of(
+    base: BaseModel, model: ProportionModel, sentences: Sequence[str], side: str = "decoder", *,
+    sources: Sequence[str] | None = None, plugin: Plugin | PluginStack | None = None, progress: Progress | None = None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """The domain proportions of every word of sentences, as data: over all layers and for each.
+
+    On the side "decoder" sentences are in the target language, over `sources` or an empty source. On the side "encoder"
+    they are in the language that the model's encoder reads (`encoder_reads`). `plugin` is attached meanwhile, for the
+    proportions of a trained one (`MixingModule.proportion_model`). A sentence longer than the base can read is cut. Raises
+    InputError where the model has no such side.
+    """
+    from engine.methods.domain_mixing.states import collect
+
+    if side not in model.layers:
+        raise InputError(
+            f"These proportions have no side {side}. There are: {', '.join(model.layers)}; the encoder's need sentences with "
+            "sources, or a base that translates both ways."
+        )
+    if sources is not None and len(sources) != len(sentences):
+        raise InputError(f"There are {len(sentences)} sentences but {len(sources)} sources. Give one for each.")
+    clean = [" ".join(text.split()) for text in sentences]
+    kept = [i for i, text in enumerate(clean) if text]
+    found: list[dict[str, Any]] = [described(model, side, text, [], []) for text in clean]
+    if not kept:
+        return found
+    read_by = base.directed(base.target, base.source) if side == "encoder" and model.encoder_reads == "target" else base
+    with base.using(plugin):
+        texts = [clean[i] for i in kept]
+        inputs: list[list[int]] | None = None
+        labels: list[list[int]] | None = None
+        if side == "encoder":
+            inputs = short(read_by, texts)
+        else:
+            labels = [row[: base.max_tokens] for row in base.label(texts)]
+            if sources is not None:
+                inputs = short(base, [" ".join(sources[i].split()) for i in kept])
+        tokens = collect(read_by, inputs, labels, half=False, progress=progress)[side]
+        shares = model.proportions(side, tokens.states).cpu().numpy()  # (n, P, k)
+    pieces = base.tokenizer.convert_ids_to_tokens(tokens.ids.tolist())
+    where = tokens.sentence.tolist()
+    spaceless = unspaced(language_of(base, model, side))
+    for row, i in enumerate(kept):
+        mine = [place for place, owner in enumerate(where) if owner == row]
+        words = words_of([pieces[place] for place in mine], unspaced=spaceless)
+        values = [shares[[mine[j] for j in members]].mean(0) for _, members in words]
+        found[i] = described(model, side, clean[i], [text for text, _ in words], values)
+    return found
+
+
+def described(model: ProportionModel, side: str, sentence: str, words: list[str], values: list[Any]) -> dict[str, Any]:
+    """A sentence's proportions as plain data; `values` (P, k) for each word."""
+    import numpy as np
+
+    layers = np.mean(values, axis=0) if values else None  # (P, k)
+    return {
+        "sentence": sentence,
+        "side": side,
+        "domains": model.domains,
+        "layers": layer_names(side, len(model.layers[side])),
+        "mean": rounded(layers.mean(0)) if layers is not None else None,
+        "layer_means": rounded(layers) if layers is not None else None,
+        "words": [
+            {"text": text, "proportions": rounded(value.mean(0)), "shared": shared(value.mean(0)), "layers": rounded(value)}
+            for text, value in zip(words, values, strict=True)
+        ],
+    }  # fmt: skip

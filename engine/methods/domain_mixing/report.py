@@ -1,0 +1,88 @@
+"""What a corpus says of its words: proportions of domains by layer, histograms, words of one domain and shared words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["BINS", "layer_names", "shared", "summary"]
+
+BINS = 10
+SHOWN = 30  # words in each list
+LEAST = 2  # times a word occurs before it is listed
+
+
+def layer_names(side: str, count: int) -> list[str]:
+    """Names of a side's places, from the bottom up: "1" to "L", and "output" for what the decoder reads of the encoder."""
+    names = [str(i + 1) for i in range(count)]
+    return [*names[:-1], "output"] if side == "encoder" else names
+
+
+def shared(proportions: Sequence[float]) -> float:
+    """How much domains share a word: the entropy of its proportions over log k; 0: one domain's own, 1: all alike."""
+    if len(proportions) < 2:
+        return 1.0
+    entropy = -sum(float(p) * math.log(p) for p in proportions if p > 0)
+    return round(entropy / math.log(len(proportions)), 4)
+
+
+def rounded(values: Any) -> Any:
+    """An array as nested lists of four digits."""
+    return np.round(np.asarray(values, dtype=np.float64), 4).tolist()
+
+
+def summary(
+    side: str, domains: Sequence[str], proportions: np.ndarray, owner: np.ndarray, words: Sequence[str]
+) -> dict[str, Any]:
+    """Data for plots of a corpus: `proportions` (n, P, k) of its words, the domain (n,) each comes from, the words.
+
+    by_domain   of the words of each domain: count, mean proportions, and the mean of each layer (P, k)
+    histogram   counts of words by each domain's proportion, (P, k, 10); the bins are tenths
+    words       of each domain the words that lean to it most, and the words that the domains share most
+    """
+    count, layers, k = proportions.shape
+    mean = proportions.mean(1)  # (n, k)
+    by_domain = {
+        name: {
+            "words": int((owner == j).sum()),
+            "mean": rounded(mean[owner == j].mean(0)) if (owner == j).any() else None,
+            "layers": rounded(proportions[owner == j].mean(0)) if (owner == j).any() else None,
+        }
+        for j, name in enumerate(domains)
+    }
+    tenths = np.minimum((proportions * BINS).astype(int), BINS - 1)  # (n, P, k)
+    histogram = [
+        [np.bincount(tenths[:, layer, j], minlength=BINS).tolist() for j in range(k)] for layer in range(layers)
+    ]
+    return {
+        "side": side,
+        "domains": list(domains),
+        "layers": layer_names(side, layers),
+        "word_count": count,
+        "by_domain": by_domain,
+        "histogram": {"bins": BINS, "counts": histogram},
+        "words": word_lists(domains, mean, words),
+    }
+
+
+def word_lists(domains: Sequence[str], mean: np.ndarray, words: Sequence[str]) -> dict[str, Any]:
+    """{"of": {domain: rows}, "shared": rows} of words that occur at least twice; a row: text, count, proportions, shared."""
+    places: dict[str, list[int]] = {}
+    for i, word in enumerate(words):
+        if any(c.isalpha() for c in word):
+            places.setdefault(word.lower(), []).append(i)
+    rows = []
+    for word, found in places.items():
+        if len(found) >= LEAST:
+            average = rounded(mean[found].mean(0))
+            rows.append({"text": word, "count": len(found), "proportions": average, "shared": shared(average)})
+    return {
+        "of": {
+            name: sorted(rows, key=lambda row: (-row["proportions"][j], -row["count"], row["text"]))[:SHOWN]
+            for j, name in enumerate(domains)
+        },
+        "shared": sorted(rows, key=lambda row: (-round(row["shared"], 2), -row["count"], row["text"]))[:SHOWN],
+    }

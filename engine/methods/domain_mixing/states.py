@@ -1,0 +1,113 @@
+"""The states of each word at every layer of the frozen base, by teacher forcing: what proportions are fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from engine.decoding.translate import length_batches
+from engine.methods.domain_mixing.watch import places, watching
+from engine.progress import Progress
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+
+__all__ = ["Tokens", "collect", "real_tokens", "run"]
+
+BATCH = 2048  # padded tokens of a forward pass
+LARGEST = 6e4  # float16's range
+
+
+@dataclass
+class Tokens:
+    """All real tokens of one side: `states[place]` (n, d), the sentence of each token (n,), its id (n,)."""
+
+    states: list[Tensor]
+    sentence: Tensor
+    ids: Tensor
+
+
+def real_tokens(base: BaseModel, ids: Tensor) -> Tensor:
+    """True where a token is a word's piece: no mark of language, start, end or padding; unknown characters are words."""
+    unknown = base.tokenizer.unk_token_id
+    special = torch.tensor(sorted(base.special_ids - {unknown}), device=ids.device)
+    return ~torch.isin(ids, special)  # (B, T)
+
+
+@torch.no_grad()
+def collect(
+    base: BaseModel, sources: Sequence[Sequence[int]] | None, labels: Sequence[Sequence[int]] | None, *,
+    half: bool = True, progress: Progress | None = None,
+) -> dict[str, Tokens]:  # fmt: skip
+    """The states of all tokens, sentence by sentence, by side.
+
+    `sources` alone give the encoder's, `labels` as well the decoder's, `labels` alone the decoder's over an empty source.
+    What is attached to the base stays attached. `half` keeps the states as float16, which is enough to fit on.
+    """
+    progress = progress or Progress()
+    rows = labels if labels is not None else sources
+    assert rows is not None
+    lengths = [max(len(row), len(sources[i]) if sources is not None else 0) for i, row in enumerate(rows)]
+    empty = base.encode([""])[0] if sources is None else []
+    found: dict[str, list[tuple[Tensor, Tensor, list[Tensor]]]] = {}
+    done = 0
+    for batch in length_batches(lengths, BATCH):
+        progress.advance(done, len(rows))
+        inputs = (
+            base.pad_batch([sources[i] for i in batch]) if sources is not None else base.pad_batch([empty])
+        )  # (B, S)
+        targets = base.pad_batch([labels[i] for i in batch]) if labels is not None else None  # (B, T)
+        for side, ids, states in run(base, inputs, targets):
+            if side == "encoder" and sources is None:
+                continue
+            real = real_tokens(base, ids)  # (B, T)
+            where = torch.tensor(batch, device=ids.device)[:, None].expand_as(ids)[real]  # (n,)
+            kept = [one[real].clamp(-LARGEST, LARGEST).half() if half else one[real] for one in states]  # (n, d) each
+            found.setdefault(side, []).append((where, ids[real], kept))
+        done += len(batch)
+    progress.advance(len(rows), len(rows))
+    return {side: joined(parts) for side, parts in found.items()}
+
+
+def joined(parts: list[tuple[Tensor, Tensor, list[Tensor]]]) -> Tokens:
+    """Batches put together in the order of the sentences."""
+    sentence = torch.cat([part[0] for part in parts])  # (n,)
+    order = torch.argsort(sentence, stable=True)  # (n,)
+    ids = torch.cat([part[1] for part in parts])[order]  # (n,)
+    states = []
+    for place in range(len(parts[0][2])):
+        states.append(torch.cat([part[2][place] for part in parts])[order])  # (n, d)
+    return Tokens(states, sentence[order], ids)
+
+
+def run(base: BaseModel, inputs: Tensor, labels: Tensor | None) -> list[tuple[str, Tensor, list[Tensor]]]:
+    """(side, token ids (B, T), the states (B, T, d) of each place) of one forward pass of encoder and decoder.
+
+    A source of one row stands for all rows. A decoder's word is the token that goes in, so the states are those with
+    which the words after it are chosen.
+    """
+    seen: dict[tuple[str, int], Tensor] = {}
+
+    def see(side: str, layer: int, states: Tensor) -> None:
+        seen[side, layer] = states
+
+    mask = (inputs != base.pad).long()  # (B, S)
+    with watching(base, see):
+        encoded = base.model.get_encoder()(input_ids=inputs, attention_mask=mask).last_hidden_state  # (B, S, d)
+        sides = [("encoder", inputs)]
+        if labels is not None:
+            before = base.shift_right(labels)  # (B, T)
+            rows = len(labels) // len(inputs)
+            base.model.get_decoder()(
+                input_ids=before,
+                encoder_hidden_states=encoded.repeat_interleave(rows, 0),
+                encoder_attention_mask=mask.repeat_interleave(rows, 0),
+                use_cache=False,
+            )
+            sides.append(("decoder", before))
+    counts = places(base)
+    return [(side, ids, [seen[side, i] for i in range(counts[side])]) for side, ids in sides]

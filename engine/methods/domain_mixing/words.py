@@ -1,0 +1,67 @@
+"""Words from the pieces of a SentencePiece tokenizer."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+__all__ = ["words_of"]
+
+BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>\Z")
+START = "▁"
+JOINERS = frozenset("'’-‐·_")
+
+
+def words_of(tokens: Sequence[str], *, unspaced: bool) -> list[tuple[str, list[int]]]:
+    """The words that the tokens spell, in order, each with the indices of its tokens; every token is in one word.
+
+    With spaces between words: a word is what stands between spaces; punctuation at its ends stands alone, inside it
+    (don't, well-known, 3.5) it belongs to it. Without (`unspaced`): a piece is a word, as a segmenter would have it, but
+    runs of Latin letters and digits stay together, and so do the bytes of one character.
+    """
+    words: list[list[int]] = []
+    fresh = True  # the next token begins a word
+    for i, token in enumerate(tokens):
+        begins = token.startswith(START)
+        body = token[1:] if begins else token
+        joined = bool(words) and not begins and not fresh and _continues(tokens, i, body, unspaced)
+        lone = bool(words) and fresh and not _text(tokens, words[-1])  # a mark of a space goes with what follows it
+        if joined or lone:
+            words[-1].append(i)
+        else:
+            words.append([i])
+        # After punctuation that stands alone a word begins, with or without a space.
+        fresh = not body or (_is_punctuation(body) and not joined)
+    return [(_text(tokens, word), word) for word in words]
+
+
+def _continues(tokens: Sequence[str], i: int, body: str, unspaced: bool) -> bool:
+    """Does token i, which no space precedes, go on with the word before it?"""
+    byte, before = BYTE.match(body), tokens[i - 1].removeprefix(START)
+    if byte and BYTE.match(before):
+        return not unspaced or int(byte[1], 16) & 0xC0 == 0x80  # 10xxxxxx goes on with a character
+    if _is_punctuation(body):
+        after = tokens[i + 1] if i + 1 < len(tokens) else START
+        inner = body in JOINERS and after[:1].isalnum() and before[-1:].isalnum()
+        decimal = body in (".", ",", ":") and before[-1:].isdigit() and after[:1].isdigit()
+        return (inner or decimal) and (not unspaced or after[:1].isascii())
+    if unspaced:
+        return _latin(body) and _latin(before)
+    return True
+
+
+def _latin(text: str) -> bool:
+    return bool(text) and not BYTE.match(text) and all(c.isascii() and (c.isalnum() or c in "'-._,:") for c in text)
+
+
+def _is_punctuation(text: str) -> bool:
+    return bool(text) and not BYTE.match(text) and all(unicodedata.category(c)[0] in "PS" for c in text)
+
+
+def _text(tokens: Sequence[str], word: Sequence[int]) -> str:
+    data = b""
+    for i in word:
+        byte = BYTE.match(tokens[i].removeprefix(START))
+        data += bytes([int(byte[1], 16)]) if byte else tokens[i].replace(START, "").encode()
+    return data.decode("utf-8", errors="replace")

@@ -1,0 +1,55 @@
+"""Settings of fine-tuning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.methods.tuned_parts import WHICH, WHICH_HELP
+from engine.options import Options, option
+
+__all__ = ["TARGETS", "FineTuningConfig"]
+
+TARGETS = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
+
+
+@dataclass(frozen=True)
+class FineTuningConfig(Options):
+    """Fine-tuning."""
+
+    kind: str = option(
+        "full",
+        "Copies of the base's own weights (full), or low-rank changes beside them (lora).",
+        choices=("full", "lora"),
+    )
+    which: str = option("all", WHICH_HELP, choices=WHICH)
+    rank: int = option(16, "Rank of a low-rank change (lora).", low=1, high=1024)
+    lora_alpha: float = option(32.0, "A low-rank change is multiplied by this over its rank (lora).", low=0, high=4096)
+    target_modules: tuple[str, ...] = option(
+        ("q_proj", "v_proj"), "Linear maps that get a low-rank change (lora).", choices=TARGETS
+    )
+    lora_dropout: float = option(0.05, "Dropout before a low-rank change in training (lora).", low=0, high=0.9)
+    shrink: float = option(
+        1.0,
+        "After training, go this share of the way from the base to what was learnt; below 1 is safer where the sources "
+        "are noisy.",
+        low=0,
+        high=1,
+    )
+    speed: float = option(
+        0.1,
+        "The training's learning rate is multiplied by this: weights that are good already must move slowly. Low-rank "
+        "changes are new and move at the full rate.",
+        low=1e-4,
+        high=10,
+        advanced=True,
+    )
+    dropout: float = option(
+        0.1, "Ordinary dropout in the base's layers while training.", low=0, high=0.9, advanced=True
+    )
+    label_smoothing: float = option(0.0, "Label smoothing of the likelihood.", low=0, high=0.9, advanced=True)
+    keep_close: float = option(
+        0.0,
+        "Weight of the mean square distance from the base's weights in the loss (full); larger keeps closer to the base.",
+        low=0,
+        advanced=True,
+    )

@@ -1,0 +1,121 @@
+"""Low-rank changes W + s α/r B A of the base's linear maps (Hu et al., 2022), by PEFT's own layers.
+
+PEFT wraps a linear map in a layer that holds it. Here the wrappers are made beside the base and stand in its place only for
+the length of a block; the module registers their A and B alone, under the base's names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from engine.errors import MissingError, OptionError
+from engine.methods.fine_tuning.config import FineTuningConfig
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+
+__all__ = ["LowRank"]
+
+NAME = "default"  # PEFT's name of the adapter within a wrapper
+
+
+class LowRank(nn.Module):
+    """A and B of every target map; untrained, B is zero and the base unchanged."""
+
+    def __init__(self, base: BaseModel, config: FineTuningConfig) -> None:
+        super().__init__()
+        self.config = config
+        # The wrappers hold the base's own maps, so they are kept where state_dict does not look.
+        self.places: list[tuple[nn.Module, str, Any, float]] = []
+        found = targets(base, config)
+        self.changes_encoder = any("encoder" in full.split(".") for full, _, _ in found)
+        made = wrappers([parent._modules[name] for _, parent, name in found], config)
+        for (full, parent, name), wrapper in zip(found, made, strict=True):
+            self.places.append((parent, name, wrapper, float(wrapper.scaling[NAME])))
+            self.put(full, wrapper)
+
+    def put(self, full: str, wrapper: Any) -> None:
+        at: nn.Module = self
+        for part in full.split("."):
+            if part not in at._modules:
+                at.add_module(part, nn.Module())
+            at = at._modules[part]  # type: ignore[assignment]
+        at.add_module("lora_A", wrapper.lora_A[NAME].float())  # trained in float32, also over a base in half precision
+        at.add_module("lora_B", wrapper.lora_B[NAME].float())
+        at.add_module("dropout", wrapper.lora_dropout[NAME])  # has no weights; follows train() and eval()
+
+    @contextlib.contextmanager
+    def exchanged(self, strength: float = 1.0) -> Iterator[None]:
+        """The wrappers stand in the base inside the block; at strength 0 nothing is exchanged."""
+        if strength == 0.0:
+            yield
+            return
+        before: list[tuple[nn.Module, str, Any]] = []
+        try:
+            for parent, name, wrapper, scaling in self.places:
+                now = parent._modules[name]
+                before.append((parent, name, now))
+                wrapper._modules["base_layer"] = now  # over another plugin's wrapper where there is one
+                wrapper.scaling[NAME] = strength * scaling
+                parent._modules[name] = wrapper
+            yield
+        finally:
+            for (parent, name, old), (_, _, wrapper, scaling) in reversed(list(zip(before, self.places, strict=False))):
+                parent._modules[name] = old
+                wrapper.scaling[NAME] = scaling
+
+    @torch.no_grad()
+    def shrink(self, share: float) -> None:
+        """Scale all changes once."""
+        if share != 1.0:
+            for _, _, wrapper, _ in self.places:
+                wrapper.lora_B[NAME].weight.mul_(share)
+
+
+def targets(base: BaseModel, config: FineTuningConfig) -> list[tuple[str, nn.Module, str]]:
+    """(full name, parent, name in it) of the linear maps that get a change. Raises OptionError where there are none."""
+    inside = {"all": ("encoder", "decoder"), "encoder": ("encoder",), "decoder": ("decoder",)}
+    if config.which not in (*inside, "cross_attention"):
+        raise OptionError(
+            f"which: low-rank changes are for linear maps, and {config.which} are none. Choose all or a side."
+        )
+    found = []
+    for prefix, parent in base.model.named_modules():
+        parts = prefix.split(".")
+        if config.which == "cross_attention":
+            right = "encoder_attn" in parts
+        else:
+            right = any(side in parts for side in inside[config.which])
+        if right and "layers" in parts:
+            for name in config.target_modules:
+                if isinstance(parent._modules.get(name), nn.Linear):
+                    found.append((f"{prefix}.{name}", parent, name))
+    if not found:
+        raise OptionError(f"target_modules: the base {base.name} has none of {', '.join(config.target_modules)} there.")
+    return found
+
+
+def wrappers(linears: list[Any], config: FineTuningConfig) -> list[Any]:
+    """PEFT's wrapper of each map, in order. PEFT puts them into a holder of its own, so that the base is not touched."""
+    try:
+        from peft import LoraConfig, inject_adapter_in_model
+    except ImportError:
+        raise MissingError(
+            "kind=lora needs the package peft, which is not installed: pip install 'peft>=0.17'."
+        ) from None
+    holder = nn.Module()
+    for number, linear in enumerate(linears):
+        holder.add_module(f"map{number}", linear)
+    wanted = LoraConfig(
+        r=config.rank,
+        lora_alpha=config.lora_alpha,
+        lora_dropout=config.lora_dropout,
+        target_modules=[f"map{number}" for number in range(len(linears))],
+    )
+    changed = inject_adapter_in_model(wanted, holder, adapter_name=NAME)
+    return [changed._modules[f"map{number}"] for number in range(len(linears))]

@@ -1,0 +1,69 @@
+"""Fine-tuning as a plugin (Luong and Manning, 2015; paper 1, Table 7): tuned copies of weights, or low-rank changes."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from engine.methods.base import Artefacts, Batch, Capabilities, Loss, Method
+from engine.methods.fine_tuning.config import FineTuningConfig
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from engine.base import BaseModel
+
+__all__ = ["FineTuning"]
+
+
+class FineTuning(Method):
+    """The base's own weights learn, in copies that stand in for them."""
+
+    name: ClassVar[str] = "fine_tuning"
+    config_class = FineTuningConfig
+    capabilities = Capabilities(
+        title="Fine-tuning",
+        summary="Tunes copies of the base's own weights, or low-rank changes of them. The strongest and the largest plugin.",
+        source="Luong and Manning, Stanford Neural Machine Translation Systems for Spoken Language Domains (2015); "
+        "Hu et al., LoRA: Low-Rank Adaptation of Large Language Models (2022)",
+        changes_encoder=True,
+    )
+
+    def build(self, base: BaseModel, artefacts: Artefacts, config: FineTuningConfig) -> nn.Module:
+        from engine.methods.fine_tuning.lora import LowRank
+        from engine.methods.tuned import TunedWeights
+
+        module: Any = LowRank(base, config) if config.kind == "lora" else TunedWeights(base, config.which)
+        module.config = config
+        return module.to(base.device)
+
+    def changes_encoder(self, module: Any) -> bool:
+        return bool(module.changes_encoder)
+
+    def speed(self, module: Any) -> float:
+        return 1.0 if module.config.kind == "lora" else float(module.config.speed)
+
+    def complete(self, module: Any) -> None:
+        module.shrink(module.config.shrink)
+
+    def finish(self, module: nn.Module) -> None:
+        module.eval()
+
+    def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> AbstractContextManager[None]:
+        return module.exchanged(strength)
+
+    def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
+        """The smoothed likelihood, with dropout in the base's layers, and the distance from the base where it has a weight."""
+        from engine.methods.tuned import dropout_in, smoothed
+
+        config: FineTuningConfig = module.config
+        layers = [*base.decoder_layers]
+        if batch.encoded is None:
+            layers += [*base.model.get_encoder().layers]
+        with dropout_in(layers, config.dropout):
+            total, nll = smoothed(base, self.log_probabilities(base, module, batch), batch, config.label_smoothing)
+        parts = {"nll": nll}
+        if config.keep_close and config.kind == "full":
+            distance = module.distance()
+            total, parts["distance"] = total + config.keep_close * distance, distance.item()
+        return Loss(total, parts)

@@ -1,0 +1,30 @@
+"""Settings of Houlsby adapters. Defaults are the paper's, activation and initial scale those of the authors' code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.methods.layers import LayerOptions
+from engine.options import option
+
+__all__ = ["PLACES", "HoulsbyAdapterConfig"]
+
+PLACES = ("self_attn", "encoder_attn", "feed_forward")
+
+
+@dataclass(frozen=True)
+class HoulsbyAdapterConfig(LayerOptions):
+    """Houlsby adapters."""
+
+    bottleneck: int = option(64, "Size m of the hidden layer. The paper: 64; 8 to 256 did.", low=1, high=16_384)
+    layer_norms: bool = option(
+        True, "Train the base's layer norms along, as differences that the plugin holds (paper)."
+    )
+    places: tuple[str, ...] = option(
+        PLACES, "After which sub-layers adapters stand: self-attention, cross-attention, feed-forward.",
+        choices=PLACES, advanced=True,
+    )  # fmt: skip
+    activation: str = option(
+        "gelu", "The nonlinearity between the two projections.", choices=("gelu", "relu"), advanced=True
+    )
+    speed: float = option(1.0, "What training's learning rate is multiplied by.", low=1e-3, high=1e4, advanced=True)

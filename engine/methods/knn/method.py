@@ -1,0 +1,91 @@
+"""kNN-MT (Khandelwal et al. 2021): the frozen base alone with a datastore of the samples. Nothing is trained."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from engine.errors import BundleError
+from engine.methods.base import Artefacts, Batch, Capabilities, Method
+from engine.methods.knn.config import KnnConfig
+from engine.progress import Progress
+
+if TYPE_CHECKING:
+    import torch
+
+    from engine.base import BaseModel
+    from engine.methods.knn.module import KnnModule
+    from engine.methods.samples import Samples, SentencePair
+
+__all__ = ["KnnMethod"]
+
+
+class KnnMethod(Method):
+    """Mixes each token's probability with that of the tokens that followed the most similar states in the samples."""
+
+    name: ClassVar[str] = "knn"
+    config_class = KnnConfig
+    capabilities = Capabilities(
+        title="kNN-MT",
+        summary="Looks up at each word what your samples said in the most similar places. No training; slower to translate.",
+        source="Khandelwal et al., Nearest Neighbor Machine Translation (2021)",
+        needs_pairs=True,
+        trains=False,
+        identity_at_start=False,  # there is no untrained state: it acts from the moment it is made
+        offers_reads=True,
+        offers_swap=True,
+    )
+
+    def prepare(self, samples: Samples, config: KnnConfig, progress: Progress) -> Artefacts:
+        """The datastore of the training pairs, and settings chosen on half of the validation pairs."""
+        from engine.decoding.knn.make import make_knn
+
+        knn, files, _ = make_knn(
+            samples.pair.forward, samples.pairs("train"), samples.pairs("valid")[::2], config, samples.workspace,
+            progress=progress,
+        )  # fmt: skip
+        return Artefacts(files=files, config=KnnConfig.from_mapping(knn.options.to_mapping()))
+
+    def open(self, folder: Path, base: BaseModel, config: KnnConfig) -> Artefacts:
+        from engine.decoding.knn.make import files_in
+
+        return Artefacts(files=files_in(folder))
+
+    def build(self, base: BaseModel, artefacts: Artefacts, config: KnnConfig) -> KnnModule:
+        from engine.decoding.knn.datastore import TENSORS
+        from engine.decoding.knn.decoder import Knn
+        from engine.methods.knn.module import KnnModule
+
+        if TENSORS not in artefacts.files:
+            raise BundleError(f"it has no {TENSORS}, which its decoding needs. Get the bundle again.")
+        return KnnModule(Knn.open(artefacts.files[TENSORS].parent, base, config))
+
+    def swap(
+        self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path,
+        progress: Progress | None = None,
+    ) -> Artefacts:  # fmt: skip
+        """A new datastore under the old settings."""
+        from engine.decoding.knn.make import another
+
+        module.knn, files = another(base, module.knn, pairs, workspace, progress)
+        return Artefacts(files=files)
+
+    @contextlib.contextmanager
+    def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
+        with module.knn.attach(base, strength):
+            yield
+
+    def log_probabilities(self, base: BaseModel, module: Any, batch: Batch) -> torch.Tensor:
+        """As all methods give them; keys of the feed-forward layer are there for whole sentences only."""
+        if module.knn.options.keys == "output":
+            return super().log_probabilities(base, module, batch)  # (M, V)
+        logits = base.model(
+            input_ids=batch.sources, attention_mask=batch.mask, decoder_input_ids=batch.inputs, use_cache=False
+        ).logits  # (B, T, V)
+        return logits[batch.labels != base.pad].float().log_softmax(-1)  # (M, V)
+
+    def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
+        with base.lock:
+            return module.knn.reads(base, source, translation, top)

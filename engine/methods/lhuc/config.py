@@ -1,0 +1,31 @@
+"""Settings of LHUC: which units have a gate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.methods.layers import LayerOptions
+from engine.options import option
+
+__all__ = ["PLACES", "LhucConfig"]
+
+PLACES = ("feed_forward", "attention", "layer")
+
+
+@dataclass(frozen=True)
+class LhucConfig(LayerOptions):
+    """Learning hidden unit contributions."""
+
+    places: tuple[str, ...] = option(
+        ("feed_forward", "attention"),
+        "Units that have a gate: of each feed-forward's hidden layer, of each attention's output, of each layer's output "
+        "(as in Sockeye).",
+        choices=PLACES,
+    )
+    speed: float = option(
+        20.0,
+        "What training's learning rate is multiplied by: a gate is one number a unit and must move far.",
+        low=1e-3,
+        high=1e4,
+        advanced=True,
+    )

@@ -1,0 +1,24 @@
+"""LHUC's gate (Vilar, 2018): each hidden unit is multiplied by 2σ(a), one trained number a for each."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Gate"]
+
+
+class Gate(nn.Module):
+    """h · 2σ(a) with a = 0 at the start, which is h itself, bit for bit.
+
+    2σ(a) = 1 + tanh(a/2), so that the strength s scales the change: h · (1 + s tanh(a/2)).
+    """
+
+    def __init__(self, units: int) -> None:
+        super().__init__()
+        self.a = nn.Parameter(torch.zeros(units))
+
+    def forward(self, states: Tensor, strength: float = 1.0) -> Tensor:
+        """For hidden units (B, T, n)."""
+        gate = 1 + strength * torch.tanh(self.a / 2)  # (n,)
+        return (states * gate).to(states.dtype)  # (B, T, n)

@@ -1,0 +1,161 @@
+"""Requests to an OpenAI-compatible service: several at a time, tried again when it makes sense, tokens and cost counted."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import MissingError, OptionError, TailorError
+from engine.methods.llm_prompt.config import LlmPromptConfig
+from engine.progress import Progress
+
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = ["Service", "Usage", "check_allowed"]
+
+AGAIN = (408, 409, 425, 429, 500, 502, 503, 504, 529)
+LONGEST_WAIT = 60.0  # seconds
+
+
+@dataclass
+class Usage:
+    """What the service says that it counted."""
+
+    requests: int = 0
+    sent: int = 0  # tokens
+    answered: int = 0  # tokens
+
+    def cost(self, config: LlmPromptConfig) -> float:
+        """In the currency of the settings' prices."""
+        return (self.sent * config.input_price + self.answered * config.output_price) / 1e6
+
+    def note(self, config: LlmPromptConfig) -> str:
+        """As a person reads it: `12,345 tokens, cost 0.0210`."""
+        text = f"{self.sent + self.answered:,} tokens"
+        return f"{text}, cost {self.cost(config):.4f}" if config.input_price or config.output_price else text
+
+
+def check_allowed(config: LlmPromptConfig, endpoints: Sequence[str]) -> None:
+    """Raises OptionError unless the user allows sentences to be sent to the service, and a model is named.
+
+    A plugin may come from someone else: where it sends sentences is the user's say, not the plugin's.
+    """
+    if not config.model:
+        raise OptionError("model: no model is named. Give the service's name of one.")
+    if config.base_url.rstrip("/") not in [address.rstrip("/") for address in endpoints]:
+        raise OptionError(
+            f"This plugin sends your sentences to {config.base_url}, which you have not allowed. Set TAILORMT_ENDPOINTS="
+            f"{config.base_url} to allow it."
+        )
+
+
+class Service:
+    """One service and its key, which is read from the environment and kept in no file, log or message."""
+
+    def __init__(self, config: LlmPromptConfig, environment: Mapping[str, str] | None = None) -> None:
+        self.config = config
+        self.usage = Usage()
+        self._key = (os.environ if environment is None else environment).get(config.key_variable, "").strip()
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        if config.key_variable and not self._key:
+            raise MissingError(
+                f"The service at {config.base_url} needs a key: set the environment variable {config.key_variable}."
+            )
+
+    def ask(self, bodies: Sequence[Mapping[str, Any]], progress: Progress) -> list[str]:
+        """The answer to each request, in order. Raises TailorError with one sentence when one cannot be had; Cancelled."""
+        import httpx
+
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        answers = [""] * len(bodies)
+        with (
+            httpx.Client(timeout=self.config.timeout, headers=headers) as client,
+            ThreadPoolExecutor(self.config.concurrency) as pool,
+        ):
+            places = {pool.submit(self.answer, client, body): i for i, body in enumerate(bodies)}
+            open_ones: set[Future[str]] = set(places)
+            try:
+                while open_ones:
+                    progress.advance(len(bodies) - len(open_ones), len(bodies), self.usage.note(self.config))
+                    done, open_ones = wait(open_ones, timeout=0.5, return_when=FIRST_COMPLETED)
+                    for one in done:
+                        answers[places[one]] = one.result()
+            except BaseException:
+                self._stop.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        progress.advance(len(bodies), len(bodies), self.usage.note(self.config))
+        return answers
+
+    def answer(self, client: httpx.Client, body: Mapping[str, Any]) -> str:
+        """One answer's text, tried again while that may help."""
+        import httpx
+
+        config, last = self.config, ""
+        for attempt in range(config.retries + 1):
+            hint = None
+            try:
+                found = client.post(f"{config.base_url.rstrip('/')}/chat/completions", json=body)
+                if found.status_code not in AGAIN:
+                    return self.read(found)
+                last, hint = f"status {found.status_code}", found.headers.get("retry-after")
+            except httpx.TimeoutException:
+                last = f"nothing within {config.timeout:g} seconds"
+            except httpx.TransportError as error:
+                last = self.hidden(str(error)) or type(error).__name__
+            if attempt < config.retries and self._stop.wait(pause(config.backoff, attempt, hint)):
+                break
+        raise TailorError(
+            f"The service at {config.base_url} gave no answer in {config.retries + 1} tries (last: {last}). Try again later."
+        )
+
+    def read(self, found: httpx.Response) -> str:
+        """The text of a final answer. Raises TailorError."""
+        config = self.config
+        if found.status_code in (401, 403):
+            raise TailorError(
+                f"The service at {config.base_url} does not accept the key in {config.key_variable or 'no variable'} (status "
+                f"{found.status_code}). Set another one."
+            )
+        if not found.is_success:
+            raise TailorError(
+                f"The service at {config.base_url} refuses the request (status {found.status_code}: "
+                f"{self.hidden(' '.join(found.text.split()))[:200]}). Check base_url and model."
+            )
+        try:
+            data = found.json()
+            text = data["choices"][0]["message"]["content"]
+            usage = data.get("usage") or {}
+            sent, answered = int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
+            if not isinstance(text, str):
+                raise TypeError
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise TailorError(
+                f"The service at {config.base_url} answers in another form than OpenAI's. Check base_url."
+            ) from None
+        with self._lock:
+            self.usage.requests += 1
+            self.usage.sent += sent
+            self.usage.answered += answered
+        return text
+
+    def hidden(self, text: str) -> str:
+        """A text in which the key does not stand."""
+        return text.replace(self._key, "…") if self._key else text
+
+
+def pause(backoff: float, attempt: int, hint: str | None) -> float:
+    """Seconds before the next try: what the service asks for, else doubling, with a random part against herds."""
+    try:
+        if hint is not None:
+            return min(LONGEST_WAIT, max(0.0, float(hint)))
+    except ValueError:
+        pass  # a date: our own pace then
+    return min(LONGEST_WAIT, backoff * 2**attempt) * random.uniform(0.75, 1.25)

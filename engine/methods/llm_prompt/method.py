@@ -1,0 +1,176 @@
+"""Prompting a large language model with the samples (ChatGPT in Table 1 of paper 1).
+
+The service is any that speaks OpenAI's chat completions. It is called when a sentence is translated with the plugin, and only
+where the user allows its address (`TAILORMT_ENDPOINTS`); making a plugin calls nothing. `preview` shows what would be sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from engine.errors import BundleError, CorpusError
+from engine.files import write_json, write_jsonl
+from engine.languages import unspaced
+from engine.methods.base import Artefacts, Capabilities, Method
+from engine.methods.llm_prompt.config import LlmPromptConfig
+from engine.methods.llm_prompt.prompt import Examples, body, messages
+from engine.progress import Progress
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from engine.base import BaseModel
+    from engine.decoding.options import Decoding
+    from engine.methods.samples import Samples, SentencePair
+
+__all__ = ["LlmPrompt", "preview"]
+
+FILE = "pairs.jsonl"
+
+
+class LlmPrompt(Method):
+    """A large language model translates, shown the user's samples."""
+
+    name: ClassVar[str] = "llm_prompt"
+    config_class = LlmPromptConfig
+    capabilities = Capabilities(
+        title="Prompting a large language model",
+        summary="A service of your choice translates, shown the samples nearest to each sentence. Your sentences leave the "
+        "machine.",
+        source="The baseline ChatGPT of Xu et al., Pluggable Neural Machine Translation Models via Memory-augmented Adapters "
+        "(2023)",
+        needs_pairs=True,
+        needs_endpoint=True,
+        trains=False,
+        identity_at_start=False,  # another model translates
+        offers_strength=False,  # it translates or it does not
+        offers_likelihood=False,
+        offers_reads=True,
+        offers_swap=True,
+    )
+
+    def prepare(self, samples: Samples, config: LlmPromptConfig, progress: Progress) -> Artefacts:
+        """The samples with their sources, and `preview.json`: what would be sent for a held-out sentence."""
+        pairs = samples.pairs("train")
+        if not pairs:
+            raise CorpusError("There are no samples to show to the model. Add sentences.")
+        file = samples.workspace / FILE
+        save(pairs, file)
+        held_out = (samples.pairs("valid") or pairs)[0].source
+        languages = (samples.pair.forward.source, samples.pair.forward.target)
+        request = requests_for([held_out], load(file), languages, config)[0]
+        write_json(samples.workspace / "preview.json", request, "the preview")
+        return Artefacts(files={FILE: file})
+
+    def open(self, folder: Path, base: BaseModel, config: LlmPromptConfig) -> Artefacts:
+        if not (folder / FILE).exists():
+            raise BundleError(f"it has no {FILE}, which holds the samples to show. Get the bundle again.")
+        return Artefacts(files={FILE: folder / FILE})
+
+    def build(self, base: BaseModel, artefacts: Artefacts, config: LlmPromptConfig) -> nn.Module:
+        from engine.methods.llm_prompt.module import PromptModule
+
+        file = artefacts.files.get(FILE)
+        module = PromptModule(load(file) if file else Examples(()), config)
+        module.file = file
+        return module
+
+    def swap(
+        self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path,
+        progress: Progress | None = None,
+    ) -> Artefacts:  # fmt: skip
+        file = workspace / FILE
+        save(pairs, file)
+        module.examples, module.file = load(file), file
+        return Artefacts(files={FILE: file})
+
+    @contextlib.contextmanager
+    def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
+        """Nothing is attached to the base."""
+        yield
+
+    def translate(
+        self, base: BaseModel, module: Any, texts: Sequence[str], inner: Callable[[Sequence[str]], list[str]],
+        strength: float, decoding: Decoding, progress: Progress,
+    ) -> list[str]:  # fmt: skip
+        """Each text by the service, one request a text; empty ones are not sent. `decoding` is of no use here."""
+        from engine.methods.llm_prompt.client import Service, check_allowed
+        from engine.settings import load_settings
+
+        config: LlmPromptConfig = module.config
+        check_allowed(config, load_settings().endpoints)
+        service = Service(config)
+        kept = [i for i, text in enumerate(texts) if text.strip()]
+        some = [" ".join(texts[i].split()) for i in kept]
+        asked = preview(base, module, some, inner(some) if config.draft and some else None)
+        try:
+            answers = service.ask([request["body"] for request in asked], progress)
+        finally:
+            module.usage = service.usage
+        results = [""] * len(texts)
+        for i, answer in zip(kept, answers, strict=True):
+            results[i] = one_line(answer, base.target)
+        return results
+
+    def preview(self, base: BaseModel, module: Any, texts: Sequence[str]) -> list[dict[str, Any]]:
+        """A dry run; with `draft` the base's translations, which are part of the requests, are made here."""
+        return preview(base, module, texts, base.translate(texts) if module.config.draft else None)
+
+    def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
+        """One row: the samples that the request for this sentence shows, with their overlap."""
+        shown = module.examples.chosen(source, module.config)[:top]
+        pairs = module.examples.pairs
+        items = [{"text": pairs[i][1], "source": pairs[i][0], "weight": value} for i, value in shown]
+        return [{"position": 0, "token": "", "layer": -1, "place": "prompt", "gate": 0.0, "items": items}]
+
+
+def preview(
+    base: BaseModel, module: Any, texts: Sequence[str], drafts: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """A dry run: what would be sent for each text, {"url", "body"}. Nothing is sent, and the key is not part of it."""
+    return requests_for(texts, module.examples, (base.source, base.target), module.config, drafts)
+
+
+def requests_for(
+    texts: Sequence[str],
+    examples: Examples,
+    languages: tuple[str, str],
+    config: LlmPromptConfig,
+    drafts: Sequence[str] | None = None,
+) -> list[dict[str, Any]]:
+    url = f"{config.base_url.rstrip('/')}/chat/completions"
+    found = []
+    for i, text in enumerate(texts):
+        shown = [examples.pairs[place] for place, _ in examples.chosen(text, config)]
+        said = messages(text, shown, languages, config, drafts[i] if drafts else None)
+        found.append({"url": url, "body": body(said, config)})
+    return found
+
+
+def save(pairs: Sequence[SentencePair], file: Path) -> None:
+    rows = ({"source": one.source, "target": one.target, "domain": one.domain} for one in pairs)
+    write_jsonl(file, rows, "the samples")
+
+
+def load(file: Path) -> Examples:
+    """Raises BundleError naming the line that cannot be read."""
+    pairs: list[tuple[str, str]] = []
+    with file.open(encoding="utf-8", newline="\n") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line)
+                pairs.append((str(row["source"]), str(row["target"])))
+            except (ValueError, LookupError, TypeError):
+                raise BundleError(
+                    f"{file.name}, line {number}, is no pair of sentences. Get the bundle again."
+                ) from None
+    return Examples(tuple(pairs))
+
+
+def one_line(answer: str, language: str) -> str:
+    """The answer as one line."""
+    return ("" if unspaced(language) else " ").join(part.strip() for part in answer.splitlines() if part.strip())

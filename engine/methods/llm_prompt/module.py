@@ -1,0 +1,25 @@
+"""A plugin without weights: settings and samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from engine.methods.llm_prompt.client import Usage
+from engine.methods.llm_prompt.config import LlmPromptConfig
+from engine.methods.llm_prompt.prompt import Examples
+
+__all__ = ["PromptModule"]
+
+
+class PromptModule(nn.Module):
+    """What a request is made from, and what was spent so far."""
+
+    def __init__(self, examples: Examples, config: LlmPromptConfig) -> None:
+        super().__init__()
+        self.examples = examples
+        self.config: Any = config
+        self.usage = Usage()
+        self.file: Path | None = None

@@ -1,0 +1,93 @@
+"""Which samples a request shows, and what it says: chat messages of an OpenAI-compatible service."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+from engine.methods.llm_prompt.config import LlmPromptConfig
+
+__all__ = ["Examples", "body", "messages", "ngrams", "overlap"]
+
+WIDTHS = (1, 2, 3, 4)
+
+
+def ngrams(text: str) -> frozenset[str]:
+    """The character n-grams of a text, of 1 to 4 characters, without case and spaces: words need no known borders."""
+    plain = "".join(text.lower().split())
+    return frozenset(plain[i : i + n] for n in WIDTHS for i in range(len(plain) - n + 1))
+
+
+def overlap(one: frozenset[str], other: frozenset[str]) -> float:
+    """Dice's coefficient 2 |A ∩ B| / (|A| + |B|), from 0 to 1."""
+    return 2 * len(one & other) / (len(one) + len(other)) if one or other else 0.0
+
+
+@dataclass(frozen=True)
+class Examples:
+    """The samples as (source, target) pairs."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+    @cached_property
+    def grams(self) -> list[frozenset[str]]:
+        return [ngrams(source) for source, _ in self.pairs]
+
+    def chosen(self, text: str, config: LlmPromptConfig) -> list[tuple[int, float]]:
+        """(place among the samples, overlap) of the samples shown for a text, the nearest first; of equals, the first."""
+        own = ngrams(text)
+        if config.choice == "random":
+            draw = random.Random(f"{config.seed}/{text}")
+            places = draw.sample(range(len(self.pairs)), min(config.examples, len(self.pairs)))
+            return [(place, overlap(own, self.grams[place])) for place in places]
+        weighed = [(overlap(own, grams), -place) for place, grams in enumerate(self.grams)]
+        return [(-place, value) for value, place in sorted(weighed, reverse=True)[: config.examples]]
+
+
+@cache
+def _names() -> dict[str, str]:
+    """{subtag: English name}, from IANA's registry."""
+    from langcodes.registry_parser import parse_registry
+
+    kinds = ("language", "script", "region")
+    return {row["Subtag"]: row["Description"][0] for row in parse_registry() if row["Type"] in kinds}
+
+
+def language_name(tag: str) -> str:
+    """A tag as a model reads it: `Chinese (zh)`, `Portuguese, Brazil (pt-BR)`."""
+    known = [_names().get(part, "") for part in tag.split("-")]
+    return f"{', '.join(name for name in known if name)} ({tag})" if known[0] else tag
+
+
+def messages(
+    text: str,
+    shown: Sequence[tuple[str, str]],
+    languages: tuple[str, str],
+    config: LlmPromptConfig,
+    draft: str | None = None,
+) -> list[dict[str, str]]:
+    """What is said to the model: the task, the samples as earlier turns with the nearest last, and the sentence."""
+    source, target = (language_name(tag) for tag in languages)
+    task = f"You translate from {source} to {target}. Answer with the translation alone, in one line."
+    if shown:
+        task += " Write in the style of the earlier translations: their words, their grammar, their punctuation."
+    if draft is not None:
+        task += " Each sentence comes with a draft translation; mend its meaning and its style."
+    said = [{"role": "system", "content": " ".join([task, *config.instruction.split()])}]
+    for one, other in reversed(shown):
+        said += [{"role": "user", "content": one}, {"role": "assistant", "content": other}]
+    question = text if draft is None else f"{text}\n\nDraft: {draft}"
+    return [*said, {"role": "user", "content": question}]
+
+
+def body(said: Sequence[dict[str, str]], config: LlmPromptConfig) -> dict[str, Any]:
+    """The JSON of a request."""
+    found: dict[str, Any] = {"model": config.model, "messages": list(said)}
+    if config.temperature is not None:
+        found["temperature"] = config.temperature
+    if config.max_tokens is not None:
+        found["max_tokens"] = config.max_tokens
+    return found

@@ -1,0 +1,44 @@
+"""Settings of the n-gram memory. Defaults are the paper's but where the help says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.options import Options, option
+
+__all__ = ["NgramMemoryConfig"]
+
+
+@dataclass(frozen=True)
+class NgramMemoryConfig(Options):
+    """N-gram memory."""
+
+    retrieval: str = option(
+        "idf_ngram",
+        "How sentences are found: by the rare words of their n-grams, by those of the whole sentence, or by the encoder's "
+        "vectors of their n-grams (the paper's best; slower).",
+        choices=("idf_ngram", "idf_sentence", "dense_ngram"),
+    )
+    neighbours: int = option(
+        10, "Sentence pairs found for a sentence in training; time grows with it.", low=1, high=100
+    )
+    neighbours_translating: int | None = option(
+        10, "The same in translating; none: one for each n-gram, as in the paper.", low=1, high=1000
+    )
+    widths: tuple[int, ...] = option((6, 10, 18), "Widths of the n-grams.", low=2)
+    memory: str = option(
+        "source_target",
+        "What a found translation is encoded with: its own source, which is read with the sentence at hand (CSTM in the paper); "
+        "that sentence alone (CTM); nothing (TM).",
+        choices=("source_target", "target", "alone"),
+    )
+    layers: int = option(1, "Layers that encode each side of the found pairs.", low=1, high=12)
+    max_tokens: int = option(80, "Tokens of a found sentence that are read; the rest is cut off.", low=4)
+    dropout: float = option(0.1, "Dropout in these layers while training.", low=0, high=0.9)
+    init: str = option(
+        "base", "Untrained layers: copies of the base's own, or random as in the paper.",
+        choices=("base", "random"), advanced=True,
+    )  # fmt: skip
+    search_depth: int = option(
+        64, "Cells searched of a large index of vectors (over 100,000 n-grams).", low=1, advanced=True
+    )

@@ -1,0 +1,157 @@
+"""The networks of the n-gram memory (paper 3, section 2.2).
+
+    found source X^i ── layers, attending to the encoding of X ──┐
+    found target Y^i ── layers, attending to ────────────────────┘ ── all of them, one after the other: the memory
+
+    c^s  the base's cross-attention to X        c^m  the same over the memory
+    g = σ(W_gs c^s + W_gm c^m)                  c = g c^s + (1 - g) c^m
+
+As in decision 0002 the mixture is c = c^s + s (1 - g)(c^m - c^s) with a trained scalar s that starts at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from engine.methods.ngram_memory.config import NgramMemoryConfig
+from engine.methods.samples import SentencePair
+from engine.methods.transformer import Attention, Inputs, Layout, make_layers, padded
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.methods.ngram_memory.retriever import Retriever
+
+__all__ = ["SPEED", "Found", "GatedAttention", "NgramMemoryModule"]
+
+# Adam moves every weight by about the learning rate; one scalar that has a whole network behind it must move faster.
+SPEED = 20.0
+
+
+@dataclass
+class Found:
+    """The memory of one batch of B sentences."""
+
+    memory: Tensor  # (B, K, d), the found translations' states, one translation after the other
+    mask: Tensor  # (B, K), true at tokens; in a row without any, the first place, so that attention has one
+    any: Tensor  # (B, 1, 1), 1 where something was found, else 0
+    owners: Tensor  # (B, K), the pair that each token is from
+    layout: Layout
+    projected: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)  # keys and values by decoder layer
+
+
+class GatedAttention(nn.Module):
+    """Gated multi-source attention of one decoder layer (equations 2 and 3)."""
+
+    def __init__(self, d: int, heads: int) -> None:
+        super().__init__()
+        self.attention = Attention(d, heads)
+        self.gate_source = nn.Linear(d, 1, bias=False)
+        self.gate_memory = nn.Linear(d, 1, bias=False)
+        self.scale = nn.Parameter(torch.zeros(()))
+        self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
+
+    def forward(self, anchor: Tensor, query: Tensor, found: Found, layer: int, strength: float = 1.0) -> Tensor:
+        """c for c^s = anchor and queries (R, T, d); R is a multiple of the found rows, a sentence's beams together.
+
+        Over a base held in half precision a module that is not (one in training) computes in its own.
+        """
+        kind, own = anchor.dtype, self.scale.dtype
+        if kind != own and not torch.is_autocast_enabled(anchor.device.type):
+            return self.mix(anchor.to(own), query.to(own), found, layer, strength).to(kind)  # (R, T, d)
+        return self.mix(anchor, query, found, layer, strength)  # (R, T, d)
+
+    def mix(self, anchor: Tensor, query: Tensor, found: Found, layer: int, strength: float) -> Tensor:
+        shape, rows = anchor.shape, len(found.memory)
+        c_s, query = anchor.reshape(rows, -1, shape[-1]), query.reshape(rows, -1, shape[-1])  # (B, n T, d), (B, n T, d)
+        if layer not in found.projected:
+            found.projected[layer] = self.attention.project(found.memory)
+        keys, values = found.projected[layer]  # (B, H, K, d/H), (B, H, K, d/H)
+        c_m = self.attention.read(query, keys, values, found.mask)  # (B, n T, d)
+        gate = torch.sigmoid(self.gate_source(c_s) + self.gate_memory(c_m))  # (B, n T, 1)
+        away = SPEED * self.scale * (1 - gate) * found.any  # (B, n T, 1)
+        if self.seen is not None:
+            self.seen["weights"] = self.attention.weights(query, keys, found.mask).mean(1)  # (B, n T, K)
+            self.seen["gate"] = 1 - away
+        return (c_s + strength * away * (c_m - c_s)).reshape(shape)  # (R, T, d)
+
+
+class NgramMemoryModule(nn.Module):
+    """Encoders of found pairs and the gated attention of each decoder layer. The retrieval set is no part of the weights."""
+
+    def __init__(self, base: BaseModel, config: NgramMemoryConfig) -> None:
+        super().__init__()
+        self.config = config
+        copied = config.init == "base"
+        if config.memory == "source_target":
+            self.source = make_layers(base, "encoder", config.layers, cross=True, dropout=config.dropout, copied=copied)
+            # The output of a pre-norm layer is not normalised, and the target side's attention expects that it is.
+            post_norm = base.model.config.model_type == "marian"
+            self.source_norm = nn.Identity() if post_norm else nn.LayerNorm(base.d_model)
+        self.target = make_layers(
+            base, "decoder", config.layers, cross=config.memory != "alone", dropout=config.dropout, copied=copied
+        )
+        self.norm = nn.LayerNorm(base.d_model)
+        heads = int(base.model.config.decoder_attention_heads)
+        self.layers = nn.ModuleDict(
+            {str(i): GatedAttention(base.d_model, heads) for i in range(len(base.decoder_layers))}
+        )
+        if copied and base.precision != "int8":
+            for i, gated in self.layers.items():
+                theirs = base.decoder_layers[int(i)].encoder_attn.state_dict()
+                gated.attention.load_state_dict({key: weight.float() for key, weight in theirs.items()})  # type: ignore[union-attr, operator]
+        self._inputs = (Inputs(base, "encoder"), Inputs(base, "decoder"))  # a tuple: the base's, not this module's
+        self.pairs: Sequence[SentencePair] = ()
+        self.retriever: Retriever | None = None
+        self.found: Found | None = None
+        self._ids: dict[int, tuple[list[int], list[int]]] = {}
+
+    def gates(self) -> list[tuple[int, GatedAttention]]:
+        """(decoder layer, its gated attention), from the bottom up."""
+        return [(int(layer), gated) for layer, gated in self.layers.items()]  # type: ignore[misc]
+
+    def set_pairs(self, pairs: Sequence[SentencePair], retriever: Any) -> None:
+        """Give the module another retrieval set."""
+        self.pairs, self.retriever, self.found, self._ids = pairs, retriever, None, {}
+
+    def token_ids(self, base: BaseModel, numbers: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+        """Source and target ids of pairs of the set, cut to `max_tokens`."""
+        new = [i for i in dict.fromkeys(numbers) if i not in self._ids]
+        most = min(self.config.max_tokens, base.max_tokens)
+        sources = base.encode([self.pairs[i].source for i in new])
+        targets = base.label([self.pairs[i].target for i in new])
+        for i, source, target in zip(new, sources, targets, strict=True):
+            self._ids[i] = source[:most], target[:most]
+        return [self._ids[i] for i in numbers]
+
+    def remember(self, base: BaseModel, rows: list[list[int]], encoded: Tensor, mask: Tensor) -> None:
+        """Encode the pairs found for each of B sentences, given their frozen encodings (B, S, d) with mask (B, S)."""
+        owners = [row for row, numbers in enumerate(rows) for _ in numbers]  # (E,)
+        entries = [number for numbers in rows for number in numbers]  # (E,)
+        own = self.norm.weight.dtype
+        if not entries:
+            self.found = None
+            return
+        ids = self.token_ids(base, entries)
+        where = torch.tensor(owners, device=encoded.device)  # (E,)
+        other, other_mask = encoded[where].to(own), mask[where].bool()  # (E, S, d), (E, S)
+        if self.config.memory == "source_target":
+            tokens, source_mask = padded([source for source, _ in ids], base.pad, base.device)  # (E, L), (E, L)
+            states = self._inputs[0](tokens).to(own)  # (E, L, d)
+            for layer in self.source:
+                states = layer(states, source_mask, other, other_mask)  # (E, L, d)
+            other, other_mask = self.source_norm(states), source_mask  # (E, L, d), (E, L)
+        tokens, target_mask = padded([target for _, target in ids], base.pad, base.device)  # (E, L'), (E, L')
+        states = self._inputs[1](tokens).to(own)  # (E, L', d)
+        for layer in self.target:
+            if self.config.memory == "alone":
+                states = layer(states, target_mask)  # (E, L', d)
+            else:
+                states = layer(states, target_mask, other, other_mask)  # (E, L', d)
+        layout = Layout(target_mask, owners, len(rows))
+        numbers = torch.tensor(entries, device=encoded.device)[:, None].expand_as(target_mask)  # (E, L')
+        self.found = Found(layout.put(self.norm(states)), layout.mask, layout.any.to(own), layout.put(numbers), layout)

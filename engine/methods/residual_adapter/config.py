@@ -1,0 +1,24 @@
+"""Settings of residual adapters (paper 4). The bottleneck is the only knob of the paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.methods.layers import LayerOptions
+from engine.options import option
+
+__all__ = ["ResidualAdapterConfig"]
+
+
+@dataclass(frozen=True)
+class ResidualAdapterConfig(LayerOptions):
+    """Residual adapters."""
+
+    bottleneck: int = option(
+        64,
+        "Size b of the hidden layer: more room for more samples. The paper: 4 for little data, 2048 to 4096 for a lot.",
+        low=1,
+        high=16_384,
+    )
+    bias: bool = option(False, "Biases in the two projections (the paper's equations have none).", advanced=True)
+    speed: float = option(1.0, "What training's learning rate is multiplied by.", low=1e-3, high=1e4, advanced=True)

@@ -1,0 +1,37 @@
+"""Residual adapters as a method (paper 4): after each layer x = W_db relu(W_bd LN_T(z)) + z, equations 1 to 3."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from engine.methods.base import Capabilities
+from engine.methods.layer_method import LayerMethod
+from engine.methods.residual_adapter.config import ResidualAdapterConfig
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from engine.base import BaseModel
+
+__all__ = ["ResidualAdapter"]
+
+
+class ResidualAdapter(LayerMethod):
+    """A small network with its own layer norm after each encoder and decoder layer."""
+
+    name: ClassVar[str] = "residual_adapter"
+    config_class = ResidualAdapterConfig
+    capabilities = Capabilities(
+        title="Residual adapters",
+        summary="Small networks after each layer, of any size. Good for a domain with many sentences.",
+        source="Bapna and Firat, Simple, Scalable Adaptation for Neural Machine Translation (2019)",
+        changes_encoder=True,
+    )
+
+    def places(self, layer: nn.Module, config: ResidualAdapterConfig) -> list[str]:
+        return ["layer"]
+
+    def part(self, base: BaseModel, layer: nn.Module, place: str, config: ResidualAdapterConfig) -> nn.Module:
+        from engine.methods.parts import Bottleneck
+
+        return Bottleneck(base.d_model, config.bottleneck, normalise=True, bias=config.bias)

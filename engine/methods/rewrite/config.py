@@ -1,0 +1,37 @@
+"""Settings of translating first and rewriting afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.options import Options, option
+
+__all__ = ["RewriteConfig"]
+
+
+@dataclass(frozen=True)
+class RewriteConfig(Options):
+    """Rewriting."""
+
+    beam: int = option(4, "Hypotheses in the search for the base's translations that are learnt from.", low=1, high=64)
+    denoising: float = option(
+        0.0,
+        "Also learn to restore samples in which this share of the tokens is dropped or exchanged, half of each; 0: do not.",
+        low=0,
+        high=0.9,
+    )
+    shrink: float = option(
+        1.0, "After training, go this share of the way from the base's weights to the rewriting model's.", low=0, high=1
+    )
+    speed: float = option(
+        0.1,
+        "The training's learning rate is multiplied by this: the model begins with the base's weights, which must move "
+        "slowly.",
+        low=1e-4,
+        high=10,
+        advanced=True,
+    )
+    dropout: float = option(
+        0.1, "Ordinary dropout in the model's layers while training.", low=0, high=0.9, advanced=True
+    )
+    label_smoothing: float = option(0.1, "Label smoothing of the likelihood.", low=0, high=0.9, advanced=True)

@@ -1,0 +1,127 @@
+"""Translating, then rewriting (the baseline MT+Rewrite of paper 1, after Syed et al., 2020).
+
+The rewriting model has the base's architecture, vocabulary and, at the start, weights. It learns to turn the base's own
+translation of a sample's source into the sample. The base translates first, with whatever other plugins are in use; the
+model then rewrites what it said. The base's weights are exchanged for the model's only while the model runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from engine.methods.base import Artefacts, Batch, Capabilities, Loss, Method
+from engine.methods.rewrite.config import RewriteConfig
+from engine.progress import Progress
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from engine.base import BaseModel
+    from engine.decoding.options import Decoding
+    from engine.methods.samples import Samples
+    from engine.training.data import Pairs
+
+__all__ = ["Rewrite"]
+
+
+class Rewrite(Method):
+    """A second model rewrites the base's translations."""
+
+    name: ClassVar[str] = "rewrite"
+    config_class = RewriteConfig
+    capabilities = Capabilities(
+        title="Translate, then rewrite",
+        summary="A second model rewrites the base's translation in your style. Works on any translation, takes twice the time.",
+        source="Syed et al., Adapting Language Models for Non-Parallel Author-Stylized Rewriting (2020)",
+        changes_encoder=True,  # the rewriting model has its own
+        identity_at_start=False,  # untrained, it is a translation model that is given its target language
+        offers_strength=False,  # a sentence is rewritten or not; there is nothing between
+        offers_likelihood=False,  # of a source's translation; the model knows rewritings only
+    )
+
+    def prepare(self, samples: Samples, config: RewriteConfig, progress: Progress) -> Artefacts:
+        """Nothing is made yet; a base that cannot read its target language is refused before any work."""
+        from engine.methods.machine import keep_settings
+        from engine.methods.rewrite.texts import check_rewriter
+
+        check_rewriter(samples.pair.forward, [segment.text for segment in samples.train[:200]])
+        keep_settings(samples, config)
+        return Artefacts()
+
+    def build(self, base: BaseModel, artefacts: Artefacts, config: RewriteConfig) -> nn.Module:
+        from engine.methods.tuned import TunedWeights
+
+        module: Any = TunedWeights(base, "all")
+        module.config = config
+        return module.to(base.device)
+
+    def encode(self, base: BaseModel, samples: Samples, part: str, progress: Progress) -> Pairs:
+        """Pairs of (machine translation, sample); in training, noisy samples as well where they are asked for."""
+        from engine.methods.machine import kept_settings, machine_translations
+        from engine.methods.rewrite.texts import noisy, rewriter_of
+        from engine.methods.samples import SentencePair
+        from engine.training.data import Pairs
+
+        config: RewriteConfig = kept_settings(samples, RewriteConfig)
+        pairs = samples.pairs(part)
+        machine = machine_translations(samples, pairs, config.beam, progress, part)
+        both = [
+            SentencePair(said, pair.target, pair.domain, synthetic=True)
+            for said, pair in zip(machine, pairs, strict=True)
+            if said
+        ]
+        found = Pairs.encode(rewriter_of(base), both)
+        if part != "train" or not config.denoising:
+            return found
+        clean = Pairs.encode(rewriter_of(base), [SentencePair(pair.target, pair.target, pair.domain) for pair in pairs])
+        special, draw = base.special_ids, random.Random("noise")
+        words = [token for row in clean.sources for token in row if token not in special] or [base.pad]
+        return Pairs(
+            found.sources + [noisy(row, config.denoising, words, special, draw) for row in clean.sources],
+            found.labels + clean.labels,
+            found.sentences + clean.sentences,
+        )
+
+    def speed(self, module: Any) -> float:
+        return float(module.config.speed)
+
+    def complete(self, module: Any) -> None:
+        module.shrink(module.config.shrink)
+
+    def finish(self, module: nn.Module) -> None:
+        module.eval()
+
+    @contextlib.contextmanager
+    def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
+        """Nothing is attached: the base translates as it is, and the model runs afterwards."""
+        yield
+
+    def log_probabilities(self, base: BaseModel, module: Any, batch: Batch) -> torch.Tensor:
+        """Those that the rewriting model gives the samples, given what the base said."""
+        with module.exchanged():
+            return super().log_probabilities(base, module, batch)
+
+    def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
+        from engine.methods.tuned import dropout_in, smoothed
+
+        layers = [*base.model.get_encoder().layers, *base.decoder_layers]
+        with dropout_in(layers, module.config.dropout):
+            total, nll = smoothed(
+                base, self.log_probabilities(base, module, batch), batch, module.config.label_smoothing
+            )
+        return Loss(total, {"nll": nll})
+
+    def translate(
+        self, base: BaseModel, module: Any, texts: Sequence[str], inner: Callable[[Sequence[str]], list[str]],
+        strength: float, decoding: Decoding, progress: Progress,
+    ) -> list[str]:  # fmt: skip
+        """The base's translations, rewritten; `decoding` is that of both searches."""
+        from engine.methods.rewrite.texts import rewriter_of
+
+        said = inner(texts)
+        with base.lock, module.exchanged():
+            return rewriter_of(base).translate(said, decoding=decoding, progress=progress)

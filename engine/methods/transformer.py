@@ -1,0 +1,192 @@
+"""Transformer layers that a method trains itself, beside the frozen base, and the base's embeddings as their input.
+
+Layers have the base's shape and order of norms, and may start as copies of the base's own, which a short training on few
+sentences needs. Names within a layer are those of transformers, so that a copy is a `load_state_dict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+
+__all__ = ["Attention", "Inputs", "Layer", "Layout", "make_layers", "padded"]
+
+
+class Inputs:
+    """What enters the first layer of one side of the base: embeddings and positions, as the base makes them.
+
+    Not a module: the embeddings are the base's own, neither trained nor saved. Safe to use from several threads.
+    """
+
+    def __init__(self, base: BaseModel, side: str) -> None:
+        """`side` is "encoder" or "decoder"."""
+        stack = base.model.get_encoder() if side == "encoder" else base.model.get_decoder()
+        self.embedding = stack.embed_tokens
+        # Marian scales outside of its embedding, the others inside.
+        self.scale = 1.0 if hasattr(self.embedding, "embed_scale") else float(getattr(stack, "embed_scale", 1.0))
+        self.norm = getattr(stack, "layernorm_embedding", None)
+        places = stack.embed_positions
+        # M2M100 counts from behind the padding's number, mBART from 2, Marian from 0.
+        self.first = places.padding_idx + 1 if hasattr(places, "weights") else int(getattr(places, "offset", 0))
+        self.positions: Tensor = places.weights if hasattr(places, "weights") else places.weight  # (P, d)
+        self.longest = len(self.positions) - self.first
+
+    def tokens(self, ids: Tensor) -> Tensor:
+        """Scaled embeddings (..., L, d) of ids (..., L), without positions."""
+        return self.embedding(ids).detach() * self.scale  # (..., L, d)
+
+    def __call__(self, ids: Tensor) -> Tensor:
+        """Embeddings with positions (B, L, d) of right-padded ids (B, L)."""
+        width = ids.shape[1]
+        places = self.positions[self.first : self.first + width].detach()  # (L, d)
+        states = self.tokens(ids) + places  # (B, L, d)
+        return states if self.norm is None else self.norm(states)  # (B, L, d)
+
+
+class Attention(nn.Module):
+    """Multi-head attention."""
+
+    def __init__(self, d: int, heads: int) -> None:
+        super().__init__()
+        self.heads, self.size = heads, d // heads
+        self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(d, d) for _ in range(4))
+        for linear in (self.q_proj, self.k_proj, self.v_proj, self.out_proj):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def split(self, states: Tensor) -> Tensor:
+        return states.unflatten(-1, (self.heads, self.size)).transpose(1, 2)  # (B, H, L, d/H)
+
+    def project(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values (B, H, S, d/H) of what is attended to (B, S, d)."""
+        return self.split(self.k_proj(states)), self.split(self.v_proj(states))  # (B, H, S, d/H), (B, H, S, d/H)
+
+    def weights(self, query: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
+        """Attention weights (B, H, T, S) of queries (B, T, d) over keys whose mask (B, S) is true."""
+        q = self.split(self.q_proj(query))  # (B, H, T, d/H)
+        scores = (q @ keys.transpose(-1, -2)) * self.size**-0.5  # (B, H, T, S)
+        return scores.masked_fill(~mask[:, None, None], float("-inf")).float().softmax(-1)  # (B, H, T, S)
+
+    def read(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        """What queries (B, T, d) read; each row of the mask (B, S) holds one true place at least."""
+        q = self.split(self.q_proj(query))  # (B, H, T, d/H)
+        found = F.scaled_dot_product_attention(q, keys, values, attn_mask=mask[:, None, None])  # (B, H, T, d/H)
+        return self.out_proj(found.transpose(1, 2).flatten(-2))  # (B, T, d)
+
+    def forward(self, query: Tensor, states: Tensor, mask: Tensor) -> Tensor:
+        return self.read(query, *self.project(states), mask)  # (B, T, d)
+
+
+class Layer(nn.Module):
+    """Self-attention over the whole sentence, attention to another one where `cross`, and a feed-forward part."""
+
+    def __init__(
+        self, d: int, heads: int, hidden: int, *, cross: bool, post_norm: bool, dropout: float,
+        activation: Callable[[Tensor], Tensor] = F.relu,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.post_norm, self.dropout, self.activation = post_norm, dropout, activation
+        self.self_attn, self.self_attn_layer_norm = Attention(d, heads), nn.LayerNorm(d)
+        if cross:
+            self.encoder_attn, self.encoder_attn_layer_norm = Attention(d, heads), nn.LayerNorm(d)
+        self.fc1, self.fc2, self.final_layer_norm = nn.Linear(d, hidden), nn.Linear(hidden, d), nn.LayerNorm(d)
+        for linear in (self.fc1, self.fc2):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def around(self, norm: nn.LayerNorm, states: Tensor, part: Callable[[Tensor], Tensor]) -> Tensor:
+        """A part with its residual sum and its norm, which comes after the sum (Marian) or before the part."""
+        if self.post_norm:
+            return norm(states + F.dropout(part(states), self.dropout, self.training))  # (B, L, d)
+        return states + F.dropout(part(norm(states)), self.dropout, self.training)  # (B, L, d)
+
+    def forward(
+        self, states: Tensor, mask: Tensor, other: Tensor | None = None, other_mask: Tensor | None = None
+    ) -> Tensor:
+        """States (B, L, d) with mask (B, L); `other` (B, S, d) with its mask is attended to by a layer with `cross`."""
+        states = self.around(self.self_attn_layer_norm, states, lambda x: self.self_attn(x, x, mask))  # (B, L, d)
+        if other is not None and other_mask is not None:
+            states = self.around(
+                self.encoder_attn_layer_norm, states, lambda x: self.encoder_attn(x, other, other_mask)
+            )  # (B, L, d)
+        return self.around(self.final_layer_norm, states, lambda x: self.fc2(self.activation(self.fc1(x))))  # (B, L, d)
+
+    def quiet(self) -> Layer:
+        """Let the layer add nothing before it has learnt to: its parts' last maps become zero (pre-norm layers)."""
+        for linear in (self.self_attn.out_proj, self.fc2):
+            nn.init.zeros_(linear.weight)
+            nn.init.zeros_(linear.bias)
+        return self
+
+
+def make_layers(
+    base: BaseModel, side: str, count: int, *, cross: bool, dropout: float, copied: bool, post_norm: bool | None = None
+) -> nn.ModuleList:
+    """`count` layers of the shape of one side of the base, as copies of its lowest ones where `copied`.
+
+    A copy of an encoder layer has no attention to another sentence; that part begins silent then.
+    """
+    config = base.model.config
+    theirs = base.decoder_layers if side == "decoder" else base.model.get_encoder().layers
+    after = config.model_type == "marian" if post_norm is None else post_norm
+    layers = nn.ModuleList()
+    for number in range(count):
+        like: Any = theirs[min(number, len(theirs) - 1)]
+        own = Layer(
+            base.d_model,
+            int(getattr(config, f"{side}_attention_heads")),
+            int(getattr(config, f"{side}_ffn_dim")),
+            cross=cross,
+            post_norm=after,
+            dropout=dropout,
+            activation=like.activation_fn
+            if not isinstance(like.activation_fn, nn.Module)
+            else like.activation_fn.forward,
+        )
+        if copied and base.precision != "int8":  # a plugin that is loaded brings its own weights
+            known = own.state_dict()
+            own.load_state_dict({key: w.float() for key, w in like.state_dict().items() if key in known}, strict=False)
+            if cross and side == "encoder":
+                nn.init.zeros_(own.encoder_attn.out_proj.weight)
+        layers.append(own)
+    return layers
+
+
+def padded(rows: list[list[int]], pad: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Ids (E, L) and their mask (E, L), true at tokens."""
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows], device=device)  # (E, L)
+    lengths = torch.tensor([len(row) for row in rows], device=device)  # (E,)
+    return ids, torch.arange(width, device=device) < lengths[:, None]  # (E, L), (E, L)
+
+
+class Layout:
+    """Places for the tokens of E found sentences, behind one another in the rows of the sentences they were found for."""
+
+    def __init__(self, mask: Tensor, owners: Sequence[int], rows: int) -> None:
+        """`mask` (E, L) is true at tokens; sentence e belongs to row `owners[e]` of `rows` = B."""
+        self.from_mask = mask
+        totals, offsets = [0] * rows, []
+        for owner, length in zip(owners, mask.sum(1).tolist(), strict=True):
+            offsets.append(totals[owner])
+            totals[owner] += length
+        device, self.rows, self.width = mask.device, rows, max(1, *totals)
+        self.row = torch.tensor(list(owners), device=device)[:, None].expand_as(mask)[mask]  # (N,), N tokens in all
+        within = torch.arange(mask.shape[1], device=device)  # (L,)
+        self.place = (torch.tensor(offsets, device=device)[:, None] + within)[mask]  # (N,)
+        sizes = torch.tensor(totals, device=device)  # (B,)
+        # A row without any token has its first place unmasked, since attention needs one; `any` says that it is empty.
+        self.mask = torch.arange(self.width, device=device) < sizes.clamp(min=1)[:, None]  # (B, K)
+        self.any = (sizes > 0)[:, None, None]  # (B, 1, 1)
+
+    def put(self, values: Tensor) -> Tensor:
+        """Values (E, L, ...) of the sentences' tokens at their places (B, K, ...), zeros elsewhere."""
+        empty = values.new_zeros(self.rows, self.width, *values.shape[2:])  # (B, K, ...)
+        return empty.index_put((self.row, self.place), values[self.from_mask])  # (B, K, ...)

@@ -1,0 +1,50 @@
+"""Settings of the translation memory. Defaults are the paper's but where the help says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.options import Options, option
+
+__all__ = ["TranslationMemoryConfig"]
+
+
+@dataclass(frozen=True)
+class TranslationMemoryConfig(Options):
+    """Translation memory."""
+
+    neighbours: int = option(5, "Sentences of the memory that are found for a sentence.", low=1, high=100)
+    retriever: str = option(
+        "trained",
+        "What goes on learning after the warm start: both encoders of the retriever, that of the sources alone (cheaper: the "
+        "index stays), or neither.",
+        choices=("trained", "fixed_target", "fixed"),
+    )
+    retriever_layers: int = option(3, "Layers of each encoder of the retriever.", low=1, high=12)
+    memory_layers: int = option(4, "Layers of the encoder that reads the found sentences.", low=0, high=12)
+    vector_size: int | None = option(
+        None, "Numbers in the vector by which a sentence is found; none: half the base's hidden size.", low=8
+    )
+    warm_updates: int = option(500, "Updates of the retriever's warm start at most; 0: none.", low=0)
+    warm_batch: int = option(64, "Sentence pairs in a batch of the warm start, each the others' wrong answers.", low=2)
+    warm_learning_rate: float = option(5e-4, "Highest learning rate of the warm start.", low=1e-7, high=1)
+    warm_temperature: float = option(
+        1.0, "Divides the scores in the warm start's softmax; the paper has none (1).", low=1e-3, high=10, advanced=True
+    )
+    refresh_every: int = option(
+        3000, "Updates between two refreshes of the index, where the retriever is trained.", low=1
+    )
+    refresh_waits: bool = option(
+        True,
+        "A refresh made in the background takes effect exactly one interval later, so that a resumed training equals an "
+        "undisturbed one; without, as soon as it is ready.",
+        advanced=True,
+    )
+    max_tokens: int = option(80, "Tokens of a found sentence that are read; the rest is cut off.", low=4)
+    dropout: float = option(0.1, "Dropout in the trained layers.", low=0, high=0.9)
+    copy: bool = option(True, "Attention to the memory is a probability of copying too.", advanced=True)
+    init: str = option(
+        "base", "Untrained parts: the base's own layers and embeddings (learns on few sentences), or random (paper).",
+        choices=("base", "random"), advanced=True,
+    )  # fmt: skip
+    search_depth: int = option(64, "Cells searched of a large index (100,000 sentences or more).", low=1, advanced=True)

@@ -1,0 +1,85 @@
+"""The dual encoder of the retriever (paper 2, section 3.2).
+
+    f(x, z) = E_src(x)ᵀ E_tgt(z)        E(x) = normalize(W Transformer([BOS], x)_[BOS])
+
+Normalised vectors have zero mean and unit length, so f lies in [-1, 1].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engine.methods.transformer import Inputs, make_layers, padded
+from engine.methods.translation_memory.config import TranslationMemoryConfig
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+
+__all__ = ["DualEncoder", "SentenceEncoder", "encode_all"]
+
+
+class SentenceEncoder(nn.Module):
+    """Sentences of one language as vectors. Its words are the base's embeddings, which are not part of it."""
+
+    def __init__(self, base: BaseModel, side: str, config: TranslationMemoryConfig) -> None:
+        super().__init__()
+        copied = config.init == "base"
+        self.first = nn.Parameter(torch.randn(base.d_model))  # what stands before the sentence: its [BOS]
+        self.layers = make_layers(
+            base, side, config.retriever_layers, cross=False, dropout=config.dropout, copied=copied
+        )
+        self.project = nn.Linear(base.d_model, config.vector_size or max(8, base.d_model // 2), bias=False)
+        self._inputs = (Inputs(base, side),)  # a tuple: the base's, not this module's
+
+    def state(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """The first position's last state (E, d) for ids (E, L) whose mask (E, L) is true at tokens."""
+        words = self._inputs[0](ids).to(self.first.dtype)  # (E, L, d)
+        states = torch.cat([self.first.expand(len(ids), 1, -1), words], dim=1)  # (E, L + 1, d)
+        mask = F.pad(mask, (1, 0), value=True)  # (E, L + 1)
+        for layer in self.layers:
+            states = layer(states, mask)  # (E, L + 1, d)
+        return states[:, 0]  # (E, d)
+
+    def vector(self, state: Tensor) -> Tensor:
+        """A state (E, d) as the normalised vector (E, v)."""
+        found = self.project(state).float()  # (E, v)
+        return F.normalize(found - found.mean(-1, keepdim=True), dim=-1)  # (E, v)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        return self.vector(self.state(ids, mask))  # (E, v)
+
+
+class DualEncoder(nn.Module):
+    """E_src and E_tgt."""
+
+    def __init__(self, base: BaseModel, config: TranslationMemoryConfig) -> None:
+        super().__init__()
+        self.source = SentenceEncoder(base, "encoder", config)
+        self.target = SentenceEncoder(base, "decoder", config)
+
+
+@torch.no_grad()
+def encode_all(
+    encoder: SentenceEncoder, rows: Sequence[list[int]], pad: int, device: torch.device, tokens: int = 8192
+) -> NDArray[np.float32]:
+    """Vectors (N, v) of sentences given as ids, rounded to half precision, in which they are kept. Dropout is off."""
+    from engine.decoding.translate import length_batches
+
+    size = encoder.project.weight.shape[0]
+    vectors = np.zeros((len(rows), size), dtype=np.float32)
+    training = encoder.training
+    encoder.eval()
+    try:
+        for batch in length_batches([len(row) for row in rows], tokens):
+            found = encoder(*padded([rows[i] for i in batch], pad, device))  # (E, v)
+            vectors[batch] = found.half().float().cpu().numpy()
+    finally:
+        encoder.train(training)
+    return vectors

@@ -1,0 +1,168 @@
+"""The index over the memory's vectors, and its refresh in the background while E_tgt goes on learning.
+
+At every multiple r of `refresh_every` E_tgt's weights are copied, and a thread encodes the memory with the copy and builds an
+index, while training goes on with the one it has. With `refresh_waits` the new index takes effect at r + refresh_every and
+not before; the thread is waited for if it is not ready by then. Which index an update sees is then a function of the
+update's number alone. The copies are kept in the workspace until training ends, so a resumed training builds the index of
+its update again from the same weights, and ends bit for bit as an undisturbed one. Without `refresh_waits` an index takes
+effect when it is ready, which depends on the machine.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from engine.methods.translation_memory.encoders import SentenceEncoder, encode_all
+from engine.retrieval.vectors import VectorIndex
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["Refresher", "build_index"]
+
+
+def build_index(encoder: SentenceEncoder, rows: Sequence[list[int]], pad: int, device: Any, depth: int) -> VectorIndex:
+    """The index of sentences given as ids, by the encoder's weights as they are now."""
+    return VectorIndex(encode_all(encoder, rows, pad, device), "dot", depth=depth)
+
+
+class Builder(threading.Thread):
+    """Builds an index with a copy of the encoder. A thread of its own has its own autocast and gradient modes, so an index
+    built while training runs and one built after a resume come from the same computation.
+    """
+
+    def __init__(self, encoder: SentenceEncoder, arguments: tuple[Any, ...]) -> None:
+        super().__init__(name="index refresh", daemon=True)
+        self.encoder, self.arguments, self.threads = encoder, arguments, torch.get_num_threads()
+        self.index: VectorIndex | None = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            torch.set_num_threads(self.threads)  # a new thread would take the default
+            self.index = build_index(self.encoder, *self.arguments)
+        except BaseException as error:
+            self.error = error
+
+    def result(self) -> VectorIndex:
+        """Wait for the index. Raises what stopped its making."""
+        self.join()
+        if self.error is not None:
+            raise self.error
+        assert self.index is not None
+        return self.index
+
+
+class Refresher:
+    """Which index training sees, by the number of the update."""
+
+    def __init__(
+        self,
+        encoder: SentenceEncoder,
+        arguments: tuple[Any, ...],
+        *,
+        every: int | None,
+        waits: bool,
+        folder: Path | None,
+    ) -> None:
+        """`every` None: the encoder does not change, and one index serves all updates."""
+        self.encoder, self.arguments, self.every, self.waits, self.folder = encoder, arguments, every, waits, folder
+        self.index: VectorIndex | None = None
+        self.current: int | None = None  # the update whose weights made the index
+        self.building: tuple[int, Builder] | None = None
+        self.copies: dict[int, dict[str, Tensor]] = {}
+
+    def at(self, step: int) -> VectorIndex:
+        """The index for a batch after `step` updates; starts a refresh when one is due."""
+        if self.every is None:
+            if self.index is None:
+                self.index, self.current = self._start(copy_of(self.encoder)).result(), 0
+            return self.index
+        due = step // self.every * self.every
+        last = self.current if self.current is not None else due
+        wanted = max(0, due - self.every) if self.waits else last
+        if wanted == due:
+            self._begin(step, due)
+        if self.current != wanted or self.index is None:
+            self._take(wanted)
+        self._begin(step, due)
+        if not self.waits and self.building is not None and not self.building[1].is_alive():
+            self._take(self.building[0])
+        assert self.index is not None
+        return self.index
+
+    def _begin(self, step: int, due: int) -> None:
+        """Copy the weights and start a refresh, at the update where one is due."""
+        if step == due and due not in self.copies:
+            self._keep(due)
+            self.building = due, self._start(self.copies[due])
+
+    def _start(self, weights: dict[str, Tensor]) -> Builder:
+        twin = copy_module(self.encoder, weights)
+        builder = Builder(twin, self.arguments)
+        builder.start()
+        return builder
+
+    def _take(self, step: int) -> None:
+        if self.building is not None and self.building[0] == step:
+            self.index, self.building = self.building[1].result(), None
+        else:
+            self.index = self._start(self._copy(step)).result()
+        self.current = step
+        self.copies = {key: value for key, value in self.copies.items() if key >= step}
+
+    def _keep(self, step: int) -> None:
+        self.copies[step] = copy_of(self.encoder)
+        if self.folder is not None:
+            from safetensors.torch import save_file
+
+            from engine.files import replacing
+
+            with replacing(self._file(step), "the retriever's weights") as temporary:
+                save_file(self.copies[step], temporary)
+
+    def _copy(self, step: int) -> dict[str, Tensor]:
+        """The weights at an update. Where the copy is lost, those of now: the index is only newer then."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        if step in self.copies:
+            return self.copies[step]
+        try:
+            return load_file(self._file(step))
+        except (OSError, SafetensorError):
+            return copy_of(self.encoder)
+
+    def _file(self, step: int) -> Path:
+        return (self.folder or Path()) / f"retriever-{step}.safetensors"
+
+    def close(self) -> None:
+        """Wait for a refresh on its way, and remove the copies."""
+        if self.building is not None:
+            self.building[1].join()
+        self.building, self.copies = None, {}
+        if self.folder is not None:
+            for file in self.folder.glob("retriever-*.safetensors"):
+                file.unlink(missing_ok=True)
+
+
+def copy_of(encoder: SentenceEncoder) -> dict[str, Tensor]:
+    return {key: value.detach().cpu().clone() for key, value in encoder.state_dict().items()}
+
+
+def copy_module(encoder: SentenceEncoder, weights: dict[str, Tensor]) -> SentenceEncoder:
+    """An encoder with these weights over the same embeddings."""
+    inputs, encoder._inputs = encoder._inputs, ()  # type: ignore[assignment]
+    try:
+        twin = copy.deepcopy(encoder)
+    finally:
+        encoder._inputs = inputs
+    twin._inputs = inputs
+    twin.load_state_dict(weights)
+    return twin.requires_grad_(False).eval()

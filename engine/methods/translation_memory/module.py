@@ -1,0 +1,199 @@
+"""The networks of the translation memory (paper 2, section 3.3).
+
+    α_ij = exp(h_tᵀ W_m z_ij + β f(x, z_i)) / Σ over all tokens of all found sentences          (equation 2)
+    c_t  = W_c Σ α_ij z_ij                        h_t + c_t takes the place of h_t
+    λ_t  = g(h_t, c_t)                            p(w) = (1 - λ_t) p_v(w) + λ_t Σ_{z_ij = w} α_ij
+
+h_t is the decoder's last state, z_ij the memory encoder's state of token j of sentence i. Two things make the untrained memory
+the base: W_c starts at zero, and λ_t carries a trained scalar that starts at zero (decision 0002).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engine.methods.samples import SentencePair
+from engine.methods.transformer import Inputs, Layout, make_layers, padded
+from engine.methods.translation_memory.config import TranslationMemoryConfig
+from engine.methods.translation_memory.encoders import DualEncoder
+from engine.methods.translation_memory.index import Refresher
+from engine.retrieval.vectors import VectorIndex
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.methods.base import Artefacts
+    from engine.retrieval.own import OwnText
+
+__all__ = ["SPEED", "Found", "TranslationMemoryModule", "mixture"]
+
+SPEED = 20.0  # as in the memory adapter: a lone scalar has to move faster than a weight of a matrix
+MOST = 1 - 1e-6  # of λ: a word that cannot be copied keeps a probability
+
+
+@dataclass
+class Found:
+    """The memory of one batch of B sentences, and what its attention was in the last pass of the decoder."""
+
+    states: Tensor  # (B, K, d), z
+    ids: Tensor  # (B, K), the tokens
+    relevance: Tensor  # (B, K), f(x, z_i) of each token's sentence
+    owners: Tensor  # (B, K), the sentence of the set that each token is from
+    layout: Layout
+    kept: Tensor | None = None  # (B, T), in training: the positions that the output layer is asked for
+    alpha: Tensor | None = None  # (R, T, K)
+    copying: Tensor | None = None  # (R, T, 1), λ
+
+
+class TranslationMemoryModule(nn.Module):
+    """Dual encoder, memory encoder, and the cross-attention that is used twice. The memory is no part of the weights."""
+
+    def __init__(self, base: BaseModel, config: TranslationMemoryConfig) -> None:
+        super().__init__()
+        d, own_start = base.d_model, config.init == "base"
+        self.config = config
+        self.retriever = DualEncoder(base, config)
+        self.retriever.requires_grad_(config.retriever != "fixed")
+        if config.retriever == "fixed_target":
+            self.retriever.target.requires_grad_(False)
+        self.memory_layers = make_layers(
+            base, "decoder", config.memory_layers, cross=False, dropout=config.dropout, copied=False, post_norm=False
+        )
+        self.match = nn.Linear(d, d, bias=False)  # W_m
+        self.read = nn.Linear(d, d, bias=False)  # W_c
+        self.beta = nn.Parameter(torch.ones(()))
+        self.gate_hidden, self.gate_out = nn.Linear(2 * d, d), nn.Linear(d, 1)
+        self.copy_scale = nn.Parameter(torch.zeros(()))
+        self._inputs = (Inputs(base, "decoder"),)  # a tuple: the base's, not this module's
+        nn.init.zeros_(self.read.weight)
+        if own_start:
+            # A memory token then scores as the base would score it as the next word: h times its embedding.
+            for layer in self.memory_layers:
+                layer.quiet()  # type: ignore[operator]
+            scale = float(getattr(self._inputs[0].embedding, "embed_scale", self._inputs[0].scale))
+            with torch.no_grad():
+                self.match.weight.copy_(torch.eye(d) / scale)
+        else:
+            nn.init.xavier_uniform_(self.match.weight, gain=1 / math.sqrt(d))
+        self.pairs: Sequence[SentencePair] = ()
+        self.rows: list[list[int]] = []  # the sentences' words as ids
+        self.index: VectorIndex | None = None  # with the weights as they are; None while they change
+        self.refresher: Refresher | None = None
+        self.new_refresher: Callable[[], Refresher] | None = None
+        self.artefacts: Artefacts | None = None  # what goes into the bundle, to which training adds the vectors
+        self.workspace: Path | None = None  # only where it is trained
+        self.own: OwnText | None = None  # made at the first batch of training
+        self.where: tuple[int, Any] = (0, torch.device("cpu"))  # the base's padding id and device
+        self.found: Found | None = None
+
+    @property
+    def size(self) -> int:
+        """Numbers in a sentence's vector."""
+        return int(self.retriever.target.project.weight.shape[0])
+
+    def train(self, mode: bool = True) -> TranslationMemoryModule:
+        """Training changes the vectors, so the index of before is dropped."""
+        if mode:
+            self.index = None
+        super().train(mode)
+        return self
+
+    def encode_memory(self, rows: list[list[int]], pad: int, device: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """Ids (U, L), mask (U, L) and states (U, L, d) of sentences, each on its own.
+
+        Positions help the layers to read and are not passed on: a token's state is its embedding and what they add to it.
+        """
+        ids, mask = padded(rows, pad, device)  # (U, L), (U, L)
+        kind = self.match.weight.dtype
+        entering = self._inputs[0](ids).to(kind)  # (U, L, d)
+        states = entering
+        for layer in self.memory_layers:
+            states = layer(states, mask)  # (U, L, d)
+        return ids, mask, self._inputs[0].tokens(ids).to(kind) + (states - entering)  # (U, L), (U, L), (U, L, d)
+
+    def remember(
+        self, numbers: list[list[int]], x: Tensor, fresh: bool, vectors: Any, pad: int, kept: Tensor | None
+    ) -> None:
+        """Encode the sentences found for each of B sentences with vectors x (B, v). `fresh`: E_tgt computes their vectors, so
+        that it gets a gradient; else they are those of the index.
+        """
+        self.found = None
+        owners = [row for row, found in enumerate(numbers) for _ in found]  # (E,)
+        entries = [number for found in numbers for number in found]  # (E,)
+        if not entries:
+            return
+        unique = list(dict.fromkeys(entries))  # U sentences
+        where = torch.tensor([unique.index(entry) for entry in entries], device=x.device)  # (E,)
+        ids, mask, states = self.encode_memory([self.rows[i] for i in unique], pad, x.device)
+        if fresh:
+            z = self.retriever.target(ids, mask)  # (U, v)
+        else:
+            z = torch.from_numpy(vectors[unique]).to(x)  # (U, v)
+        relevance = (x[torch.tensor(owners, device=x.device)] * z[where]).sum(-1)  # (E,), f
+        layout = Layout(mask[where], owners, len(numbers))
+        spread = relevance[:, None].expand_as(layout.from_mask)  # (E, L)
+        which = torch.tensor(entries, device=x.device)[:, None].expand_as(layout.from_mask)  # (E, L)
+        self.found = Found(
+            layout.put(states[where]), layout.put(ids[where]), layout.put(spread), layout.put(which), layout, kept
+        )
+
+    def attend(self, h: Tensor, strength: float = 1.0) -> Tensor:
+        """h_t + c_t for the decoder's states (R, T, d), R a multiple of the found rows; keeps α and λ for the output."""
+        found = self.found
+        assert found is not None
+        kind, own = h.dtype, self.match.weight.dtype
+        if kind != own and not torch.is_autocast_enabled(h.device.type):
+            h = h.to(own)  # (R, T, d)
+        b, shape = len(found.states), h.shape
+        query = h.reshape(b, -1, shape[-1])  # (B, n T, d)
+        keys = self.match(found.states)  # (B, K, d)
+        scores = query @ keys.transpose(1, 2)  # (B, n T, K)
+        scores = scores.float() + self.beta.float() * found.relevance.float()[:, None]  # (B, n T, K)
+        alpha = scores.masked_fill(~found.layout.mask[:, None], float("-inf")).softmax(-1)  # (B, n T, K)
+        c = self.read(alpha.to(found.states.dtype) @ found.states) * found.layout.any  # (B, n T, d)
+        found.alpha = alpha.reshape(*shape[:-1], -1)  # (R, T, K)
+        gate = torch.sigmoid(self.gate_out(F.relu(self.gate_hidden(torch.cat([query, c], -1)))))  # (B, n T, 1)
+        copying = self.copy_share() * gate.float() * found.layout.any * strength  # (B, n T, 1)
+        found.copying = copying.clamp(max=MOST).reshape(*shape[:-1], 1)  # (R, T, 1)
+        return (h + strength * c.reshape(shape)).to(kind)  # (R, T, d)
+
+    def copy_share(self) -> Tensor:
+        """What λ is multiplied by: the scalar, held between 0 and 1. Its gradient goes on beyond the bounds, since a plain
+        bound at the start's very value would end learning there.
+        """
+        s = SPEED * self.copy_scale.float()  # ()
+        return s + (s.clamp(0, 1) - s).detach()  # ()
+
+    def copy_from_memory(self, logits: Tensor, bias: Tensor | None) -> Tensor:
+        """Logits (R, T, V), or (M, V) at the kept positions, whose softmax with the base's `bias` is the mixture."""
+        found = self.found
+        if found is None or found.alpha is None or found.copying is None or not self.config.copy:
+            return logits
+        alpha, copying, ids = found.alpha, found.copying, found.ids  # (R, T, K), (R, T, 1), (B, K)
+        beams = len(alpha) // len(ids)
+        ids = ids.repeat_interleave(beams, 0)[:, None].expand_as(alpha)  # (R, T, K)
+        if logits.dim() == 2:
+            if found.kept is None or found.kept.shape != alpha.shape[:2]:
+                return logits
+            alpha, copying, ids = alpha[found.kept], copying[found.kept], ids[found.kept]  # (M, K), (M, 1), (M, K)
+        return mixture(logits, bias, alpha, copying, ids)  # (R, T, V) or (M, V)
+
+
+def mixture(logits: Tensor, bias: Tensor | None, alpha: Tensor, copying: Tensor, ids: Tensor) -> Tensor:
+    """Logits (..., V) with log((1 - λ) + λ p_copy / p_v) added, so that their softmax is (1 - λ) p_v + λ p_copy.
+
+    α (..., K) over tokens `ids` (..., K), λ (..., 1). p_v is the softmax of the logits and the base's own bias, which is added
+    after this. Where λ is 0 nothing is added.
+    """
+    logits = logits.float()  # (..., V)
+    log_p = (logits if bias is None else logits + bias).log_softmax(-1)  # (..., V)
+    copied = torch.zeros_like(log_p).scatter_add(-1, ids, alpha)  # (..., V), p_copy
+    ratio = copied * torch.exp(-log_p.clamp(min=-80))  # (..., V)
+    return logits + torch.log((1 - copying) + copying * ratio)  # (..., V)

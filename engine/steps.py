@@ -1,0 +1,182 @@
+"""The steps of the main job that are the same for every method: samples, phrases, sentence pairs.
+
+Each leaves files in the workspace and a stamp of what it was made from; while the stamp holds, it is skipped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import CorpusError, InputError
+from engine.files import write_jsonl
+from engine.languages import canonical
+from engine.progress import Progress
+from engine.request import CustomizeRequest, check, phrase_config
+from engine.settings import Settings
+from engine.stamps import Stamps, digest, digest_files
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel, LanguagePair
+    from engine.corpora import Corpus, Segment
+    from engine.methods.samples import SentencePair
+    from engine.phrases import PhraseSet
+
+__all__ = ["STEPS", "checked", "find_phrases", "held", "load_pair", "make_pairs", "read_samples", "split_samples"]
+
+STEPS = 7
+FEWEST = 20  # sentences; below that nothing is left to validate on
+
+
+def load_pair(request: CustomizeRequest, settings: Settings) -> LanguagePair:
+    import torch
+
+    from engine.base import LanguagePair
+
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
+    return LanguagePair.load(
+        request.base, request.source, request.target,
+        backward=request.backward, download=request.download, settings=settings,
+    )  # fmt: skip
+
+
+def checked(request: CustomizeRequest) -> CustomizeRequest:
+    """The request with its languages' canonical tags. Raises InputError or OptionError on what cannot work."""
+    check(request)
+    return request.replace(source=canonical(request.source), target=canonical(request.target))
+
+
+def read_samples(request: CustomizeRequest, workspace: Path, stamps: Stamps, progress: Progress) -> Corpus:
+    """Step 1: corpus.jsonl and import_report.json."""
+    from engine.corpora import Corpus, CorpusOptions, import_corpus
+
+    stamp = digest(request.source, request.target, digest_files(request.samples), *request.domains)
+    if stamps.holds("samples", stamp, workspace / "corpus.jsonl"):
+        return Corpus.load(workspace)
+    progress.begin("Reading samples", 0, STEPS)
+    corpus = import_corpus(
+        [Path(sample) for sample in request.samples], request.target, source_language=request.source,
+        domains=request.domains, options=CorpusOptions(domain_from_file=len(request.samples) > 1), progress=progress,
+    )  # fmt: skip
+    if len(corpus) < FEWEST:
+        raise CorpusError(
+            f"Only {len(corpus)} sentences in {request.target} are left of {corpus.report.segments} in the samples; at least "
+            f"{FEWEST} are needed, some hundreds are better."
+        )
+    stamps.begin("samples")
+    corpus.save(workspace)
+    stamps.set("samples", stamp)
+    return corpus
+
+
+def split_samples(corpus: Corpus) -> tuple[list[Segment], list[Segment]]:
+    """Training and validation sentences: a twelfth for validation, 16 to 500, nothing alike on both sides."""
+    from engine.corpora import split
+
+    parts = split(corpus, valid=min(500, max(min(16, len(corpus) // 4), len(corpus) // 12)))
+    if not parts.valid or len(parts.train) < FEWEST // 2:
+        raise CorpusError("The samples are too much alike to keep some for validation. Add different sentences.")
+    return parts.train, parts.valid
+
+
+def find_phrases(
+    request: CustomizeRequest, train: list[Segment], base: BaseModel, workspace: Path, stamps: Stamps, progress: Progress,
+    settings: Settings,
+) -> PhraseSet:  # fmt: skip
+    """Step 2: phrases.jsonl, from the training part alone, so that validation stays honest."""
+    from engine.phrases import PhraseSet, extract_phrases
+
+    options = phrase_config(request)
+    stamp = digest(stamps.get("samples"), options.to_mapping(), base.fingerprint(), *map(str, settings.parser_dirs))
+    file = workspace / "phrases.jsonl"
+    if stamps.holds("phrases", stamp, file):
+        return PhraseSet.load(file)
+    progress.begin("Finding phrases", 1, STEPS)
+    found = extract_phrases(
+        [segment.text for segment in train],
+        request.target,
+        options,
+        parser_dirs=settings.parser_dirs,
+        pieces=base.pieces,
+        progress=progress,
+    )
+    stamps.begin("phrases")
+    found.save(file)
+    stamps.set("phrases", stamp)
+    return found
+
+
+def make_pairs(
+    train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, keep: float, workspace: Path, stamps: Stamps,
+    progress: Progress,
+) -> dict[str, list[SentencePair]]:  # fmt: skip
+    """Step 3 or 4: pairs.jsonl; sources by the frozen reverse model, but where the user gave them.
+
+    Returns "train" and "valid"; of the synthetic training pairs the best supported share `keep`. With an empty `train` only
+    the validation pairs are made.
+    """
+    from engine.decoding.resumable import back_translate_all
+    from engine.methods.samples import SentencePair
+    from engine.training.selection import best_supported, support
+
+    file = workspace / "pairs.jsonl"
+    stamp = digest(stamps.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), bool(train), 2)
+    if not stamps.holds("pairs", stamp, file):
+        progress.begin("Writing source sentences", 4, STEPS)
+        both = [*train, *valid]
+        missing = [segment.text for segment in both if segment.source is None]
+        made = iter(back_translate_all(pair.backward, missing, workspace / "pairs.partial.jsonl", progress))
+        made_rows: list[dict[str, Any]] = [
+            {
+                "source": next(made) if segment.source is None else segment.source,
+                "target": segment.text,
+                "domain": segment.domain,
+                "part": "train" if i < len(train) else "valid",
+                "synthetic": segment.source is None,
+            }
+            for i, segment in enumerate(both)
+        ]
+        rows = [row for row in made_rows if row["source"]]
+        progress.begin("Weighing the sentence pairs", 4, STEPS)
+        weighed = [row for row in rows if row["synthetic"]]
+        values = support(pair.forward, [(row["source"], row["target"]) for row in weighed], progress)
+        for row, value in zip(weighed, values, strict=True):
+            row["support"] = round(value, 4)
+        stamps.begin("pairs")
+        write_jsonl(file, rows, "the sentence pairs")
+        stamps.set("pairs", stamp)
+    stored: dict[str, list[SentencePair]] = {"train": [], "valid": []}
+    with file.open(encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            stored[row.pop("part")].append(SentencePair(**row))
+    kept = best_supported([one.support for one in stored["train"]], keep)
+    stored["train"] = [one for one, good in zip(stored["train"], kept, strict=True) if good]
+    return stored
+
+
+@contextlib.contextmanager
+def held(workspace: Path) -> Iterator[None]:
+    """Keep a second process out of the workspace. Raises InputError when one is at work there."""
+    from engine.errors import storage_errors
+
+    with storage_errors("the workspace", workspace):
+        workspace.mkdir(parents=True, exist_ok=True)
+        file = (workspace / ".lock").open("w")
+    try:
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # no such lock on Windows; jobs of one project are kept apart by the store
+            pass
+        except OSError:
+            raise InputError(
+                f"Another process is at work in {workspace}. Wait for it, or choose another output."
+            ) from None
+        yield
+    finally:
+        file.close()

@@ -1,0 +1,34 @@
+"""A plugin that prompts a service, by the command line: made without a call, shown in a dry run, refused until allowed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ADDRESS = "http://127.0.0.1:9/v1"  # nothing listens there, and nothing is sent
+
+
+def test_from_samples_to_a_dry_run(tailormt: Callable[..., Any], tiny: Path, sample: Path, tmp_path: Path) -> None:
+    here = ("--base", tiny, "--source", "en", "--target", "zh")
+    made = tailormt(
+        "customize", *here, "--samples", sample, "--method", "llm_prompt", "--method-option", "model=small",
+        "--method-option", f"base_url={ADDRESS}", "--method-option", "examples=2", "--budget", "quick",
+        "--workspace", tmp_path / "w", "-o", tmp_path / "llm.zip",
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    assert "not measured, since that would call the service" in made.out
+    assert (tmp_path / "w" / "method" / "preview.json").exists()
+    texts = tmp_path / "in.txt"
+    texts.write_text("The rain stopped.\n\nHe said nothing.\n", encoding="utf-8")
+    use = (*here, "--plugin", tmp_path / "llm.zip", texts)
+    dry = tailormt("translate", "--dry-run", *use)
+    rows = [json.loads(line) for line in dry.out.splitlines()]
+    assert [row["url"] for row in rows] == [f"{ADDRESS}/chat/completions"] * 2
+    assert [row["body"]["messages"][-1]["content"] for row in rows] == ["The rain stopped.", "He said nothing."]
+    assert all(len(row["body"]["messages"]) == 2 + 2 * 2 for row in rows)
+    refused = tailormt("translate", *use)
+    assert "which you have not allowed. Set TAILORMT_ENDPOINTS=" in refused.sentence
+    plain = tailormt("translate", "--dry-run", *here, texts)
+    assert "Nothing would be sent" in plain.out

@@ -1,0 +1,67 @@
+"""The methods that look sentences up, over the hub's families besides Marian, in single and in half precision."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.base import BaseModel, LanguagePair
+from engine.decoding.options import Decoding
+from engine.methods import get_method
+from engine.plugins import Plugin
+from tests.bases import SENTENCES
+from tests.integration.test_hub_families import folder, pair  # noqa: F401 - fixtures
+from tests.retrieval_methods import batch_of, trained_module
+
+FAST = Decoding(beam=2, max_length_ratio=0.5)
+OPTIONS: list[tuple[str, dict[str, Any]]] = [
+    ("ngram_memory", {"neighbours": 2, "neighbours_translating": 2, "retrieval": "idf_ngram"}),
+    ("ngram_memory", {"neighbours": 2, "neighbours_translating": 2, "retrieval": "dense_ngram"}),
+    ("translation_memory", {"warm_updates": 2, "memory_layers": 1, "retriever_layers": 1, "neighbours": 2}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), OPTIONS)
+def test_it_starts_as_the_base_learns_and_changes_it(
+    name: str,
+    options: dict[str, Any],
+    pair: LanguagePair,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    base, method = pair.forward, get_method(name)
+    sources = [source for source, _ in SENTENCES]
+    before, scores = base.translate(sources, decoding=FAST), base.score(SENTENCES)
+    plugin = Plugin(method, trained_module(name, base, tmp_path / "new", moved=False, **options), {})
+    assert base.translate(sources, plugin, decoding=FAST) == before
+    assert base.score(SENTENCES, plugin) == scores
+
+    module = trained_module(name, base, tmp_path / "moved", **options)
+    assert base.score(SENTENCES, Plugin(method, module, {})) != scores
+    module.train()
+    batch = batch_of(base)
+    with method.attach(base, module):
+        method.see(base, module, batch.sources, batch)
+        method.loss(base, module, batch).total.backward()
+    assert all(p.grad is not None for p in module.parameters() if p.requires_grad)
+    method.finish(module)
+    assert base.score(SENTENCES) == scores
+
+
+@pytest.mark.parametrize(("name", "options"), OPTIONS)
+def test_over_a_base_in_half_precision(name: str, options: dict[str, Any], folder: Path, tmp_path: Path) -> None:  # noqa: F811
+    base, method = BaseModel.load(folder, "en", "zh", device="cpu", precision="bfloat16"), get_method(name)
+    module = trained_module(name, base, tmp_path, **options)
+    module.train()
+    batch = batch_of(base)
+    with method.attach(base, module):
+        method.see(base, module, batch.sources, batch)
+        loss = method.loss(base, module, batch).total
+        loss.backward()
+    assert torch.isfinite(loss)
+    method.finish(module)
+    module.to(base.dtype)
+    found = base.translate([source for source, _ in SENTENCES], Plugin(method, module, {}), decoding=FAST)
+    assert len(found) == len(SENTENCES)

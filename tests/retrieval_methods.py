@@ -1,0 +1,76 @@
+"""What the tests of the methods that look sentences up share: samples, a trained-looking module, batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine.methods import get_method
+from engine.methods.base import Batch
+from engine.methods.samples import Samples, SentencePair
+from engine.progress import Progress
+from engine.settings import load_settings
+from engine.training.data import Pairs
+from tests.bases import SENTENCES
+
+__all__ = ["TWINS", "alike", "batch_of", "forward", "samples_of", "trained_module"]
+
+# The same text but for trifles, on the target side and on the source side.
+TWINS = [("It has stopped raining.", "雨停了！"), ("the rain stopped", "雨不再下。")]
+
+
+def samples_of(base: Any, workspace: Path, extra: list[tuple[str, str]] = TWINS) -> Samples:
+    """Sentence pairs as the main job hands them over."""
+    from engine.base import LanguagePair
+
+    workspace.mkdir(parents=True, exist_ok=True)
+    pairs = [SentencePair(source, target) for source, target in [*SENTENCES, *extra]]
+    parts = {"train": pairs, "valid": pairs[:3]}
+    pair = LanguagePair(base, base.directed("zh", "en"))
+    return Samples(pair, [], [], workspace, load_settings(), sentence_pairs=parts)
+
+
+def trained_module(name: str, base: Any, workspace: Path, *, moved: bool = True, **options: Any) -> Any:
+    """A module over prepared samples; `moved` gives every weight a value that is not its first one."""
+    method = get_method(name)
+    config = method.config_class(**options)
+    artefacts = method.prepare(samples_of(base, workspace), config, Progress())
+    torch.manual_seed(3)
+    module = method.build(base, artefacts, config)
+    if moved:
+        torch.manual_seed(4)
+        for key, parameter in module.named_parameters():
+            parameter.data += 0.04 if key.endswith("scale") else torch.randn_like(parameter) * 0.05
+    method.finish(module)
+    return module
+
+
+def batch_of(base: Any, pairs: list[tuple[str, str]] | None = None, step: int = 0) -> Batch:
+    pairs = pairs or SENTENCES
+    known = Pairs.encode(base, [SentencePair(*pair) for pair in pairs])
+    sources, labels = base.pad_batch(known.sources), base.pad_batch(known.labels)
+    mask = (sources != base.pad).long()
+    with torch.no_grad():
+        encoded = base.model.get_encoder()(input_ids=sources, attention_mask=mask).last_hidden_state
+    return Batch(sources, mask, encoded, base.shift_right(labels), labels, step, known, range(len(pairs)))
+
+
+def forward(base: Any, batch: Batch) -> torch.Tensor:
+    """The base's logits as it is attached now."""
+    with torch.no_grad():
+        return base.model(
+            input_ids=batch.sources, attention_mask=batch.mask, decoder_input_ids=batch.inputs, use_cache=False
+        ).logits
+
+
+def alike(base: Any) -> list[str]:
+    """Sources of as many tokens each, so that a translation may get as long in a batch as alone."""
+    words = ["letter", "door", "road", "rain"]
+    sources = [f"I waited for the {word}." for word in words] + ["The old road is long."]
+    sizes = [len(ids) for ids in base.encode(sources)]
+    most = max(set(sizes), key=sizes.count)
+    found = [source for source, size in zip(sources, sizes, strict=True) if size == most]
+    assert len(found) > 1
+    return found
