@@ -37,7 +37,11 @@ SECTIONS = (
     (PhraseOptions, "Phrases", "`--phrase-option NAME=VALUE`."),
     (TrainingOptions, "Training", "`--training-option NAME=VALUE`. The defaults are the budget `best`."),
     (Decoding, "Decoding", "Flags of `translate` and `compare`."),
-    (KnnOptions, "kNN decoding", "`--knn-option NAME=VALUE` of `customize`, flags of `knn add`; see [kNN](methods/knn.md)."),
+    (
+        KnnOptions,
+        "kNN decoding",
+        "`--knn-option NAME=VALUE` of `customize`, flags of `knn add`; see [kNN](methods/knn.md).",
+    ),
     (ParserTraining, "Training a parser", "Flags of `parser train`; see [parsers](parsers.md)."),
 )
 

@@ -46,7 +46,9 @@ def test_a_table_of_all_that_was_asked(data: Path, tiny: Path, home: Path, tmp_p
 
 
 def test_a_system_that_fails_is_a_row_with_its_sentence(data: Path, tiny: Path, home: Path, tmp_path: Path) -> None:
-    rows = bench_methods(data, tmp_path / "out", base=str(tiny), tasks=["luxun"], systems=["extreme"], sentences=5, lines=2)
+    rows = bench_methods(
+        data, tmp_path / "out", base=str(tiny), tasks=["luxun"], systems=["extreme"], sentences=5, lines=2
+    )
     assert "at least" in rows[1]["error"]
     assert rows[1]["error"] in table_text(rows)
 
