@@ -84,7 +84,7 @@ def swap_bundle(
         progress.begin("Exchanging the samples", 2, 3)
         replaced = method.swap(forward, plugin.module, pairs, Path(folder), progress).files
         if plugin.knn is not None:
-            replaced |= another(forward, plugin.knn, pairs, Path(folder), progress)[1]
+            replaced |= another(forward, plugin.knn, pairs, Path(folder), progress, plugin)[1]
         write_bundle(output, described(plugin, len(pairs)), {**kept(plugin), **replaced})
     return {"output": str(output), "method": method.name, "sentences": len(pairs), "bytes": output.stat().st_size}
 

@@ -11,11 +11,14 @@ from engine.base import BaseModel
 from engine.cli import main
 from engine.corpora import import_corpus
 from engine.errors import CorpusError, InputError
+from engine.methods import get_method
+from engine.methods.domain_mixing.commands import model_of
 from engine.methods.domain_mixing.general import general_sentences
 from engine.methods.domain_mixing.proportions import fit_proportions, held_out, parts, proportions, proportions_of
 from engine.methods.domain_mixing.report import shared, summary
 from engine.methods.domain_mixing.words import words_of
 from engine.methods.samples import SentencePair
+from engine.plugins import Plugin
 from tests.bases import EN_ZH, ROOT, SAMPLES, tiny_base
 
 # -- words
@@ -244,6 +247,12 @@ def test_lists_of_words_and_histograms():
     assert found["words"]["shared"][0] == {"text": "the", "count": 2, "proportions": [0.5, 0.5], "shared": 1.0}
     assert found["histogram"]["counts"][0][0] == [1, 0, 0, 0, 0, 2, 0, 0, 1, 1]
     assert found["by_domain"]["a"]["words"] == 3
+
+
+def test_plugins_without_proportions_are_refused():
+    plugin = Plugin(get_method("memory_adapter"), torch.nn.Identity(), {})
+    with pytest.raises(InputError, match=r"x\.zip is of the method memory_adapter, which has no domain proportions"):
+        model_of(plugin, "x.zip")
 
 
 def test_the_command(tmp_path, capsys):

@@ -12,7 +12,7 @@ from engine.decoding.knn.datastore import Datastore
 from engine.decoding.knn.decoder import Knn
 from engine.decoding.knn.index import build_index, kind_for, make_search, open_index, save_index
 from engine.decoding.knn.interpolate import by_token, masses, mix, shares
-from engine.decoding.knn.make import make_knn
+from engine.decoding.knn.make import another, make_knn
 from engine.decoding.knn.search import FlatSearch
 from engine.decoding.knn.tune import Evidence, gather, likelihood, tune
 from engine.decoding.options import Decoding
@@ -584,6 +584,10 @@ def test_with_an_adapter_the_keys_are_the_adapted_models(base, adapter, datastor
     plugin, _ = adapter
     knn, _, figures = make_knn(base, PAIRS, PAIRS, KnnOptions(), tmp_path, plugin)
     assert not torch.allclose(knn.datastore.keys.float(), datastore.keys.float(), atol=0.05)
+    swapped, _ = another(base, knn, PAIRS[:3], tmp_path / "other", plugin=plugin)
+    assert torch.allclose(
+        swapped.datastore.keys.float(), knn.datastore.keys[: len(swapped.datastore)].float(), atol=0.02
+    )
     alone = total(base, plugin)
     assert figures["loss_base"] * figures["tokens"] == pytest.approx(-alone, rel=1e-3)
     both = Plugin(plugin.method, plugin.module, {}, knn=knn)

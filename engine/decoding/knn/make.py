@@ -83,16 +83,21 @@ def make_knn(
 
 
 def another(
-    base: BaseModel, knn: Knn, pairs: Sequence[SentencePair], folder: Path, progress: Progress | None = None
+    base: BaseModel,
+    knn: Knn,
+    pairs: Sequence[SentencePair],
+    folder: Path,
+    progress: Progress | None = None,
+    plugin: Plugin | None = None,
 ) -> tuple[Knn, dict[str, Path]]:
-    """A datastore of other pairs by the base alone, with the settings of `knn`; and its files in `folder`."""
+    """A datastore of other pairs with the settings of `knn`, by the base alone or customized; and its files in `folder`."""
     from engine.decoding.knn.datastore import Datastore
     from engine.decoding.knn.index import build_index
     from engine.training.data import Pairs
 
     options = knn.options
     datastore = Datastore.build(
-        base, Pairs.encode(base, pairs), place=options.keys, max_entries=options.max_entries, progress=progress
+        base, Pairs.encode(base, pairs), plugin, place=options.keys, max_entries=options.max_entries, progress=progress
     )
     assert datastore.keys is not None
     if options.adaptive and (options.k or 1) > len(datastore):

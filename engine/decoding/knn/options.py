@@ -60,7 +60,7 @@ class KnnOptions(Options):
         advanced=True,
     )
     graph_links: int = option(32, "hnsw: links of an entry.", low=4, high=128, advanced=True)
-    graph_breadth: int = option(64, "hnsw: candidates kept in a search; more is slower and finds more.", low=1,
+    graph_breadth: int = option(32, "hnsw: candidates kept in a search; more is slower and finds more.", low=1,
                                 high=4096, advanced=True)  # fmt: skip
     lists: int | None = option(
         None, "ivfpq: lists that entries are dealt to (paper: 4096); none: by their number.", low=1, high=65536,

@@ -78,7 +78,7 @@ class FlatSearch:
     def __init__(self, keys: torch.Tensor, device: Any) -> None:
         import torch
 
-        # A CPU multiplies float32 much faster than float16; a GPU is the other way round, and holds twice the keys.
+        # A GPU holds the keys in half precision; products are taken in float32, since those of long keys overflow the half.
         self.keys = keys.to(device, torch.float32 if torch.device(device).type == "cpu" else torch.float16)  # (N, d)
         self.norms = torch.cat([part.float().square().sum(1) for part in self.keys.split(CHUNK)])  # (N,)
 
@@ -86,12 +86,12 @@ class FlatSearch:
         import torch
 
         k = min(k, len(self.keys))
-        asked = queries.to(self.keys.dtype)  # (R, d)
+        asked = queries.float()  # (R, d)
         best = rows = None
         for begin in range(0, len(self.keys), CHUNK):
             part = self.keys[begin : begin + CHUNK]  # (C, d)
             # |q|² is the same for all keys of a query, so the order does without it.
-            far = self.norms[begin : begin + CHUNK] - 2 * (asked @ part.T).float()  # (R, C)
+            far = self.norms[begin : begin + CHUNK] - 2 * (asked @ part.float().T)  # (R, C)
             values, found = far.topk(min(k, len(part)), dim=1, largest=False)  # (R, k')
             found = found + begin  # (R, k')
             if best is not None and rows is not None:
@@ -100,7 +100,7 @@ class FlatSearch:
                 found = found.gather(1, kept)  # (R, k)
             best, rows = values, found
         assert rows is not None
-        return nearest_first(gather_distances(queries, self.keys, rows), rows)
+        return nearest_first(gather_distances(asked, self.keys, rows), rows)
 
 
 class FaissSearch:

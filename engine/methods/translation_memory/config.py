@@ -25,6 +25,13 @@ class TranslationMemoryConfig(Options):
     vector_size: int | None = option(
         None, "Numbers in the vector by which a sentence is found; none: half the base's hidden size.", low=8
     )
+    pooling: str = option(
+        "mean",
+        "A sentence's vector comes from the mean of its words' states, which finds something before it has learnt anything, or "
+        "from the first position alone (paper).",
+        choices=("mean", "first"),
+        advanced=True,
+    )
     warm_updates: int = option(500, "Updates of the retriever's warm start at most; 0: none.", low=0)
     warm_batch: int = option(64, "Sentence pairs in a batch of the warm start, each the others' wrong answers.", low=2)
     warm_learning_rate: float = option(5e-4, "Highest learning rate of the warm start.", low=1e-7, high=1)

@@ -3,6 +3,10 @@
     f(x, z) = E_src(x)ᵀ E_tgt(z)        E(x) = normalize(W Transformer([BOS], x)_[BOS])
 
 Normalised vectors have zero mean and unit length, so f lies in [-1, 1].
+
+The paper's encoders learn from hundreds of thousands of pairs. For a few hundred, ours start where they already find something:
+as copies of the base's encoder for both languages (where both share its embeddings), with one W for both, the mean of all
+states in place of the first one's, and the common part of all sentences taken out by W's bias.
 """
 
 from __future__ import annotations
@@ -22,6 +26,8 @@ from engine.methods.translation_memory.config import TranslationMemoryConfig
 if TYPE_CHECKING:
     from engine.base import BaseModel
 
+SAMPLE = 256  # sentences that show what all have in common
+
 __all__ = ["DualEncoder", "SentenceEncoder", "encode_all"]
 
 
@@ -31,21 +37,32 @@ class SentenceEncoder(nn.Module):
     def __init__(self, base: BaseModel, side: str, config: TranslationMemoryConfig) -> None:
         super().__init__()
         copied = config.init == "base"
+        self.mean = config.pooling == "mean"
         self.first = nn.Parameter(torch.randn(base.d_model))  # what stands before the sentence: its [BOS]
+        # A base whose languages share their embeddings often translates both ways: its encoder knows both.
+        stacks = base.model.get_encoder(), base.model.get_decoder()
+        like = "encoder" if stacks[0].embed_tokens.weight is stacks[1].embed_tokens.weight else side
         self.layers = make_layers(
-            base, side, config.retriever_layers, cross=False, dropout=config.dropout, copied=copied
+            base, like, config.retriever_layers, cross=False, dropout=config.dropout, copied=copied
         )
-        self.project = nn.Linear(base.d_model, config.vector_size or max(8, base.d_model // 2), bias=False)
+        self.project = nn.Linear(base.d_model, config.vector_size or max(8, base.d_model // 2))
+        nn.init.orthogonal_(self.project.weight)
+        nn.init.zeros_(self.project.bias)
         self._inputs = (Inputs(base, side),)  # a tuple: the base's, not this module's
 
     def state(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """The first position's last state (E, d) for ids (E, L) whose mask (E, L) is true at tokens."""
+        """The sentence's state (E, d) for ids (E, L) whose mask (E, L) is true at tokens: the first position's last one, or the
+        mean of all.
+        """
         words = self._inputs[0](ids).to(self.first.dtype)  # (E, L, d)
         states = torch.cat([self.first.expand(len(ids), 1, -1), words], dim=1)  # (E, L + 1, d)
         mask = F.pad(mask, (1, 0), value=True)  # (E, L + 1)
         for layer in self.layers:
             states = layer(states, mask)  # (E, L + 1, d)
-        return states[:, 0]  # (E, d)
+        if not self.mean:
+            return states[:, 0]  # (E, d)
+        weights = mask.to(states.dtype)[..., None]  # (E, L + 1, 1)
+        return (states * weights).sum(1) / weights.sum(1)  # (E, d)
 
     def vector(self, state: Tensor) -> Tensor:
         """A state (E, d) as the normalised vector (E, v)."""
@@ -63,6 +80,19 @@ class DualEncoder(nn.Module):
         super().__init__()
         self.source = SentenceEncoder(base, "encoder", config)
         self.target = SentenceEncoder(base, "decoder", config)
+        if config.init == "base":
+            self.target.project.load_state_dict(self.source.project.state_dict())
+
+    @torch.no_grad()
+    def centre(
+        self, sources: Sequence[list[int]], targets: Sequence[list[int]], pad: int, device: torch.device
+    ) -> None:
+        """Let W's biases take out what all sentences of a language have in common, by a sample of them."""
+        for encoder, rows in ((self.source, sources), (self.target, targets)):
+            encoder.eval()
+            states = [encoder.state(*padded([row], pad, device)) for row in rows[:SAMPLE]]  # each (1, d)
+            encoder.project.bias.copy_(-encoder.project.weight @ torch.cat(states).mean(0))
+            encoder.train()
 
 
 @torch.no_grad()

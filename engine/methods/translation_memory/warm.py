@@ -97,9 +97,8 @@ def warm_up(
 
     def ids(pairs: Sequence[SentencePair]) -> tuple[list[list[int]], list[list[int]]]:
         sources, targets = base.encode([p.source for p in pairs]), base.label([p.target for p in pairs])
-        words = [
-            [token for token in row if token not in base.special_ids] or row for row in targets
-        ]  # as in the memory
+        # Targets without special tokens, as in the memory.
+        words = [[token for token in row if token not in base.special_ids] or row for row in targets]
         return [row[:limit] for row in sources], [row[: config.max_tokens] for row in words]
 
     with base.lock:
@@ -107,11 +106,14 @@ def warm_up(
         held_out = ids(valid)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
+        before, _ = recall(base, encoders, *held_out, config.warm_temperature)
+        if config.init == "base":
+            encoders.centre(sources, targets, base.pad, base.device)
         start = WarmStart(base, encoders, config).to(base.device).train()
         optimizer = torch.optim.Adam(start.parameters(), lr=config.warm_learning_rate, betas=(0.9, 0.98), eps=1e-9)
-        before, loss = recall(base, encoders, *held_out, config.warm_temperature)
+        reached, loss = recall(base, encoders, *held_out, config.warm_temperature)
         best: tuple[float, dict[str, Any]] = (loss, {k: v.clone() for k, v in encoders.state_dict().items()})
-        draw, worse, reached, done = random.Random(seed), 0, before, 0
+        draw, worse, done = random.Random(seed), 0, 0
         order: list[int] = []
         for update in range(config.warm_updates):
             progress.advance(update, config.warm_updates, f"recall {reached:.0%}")
