@@ -157,7 +157,7 @@ def _export(trainer: Any, output: Path) -> None:
         for name, weight in zip(trainer.weights.names, trainer.weights.best(), strict=True)
     }
     tensors["final_logits_bias"] = model.final_logits_bias.detach().to("cpu", torch.float16)
-    config = model.config.to_dict()
+    config = model.config.to_diff_dict()
     config |= {"dtype": "float16", "dropout": 0.1, "architectures": ["MarianMTModel"]}
     config.pop("_attn_implementation", None)
     with storage_errors("the base", output):
