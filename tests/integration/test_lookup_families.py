@@ -13,7 +13,7 @@ from engine.decoding.options import Decoding
 from engine.methods import get_method
 from engine.plugins import Plugin
 from tests.bases import SENTENCES
-from tests.integration.test_hub_families import folder, pair  # noqa: F401 - fixtures
+from tests.hub_models import make_hub_model
 from tests.retrieval_methods import batch_of, trained_module
 
 FAST = Decoding(beam=2, max_length_ratio=0.5)
@@ -24,11 +24,21 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.fixture(scope="module", params=["m2m100", "nllb", "mbart50"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_hub_model(request.param, tmp_path_factory.mktemp(request.param))
+
+
+@pytest.fixture(scope="module")
+def pair(folder: Path) -> LanguagePair:
+    return LanguagePair.load(folder, "en", "zh", device="cpu")
+
+
 @pytest.mark.parametrize(("name", "options"), OPTIONS)
 def test_it_starts_as_the_base_learns_and_changes_it(
     name: str,
     options: dict[str, Any],
-    pair: LanguagePair,  # noqa: F811
+    pair: LanguagePair,
     tmp_path: Path,
 ) -> None:
     base, method = pair.forward, get_method(name)
@@ -51,7 +61,7 @@ def test_it_starts_as_the_base_learns_and_changes_it(
 
 
 @pytest.mark.parametrize(("name", "options"), OPTIONS)
-def test_over_a_base_in_half_precision(name: str, options: dict[str, Any], folder: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_over_a_base_in_half_precision(name: str, options: dict[str, Any], folder: Path, tmp_path: Path) -> None:
     base, method = BaseModel.load(folder, "en", "zh", device="cpu", precision="bfloat16"), get_method(name)
     module = trained_module(name, base, tmp_path, **options)
     module.train()
