@@ -116,6 +116,7 @@ def test_warm_start_losses_are_the_papers():
         total = sum(math.exp(v) for v in logits[i].tolist())
         slow -= sum(math.log(math.exp(float(logits[i, w])) / total) for w in bag) / 2
     assert float(word_loss(logits, bags)) == pytest.approx(slow, rel=1e-5)
+    assert float(word_loss(logits, bags, mean=True)) == pytest.approx(slow * 2 / 5, rel=1e-5)
 
 
 def test_the_warm_start_teaches_the_retriever_and_is_the_same_every_time(base, tmp_path):

@@ -34,9 +34,16 @@ class TranslationMemoryConfig(Options):
     )
     warm_updates: int = option(500, "Updates of the retriever's warm start at most; 0: none.", low=0)
     warm_batch: int = option(64, "Sentence pairs in a batch of the warm start, each the others' wrong answers.", low=2)
-    warm_learning_rate: float = option(5e-4, "Highest learning rate of the warm start.", low=1e-7, high=1)
+    warm_learning_rate: float = option(1e-4, "Highest learning rate of the warm start.", low=1e-7, high=1)
     warm_temperature: float = option(
-        1.0, "Divides the scores in the warm start's softmax; the paper has none (1).", low=1e-3, high=10, advanced=True
+        0.1, "Divides the scores in the warm start's softmax; the paper has none (1).", low=1e-3, high=10, advanced=True
+    )
+    warm_words: str = option(
+        "mean",
+        "The warm start's loss of a sentence's words: their mean, which leaves the sentences' own loss its weight, or their sum "
+        "(paper).",
+        choices=("mean", "sum"),
+        advanced=True,
     )
     refresh_every: int = option(
         3000, "Updates between two refreshes of the index, where the retriever is trained.", low=1

@@ -5,6 +5,10 @@
 
 Without it the memory finds nothing of use, the model learns to ignore it, and the retriever never gets a gradient. The maps
 from a sentence to its words go through the base's embeddings; they serve here alone and are not kept.
+
+The sum over some twenty words outweighs L_snt a hundredfold, and a scalar product of unit vectors makes a flat softmax. Both
+cost little with hundreds of thousands of pairs and nearly everything with a thousand (docs/methods/translation_memory.md), so
+a mean over words and a temperature are the defaults here.
 """
 
 from __future__ import annotations
@@ -38,12 +42,12 @@ def sentence_loss(x: Tensor, z: Tensor, temperature: float = 1.0) -> Tensor:
     return -scores.log_softmax(-1).diagonal().mean()  # ()
 
 
-def word_loss(logits: Tensor, bags: Sequence[Sequence[int]]) -> Tensor:
-    """-Σ_{w in bag} log p(w), a mean over the B sentences, for logits (B, V) and the words of each bag."""
+def word_loss(logits: Tensor, bags: Sequence[Sequence[int]], mean: bool = False) -> Tensor:
+    """-Σ_{w in bag} log p(w), a mean over the B sentences, for logits (B, V) and the words of each bag; or a mean over words."""
     log_p = logits.float().log_softmax(-1)  # (B, V)
     rows = torch.tensor([i for i, bag in enumerate(bags) for _ in bag], device=logits.device)  # (N,)
     words = torch.tensor([word for bag in bags for word in bag], device=logits.device)  # (N,)
-    return -log_p[rows, words].sum() / len(bags)  # ()
+    return -log_p[rows, words].sum() / (max(1, len(words)) if mean else len(bags))  # ()
 
 
 class WarmStart(nn.Module):
@@ -52,7 +56,7 @@ class WarmStart(nn.Module):
     def __init__(self, base: BaseModel, encoders: DualEncoder, config: TranslationMemoryConfig) -> None:
         super().__init__()
         d = base.d_model
-        self.encoders, self.temperature = encoders, config.warm_temperature
+        self.encoders, self.temperature, self.mean = encoders, config.warm_temperature, config.warm_words == "mean"
         self.to_target, self.to_source = nn.Linear(d, d), nn.Linear(d, d)
         self.special, self.pad, self.device = base.special_ids, base.pad, base.device
         stacks = base.model.get_decoder(), base.model.get_encoder()
@@ -69,7 +73,10 @@ class WarmStart(nn.Module):
         snt = sentence_loss(both.source.vector(x), both.target.vector(z), self.temperature)  # ()
         to_target = self.to_target(x) @ self._words[0].to(x.dtype).T  # (B, V)
         to_source = self.to_source(z) @ self._words[1].to(z.dtype).T  # (B, V)
-        return snt, word_loss(to_target, self.bags(targets)) + word_loss(to_source, self.bags(sources))  # (), ()
+        words = word_loss(to_target, self.bags(targets), self.mean) + word_loss(
+            to_source, self.bags(sources), self.mean
+        )
+        return snt, words  # (), ()
 
 
 def recall(
