@@ -74,7 +74,8 @@ class Catalog:
 
     def samples(self) -> list[SampleCorpus]:
         """The bundled sample corpora."""
-        return bundled_samples(self.settings.assets_dir)
+        # General text is no style of anybody: methods that need a second domain take it by themselves.
+        return [one for one in bundled_samples(self.settings.assets_dir) if one.kind != "general"]
 
     def sample(self, name: str) -> SampleCorpus:
         """One of them. Raises InputError when it is not there."""
