@@ -34,6 +34,7 @@ class Settings(Options):
     )
     database_url: str = option("", "SQLAlchemy URL of the store; empty: SQLite in the home folder.")
     parsers: str = option("", "Folder with stanza models; empty: the assets' parsers, then stanza's own folder.")
+    first_base: str = option("en-zh", "Short name of the base that new projects in the studio start with.")
     device: str = option("auto", "Where models run: auto, cpu, cuda, cuda:1, mps.")
     precision: str = option("auto", "Arithmetic in training.", choices=("auto", "float32", "bfloat16"))
     base_precision: str = option(

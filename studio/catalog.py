@@ -53,7 +53,8 @@ class Catalog:
         """What is known of the bases on the shelf; folders that are no model are passed over."""
         from engine.base.shelf import Shelf
 
-        return Shelf(self.settings).cards()
+        cards = Shelf(self.settings).cards()
+        return sorted(cards, key=lambda one: one["name"] != self.settings.first_base)  # the others keep their order
 
     def base_for(self, wanted: str, *languages: str) -> str:
         """The path of the base `wanted`, or of the first other one that knows all the languages where it does not.

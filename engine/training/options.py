@@ -53,12 +53,14 @@ BUDGETS: dict[str, dict[str, dict[str, Any]]] = {
     "quick": {
         "training": dict(max_updates=200, tokens_per_batch=1024, learning_rate=2e-3, warmup=100, keep_pairs=0.6, validate_every=50,
                          patience=2, checkpoint_every=50, max_minutes=3),
-        "method": dict(phrases_per_layer=500, alpha=0.0, beta=0.0, shrink=0.75),
+        "method": dict(phrases_per_layer=500, alpha=0.0, beta=0.0, shrink=0.75, neighbours=3, neighbours_translating=5,
+                       memory_layers=1, retriever="fixed_target", warm_updates=75),
     },
     "balanced": {
         "training": dict(max_updates=1200, max_epochs=7, tokens_per_batch=1024, learning_rate=1e-3, warmup=100, keep_pairs=0.6,
                          validate_every=100, patience=3, checkpoint_every=100, max_minutes=30),
-        "method": dict(phrases_per_layer=1000, alpha=0.0, beta=0.0, shrink=0.75),
+        "method": dict(phrases_per_layer=1000, alpha=0.0, beta=0.0, shrink=0.75, neighbours=3, neighbours_translating=5,
+                       memory_layers=1, retriever="fixed_target", warm_updates=200),
     },
     "best": {"training": dict(), "method": dict()},
 }  # fmt: skip
