@@ -169,6 +169,7 @@ def test_every_family_of_bases(family: str, keys: str, tmp_path: Path) -> None:
     found = base.translate(SOURCES, plugin, decoding=fast)
     if base.model.config.decoder_start_token_id is not None:  # else decoding starts with one token more than training
         assert [text.replace(" ", "") for text in found] == targets
-    assert all(after > before for (before, _), (after, _) in zip(scores, base.score(SENTENCES, plugin), strict=True))
+    after = base.score(SENTENCES, plugin)  # the datastore holds these very sentences: likelier, or all but certain
+    assert all(b > a or b > -0.02 * n for (a, n), (b, _) in zip(scores, after, strict=True))
     assert base.translate(SOURCES, plugin, strength=0.0, decoding=fast) == vanilla
     assert base.translate(SOURCES, decoding=fast) == vanilla

@@ -49,9 +49,9 @@ def test_a_folder_is_added_named_listed_and_removed(tailormt: Run, home: Path, t
     assert on_shelf(home) == ["small"]
 
     listed = json.loads(tailormt("base", "list", "--json").out)
-    assert [one["name"] for one in listed] == ["en-zh", "small"]
-    assert [one["shipped"] for one in listed] == [True, False]
-    assert listed[1]["bytes"] > 2 * listed[1]["parameters"] > 100_000
+    assert [one["name"] for one in listed] == ["de-en", "en-zh", "small"]
+    assert [one["shipped"] for one in listed] == [True, True, False]
+    assert listed[2]["bytes"] > 2 * listed[2]["parameters"] > 100_000
     shown = tailormt("base", "list").out
     assert "came along" in shown
     assert "research and evaluation only" in shown
@@ -326,7 +326,7 @@ def test_offline_it_says_what_to_put_where(tailormt: Run, command: Run, home: Pa
 def test_the_leavings_of_a_killed_add_are_not_listed_and_go(home: Path, tiny: Path) -> None:
     shelf = Shelf(load_settings())
     old = copy_base(tiny, home / "models" / ".small.abc.tmp")
-    assert [entry.name for entry in shelf.entries()] == ["en-zh"]
+    assert [entry.name for entry in shelf.entries()] == ["de-en", "en-zh"]
     os.utime(old, (1, 1))
     shelf.add(str(tiny), name="small")
     assert on_shelf(home) == ["small"]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from engine.errors import Cancelled, CorpusError, OptionError, StorageError, TailorError
 from engine.memory import PhrasePair, record
-from engine.methods import Artefacts, get_method
+from engine.methods import Artefacts, get_method, method_names
+from engine.options import describe
 from engine.progress import Progress
 from engine.training import TrainingOptions, budget_options
 from engine.training.data import Pairs, epoch_batches
@@ -199,9 +200,14 @@ def test_batches_hold_every_pair_once_within_the_budget(lengths, tokens, epoch):
 
 
 def test_budgets_are_valid_settings():
-    config = get_method("memory_adapter").config_class
+    known = {
+        item.name: get_method(name).config_class
+        for name in method_names()
+        for item in describe(get_method(name).config_class)
+    }
     for name in ("quick", "balanced", "best"):
         TrainingOptions.from_mapping(budget_options(name)["training"])
-        config.from_mapping(budget_options(name)["method"])
+        for key, value in budget_options(name)["method"].items():
+            known[key].from_mapping({key: value})
     with pytest.raises(OptionError, match="quick"):
         budget_options("fast")
