@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 from engine.errors import StorageError, storage_errors
 
-__all__ = ["check_writable", "replacing", "write_json", "write_jsonl"]
+__all__ = ["check_writable", "folder_and_old", "replacing", "replacing_folder", "write_json", "write_jsonl"]
 
 
 def make_parent(path: Path, what: str) -> None:
@@ -61,6 +62,32 @@ def replacing(path: Path, what: str) -> Iterator[Path]:
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing_folder(folder: Path, what: str) -> Iterator[Path]:
+    """A new folder beside `folder` that takes its place by two renames when the block ends well, and is removed when it
+    does not. A crash between the renames leaves `<name>.old`: read from the first of `folder_and_old` that is whole.
+    """
+    fresh, (current, old) = folder.with_name(f"{folder.name}.tmp"), folder_and_old(folder)
+    with storage_errors(what, folder.parent):
+        shutil.rmtree(fresh, ignore_errors=True)
+        try:
+            fresh.mkdir(parents=True)
+            yield fresh
+            shutil.rmtree(old, ignore_errors=True)
+            if current.exists():
+                current.rename(old)
+            fresh.rename(current)
+            shutil.rmtree(old, ignore_errors=True)
+        except BaseException:
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise
+
+
+def folder_and_old(folder: Path) -> tuple[Path, Path]:
+    """The folder, and where `replacing_folder` leaves its last state when it is killed between its renames."""
+    return folder, folder.with_name(f"{folder.name}.old")
 
 
 def write_json(path: Path, value: Mapping[str, Any], what: str) -> None:

@@ -63,12 +63,10 @@ def parse_json(text: str, what: str) -> dict[str, Any]:
 def method_config(request: CustomizeRequest) -> Any:
     """The method's settings: its defaults, then the budget's, then the request's own."""
     from engine.methods import get_method
-    from engine.options import describe
     from engine.training import budget_options
 
     cls = get_method(request.method).config_class
-    known = {item.name for item in describe(cls)}
-    preset = {key: value for key, value in budget_options(request.budget)["method"].items() if key in known}
+    preset = cls.known(budget_options(request.budget)["method"])
     return cls.from_mapping({**preset, **parse_json(request.method_options, "method_options")})
 
 

@@ -27,8 +27,7 @@ class Form:
     def changed(self, values: Sequence[Any], preset: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The settings that differ from the preset over the defaults, checked. Raises OptionError naming the setting."""
         result = {}
-        known = {item.name for item in describe(self.cls)}  # a budget holds settings of other methods too
-        base = {name: value for name, value in (preset or {}).items() if name in known}
+        base = self.cls.known(preset or {})  # a budget holds settings of other methods too
         for item, value in zip(self.items, values, strict=True):
             parsed = None if value in (None, "") and item.optional else item.parse(value)
             if parsed != item.parse(base.get(item.name, item.default)):

@@ -9,7 +9,6 @@ A checkpoint is a folder `checkpoint` that takes the place of the one before by 
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.errors import storage_errors
+from engine.files import folder_and_old, replacing_folder
 
 __all__ = ["Position", "load_checkpoint", "save_checkpoint"]
 
@@ -57,22 +56,10 @@ def save_checkpoint(
     if torch.cuda.is_available():
         tensors["rng.cuda"] = torch.cuda.get_rng_state()
     tensors = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
-    fresh, current, old = folder / "checkpoint.tmp", folder / "checkpoint", folder / "checkpoint.old"
-    with storage_errors("the checkpoint", folder):
-        shutil.rmtree(fresh, ignore_errors=True)
-        try:
-            fresh.mkdir(parents=True)
-            save_file(tensors, fresh / "state.safetensors")
-            text = json.dumps({"position": asdict(position), "options": options}, indent=2, sort_keys=True)
-            (fresh / "state.json").write_text(text, encoding="utf-8")
-            shutil.rmtree(old, ignore_errors=True)
-            if current.exists():
-                current.rename(old)
-            fresh.rename(current)
-            shutil.rmtree(old, ignore_errors=True)
-        except BaseException:
-            shutil.rmtree(fresh, ignore_errors=True)
-            raise
+    with replacing_folder(folder / "checkpoint", "the checkpoint") as fresh:
+        save_file(tensors, fresh / "state.safetensors")
+        text = json.dumps({"position": asdict(position), "options": options}, indent=2, sort_keys=True)
+        (fresh / "state.json").write_text(text, encoding="utf-8")
 
 
 def load_checkpoint(
@@ -85,7 +72,7 @@ def load_checkpoint(
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    for place in (folder / "checkpoint", folder / "checkpoint.old"):
+    for place in folder_and_old(folder / "checkpoint"):
         try:
             about = json.loads((place / "state.json").read_text(encoding="utf-8"))
             tensors = load_file(place / "state.safetensors")

@@ -5,7 +5,6 @@ and their running average; saved and restored without pickle.
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,8 @@ from torch import Tensor
 
 from engine.base.train.network import trained_names
 from engine.base.train.options import BaseTrainingOptions
-from engine.errors import StorageError, storage_errors
+from engine.errors import StorageError
+from engine.files import folder_and_old, replacing_folder
 
 __all__ = ["State", "Weights"]
 
@@ -105,29 +105,17 @@ class Weights:
         tensors["rng"] = torch.get_rng_state()
         if torch.cuda.is_available():
             tensors["rng.cuda"] = torch.cuda.get_rng_state()
-        fresh, current, old = folder / "checkpoint.tmp", folder / "checkpoint", folder / "checkpoint.old"
-        with storage_errors("the checkpoint", folder):
-            shutil.rmtree(fresh, ignore_errors=True)
-            try:
-                fresh.mkdir(parents=True)
-                save_file(
-                    {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}, fresh / "state.safetensors"
-                )
-                (fresh / "state.json").write_text(json.dumps(asdict(state), indent=2), encoding="utf-8")
-                shutil.rmtree(old, ignore_errors=True)
-                if current.exists():
-                    current.rename(old)
-                fresh.rename(current)
-            finally:
-                shutil.rmtree(fresh, ignore_errors=True)
-            shutil.rmtree(old, ignore_errors=True)
+        with replacing_folder(folder / "checkpoint", "the checkpoint") as fresh:
+            kept = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
+            save_file(kept, fresh / "state.safetensors")
+            (fresh / "state.json").write_text(json.dumps(asdict(state), indent=2), encoding="utf-8")
 
     def restore(self, folder: Path) -> State | None:
         """Take up the newest whole checkpoint; None when there is none. Raises StorageError when it is of another model."""
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        for place in (folder / "checkpoint", folder / "checkpoint.old"):
+        for place in folder_and_old(folder / "checkpoint"):
             try:
                 state = State(**json.loads((place / "state.json").read_text(encoding="utf-8")))
                 tensors = load_file(place / "state.safetensors")
