@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from engine.languages import unspaced
 from engine.parsers.brackets import write_brackets
 from engine.parsers.conllu import Sentence, write_conllu
-from engine.phrases.languages import UNSPACED, plain_code
 
 __all__ = ["character_labels", "mwt_counts", "write_characters", "write_dependencies", "write_trees"]
 
@@ -25,7 +25,7 @@ def write_characters(sentences: Sequence[Sentence], folder: Path, name: str, lan
     Paragraphs hold one to four sentences, so that sentences by themselves and sentences in running text are both learnt.
     """
     rng = random.Random(seed)
-    between = "" if plain_code(language) in UNSPACED else " "
+    between = "" if unspaced(language) else " "
     texts, labels, place = [], [], 0
     while place < len(sentences):
         group = sentences[place : place + rng.randint(1, 4)]

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine import languages
 from engine.errors import ModelError
 from engine.parsers.options import ParserTraining
 from engine.parsers.scores import bracket_scores
 from engine.parsers.watch import Watch
-from engine.phrases.languages import UNSPACED, plain_code
 
 __all__ = ["STAGES", "Room", "run_stage"]
 
@@ -52,7 +52,7 @@ def train_tokenizer(room: Room, target: Path, watch: Watch) -> None:
     args += ["--dev_txt_file", str(data / "dev.txt"), "--dev_label_file", str(data / "dev.labels")]
     args += ["--dev_conll_gold", str(data / "dev.conllu"), "--mwt_json_file", str(data / "train.mwt.json")]
     args += ["--steps", str(steps), "--eval_steps", str(min(250, steps)), "--report_steps", SHOWN_EVERY]
-    unspaced = plain_code(room.language) in UNSPACED
+    unspaced = languages.unspaced(room.language)
     args += ["--max_seqlen", "100", "--skip_newline"] if unspaced else ["--max_seqlen", "200"]
     if unspaced:
         args += ["--use_dictionary", "--external_dict", str(data / "words.txt")]

@@ -17,6 +17,7 @@ from typing import Any
 
 from engine.errors import InputError, storage_errors
 from engine.files import check_writable
+from engine.languages import unspaced
 from engine.parsers.contractions import open_contractions
 from engine.parsers.options import ParserTraining
 from engine.parsers.prepare import mwt_counts, write_characters, write_dependencies, write_trees
@@ -27,7 +28,7 @@ from engine.parsers.treebanks import Treebanks, read_treebanks
 from engine.parsers.vectors import TextSource, no_vectors, read_sentences, save_vectors, segment, train_vectors
 from engine.parsers.watch import watched
 from engine.parsers.words import write_words
-from engine.phrases.languages import UNSPACED, plain_code, stanza_code
+from engine.phrases.languages import stanza_code
 from engine.progress import Progress
 from engine.stamps import Stamps, digest, digest_files
 
@@ -138,7 +139,7 @@ def write_data(room: Room, banks: Treebanks, words: Path | None) -> None:
     room.data.mkdir(exist_ok=True)
     room.done.mkdir(exist_ok=True)
     dev = banks.sentences.dev[:DEV_AT_MOST]
-    if plain_code(room.language) in UNSPACED:
+    if unspaced(room.language):
         write_words(room.data / "words.txt", banks.sentences.train, words, room.options.word_frequency)
     tags = bool(banks.trees.train)  # constituency trees stand on the treebank's own tags
     for name, sentences in (("train", banks.sentences.train), ("dev", dev)):

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import InputError, MissingError
+from engine.languages import unspaced
 from engine.phrases.collect import Collector
 from engine.phrases.constituency import constituency_spans, constituency_tree
 from engine.phrases.dependency import dependency_spans, dependency_tree
-from engine.phrases.languages import UNSPACED, plain_code, stanza_code
+from engine.phrases.languages import stanza_code
 from engine.phrases.options import PhraseOptions
 from engine.phrases.parser import parse_sentences
 from engine.phrases.stanza_models import StanzaModel, advice, download_model, find_models, load_pipeline
@@ -159,7 +160,7 @@ def _offered(language: str, kinds: Sequence[str], folders: Sequence[Path], downl
 
 
 def _unit_name(language: str, pieces: Pieces | None) -> str:
-    if plain_code(language) not in UNSPACED:
+    if not unspaced(language):
         return "words"
     return "pieces of words" if pieces is not None else "characters"
 

@@ -1,13 +1,10 @@
-"""Language codes: what a base calls a language, what stanza calls it, and whether it puts spaces between words."""
+"""Language codes: what a base calls a language, and what stanza calls it."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["UNSPACED", "plain_code", "stanza_code"]
-
-# Languages written without spaces between words; Khmer, Lao, Burmese and Tibetan use them between clauses only.
-UNSPACED = frozenset({"zh", "yue", "wuu", "lzh", "ja", "th", "lo", "km", "my", "bo", "dz"})
+__all__ = ["plain_code", "stanza_code"]
 
 # NLLB and M2M100 use three-letter codes with a script (zho_Hans, deu_Latn); stanza two-letter ones where there is one.
 SHORT = {

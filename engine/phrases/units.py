@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache
 
-from engine.phrases.languages import UNSPACED, plain_code
+from engine.languages import unspaced
 from engine.phrases.surface import Offsets, is_punctuation, punctuation_class
 
 __all__ = ["Clauses", "Pieces", "clauses_of"]
@@ -18,8 +18,7 @@ Pieces = Callable[[str], list[str]]
 
 def clauses_of(sentence: str, language: str, pieces: Pieces | None = None) -> Clauses:
     """The units of a sentence as character offsets, clause by clause; punctuation is in none of them."""
-    code = plain_code(language)
-    if code not in UNSPACED:
+    if not unspaced(language):
         return _group(sentence, [match.span() for match in _words().finditer(sentence)])
     cut = _piece_offsets(sentence, pieces) if pieces is not None else None
     if cut is None:
