@@ -20,13 +20,17 @@ def score(
     strength: float = 1.0,
     size: int = 32,
 ) -> list[tuple[float, int]]:
-    """Sum of log-probabilities (natural) and number of target tokens, end of sentence included, of each pair, in order."""
+    """Sum of log-probabilities (natural) and number of target tokens, end of sentence included, of each pair, in order.
+
+    Codes of languages, which are forced in decoding, are left out: no system chooses them.
+    """
     import torch
 
     if plugin is not None and strength:
         plugin.check_likelihood()
     sources = [ids[: base.max_tokens] for ids in base.encode([source for source, _ in pairs])]
     targets = [ids[: base.max_tokens] for ids in base.label([target for _, target in pairs])]
+    codes = torch.tensor(sorted(base.family.direction_ids()), device=base.device, dtype=torch.long)  # (C,)
     order = sorted(range(len(pairs)), key=lambda i: len(targets[i]) + len(sources[i]))
     results: list[tuple[float, int]] = [(0.0, 0)] * len(pairs)
     with base.using(plugin, strength), torch.inference_mode():
@@ -45,7 +49,7 @@ def score(
                 use_cache=False,
             ).logits  # (B, T, V)
             picked = logits.float().log_softmax(-1).gather(-1, labels[..., None]).squeeze(-1)  # (B, T)
-            real = labels != base.pad  # (B, T)
+            real = (labels != base.pad) & ~torch.isin(labels, codes)  # (B, T)
             sums, counts = (picked * real).sum(1).tolist(), real.sum(1).tolist()
             for i, total, count in zip(rows, sums, counts, strict=True):
                 results[i] = (total, count)
