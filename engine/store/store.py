@@ -15,9 +15,11 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchM
 from sqlalchemy.orm import Session
 
 from engine.errors import InputError, MissingError, StorageError
+from engine.store.defaults import Defaults
 from engine.store.queue import Jobs
 from engine.store.repositories import Comparisons, Corpora, PhraseSets, Plugins, Projects, Workers
 from engine.store.tables import SCHEMA_VERSION, Base, SchemaVersion
+from engine.store.tokens import Tokens
 
 __all__ = ["Store"]
 
@@ -48,6 +50,8 @@ class Store:
         self.plugins = Plugins(self)
         self.comparisons = Comparisons(self)
         self.workers = Workers(self)
+        self.defaults = Defaults(self)
+        self.tokens = Tokens(self)
 
     def read(self) -> contextlib.AbstractContextManager[Session]:
         """A short transaction that reads."""
@@ -101,8 +105,9 @@ class Store:
     def _create(self) -> None:
         with self._sentences():
             with self._engine.connect() as connection:
-                known = inspect(connection).has_table(SchemaVersion.__tablename__)
-            if not known:
+                known = set(inspect(connection).get_table_names())
+            fresh = SchemaVersion.__tablename__ not in known
+            if fresh:
                 with self._writer.begin() as connection:
                     Base.metadata.create_all(connection)
                     if connection.scalar(select(SchemaVersion.version)) is None:
@@ -114,6 +119,9 @@ class Store:
                 f"The store at {self.place} was made by a newer Tailor MT (schema {found}, this program knows up to "
                 f"{SCHEMA_VERSION}). Update Tailor MT, or set TAILORMT_HOME to another folder."
             )
+        if not fresh and Base.metadata.tables.keys() - known:  # tables that came later; those of old are as they were
+            with self._sentences(), self._writer.begin() as connection:
+                Base.metadata.create_all(connection)
 
     @contextlib.contextmanager
     def _sentences(self) -> Iterator[None]:

@@ -1,0 +1,61 @@
+"""Which plugin a project translates with where nobody names one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import ForeignKey
+from sqlalchemy.orm import Mapped, mapped_column
+
+from engine.errors import InputError
+from engine.store import tables
+
+if TYPE_CHECKING:
+    from engine.store.rows import PluginRow
+    from engine.store.store import Store
+
+__all__ = ["DefaultPlugin", "Defaults"]
+
+
+class DefaultPlugin(tables.Base):
+    __tablename__ = "default_plugin"
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"), primary_key=True)
+    plugin_id: Mapped[int | None] = mapped_column(ForeignKey("plugin.id", ondelete="CASCADE"))
+
+
+class Defaults:
+    """The default plugin of each project: the one that was chosen, or the base alone where that was chosen, else the newest."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def get(self, project_id: int) -> PluginRow | None:
+        """The plugin; None for the base alone, and where the project has no plugin whose bundle is still there."""
+        with self._store.read() as session:
+            record = session.get(DefaultPlugin, project_id)
+            number = record.plugin_id if record else None
+        if record is not None and number is None:
+            return None
+        rows = [row for row in self._store.plugins.list(project_id) if row.exists]
+        return next((row for row in rows if row.id == number), rows[0] if rows else None)
+
+    def chosen(self, project_id: int) -> bool:
+        """Whether somebody chose, so that a newer plugin does not take its place."""
+        with self._store.read() as session:
+            return session.get(DefaultPlugin, project_id) is not None
+
+    def set(self, project_id: int, plugin_id: int | None) -> None:
+        """Choose a plugin of the project, or with None the base alone. Raises InputError where there is no such plugin."""
+        self._store.projects.get(project_id)
+        if plugin_id is not None and self._store.plugins.get(plugin_id).project_id != project_id:
+            raise InputError(f"Plugin {plugin_id} belongs to another project. Choose one of this project.")
+        with self._store.write() as session:
+            session.merge(DefaultPlugin(project_id=project_id, plugin_id=plugin_id))
+
+    def clear(self, project_id: int) -> None:
+        """Forget the choice: the newest plugin is the default again."""
+        with self._store.write() as session:
+            record = session.get(DefaultPlugin, project_id)
+            if record is not None:
+                session.delete(record)

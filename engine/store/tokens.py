@@ -1,0 +1,116 @@
+"""API tokens: what a program shows to be let in. Only a hash is kept, so that the store's file opens nothing."""
+
+from __future__ import annotations
+
+import builtins
+import datetime
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import String, select, update
+from sqlalchemy.orm import Mapped, mapped_column
+
+from engine.errors import InputError
+from engine.store import tables
+from engine.store.repositories import Repository
+
+__all__ = ["PREFIX", "SCOPES", "ApiToken", "TokenRow", "Tokens"]
+
+PREFIX = "tmt_"
+SCOPES = ("read", "translate", "write")
+SHOWN = 8  # characters of a token that are kept in clear, to tell tokens apart in a list
+
+
+class ApiToken(tables.Base):
+    __tablename__ = "api_token"
+    __table_args__ = tables.FRESH_NUMBERS
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    shown: Mapped[str] = mapped_column(String(16))
+    hash: Mapped[str] = mapped_column(String(64), unique=True)
+    scopes: Mapped[str]
+    created: Mapped[datetime.datetime] = mapped_column(default=tables.now)
+    used: Mapped[datetime.datetime | None]
+    revoked: Mapped[datetime.datetime | None]
+    characters: Mapped[int] = mapped_column(default=0)
+
+
+@dataclass(frozen=True)
+class TokenRow:
+    """A token without its secret: `shown` is how it begins, `characters` how many it has had translated."""
+
+    id: int
+    name: str
+    shown: str
+    scopes: str  # joined by commas
+    created: datetime.datetime
+    used: datetime.datetime | None
+    revoked: datetime.datetime | None
+    characters: int
+
+    def allows(self, scope: str) -> bool:
+        return scope in self.scopes.split(",")
+
+
+class Tokens(Repository[ApiToken, TokenRow]):
+    """Tokens: made once, shown once, looked up by their hash, revoked for good."""
+
+    table = ApiToken
+    row = TokenRow
+    noun = "token"
+
+    def create(self, name: str, scopes: Iterable[str] = ("read", "translate")) -> tuple[TokenRow, str]:
+        """A new token and its secret, which is nowhere else. Raises InputError on an empty name or an unknown scope."""
+        wanted = [scope.strip() for scope in scopes]
+        for scope in wanted:
+            if scope not in SCOPES:
+                raise InputError(f"{scope or 'Nothing'} is no scope of a token. Give some of {', '.join(SCOPES)}.")
+        if not wanted:
+            raise InputError(f"A token needs a scope: some of {', '.join(SCOPES)}.")
+        if not name.strip():
+            raise InputError("A token needs a name, so that you know later which one to revoke.")
+        secret = PREFIX + secrets.token_urlsafe(32)
+        row = self._add(
+            name=name.strip(),
+            shown=secret[: len(PREFIX) + SHOWN],
+            hash=digest(secret),
+            scopes=",".join(scope for scope in SCOPES if scope in wanted),
+        )
+        return row, secret
+
+    def list(self, *, revoked: bool = False) -> builtins.list[TokenRow]:
+        """Tokens that work, newest first; with `revoked` the others as well."""
+        return self._list(None if revoked else ApiToken.revoked.is_(None))
+
+    def find(self, secret: str) -> TokenRow | None:
+        """The token of a secret; None where it is unknown or revoked."""
+        wanted = digest(secret)
+        with self._store.read() as session:
+            record = session.scalar(select(ApiToken).where(ApiToken.hash == wanted, ApiToken.revoked.is_(None)))
+            if record is None or not hmac.compare_digest(record.hash, wanted):
+                return None
+            return self._out(record)
+
+    def revoke(self, id: int) -> TokenRow:
+        """Let a token open nothing from now on. Raises InputError where there is none."""
+        with self._store.write() as session:
+            record = self._find(session, id)
+            record.revoked = record.revoked or tables.now()
+            session.flush()
+            return self._out(record)
+
+    def note(self, id: int, characters: int = 0) -> None:
+        """It was used now, for so many characters."""
+        values: dict[str, Any] = {"used": tables.now(), "characters": ApiToken.characters + characters}
+        with self._store.write() as session:
+            session.execute(update(ApiToken).where(ApiToken.id == id).values(**values))
+
+
+def digest(secret: str) -> str:
+    """SHA-256 in hex. A secret of 256 random bits cannot be guessed, so a slow hash would add nothing."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
