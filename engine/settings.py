@@ -50,6 +50,14 @@ class Settings(Options):
         10_000, "Longest line taken from an upload, in characters; longer ones are skipped.", low=100
     )
 
+    loaded_bases: int = option(
+        2, "Bases that the studio keeps in memory; the one used longest ago makes room.", low=1, high=64
+    )
+    api_tokens: str = option(
+        "auto",
+        "Whether programs need a token for the REST interface; auto: unless the studio listens on this machine alone.",
+        choices=("auto", "always", "never"),
+    )
     endpoints: tuple[str, ...] = option(
         (), "Addresses of services that plugins may send sentences to; a plugin that calls any other is refused."
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +18,7 @@ from engine.decoding.options import Decoding
 from engine.errors import InputError, TailorError, storage_errors
 from engine.files import write_json
 from engine.languages import canonical
+from engine.serving import Models
 from engine.settings import Settings
 from studio.catalog import Catalog, language_name, sample_types
 from studio.files import device_line, free_name, read_object, read_rows, slug
@@ -54,9 +54,7 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.catalog = Catalog(settings)
-        self._models = threading.Lock()
-        self._base: tuple[tuple[str, str, str], BaseModel] | None = None
-        self._plugin: tuple[str, float, Plugin] | None = None
+        self.models = Models(settings)
 
     @cached_property
     def store(self) -> Store:
@@ -294,28 +292,14 @@ class Service:
     # -- plugins and translation
 
     def base_model(self, project: ProjectRow) -> BaseModel:
-        """The project's base, loaded; only one is kept in memory."""
-        from engine.base import BaseModel
-
-        key = (project.base, project.source, project.target)
-        with self._models:
-            if self._base is None or self._base[0] != key:
-                self._base = self._plugin = None  # give the memory back before the next one is loaded
-                model = BaseModel.load(project.base, project.source, project.target, settings=self.settings)
-                self._base = (key, model)
-            return self._base[1]
+        """The project's base, loaded; shared by all pages and the REST interface."""
+        return self.models.base(project.base, project.source, project.target)
 
     def plugin(self, row: PluginRow, base: BaseModel) -> Plugin:
-        """The plugin of a row, loaded for that base; the last one is kept."""
-        from engine.plugins import Plugin
-
+        """The plugin of a row, loaded for that base; the last few are kept."""
         if not row.exists:
             raise InputError(f"The bundle of {row.name} is no longer at {row.path}. Train it again or import it.")
-        stamp = Path(row.path).stat().st_mtime
-        with self._models:
-            if self._plugin is None or self._plugin[:2] != (row.path, stamp):
-                self._plugin = (row.path, stamp, Plugin.load(row.path, base, cache=self._unpacked))
-            return self._plugin[2]
+        return self.models.plugin(row.path, base)
 
     def translate(
         self,
