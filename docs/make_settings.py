@@ -88,16 +88,17 @@ def settings_table(cls: type) -> str:
 def budget_table() -> str:
     names = list(BUDGETS)
     base = {item.name: item.default for item in describe(TrainingOptions)}
-    changed = list(dict.fromkeys(key for name in names for key in BUDGETS[name]["training"]))
-    own = list(dict.fromkeys(key for name in names for key in BUDGETS[name]["method"]))
+    changed = list(dict.fromkeys(key for name in names for key in BUDGETS[name]))
     rows = [f"| setting | {' | '.join(f'`{name}`' for name in names)} |", "|---|" + "---|" * len(names)]
     for key in changed:
-        rows.append(
-            f"| `{key}` | " + " | ".join(shown(BUDGETS[n]["training"].get(key, base[key])) for n in names) + " |"
-        )
-    for key in own:
-        cells = [shown(BUDGETS[n]["method"][key]) if key in BUDGETS[n]["method"] else "its default" for n in names]
-        rows.append(f"| the method's `{key}`, where it has one | " + " | ".join(cells) + " |")
+        rows.append(f"| `{key}` | " + " | ".join(shown(BUDGETS[n].get(key, base[key])) for n in names) + " |")
+    for method in method_names():
+        of_method = get_method(method)
+        for part, defaults in (("method", of_method.config_class()), ("training", TrainingOptions())):
+            given = {n: of_method.budgets.get(n, {}).get(part, {}) for n in names}
+            for key in dict.fromkeys(key for n in names for key in given[n]):
+                cells = [shown(given[n].get(key, getattr(defaults, key))) for n in names]
+                rows.append(f"| {method}: `{key}` | " + " | ".join(cells) + " |")
     return "\n".join(rows)
 
 

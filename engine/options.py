@@ -154,12 +154,6 @@ class Options:
                 raise OptionError(f"{key} is not a setting of {cls.__name__}.{hint}")
         return cls(**values)
 
-    @classmethod
-    def known(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of the values that are settings of this class, as of a budget that holds settings of several."""
-        names = {item.name for item in describe(cls)}
-        return {key: value for key, value in values.items() if key in names}
-
     def to_mapping(self) -> dict[str, Any]:
         """A plain mapping that JSON can hold; tuples become lists."""
         return {

@@ -65,9 +65,10 @@ def method_config(request: CustomizeRequest) -> Any:
     from engine.methods import get_method
     from engine.training import budget_options
 
-    cls = get_method(request.method).config_class
-    preset = cls.known(budget_options(request.budget)["method"])
-    return cls.from_mapping({**preset, **parse_json(request.method_options, "method_options")})
+    preset = budget_options(request.budget, request.method)["method"]
+    return get_method(request.method).config_class.from_mapping(
+        {**preset, **parse_json(request.method_options, "method_options")}
+    )
 
 
 def training_config(request: CustomizeRequest) -> TrainingOptions:
@@ -75,7 +76,7 @@ def training_config(request: CustomizeRequest) -> TrainingOptions:
     from engine.training import TrainingOptions, budget_options
 
     own = parse_json(request.training_options, "training_options")
-    return TrainingOptions.from_mapping({**budget_options(request.budget)["training"], **own})
+    return TrainingOptions.from_mapping({**budget_options(request.budget, request.method)["training"], **own})
 
 
 def check(request: CustomizeRequest) -> None:

@@ -27,7 +27,7 @@ class Form:
     def changed(self, values: Sequence[Any], preset: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The settings that differ from the preset over the defaults, checked. Raises OptionError naming the setting."""
         result = {}
-        base = self.cls.known(preset or {})  # a budget holds settings of other methods too
+        base = preset or {}
         for item, value in zip(self.items, values, strict=True):
             parsed = None if value in (None, "") and item.optional else item.parse(value)
             if parsed != item.parse(base.get(item.name, item.default)):

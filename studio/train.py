@@ -55,7 +55,6 @@ def build(demo: gr.Blocks, service: Service) -> None:
 
     names = method_names()
     methods = {name: get_method(name) for name in names}
-    preset = budget_options("balanced")
     with page(demo, service, "train", "Train", TEXT) as frame:
         with frame.actions:
             start = gr.Button("Start training", variant="primary")
@@ -74,10 +73,10 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 for name, one in methods.items():
                     with gr.Column(visible=name == names[0]) as group:
                         view(f"<h2>{esc(one.capabilities.title)}</h2>", classes="tm-card-title")
-                        forms[name] = build_form(one.config_class, preset["method"])
+                        forms[name] = build_form(one.config_class, budget_options("balanced", name)["method"])
                     groups.append(group)
                 view("<h2>Training</h2>", classes="tm-card-title")
-                training = build_form(TrainingOptions, preset["training"])
+                training = build_form(TrainingOptions, budget_options("balanced", names[0])["training"])
         with gr.Row(elem_classes="tm-split", visible=False) as live:
             with gr.Column(scale=3, min_width=360, elem_classes="tm-card tm-pad tm-stack"):
                 status = view()
@@ -128,14 +127,13 @@ def build(demo: gr.Blocks, service: Service) -> None:
             part = values[place : place + len(form.widgets)]
             place += len(form.widgets)
             if name in ("", chosen):
-                options[name] = form.changed(part, budget_options(effort)["method" if name else "training"])
+                options[name] = form.changed(part, budget_options(effort, chosen)["method" if name else "training"])
         service.start_run(project, chosen, effort, method_options=options[chosen], training_options=options[""])
         gr.Info("It starts when a worker is free.", duration=5, title="The run is queued")
 
-    def spend(effort: str) -> list[Any]:
-        chosen = budget_options(effort)
-        shown = [value for form in forms.values() for value in form.values(chosen["method"])]
-        return [*shown, *training.values(chosen["training"])]
+    def spend(effort: str, chosen: str) -> list[Any]:
+        shown = [value for name, form in forms.items() for value in form.values(budget_options(effort, name)["method"])]
+        return [*shown, *training.values(budget_options(effort, chosen)["training"])]
 
     def act(request: gr.Request, event: gr.EventData) -> None:
         from engine.jobs import resume
@@ -153,7 +151,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
     frame.timer.tick(guard(poll, polled=True), seen, live_outputs, **quiet)
     cards.choose(guard(pick), None, [method, cards, *groups], **quiet)
     widgets = [widget for form in (*forms.values(), training) for widget in form.widgets]
-    budget.input(guard(spend), budget, widgets, **quiet)
+    budget.input(guard(spend), [budget, method], widgets, **quiet)
     start.click(guard(begin), [method, budget, *widgets], None, **quiet).then(guard(poll), seen, live_outputs, **quiet)
     for place in (runs, figures):
         place.act(guard(act), None, None, **quiet).then(guard(poll), seen, live_outputs, **quiet)

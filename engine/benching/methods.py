@@ -151,8 +151,11 @@ def tailormt(progress: Progress, *flags: str) -> tuple[Any, float, float]:
         raise
     if child.returncode:
         said = [line for line in err.splitlines() if line.startswith("tailormt: ")]
+        last = next((line for line in reversed(err.splitlines()) if line.strip()), "no word")
         raise TailorError(
-            said[-1].removeprefix("tailormt: ") if said else f"tailormt {flags[0]} ended with {child.returncode}."
+            said[-1].removeprefix("tailormt: ")
+            if said
+            else f"tailormt {flags[0]} ended with {child.returncode}: {last[:200]}"
         )
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     return json.loads(out), time.monotonic() - begin, peak

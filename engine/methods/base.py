@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from engine.methods.samples import Samples, SentencePair
     from engine.training.data import Pairs
 
-__all__ = ["Artefacts", "Batch", "Capabilities", "Loss", "Method"]
+__all__ = ["Artefacts", "Batch", "Budgets", "Capabilities", "Loss", "Method"]
+
+Budgets = Mapping[str, Mapping[str, Mapping[str, Any]]]  # {budget: {"method" or "training": {setting: value}}}
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,9 @@ class Method(ABC):
     name: ClassVar[str]
     config_class: ClassVar[type[Options]]
     capabilities: ClassVar[Capabilities]
+    # What a budget sets for this method: {budget: {"method": {...}, "training": {...}}}; nothing: defaults, and the budget's
+    # training (engine.training.BUDGETS).
+    budgets: ClassVar[Budgets] = {}
 
     # -- making a plugin
 

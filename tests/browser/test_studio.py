@@ -133,7 +133,7 @@ def test_the_base_translates_and_the_comparison_stays(studio: Studio, page: Any)
 
 @pytest.mark.slow
 def updates(budget: str) -> str:
-    return str(budget_options(budget)["training"]["max_updates"])
+    return str(budget_options(budget, "memory_adapter")["training"]["max_updates"])
 
 
 def test_a_plugin_from_start_to_import(studio: Studio, page: Any, tmp_path: Path) -> None:

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from engine.errors import Cancelled, CorpusError, OptionError, StorageError, TailorError
 from engine.memory import PhrasePair, record
 from engine.methods import Artefacts, get_method, method_names
-from engine.options import describe
 from engine.progress import Progress
-from engine.training import TrainingOptions, budget_options
+from engine.training import BUDGETS, TrainingOptions, budget_options
 from engine.training.data import Pairs, epoch_batches
 from engine.training.log import read_metrics
 from engine.training.loop import learning_rate, train
@@ -199,15 +198,11 @@ def test_batches_hold_every_pair_once_within_the_budget(lengths, tokens, epoch):
     assert batches == epoch_batches(lengths, tokens, seed=1, epoch=epoch)
 
 
-def test_budgets_are_valid_settings():
-    known = {
-        item.name: get_method(name).config_class
-        for name in method_names()
-        for item in describe(get_method(name).config_class)
-    }
-    for name in ("quick", "balanced", "best"):
-        TrainingOptions.from_mapping(budget_options(name)["training"])
-        for key, value in budget_options(name)["method"].items():
-            known[key].from_mapping({key: value})
+@pytest.mark.parametrize("method", method_names())
+@pytest.mark.parametrize("budget", list(BUDGETS))
+def test_budgets_are_valid_settings(method: str, budget: str):
+    chosen = budget_options(budget, method)
+    TrainingOptions.from_mapping(chosen["training"])
+    get_method(method).config_class.from_mapping(chosen["method"])
     with pytest.raises(OptionError, match="quick"):
-        budget_options("fast")
+        budget_options("fast", method)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.errors import CorpusError
-from engine.methods.base import Artefacts, Batch, Capabilities, Method
+from engine.methods.base import Artefacts, Batch, Budgets, Capabilities, Method
 from engine.methods.ngram_memory.config import NgramMemoryConfig
 from engine.progress import Progress
 
@@ -27,6 +27,10 @@ class NgramMemory(Method):
 
     name: ClassVar[str] = "ngram_memory"
     config_class = NgramMemoryConfig
+    budgets: ClassVar[Budgets] = {
+        "quick": {"method": dict(neighbours=3, neighbours_translating=5)},
+        "balanced": {"method": dict(neighbours=3, neighbours_translating=5)},
+    }
     capabilities = Capabilities(
         title="N-gram memory",
         summary="Looks up sentence pairs that share phrases with the sentence at hand and attends to their translations.",

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from engine.methods.base import Artefacts, Batch, Capabilities, Loss, Method
+from engine.methods.base import Artefacts, Batch, Budgets, Capabilities, Loss, Method
 from engine.methods.rewrite.config import RewriteConfig
 from engine.progress import Progress
 
@@ -33,6 +33,10 @@ class Rewrite(Method):
 
     name: ClassVar[str] = "rewrite"
     config_class = RewriteConfig
+    budgets: ClassVar[Budgets] = {
+        "quick": {"method": dict(shrink=0.75)},
+        "balanced": {"method": dict(shrink=0.75)},
+    }
     capabilities = Capabilities(
         title="Translate, then rewrite",
         summary="A second model rewrites the base's translation in your style. Works on any translation, takes twice the time.",

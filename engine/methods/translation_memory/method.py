@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.errors import BundleError, CorpusError
-from engine.methods.base import Artefacts, Batch, Capabilities, Method
+from engine.methods.base import Artefacts, Batch, Budgets, Capabilities, Method
 from engine.methods.translation_memory.config import TranslationMemoryConfig
 from engine.progress import Progress
 
@@ -38,6 +38,10 @@ class TranslationMemory(Method):
 
     name: ClassVar[str] = "translation_memory"
     config_class = TranslationMemoryConfig
+    budgets: ClassVar[Budgets] = {
+        "quick": {"method": dict(neighbours=3, memory_layers=1, retriever="fixed_target", warm_updates=75)},
+        "balanced": {"method": dict(neighbours=3, memory_layers=1, retriever="fixed_target", warm_updates=200)},
+    }
     capabilities = Capabilities(
         title="Translation memory",
         summary="Finds sentences of your own across languages and copies from them. Its memory can be exchanged at any time.",
