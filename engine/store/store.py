@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from engine.errors import InputError, MissingError, StorageError
 from engine.store.defaults import Defaults
 from engine.store.queue import Jobs
+from engine.store.ratings import Ratings
 from engine.store.repositories import Comparisons, Corpora, PhraseSets, Plugins, Projects, Workers
 from engine.store.tables import SCHEMA_VERSION, Base, SchemaVersion
 from engine.store.tokens import Tokens
@@ -51,6 +52,7 @@ class Store:
         self.comparisons = Comparisons(self)
         self.workers = Workers(self)
         self.defaults = Defaults(self)
+        self.ratings = Ratings(self)
         self.tokens = Tokens(self)
 
     def read(self) -> contextlib.AbstractContextManager[Session]:

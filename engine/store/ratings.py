@@ -1,0 +1,269 @@
+"""Blind ratings: rounds with their items, raters with their links, and every answer as a row of its own."""
+
+from __future__ import annotations
+
+import builtins
+import datetime
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import JSON, ForeignKey, String, UniqueConstraint, case, delete, func, select
+from sqlalchemy.orm import Mapped, mapped_column
+
+from engine.errors import InputError
+from engine.store import tables
+from engine.store.repositories import Repository, to_row
+
+__all__ = [
+    "SKIP",
+    "AnswerRow",
+    "RaterRow",
+    "RatingAnswer",
+    "RatingRater",
+    "RatingRound",
+    "Ratings",
+    "RoundRow",
+    "decided",
+]
+
+SKIP = "skip"  # in place of a question: the rater passed the item over
+ASKED = 3  # questions an item has
+
+
+class RatingRound(tables.Base):
+    __tablename__ = "rating_round"
+    __table_args__ = tables.FRESH_NUMBERS
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"), index=True)
+    comparison_id: Mapped[int | None] = mapped_column(ForeignKey("comparison.id", ondelete="SET NULL"))
+    title: Mapped[str]
+    one: Mapped[str]
+    two: Mapped[str]
+    source: Mapped[str] = mapped_column(String(32))
+    target: Mapped[str] = mapped_column(String(32))
+    seed: Mapped[int]
+    size: Mapped[int]
+    items: Mapped[list[dict[str, Any]]] = mapped_column(JSON, default=list)
+    about: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    created: Mapped[datetime.datetime] = mapped_column(default=tables.now)
+    closed: Mapped[datetime.datetime | None]
+
+
+class RatingRater(tables.Base):
+    __tablename__ = "rating_rater"
+    __table_args__ = (UniqueConstraint("round_id", "name"), tables.FRESH_NUMBERS)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    round_id: Mapped[int] = mapped_column(ForeignKey("rating_round.id", ondelete="CASCADE"), index=True)
+    name: Mapped[str]
+    token: Mapped[str] = mapped_column(String(64), unique=True)
+    created: Mapped[datetime.datetime] = mapped_column(default=tables.now)
+
+
+class RatingAnswer(tables.Base):
+    __tablename__ = "rating_answer"
+    __table_args__ = (UniqueConstraint("rater_id", "item", "question"), tables.FRESH_NUMBERS)
+
+    id: Mapped[int] = mapped_column(primary_key=True)  # grows with every answer, so that the last one can be undone
+    rater_id: Mapped[int] = mapped_column(ForeignKey("rating_rater.id", ondelete="CASCADE"), index=True)
+    item: Mapped[int]
+    question: Mapped[str] = mapped_column(String(16))
+    choice: Mapped[str] = mapped_column(String(16))
+    moment: Mapped[datetime.datetime] = mapped_column(default=tables.now)
+
+
+@dataclass(frozen=True)
+class RoundRow:
+    """A rating round: sentences in two systems' translations, `one` and `two`, and the seed that hides which is which.
+
+    `items` are {"source", "one", "two"}; `about` is what the maker notes of the systems and of what was left out.
+    """
+
+    id: int
+    project_id: int
+    comparison_id: int | None
+    title: str
+    one: str
+    two: str
+    source: str  # languages
+    target: str
+    seed: int
+    size: int
+    items: list[dict[str, Any]]
+    about: dict[str, Any]
+    created: datetime.datetime
+    closed: datetime.datetime | None
+
+
+@dataclass(frozen=True)
+class RaterRow:
+    """Somebody who rates; whoever has the token rates in that name."""
+
+    id: int
+    round_id: int
+    name: str
+    token: str
+    created: datetime.datetime
+
+
+@dataclass(frozen=True)
+class AnswerRow:
+    """One decision of a rater: `choice` is win, tie or lose of system one, or empty for a skipped item."""
+
+    id: int
+    rater_id: int
+    item: int
+    question: str
+    choice: str
+    moment: datetime.datetime
+
+
+class Ratings(Repository[RatingRound, RoundRow]):
+    """Rounds, their raters, and what these answered."""
+
+    table = RatingRound
+    row = RoundRow
+    noun = "rating round"
+    changeable = ("title", "closed")
+
+    def create(
+        self,
+        project_id: int,
+        title: str,
+        *,
+        one: str,
+        two: str,
+        source: str,
+        target: str,
+        seed: int,
+        items: builtins.list[dict[str, Any]],
+        about: dict[str, Any] | None = None,
+        comparison_id: int | None = None,
+    ) -> RoundRow:
+        """A new round."""
+        return self._add(
+            project_id=project_id, title=title, one=one, two=two, source=source, target=target, seed=seed, size=len(items),
+            items=items, about=about or {}, comparison_id=comparison_id,
+        )  # fmt: skip
+
+    def list(self, project_id: int | None = None) -> builtins.list[RoundRow]:
+        """Rounds of one project or of all, newest first."""
+        return self._list(None if project_id is None else RatingRound.project_id == project_id)
+
+    # -- raters
+
+    def add_rater(self, round_id: int, name: str) -> RaterRow:
+        """A rater with a link of its own. Raises InputError on an empty name or one that the round has already."""
+        name = " ".join(name.split())[:80]
+        if not name:
+            raise InputError("A rater needs a name.")
+        with self._store.write() as session:
+            self._find(session, round_id)
+            same = select(RatingRater.id).where(RatingRater.round_id == round_id, RatingRater.name == name)
+            if session.scalar(same) is not None:
+                raise InputError(f"This round has a rater named {name} already. Give another name.")
+            record = RatingRater(round_id=round_id, name=name, token=secrets.token_urlsafe(24))
+            session.add(record)
+            session.flush()
+            return to_row(RaterRow, record)
+
+    def raters(self, round_id: int) -> builtins.list[RaterRow]:
+        """Those of a round, in the order in which they were added."""
+        query = select(RatingRater).where(RatingRater.round_id == round_id).order_by(RatingRater.id)
+        with self._store.read() as session:
+            return [to_row(RaterRow, record) for record in session.scalars(query)]
+
+    def rater(self, token: str) -> RaterRow | None:
+        """The rater of a link; None where nobody has it."""
+        with self._store.read() as session:
+            record = session.scalar(select(RatingRater).where(RatingRater.token == token))
+            return None if record is None else to_row(RaterRow, record)
+
+    def remove_rater(self, id: int) -> None:
+        """Take a rater and all answers out of the round; the link opens nothing any more."""
+        with self._store.write() as session:
+            record = session.get(RatingRater, id)
+            if record is None:
+                raise InputError(f"There is no rater {id}: it may have been removed.")
+            session.delete(record)
+
+    # -- answers
+
+    def answer(self, rater_id: int, item: int, question: str, choice: str) -> AnswerRow:
+        """Note a decision; one made before on the same question of the item is replaced."""
+        with self._store.write() as session:
+            session.execute(
+                delete(RatingAnswer).where(
+                    RatingAnswer.rater_id == rater_id, RatingAnswer.item == item, RatingAnswer.question == question
+                )
+            )
+            record = RatingAnswer(rater_id=rater_id, item=item, question=question, choice=choice)
+            session.add(record)
+            session.flush()
+            return to_row(AnswerRow, record)
+
+    def undo(self, rater_id: int) -> AnswerRow | None:
+        """Take the rater's last decision back; returns it, None where there is none."""
+        last = select(RatingAnswer).where(RatingAnswer.rater_id == rater_id).order_by(RatingAnswer.id.desc()).limit(1)
+        with self._store.write() as session:
+            record = session.scalar(last)
+            if record is None:
+                return None
+            row = to_row(AnswerRow, record)
+            session.delete(record)
+            return row
+
+    def ask_again(self, rater_id: int) -> None:
+        """Forget which items the rater skipped, so that they are asked again."""
+        with self._store.write() as session:
+            session.execute(
+                delete(RatingAnswer).where(RatingAnswer.rater_id == rater_id, RatingAnswer.question == SKIP)
+            )
+
+    def answers(self, round_id: int | None = None, *, rater_id: int | None = None) -> builtins.list[AnswerRow]:
+        """The decisions in a round, or those of one rater, in the order in which they were made."""
+        query = select(RatingAnswer).order_by(RatingAnswer.id)
+        if rater_id is not None:
+            query = query.where(RatingAnswer.rater_id == rater_id)
+        if round_id is not None:
+            query = query.join(RatingRater).where(RatingRater.round_id == round_id)
+        with self._store.read() as session:
+            return [to_row(AnswerRow, record) for record in session.scalars(query)]
+
+    def progress(self, project_id: int) -> tuple[int, int] | None:
+        """(items done or skipped, items to be rated) by all raters of a project's newest round; None without raters."""
+        newest = (
+            select(RatingRound.id, RatingRound.size)
+            .where(RatingRound.project_id == project_id)
+            .order_by(RatingRound.id.desc())
+        )
+        with self._store.read() as session:
+            found = session.execute(newest.limit(1)).first()
+            if found is None:
+                return None
+            raters = session.scalar(
+                select(func.count()).select_from(RatingRater).where(RatingRater.round_id == found.id)
+            )
+            if not raters:
+                return None
+            done = (
+                select(RatingAnswer.rater_id)
+                .join(RatingRater)
+                .where(RatingRater.round_id == found.id)
+                .group_by(RatingAnswer.rater_id, RatingAnswer.item)
+                .having((func.count() >= ASKED) | (func.max(case((RatingAnswer.question == SKIP, 1), else_=0)) == 1))
+            )
+            return session.scalar(select(func.count()).select_from(done.subquery())) or 0, raters * found.size
+
+
+def decided(answers: Sequence[AnswerRow]) -> dict[int, dict[str, str]]:
+    """{item: {question: choice}}; a skipped item has no question."""
+    found: dict[int, dict[str, str]] = {}
+    for row in answers:
+        item = found.setdefault(row.item, {})
+        if row.question != SKIP:
+            item[row.question] = row.choice
+    return found
