@@ -9,7 +9,7 @@ from engine.base.directions import stored_directions
 from engine.base.files import check_type, count_parameters, read_config
 from engine.cards import read_card_file
 
-__all__ = ["FAMILIES", "knows", "read_card", "read_config"]
+__all__ = ["FAMILIES", "directions", "knows", "read_card", "read_config"]
 
 FAMILIES = {"marian": "Marian", "nllb": "NLLB", "m2m_100": "M2M100", "mbart": "mBART"}
 
@@ -48,6 +48,15 @@ def read_card(folder: str | Path) -> dict[str, Any]:
         "license": card.license_name,
         "card": card.body,
     }
+
+
+def directions(folder: str | Path) -> tuple[list[str], list[str]]:
+    """The canonical tags of the languages that a base translates from, and of those that it translates to; empty where the
+    model does not tell. Raises ModelError where the folder is no usable base.
+    """
+    folder = Path(folder)
+    found = stored_directions(folder.resolve(), read_config(folder)["model_type"])
+    return (found.sources.tags if found.sources else []), (found.targets.tags if found.targets else [])
 
 
 def knows(folder: str | Path, source: str, target: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-__all__ = ["base_language", "detect", "identify", "language_name", "shares", "spread", "surely_other"]
+__all__ = ["base_language", "confidences", "detect", "identify", "language_name", "shares", "spread", "surely_other"]
 
 Item = TypeVar("Item")
 
@@ -95,6 +95,15 @@ def detect(texts: Sequence[str], *expected: str) -> list[tuple[int, str]] | None
         language = detector.detect_language_of(texts[place][:1000])
         found.append((place, language.iso_code_639_1.name.lower() if language else UNKNOWN))
     return found
+
+
+def confidences(text: str, *expected: str) -> list[tuple[str, float]]:
+    """(code, confidence from 0 to 1) of the languages that a single text may be in, the likeliest first; those of no
+    weight are left out. `expected` are codes to consider beside the usual ones.
+    """
+    values = _detector(_codes(expected)).compute_language_confidence_values(text[:1000])
+    found = [(value.language.iso_code_639_1.name.lower(), round(value.value, 4)) for value in values]
+    return [(code, value) for code, value in found if value > 0] if any(map(str.isalpha, text)) else []
 
 
 def surely_other(text: str, code: str, *expected: str) -> bool:
