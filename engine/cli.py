@@ -17,6 +17,7 @@ import engine
 from engine.base.commands import add_base_commands
 from engine.base.train.commands import add_train_flags
 from engine.benching.commands import add_methods_flags
+from engine.client.commands import add_client_commands, add_token_commands
 from engine.decoding.knn.commands import add_knn_commands
 from engine.decoding.options import Decoding
 from engine.errors import TailorError
@@ -29,7 +30,10 @@ from engine.settings import Settings, load_settings
 
 __all__ = ["main", "parser"]
 
-SAMPLES = "your sentences: txt, csv, tsv, jsonl; sample:NAME for one that came along, see `tailormt corpus samples`"
+SAMPLES = (
+    "your sentences: txt, csv, tsv, jsonl, tmx, xliff, po, docx, odt, srt, pdf; sample:NAME for one that came along, see "
+    "`tailormt corpus samples`"
+)
 
 
 def common(settings: bool = True) -> argparse.ArgumentParser:
@@ -76,7 +80,8 @@ def job(target: argparse.ArgumentParser, output: bool, workspace: bool) -> None:
         help="how long to train: minutes, tens of minutes, hours [balanced]",
     )
     for kind, what in (
-        ("method", "the method"), ("training", "training"), ("phrase", "phrase extraction"), ("knn", "kNN decoding"),
+        ("method", "the method"), ("training", "training"), ("corpus", "reading the samples"),
+        ("phrase", "phrase extraction"), ("knn", "kNN decoding"),
     ):  # fmt: skip
         target.add_argument(
             f"--{kind}-option", action="append", metavar="NAME=VALUE", help=f"a setting of {what}; repeatable"
@@ -145,6 +150,10 @@ def parser() -> argparse.ArgumentParser:
     direction(found)
     found.add_argument("--workspace", metavar="DIR", help="where to keep the corpus")
     command("samples", "sample corpora that came along: languages, lines, licence, folder", corpus)
+    found.add_argument(
+        "--test-files", nargs="+", default=(), metavar="FILE", help="say what of these is in the samples"
+    )
+    add_flags(found, CorpusOptions)
     job(command("phrases", "step: samples to phrases"), False, True)
     job(command("memory", "step: phrases to memory"), False, True)
     job(command("train", "step: train the method"), False, True)
@@ -181,6 +190,11 @@ def parser() -> argparse.ArgumentParser:
         dest="action", required=True
     )
     add_methods_flags(command("methods", "every method on the same samples, one table", benches))
+
+    tokens = commands.add_parser("token", help="tokens for programs that ask the studio")
+    add_token_commands(tokens.add_subparsers(dest="action", required=True), command)
+    clients = commands.add_parser("client", help="ask a studio that runs, here or elsewhere")
+    add_client_commands(clients.add_subparsers(dest="action", required=True), command)
 
     found = command("demo", "the main job on a bundled sample, with a side-by-side table at the end")
     found.add_argument("-o", "--output", default="demo-out", metavar="DIR", help="folder for the plugin [demo-out]")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from engine.base.commands import BASE_COMMANDS
 from engine.base.train import commands as train_base
 from engine.benching.commands import BENCH_COMMANDS
+from engine.client.commands import CLIENT_COMMANDS
 from engine.corpora.commands import CORPUS_COMMANDS
 from engine.decoding.knn.commands import KNN_COMMANDS
 from engine.errors import InputError, OptionError
@@ -60,6 +61,7 @@ def request_of(args: argparse.Namespace) -> CustomizeRequest:
     values = {item.name: getattr(args, item.name) for item in describe(CustomizeRequest) if hasattr(args, item.name)}
     values["method_options"] = overrides(getattr(args, "method_option", None), "--method-option")
     values["training_options"] = overrides(getattr(args, "training_option", None), "--training-option")
+    values["corpus_options"] = overrides(getattr(args, "corpus_option", None), "--corpus-option")
     values["knn_options"] = overrides(getattr(args, "knn_option", None), "--knn-option")
     values["phrase_options"] = overrides(getattr(args, "phrase_option", None), "--phrase-option")
     values["base"] = values.get("base") or default_base(args)
@@ -384,6 +386,7 @@ COMMANDS = {
     "plugin import": plugin_import,
     **SWAP_COMMANDS,
     **BENCH_COMMANDS,
+    **CLIENT_COMMANDS,
     "demo": run_demo,
     "worker": worker,
     "serve": serve,

@@ -46,6 +46,16 @@ class Settings(Options):
     host: str = option("127.0.0.1", "Address the studio listens on.")
     port: int = option(7860, "Port the studio listens on.", low=1, high=65535)
     max_upload_mib: int = option(200, "Largest file that may be uploaded, in MiB.", low=1)
+    max_upload_files: int = option(100, "Most files of samples in one project of the studio.", low=1)
+    server_paths: str = option(
+        "auto",
+        "Whether samples may be given in the studio by their path on its machine; auto: only while it listens on this "
+        "machine alone.",
+        choices=("auto", "on", "off"),
+    )
+    server_folders: tuple[str, ...] = option(
+        (), "Folders that such paths must lie in; empty: any that the studio's user may read."
+    )
     max_line_chars: int = option(
         10_000, "Longest line taken from an upload, in characters; longer ones are skipped.", low=100
     )
@@ -58,6 +68,10 @@ class Settings(Options):
         "Whether programs need a token for the REST interface; auto: unless the studio listens on this machine alone.",
         choices=("auto", "always", "never"),
     )
+    server: str = option(
+        "", "Address of the studio that `tailormt client` asks, as http://host:7860; empty: the one on this machine."
+    )
+    token: str = option("", "Token that `tailormt client` shows, where the studio needs one.")
     endpoints: tuple[str, ...] = option(
         (), "Addresses of services that plugins may send sentences to; a plugin that calls any other is refused."
     )
@@ -69,6 +83,13 @@ class Settings(Options):
         with storage_errors("the data folder", path):
             path.mkdir(parents=True, exist_ok=True)
         return path
+
+    @property
+    def server_paths_allowed(self) -> bool:
+        """Whether the studio takes paths on its own machine."""
+        if self.server_paths == "auto":
+            return self.host in ("127.0.0.1", "localhost", "::1") or self.host.startswith("127.")
+        return self.server_paths == "on"
 
     @property
     def assets_dir(self) -> Path:

@@ -14,6 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from engine.errors import TailorError
 from engine.settings import Settings
 from studio import compare, home, phrases, plugins, samples, train
+from studio.api import create_api
+from studio.api.front import Front
 from studio.frame import PAGES
 from studio.service import Service
 from studio.theme import build_theme, style_sheet
@@ -67,6 +69,7 @@ def create_app(settings: Settings) -> FastAPI:
     # Uploads are private: they go to the home folder, not to a folder that all users of the machine share.
     os.environ.setdefault("GRADIO_TEMP_DIR", str(settings.home_dir / "uploads"))
     app = FastAPI(title="Tailor MT", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(Front, api=create_api(service))  # the REST interface, before the pages
     app.add_middleware(KeepHome)
 
     @app.get("/download/plugins/{number}")

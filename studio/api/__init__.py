@@ -1,0 +1,76 @@
+"""The studio's REST interface: /api/v1 for everything the studio does, and the shapes of LibreTranslate and DeepL.
+
+`create_api` makes an application of its own, which `studio.api.front.Front` puts before the pages. Handlers that touch the
+store or the disk are plain functions, which the server runs in threads; a text to translate waits in a queue without holding
+one (`engine.serving`). Heavy modules are imported in the handlers that need them.
+
+A new part of the interface is a module with a `router`, and its name in ROUTERS.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, FastAPI
+
+import engine
+from studio.api import catalog, deepl, docs, jobs, libretranslate, phrases, plugins, projects, samples, translate
+from studio.api.desk import Desk
+from studio.api.errors import ERRORS, add_handlers
+from studio.api.uploads import BoundedBody
+
+if TYPE_CHECKING:
+    from studio.service import Service
+
+__all__ = ["PREFIX", "create_api"]
+
+PREFIX = "/api/v1"
+ROUTERS = (catalog, projects, samples, phrases, jobs, plugins, translate)
+ABOUT = (
+    'Everything that the studio does, for programs. Errors are `{"error": {"code", "message"}}`. A token goes into '
+    "`Authorization: Bearer`; `tailormt token create` makes one. It is not needed on the machine that the studio runs on."
+)
+
+
+def create_api(service: Service) -> FastAPI:
+    """The interface over a service that the pages share."""
+    api = FastAPI(
+        title="Tailor MT",
+        version=engine.__version__,
+        description=ABOUT,
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,  # both would fetch scripts from another host
+        redoc_url=None,
+        redirect_slashes=False,
+        separate_input_output_schemas=False,
+    )
+    api.state.desk = Desk(service)
+    api.add_middleware(BoundedBody, settings=service.settings)
+    add_handlers(api)
+    first: dict[str, Any] = {"prefix": PREFIX, "responses": ERRORS}
+    for module in ROUTERS:
+        router: APIRouter = module.router
+        api.include_router(router, **first)
+    api.include_router(docs.router, prefix=PREFIX, include_in_schema=False)
+    api.include_router(deepl.router)
+    api.include_router(libretranslate.router)
+    api.openapi = lambda: _spec(api)  # type: ignore[method-assign]
+    return api
+
+
+def _spec(api: FastAPI) -> dict[str, Any]:
+    """The OpenAPI, in which errors are JSON also where the answer is a file, a text or a stream, and 422 is what it is here."""
+    if api.openapi_schema is None:
+        spec = FastAPI.openapi(api)
+        for path, operations in spec["paths"].items():
+            for operation in operations.values():
+                answers = operation["responses"]
+                if not path.startswith(PREFIX):
+                    answers.pop("422", None)  # a bad value is 400 there
+                for status, answer in answers.items():
+                    if status >= "4" and "content" in answer:
+                        answer["content"] = {"application/json": next(iter(answer["content"].values()))}
+        for unused in ("HTTPValidationError", "ValidationError"):
+            spec["components"]["schemas"].pop(unused, None)
+        api.openapi_schema = spec
+    return api.openapi_schema

@@ -1,0 +1,135 @@
+"""/methods, /bases, /languages, /budgets: what there is to choose from; /status: how the studio is."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+
+import engine
+from engine.errors import OptionError
+from studio.api import models, rows
+from studio.api.auth import Caller, may
+from studio.api.desk import DeskDep
+from studio.api.errors import Problem
+
+__all__ = ["languages", "router"]
+
+router = APIRouter(tags=["catalog"])
+OFFERS = ("strength", "likelihood", "reads", "proportions", "swap")
+Word = Annotated[str, Path(max_length=120)]
+
+
+@router.get("/status", tags=["status"])
+def get_status(desk: DeskDep, caller: Annotated[Caller, may("read")]) -> models.Status:
+    """Version, device, work in the queue, and what this caller may do."""
+    from engine.store.tokens import SCOPES
+    from studio.files import device_line
+
+    active = desk.service.store.jobs.list(states=("queued", "running"))
+    running = sum(row.state == "running" for row in active)
+    return models.Status(
+        version=engine.__version__,
+        device=device_line().replace("\u00a0", " "),
+        workers=len(desk.service.store.workers.list()),
+        jobs_waiting=len(active) - running,
+        jobs_running=running,
+        token=caller.token.name if caller.token else "",
+        scopes=caller.token.scopes.split(",") if caller.token else list(SCOPES),
+    )
+
+
+@router.get("/methods", dependencies=[may("read")], tags=["methods"])
+def list_methods() -> list[models.Method]:
+    """Methods of customization, with what each needs, offers, and can be told."""
+    from engine.methods import method_names
+
+    return [method(name) for name in method_names()]
+
+
+@router.get("/methods/{name}", dependencies=[may("read")], tags=["methods"])
+def get_method(name: Word) -> models.Method:
+    """One method with its settings, also as JSON Schema."""
+    try:
+        return method(name)
+    except OptionError as error:
+        raise Problem(404, str(error)) from None
+
+
+def method(name: str) -> models.Method:
+    from engine.methods import get_method as find
+    from engine.options import describe
+
+    found = find(name)
+    about, items = found.capabilities, describe(found.config_class)
+    return models.Method(
+        name=name,
+        title=about.title,
+        summary=about.summary,
+        paper=about.source,
+        needs_bilingual=about.needs_bilingual,
+        needs_domains=about.needs_domains,
+        needs_endpoint=about.needs_endpoint,
+        trains=about.trains,
+        offers=[what for what in OFFERS if getattr(about, f"offers_{what}")],
+        options=[rows.option(item) for item in items],
+        json_schema=rows.json_schema(items),
+    )
+
+
+@router.get("/budgets/{method}", dependencies=[may("read")], tags=["methods"])
+def list_budgets(method: Annotated[str, Path(max_length=120, description="A method.")]) -> list[models.Budget]:
+    """What `quick`, `balanced` and `best` set for a method; settings given with a run win."""
+    from engine.training import BUDGETS
+
+    try:
+        return [models.Budget(name=name, **budget(name, method)) for name in BUDGETS]
+    except OptionError as error:
+        raise Problem(404, str(error)) from None
+
+
+def budget(name: str, method: str) -> dict[str, Any]:
+    from engine.methods import get_method as find
+    from engine.training import budget_options
+
+    find(method)
+    found = budget_options(name, method)
+    return {"method": dict(found["method"]), "training": dict(found["training"])}
+
+
+@router.get("/bases", dependencies=[may("read")], tags=["bases"])
+def list_bases(desk: DeskDep) -> list[models.Base]:
+    """The base models on this machine, the preferred one first."""
+    return [base(card) for card in desk.service.catalog.bases()]
+
+
+@router.get("/bases/{name}", dependencies=[may("read")], tags=["bases"])
+def get_base(desk: DeskDep, name: Word) -> models.Base:
+    """One base model."""
+    card = next((card for card in desk.service.catalog.bases() if card["name"] == name), None)
+    if card is None:
+        raise Problem(404, f"There is no base {name}. Add one with `tailormt base add`.")
+    return base(card)
+
+
+def base(card: dict[str, Any]) -> models.Base:
+    return models.Base(**{key: card[key] for key in models.Base.model_fields})
+
+
+@router.get("/languages", dependencies=[may("read")], tags=["bases"])
+def list_languages(desk: DeskDep) -> list[models.Language]:
+    """The languages that can be translated from, each with those that it can be translated to."""
+    from studio.catalog import language_name
+
+    return [
+        models.Language(code=code, name=language_name(code), targets=sorted(targets))
+        for code, targets in languages(desk).items()
+    ]
+
+
+def languages(desk: DeskDep) -> dict[str, set[str]]:
+    """{source: targets} of everything that can be translated."""
+    found: dict[str, set[str]] = {}
+    for source, target in desk.directions():
+        found.setdefault(source, set()).add(target)
+    return dict(sorted(found.items()))

@@ -1,0 +1,338 @@
+"""DeepL's interface, for CAT tools and libraries that speak it: /v2/translate, /v2/languages, /v2/usage, and what they ask on
+the way.
+
+Languages are spelt as there: EN, EN-GB, ZH-HANS. A plugin takes the place of what DeepL calls a style rule or a glossary:
+both lists show the plugins, and `style_id` or `glossary_id` names one, by its id there, its number or its name. `/cat/3`
+before the paths means project 3, `/cat/3/7` its plugin 7. Formality, context and model types are accepted and change nothing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Request
+from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+
+from engine.errors import InputError
+from engine.languages import read_tag
+from studio.api.auth import Caller, check
+from studio.api.desk import Desk, DeskDep
+from studio.api.errors import SAID, Problem
+from studio.api.translate import translated
+from studio.api.wire import body_schema, values_of, wished
+
+if TYPE_CHECKING:
+    from engine.store import PluginRow
+
+__all__ = ["plugin_id", "router", "spelt"]
+
+UNLIMITED = 1_000_000_000_000
+ID = "7a110000-0000-4000-8000-{:012d}"  # DeepL's ids have this shape, and some clients check it
+ID_SHAPE = re.compile(r"7a110000-0000-4000-8000-(\d{12})")
+# Targets that DeepL knows by region or script alone.
+VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR"), "zh": ("ZH", "ZH-HANS")}
+TAGS = ("non_splitting_tags", "splitting_tags", "ignore_tags")
+LISTS = ("text", *TAGS, "glossary_ids")
+
+
+class DeepLError(BaseModel):
+    message: str = Field(description="One sentence.")
+
+
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    status: {"model": DeepLError, "description": SAID[status]}
+    for status in (400, 401, 403, 404, 409, 413, 429, 500, 507)
+}
+router = APIRouter(tags=["DeepL"], responses=ANSWERS)
+Tags = list[Annotated[str, StringConstraints(max_length=200)]]
+
+
+class DeepLWish(BaseModel):
+    """What /v2/translate takes; other values are passed over."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    text: list[str] = Field(min_length=1, max_length=1000, examples=[["The rain stopped."]])
+    target_lang: str = Field(min_length=2, max_length=35, examples=["ZH"])
+    source_lang: str = Field("", max_length=35, examples=["EN"])
+    split_sentences: Literal["0", "1", "nonewlines"] | None = None
+    preserve_formatting: bool = False
+    formality: str = Field("default", max_length=40)
+    tag_handling: Literal["xml", "html"] | None = None
+    outline_detection: bool = True
+    non_splitting_tags: Tags = []
+    splitting_tags: Tags = []
+    ignore_tags: Tags = []
+    glossary_id: str = Field("", max_length=120)
+    glossary_ids: Tags = Field([], max_length=5)
+    style_id: str = Field("", max_length=120)
+    context: str = ""
+    show_billed_characters: bool = True
+    model_type: str = Field("", max_length=40)
+    auth_key: str = Field("", max_length=200)
+
+    @field_validator("text", *TAGS, "glossary_ids", mode="before")
+    @classmethod
+    def listed(cls, value: Any, info: Any) -> Any:
+        """One text of a form is a list of one; tags may be joined by commas."""
+        if info.field_name == "text":
+            return [value] if isinstance(value, str) else value
+        if isinstance(value, str):
+            value = value.split(",")
+        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+            return [part.strip() for one in value for part in one.split(",") if part.strip()]
+        return value
+
+
+class DeepLText(BaseModel):
+    detected_source_language: str
+    text: str
+    billed_characters: int
+    model_type_used: str | None = None
+
+
+class DeepLTranslated(BaseModel):
+    translations: list[DeepLText]
+
+
+class DeepLLanguage(BaseModel):
+    language: str
+    name: str
+    supports_formality: bool | None = None
+
+
+class Usage(BaseModel):
+    character_count: int
+    character_limit: int
+
+
+Named = Annotated[str, Path(max_length=120)]
+
+
+def spelt(tag: str) -> str:
+    """A language in DeepL's spelling: en -> EN, zh-Hant -> ZH-HANT."""
+    return tag.upper()
+
+
+def source_spelt(tag: str) -> str:
+    """Sources are told without their region or script."""
+    found = read_tag(tag)
+    return (found.language if found else tag).upper()
+
+
+def plugin_id(number: int) -> str:
+    """A plugin's number as an id of DeepL's shape."""
+    return ID.format(number)
+
+
+def wanted_plugin(wish: DeepLWish, request: Request, plugin: str) -> str:
+    """What names the plugin: the address, then style, glossary, header."""
+    named = [plugin, wish.style_id, wish.glossary_id, *wish.glossary_ids, request.headers.get("x-tailormt-plugin", "")]
+    found = next((one.strip() for one in named if one.strip()), "")
+    match = ID_SHAPE.fullmatch(found)
+    return str(int(match[1])) if match else found
+
+
+async def run(request: Request, desk: Desk, project: str = "", plugin: str = "") -> DeepLTranslated:
+    values, typed = await values_of(request, many=LISTS)
+    key = values.get("auth_key")
+    caller = await run_in_threadpool(check, request, "translate", key if isinstance(key, str) else "")
+    wish = wished(DeepLWish, {name: value for name, value in values.items() if value is not None}, typed)
+    project = project or request.headers.get("x-tailormt-project", "")
+    means = await run_in_threadpool(
+        desk.means,
+        wish.source_lang,
+        wish.target_lang,
+        project,
+        wanted_plugin(wish, request, plugin),
+        "\n".join(wish.text[:20]),
+    )
+    # DeepL's own default: with tags, line breaks are layout of the file and no ends of sentences.
+    split = wish.split_sentences or ("nonewlines" if wish.tag_handling else "1")
+    tags = {name: tuple(getattr(wish, name)) for name in TAGS} | {"outline": wish.outline_detection}
+    found = await translated(
+        desk, caller, means, wish.text, kind=wish.tag_handling or "text", split=split, tags=tags
+    )  # fmt: skip
+    more = {"model_type_used": wish.model_type} if wish.model_type else {}
+    return DeepLTranslated(
+        translations=[
+            DeepLText(
+                detected_source_language=source_spelt(means.source), text=text, billed_characters=len(given), **more
+            )
+            for given, text in zip(wish.text, found, strict=True)
+        ]
+    )
+
+
+POSTED = body_schema(DeepLWish)
+SHOWN: dict[str, Any] = {"openapi_extra": POSTED, "response_model_exclude_none": True}
+
+
+@router.post("/v2/translate", **SHOWN)
+async def translate(request: Request, desk: DeskDep) -> DeepLTranslated:
+    """Translate texts."""
+    return await run(request, desk)
+
+
+@router.post("/cat/{project}/v2/translate", **SHOWN)
+async def translate_for_project(request: Request, desk: DeskDep, project: Named) -> DeepLTranslated:
+    """The same for a project, for programs that can be told an address but not more."""
+    return await run(request, desk, project)
+
+
+@router.post("/cat/{project}/{plugin}/v2/translate", **SHOWN)
+async def translate_with_plugin(request: Request, desk: DeskDep, project: Named, plugin: Named) -> DeepLTranslated:
+    """The same for a project's plugin, or with `base` for its base alone."""
+    return await run(request, desk, project, plugin)
+
+
+# -- what clients ask before
+
+
+async def allowed(request: Request) -> tuple[dict[str, Any], Caller]:
+    """The values of a request and who asks; clients put values into the body of a GET too."""
+    values, _ = await values_of(request)
+    key = values.get("auth_key")
+    return values, await run_in_threadpool(check, request, "translate", key if isinstance(key, str) else "")
+
+
+ASKED = {
+    "parameters": [
+        {"name": "type", "in": "query", "schema": {"type": "string", "enum": ["source", "target"], "default": "source"}}
+    ]
+}
+
+
+@router.get("/v2/languages", openapi_extra=ASKED, response_model_exclude_none=True)
+async def list_languages(request: Request, desk: DeskDep) -> list[DeepLLanguage]:
+    """Languages that can be translated from, or with type=target, to."""
+    values, _ = await allowed(request)
+    return await run_in_threadpool(spoken, await run_in_threadpool(desk.directions), values.get("type", "source"))
+
+
+@router.get("/cat/{project}/v2/languages", openapi_extra=ASKED, response_model_exclude_none=True)
+async def project_languages(request: Request, desk: DeskDep, project: Named) -> list[DeepLLanguage]:
+    """The project's language of that side."""
+    values, _ = await allowed(request)
+    row = await run_in_threadpool(desk.find_project, project)
+    return await run_in_threadpool(spoken, [(row.source, row.target)], values.get("type", "source"))
+
+
+@router.get("/cat/{project}/{plugin}/v2/languages", openapi_extra=ASKED, response_model_exclude_none=True)
+async def plugin_languages(request: Request, desk: DeskDep, project: Named, plugin: Named) -> list[DeepLLanguage]:
+    """The project's language of that side."""
+    return await project_languages(request, desk, project)
+
+
+def spoken(directions: list[tuple[str, str]], side: Any) -> list[DeepLLanguage]:
+    from studio.catalog import language_name
+
+    if side not in ("source", "target"):
+        raise InputError("type: it is source or target.")
+    place = ("source", "target").index(side)
+    found: dict[str, str] = {}
+    for pair in directions:
+        name = language_name(pair[place])
+        spellings = (source_spelt(pair[0]),) if side == "source" else VARIANTS.get(pair[1], (spelt(pair[1]),))
+        for code in spellings:
+            found.setdefault(code, name if len(spellings) == 1 or "-" not in code else f"{name} ({code[3:]})")
+    formality = False if side == "target" else None
+    return [
+        DeepLLanguage(language=code, name=name, supports_formality=formality) for code, name in sorted(found.items())
+    ]
+
+
+@router.get("/v2/usage")
+async def usage(request: Request, desk: DeskDep) -> Usage:
+    """Characters translated for this token; without one, since the studio was started. There is no limit."""
+    _, caller = await allowed(request)
+    return Usage(
+        character_count=caller.token.characters if caller.token else desk.characters, character_limit=UNLIMITED
+    )
+
+
+@router.get("/cat/{project}/v2/usage")
+async def project_usage(request: Request, desk: DeskDep, project: Named) -> Usage:
+    """The same."""
+    return await usage(request, desk)
+
+
+@router.get("/cat/{project}/{plugin}/v2/usage")
+async def plugin_usage(request: Request, desk: DeskDep, project: Named, plugin: Named) -> Usage:
+    """The same."""
+    return await usage(request, desk)
+
+
+# -- plugins as what DeepL has for choosing
+
+
+def moment(row: PluginRow) -> str:
+    return row.created.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+async def plugins(request: Request, desk: Desk, project: str) -> list[tuple[PluginRow, str, str]]:
+    """Plugins that can be used, with their languages."""
+    await allowed(request)
+
+    def find() -> list[tuple[PluginRow, str, str]]:
+        number = desk.find_project(project).id if project else None
+        known = {row.id: row for row in desk.service.store.projects.list()}
+        rows = [row for row in desk.service.store.plugins.list(number) if row.exists and row.project_id in known]
+        return [(row, known[row.project_id].source, known[row.project_id].target) for row in rows]
+
+    return await run_in_threadpool(find)
+
+
+def as_glossary(row: PluginRow, source: str, target: str) -> dict[str, Any]:
+    return {
+        "glossary_id": plugin_id(row.id),
+        "name": row.name,
+        "ready": True,
+        "source_lang": source_spelt(source).lower(),
+        "target_lang": source_spelt(target).lower(),
+        "creation_time": moment(row),
+        "entry_count": 0,
+    }
+
+
+@router.get("/v2/glossaries")
+async def list_glossaries(request: Request, desk: DeskDep) -> dict[str, Any]:
+    """The plugins, as glossaries that a translation can name."""
+    return {"glossaries": [as_glossary(*one) for one in await plugins(request, desk, "")]}
+
+
+@router.get("/cat/{project}/v2/glossaries")
+async def project_glossaries(request: Request, desk: DeskDep, project: Named) -> dict[str, Any]:
+    """The project's plugins."""
+    return {"glossaries": [as_glossary(*one) for one in await plugins(request, desk, project)]}
+
+
+@router.get("/v2/glossaries/{glossary}")
+async def get_glossary(request: Request, desk: DeskDep, glossary: Named) -> dict[str, Any]:
+    """One of them."""
+    for row, source, target in await plugins(request, desk, ""):
+        if glossary in (plugin_id(row.id), str(row.id)):
+            return as_glossary(row, source, target)
+    raise Problem(404, f"There is no plugin {glossary}.")
+
+
+@router.get("/v2/glossary-language-pairs")
+async def glossary_pairs(request: Request, desk: DeskDep) -> dict[str, Any]:
+    """The languages of the plugins."""
+    found = {(source_spelt(a).lower(), source_spelt(b).lower()) for _, a, b in await plugins(request, desk, "")}
+    return {"supported_languages": [{"source_lang": a, "target_lang": b} for a, b in sorted(found)]}
+
+
+@router.get("/v3/style_rules")
+async def list_styles(request: Request, desk: DeskDep) -> dict[str, Any]:
+    """The plugins, as style rules that a translation can name."""
+    return {
+        "style_rules": [
+            {"style_id": plugin_id(row.id), "name": row.name, "language": source_spelt(target).lower(), "version": 1,
+             "creation_time": moment(row), "updated_time": moment(row)}
+            for row, _, target in await plugins(request, desk, "")
+        ]
+    }  # fmt: skip

@@ -1,0 +1,152 @@
+"""Errors of the REST interface: one shape under /api/v1, and the shapes that clients of LibreTranslate and DeepL expect.
+
+    /api/v1        {"error": {"code": "not_found", "message": "There is no project 7: it may have been deleted."}}
+    LibreTranslate {"error": "zz is no language code. …"}
+    DeepL          {"message": "zz is no language code. …"}
+
+A message is one sentence for a person; tracebacks go to the studio's log.
+"""
+
+from __future__ import annotations
+
+import http
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from engine.errors import Cancelled, MissingError, StorageError, TailorError
+from engine.serving import Busy
+
+__all__ = ["ERRORS", "ErrorBody", "Problem", "add_handlers", "shaped", "style_of"]
+
+log = logging.getLogger(__name__)
+
+FAULT = "This is a fault of the studio, not yours. The details are in its log; please report them."
+CODES = {
+    400: "bad_input", 401: "token_needed", 403: "forbidden", 404: "not_found", 405: "method_not_allowed", 409: "conflict",
+    413: "too_large", 415: "unsupported_type", 422: "invalid", 429: "busy", 500: "fault", 507: "no_space",
+}  # fmt: skip
+
+
+class ErrorDetail(BaseModel):
+    code: str = Field(description="What kind of error it is, for programs.", examples=["not_found"])
+    message: str = Field(description="One sentence for a person: what is wrong and what to do.")
+
+
+class ErrorBody(BaseModel):
+    """What every error under /api/v1 looks like."""
+
+    error: ErrorDetail
+
+
+class Problem(HTTPException):
+    """An error with its status and one sentence."""
+
+    def __init__(self, status: int, message: str, *, code: str = "", headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(status, message, dict(headers) if headers else None)
+        self.code = code or CODES.get(status, "error")
+
+
+SAID = {
+    400: "What was asked cannot be done as it stands.",
+    401: "A token is needed, or the one given is unknown or revoked.",
+    403: "The token lacks the scope, or the request comes from a page of another site.",
+    404: "There is no such thing.",
+    409: "It cannot be done in this state: what is to be cancelled has ended, or what is needed is not installed.",
+    413: "Too large.",
+    422: "A value is missing, of the wrong type, or out of its range.",
+    429: "Too much is waiting; try again later.",
+    500: "A fault of the studio.",
+    507: "The disk is full.",
+}
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorBody, "description": text} for status, text in SAID.items()
+}
+
+
+def style_of(path: str) -> str:
+    """Whose shape a path speaks: `api`, `deepl` or `libre`."""
+    rest = re.sub(r"^/cat/[^/]+", "", path)
+    if path.startswith("/api/"):
+        return "api"
+    return "deepl" if re.match(r"(?:/[^/]+)?/v2(?:/|$)", rest) else "libre"
+
+
+def shaped(path: str, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """The answer that tells an error in the shape of its path."""
+    style = style_of(path)
+    body: dict[str, Any]
+    if style == "api":
+        body = {"error": {"code": code, "message": message}}
+    elif style == "deepl":
+        body = {"message": message}
+    else:
+        body = {"error": message}
+    return JSONResponse(body, status, dict(headers) if headers else None)
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Every error of the application takes one of the shapes."""
+
+    @app.exception_handler(StarletteHTTPException)
+    async def known(request: Request, error: StarletteHTTPException) -> JSONResponse:
+        code = error.code if isinstance(error, Problem) else CODES.get(error.status_code, "error")
+        message = str(error.detail)
+        if not isinstance(error, Problem):
+            message = plain(request, error)
+        return shaped(request.url.path, error.status_code, code, message, error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        # DeepL and LibreTranslate answer 400 here, and their clients know nothing else.
+        status = 422 if style_of(request.url.path) == "api" else 400
+        return shaped(request.url.path, status, "invalid", sentence(error.errors()))
+
+    @app.exception_handler(TailorError)
+    async def told(request: Request, error: TailorError) -> JSONResponse:
+        status = status_of(error)
+        headers = {"Retry-After": "30"} if status == 429 else None
+        code = "missing" if isinstance(error, MissingError) else CODES[status]
+        return shaped(request.url.path, status, code, str(error), headers)
+
+    @app.exception_handler(Exception)
+    async def fault(request: Request, error: Exception) -> JSONResponse:
+        log.exception("a request of the REST interface failed", exc_info=error)
+        return shaped(request.url.path, 500, "fault", FAULT)
+
+
+def status_of(error: TailorError) -> int:
+    """The status of an error of the engine."""
+    if isinstance(error, Busy):
+        return 429
+    if isinstance(error, StorageError):
+        return 507
+    return 409 if isinstance(error, (Cancelled, MissingError)) else 400
+
+
+def plain(request: Request, error: StarletteHTTPException) -> str:
+    """A sentence for what the framework itself refuses."""
+    if error.status_code == 404:
+        return f"There is nothing at {request.url.path}."
+    if error.status_code == 405:
+        return f"{request.url.path} does not take {request.method}."
+    words = str(error.detail or http.HTTPStatus(error.status_code).phrase).strip().rstrip(".")
+    return f"{words}."
+
+
+def sentence(errors: Any) -> str:
+    """What a validation found, as one sentence with the first error and the number of the others."""
+    found = list(errors)
+    first = found[0] if found else {"loc": (), "msg": "It cannot be read"}
+    place = ".".join(str(part) for part in first["loc"][1:]) or "The body"
+    said = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
+    said = said[:1].lower() + said[1:]
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return f"{place}: {said}{more}."

@@ -1,0 +1,381 @@
+"""What goes in and out of /api/v1, described for the OpenAPI. Times are ISO 8601 in UTC, durations seconds, sizes bytes."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+__all__ = [
+    "Base",
+    "Budget",
+    "BundledSample",
+    "Comparison",
+    "ComparisonMade",
+    "ComparisonRows",
+    "ComparisonWish",
+    "Curve",
+    "DefaultWish",
+    "Figures",
+    "Given",
+    "Job",
+    "Language",
+    "Method",
+    "Name",
+    "Option",
+    "Page",
+    "Phrase",
+    "Plugin",
+    "PluginCard",
+    "PluginChange",
+    "Project",
+    "ProjectChange",
+    "ProjectWish",
+    "Proportions",
+    "ProportionsWish",
+    "RunWish",
+    "SampleChange",
+    "SampleFile",
+    "Samples",
+    "Segment",
+    "Status",
+    "Text",
+    "TranslateWish",
+    "Translated",
+    "UseSamples",
+]  # fmt: skip
+
+Item = TypeVar("Item")
+Name = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=r"\S")]
+Code = Annotated[str, StringConstraints(min_length=2, max_length=35, pattern=r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*$")]
+Text = Annotated[str, StringConstraints(max_length=100_000)]
+Reference = Annotated[str, StringConstraints(min_length=1, max_length=120)]
+Number = Annotated[int, Field(ge=1, le=2**31 - 1)]
+STATES = Literal["queued", "running", "succeeded", "failed", "cancelled", "interrupted"]
+
+
+class Given(BaseModel):
+    """Base of what comes in: unknown fields and wrong types are refused, not guessed at."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Page(BaseModel, Generic[Item]):
+    """A part of a list."""
+
+    items: list[Item]
+    total: int = Field(description="How many there are in all, with this filter.")
+    offset: int = Field(description="How many were passed over.")
+
+
+class Status(BaseModel):
+    """The studio, and who asks it."""
+
+    version: str
+    device: str = Field(description="The device and its memory, in words.")
+    workers: int = Field(description="Worker processes that do jobs.")
+    jobs_waiting: int
+    jobs_running: int
+    token: str = Field(description="The name of the token that was shown; empty without one.")
+    scopes: list[str] = Field(description="What this caller may do.")
+
+
+# -- projects
+
+
+class Project(BaseModel):
+    """A language direction, a base that stays frozen, and what is made for them."""
+
+    id: int
+    name: str
+    source: str = Field(description="Language that is translated from, as BCP-47 tag.", examples=["en"])
+    target: str = Field(description="Language that is translated to: that of the samples.", examples=["zh"])
+    base: str = Field(description="Short name of the base.")
+    created: datetime.datetime
+    updated: datetime.datetime
+    sentences: int | None = Field(description="Sentences kept of the samples; null before they were read.")
+    phrases: int | None = Field(description="Phrases found; null before.")
+    plugins: int
+    runs: int
+    default_plugin: int | None = Field(description="Plugin that is used where none is named; null: the base alone.")
+
+
+class ProjectWish(Given):
+    name: Name
+    source: Code = Field(examples=["en"])
+    target: Code = Field(examples=["zh"])
+    base: Reference | None = Field(
+        None, description="Short name of a base; without, the first that knows the languages."
+    )
+
+
+class ProjectChange(Given):
+    name: Name
+
+
+# -- samples
+
+
+class SampleFile(BaseModel):
+    name: str
+    bytes: int
+    domain: str = Field(description="Its domain label; empty where none was given.")
+
+
+class Job(BaseModel):
+    """A piece of work in the queue. It goes on whoever watches, and can be resumed after a stop."""
+
+    id: int
+    project: int | None
+    kind: str = Field(description="`prepare` reads samples and finds phrases, `customize` makes a plugin.")
+    state: STATES
+    step: str = Field(description="What it is doing, in words.")
+    step_index: int = Field(description="Which step that is, from 0.")
+    steps: int
+    fraction: float = Field(description="How much is done, 0 to 1.")
+    eta: float | None = Field(description="Seconds left in this step, where that can be told.")
+    note: str
+    metrics: dict[str, Any] = Field(description="The latest figures of the work.")
+    error: str = Field(description="Why it failed, in a sentence.")
+    result: dict[str, Any]
+    attempt: int = Field(description="1 at first, one more at each resume.")
+    method: str = Field(description="Of a run: the method.")
+    budget: str = Field(description="Of a run: the budget.")
+    created: datetime.datetime
+    started: datetime.datetime | None
+    finished: datetime.datetime | None
+    cancel_requested: bool
+
+
+class Samples(BaseModel):
+    """A project's files and what was read from them."""
+
+    files: list[SampleFile]
+    report: dict[str, Any] = Field(description="The import report: kept and skipped by reason, languages, warnings.")
+    job: Job | None = Field(description="The job that reads them, or read them last.")
+
+
+class SampleChange(Given):
+    domain: Annotated[str, StringConstraints(max_length=80)] = Field(description="The file's domain; empty for none.")
+
+
+class UseSamples(Given):
+    names: Annotated[list[Reference], Field(min_length=1, max_length=20)] = Field(
+        description="Names of bundled corpora, as /samples lists them."
+    )
+    accept_terms: bool = Field(False, description="Accept their licences, where these restrict the use.")
+
+
+class Segment(BaseModel):
+    text: str
+    source: str | None = None
+    file: str = ""
+    line: int = 0
+    domain: str = ""
+
+
+class BundledSample(BaseModel):
+    name: str
+    title: str
+    kind: str
+    source: str
+    target: str
+    lines: int
+    license: str
+    restricted: bool = Field(description="Whether its licence restricts the use and must be accepted.")
+    goes_with: list[str]
+
+
+class Phrase(BaseModel):
+    text: str
+    length: int = Field(description="Tokens of the parser.")
+    count: int = Field(description="How often it is in the samples.")
+    label: str = Field(description="Its kind, as NP, nsubj, statistical.")
+    layer: int = Field(description="The decoder layer that reads it, from 0; -1 where that is not told.")
+    source: str = Field(description="Its back-translation; empty before training made one.")
+
+
+# -- runs
+
+
+class RunWish(Given):
+    """A training. What is not given comes from the budget, then from the method's defaults."""
+
+    method: Reference = Field("memory_adapter", description="A method of /methods.")
+    budget: Literal["quick", "balanced", "best"] = "balanced"
+    method_options: dict[str, Any] = Field({}, description="Settings of the method, as /methods/{name} describes them.")
+    training_options: dict[str, Any] = Field(
+        {}, description="Settings of training, as /options/training describes them."
+    )
+
+
+class Curve(BaseModel):
+    rows: list[dict[str, Any]] = Field(description="Figures by update: loss, validation loss, learning rate, tokens/s.")
+
+
+class Option(BaseModel):
+    """One setting."""
+
+    name: str
+    type: Literal["string", "integer", "number", "boolean"]
+    many: bool = Field(description="Whether it takes a list.")
+    optional: bool = Field(description="Whether it may be null.")
+    default: Any
+    help: str
+    choices: list[Any] | None
+    low: float | None
+    high: float | None
+    advanced: bool
+
+
+class Method(BaseModel):
+    name: str
+    title: str
+    summary: str
+    paper: str = Field(description="Where it comes from.")
+    needs_bilingual: bool
+    needs_domains: int
+    needs_endpoint: bool
+    trains: bool
+    offers: list[str] = Field(description="Of strength, likelihood, reads, proportions, swap.")
+    options: list[Option]
+    json_schema: dict[str, Any] = Field(description="The options as JSON Schema.")
+
+
+class Budget(BaseModel):
+    name: str
+    method: dict[str, Any]
+    training: dict[str, Any]
+
+
+class Base(BaseModel):
+    """A base model on this machine."""
+
+    name: str
+    family: str
+    languages: list[str]
+    decoder_layers: int
+    d_model: int
+    parameters: int
+    bytes: int
+    license: str
+    shipped: bool
+
+
+class Language(BaseModel):
+    code: str
+    name: str
+    targets: list[str]
+
+
+# -- plugins
+
+
+class Figures(BaseModel):
+    title: str
+    before: float = Field(description="The base's.")
+    after: float = Field(description="The plugin's.")
+
+
+class Plugin(BaseModel):
+    """What was learned, as one file beside the base."""
+
+    id: int
+    project: int
+    name: str
+    method: str
+    job: int | None
+    default: bool = Field(description="Whether the project uses it where none is named.")
+    available: bool = Field(description="Whether its bundle is where it was written.")
+    bytes: int | None
+    base_fingerprint: str
+    metrics: dict[str, Any]
+    created: datetime.datetime
+
+
+class PluginCard(BaseModel):
+    """What the bundle says of itself."""
+
+    title: str
+    license: str
+    license_note: str
+    body: str = Field(description="The card, as Markdown.")
+    config: dict[str, Any] = Field(description="Method, settings, base, provenance and files.")
+
+
+class PluginChange(Given):
+    name: Name
+
+
+class DefaultWish(Given):
+    plugin: Number | None = Field(description="A plugin of this project; null for the base alone.")
+
+
+# -- translating
+
+
+class TranslateWish(Given):
+    texts: Annotated[list[Text], Field(min_length=1, max_length=1000)] = Field(examples=[["The rain stopped."]])
+    source: Code | None = Field(None, description="Without, it is the project's, or told from the text.")
+    target: Code | None = Field(None, description="Without, it is the project's.")
+    project: Reference | None = Field(None, description="Number or name of a project.")
+    plugin: Reference | None = Field(
+        None, description="Number or name of a plugin, or `base` for none; without, the project's default."
+    )
+    strength: Annotated[float, Field(ge=0, le=2)] = Field(1.0, description="0: the base exactly, 1: as trained.")
+    format: Literal["text", "xml", "html"] = Field("text", description="Tags of xml and html are kept, well-formed.")
+    decoding: dict[str, Any] = Field({}, description="Settings of decoding, as /options/decoding describes them.")
+    reads: bool = Field(False, description="Also tell what each token read from the plugin's memory.")
+    top: Annotated[int, Field(ge=1, le=50)] = Field(5, description="How many items a token's reading lists.")
+
+
+class Reading(BaseModel):
+    text: str
+    reads: list[dict[str, Any]] | None = None
+
+
+class Translated(BaseModel):
+    translations: list[Reading]
+    source: str
+    target: str
+    base: str
+    project: int | None
+    plugin: int | None
+
+
+class ComparisonWish(Given):
+    texts: Annotated[list[Text], Field(min_length=1, max_length=500)]
+    title: Annotated[str, StringConstraints(max_length=120)] = ""
+    plugin: Reference | None = Field(None, description="Number or name; without, the project's default.")
+    strength: Annotated[float, Field(ge=0, le=2)] = 1.0
+
+
+class Comparison(BaseModel):
+    id: int
+    project: int
+    title: str
+    sentences: int
+    created: datetime.datetime
+
+
+class ComparisonRows(Comparison):
+    rows: list[dict[str, Any]] = Field(description="Each with source, vanilla and customized.")
+
+
+class ComparisonMade(ComparisonRows):
+    changed: int = Field(description="Sentences whose two translations differ.")
+
+
+class ProportionsWish(Given):
+    sentences: Annotated[list[Text], Field(min_length=1, max_length=100)]
+    side: Literal["decoder", "encoder"] = Field(
+        "decoder", description="decoder: sentences in the target language; encoder: in the source language."
+    )
+    plugin: Number | None = Field(None, description="A domain_mixing plugin: its own, trained proportions.")
+
+
+class Proportions(BaseModel):
+    domains: list[str]
+    sentences: list[dict[str, Any]] = Field(description="Words with their proportions, per layer and in the mean.")
+    corpus: dict[str, Any] = Field(description="What was seen of all words when the proportions were fitted.")

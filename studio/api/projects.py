@@ -1,0 +1,91 @@
+"""/projects: languages, base and name; the default plugin."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from engine.errors import InputError
+from studio.api import models, rows
+from studio.api.auth import may
+from studio.api.desk import DeskDep, Id, Limit, Offset
+from studio.api.errors import Problem
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/projects", tags=["projects"])
+
+
+@router.get("", dependencies=[may("read")])
+def list_projects(desk: DeskDep, offset: Offset = 0, limit: Limit = 100) -> models.Page[models.Project]:
+    """All projects, newest first."""
+    found = rows.page(desk.service.store.projects.list(), offset, limit)
+    found["items"] = [rows.project(desk.service, row) for row in found["items"]]
+    return models.Page[models.Project](**found)
+
+
+@router.post("", status_code=201, dependencies=[may("write")])
+def create_project(desk: DeskDep, wish: models.ProjectWish) -> models.Project:
+    """A new project without samples."""
+    from engine.base.shelf import Shelf
+    from engine.languages import canonical
+
+    shelf = Shelf(desk.service.settings)
+    if wish.base:
+        names = {entry.name: str(entry.folder) for entry in shelf.entries()}
+        if wish.base not in names:  # paths of the machine are no business of a program elsewhere
+            raise Problem(404, f"There is no base {wish.base}. There are: {', '.join(names) or 'none'}.")
+        base = names[wish.base]
+    else:
+        base = str(shelf.default(canonical(wish.source), canonical(wish.target)))
+    return rows.project(desk.service, desk.service.create_project(wish.name, wish.source, wish.target, base))
+
+
+@router.get("/{number}", dependencies=[may("read")])
+def get_project(desk: DeskDep, number: Id) -> models.Project:
+    """One project with its counts."""
+    return rows.project(desk.service, desk.project(number))
+
+
+@router.patch("/{number}", dependencies=[may("write")])
+def change_project(desk: DeskDep, number: Id, change: models.ProjectChange) -> models.Project:
+    """Another name."""
+    desk.project(number)
+    return rows.project(desk.service, desk.service.store.projects.update(number, name=change.name.strip()))
+
+
+@router.delete("/{number}", status_code=204, dependencies=[may("write")])
+def delete_project(
+    desk: DeskDep,
+    number: Id,
+    files: Annotated[bool, Query(description="Remove its folder with samples and bundles as well.")] = False,
+) -> Response:
+    """Remove a project with its jobs, plugins and comparisons. Files stay unless asked otherwise."""
+    desk.project(number)
+    try:
+        desk.service.store.projects.delete(number)
+    except InputError as error:
+        raise Problem(409, str(error)) from None
+    if files:
+        shutil.rmtree(desk.service.workspace(number), ignore_errors=True)
+    return Response(status_code=204)
+
+
+@router.put("/{number}/default-plugin", dependencies=[may("write")])
+def set_default_plugin(desk: DeskDep, number: Id, wish: models.DefaultWish) -> models.Project:
+    """Which plugin is used where a request names none. Before a choice it is the newest."""
+    desk.project(number)
+    if wish.plugin is not None:
+        desk.plugin(wish.plugin)
+    desk.service.store.defaults.set(number, wish.plugin)
+    return rows.project(desk.service, desk.project(number))
+
+
+@router.delete("/{number}/default-plugin", status_code=204, dependencies=[may("write")])
+def clear_default_plugin(desk: DeskDep, number: Id) -> Response:
+    """Forget the choice: the newest plugin is the default again."""
+    desk.project(number)
+    desk.service.store.defaults.clear(number)
+    return Response(status_code=204)

@@ -1,0 +1,145 @@
+"""Rows of the store as the interface shows them: without paths of this machine, with what a program asks next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from studio.api import models
+
+if TYPE_CHECKING:
+    from engine.options import Option
+    from engine.store import ComparisonRow, JobRow, PluginRow, ProjectRow
+    from studio.service import Service
+
+__all__ = ["base_name", "comparison", "finite", "job", "json_schema", "option", "page", "plugin", "project"]
+
+Item = TypeVar("Item")
+TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+def page(items: Sequence[Item], offset: int, limit: int) -> dict[str, Any]:
+    """A part of what is all at hand."""
+    return {"items": list(items[offset : offset + limit]), "total": len(items), "offset": offset}
+
+
+def finite(value: Any) -> Any:
+    """The same with null for what JSON has no number for; a measurement may be infinite or none."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): finite(one) for key, one in value.items()}
+    return [finite(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def base_name(path: str) -> str:
+    """The short name of a base in a folder; a hub id as it is."""
+    return Path(path).name if Path(path).is_absolute() else path
+
+
+def project(service: Service, row: ProjectRow) -> models.Project:
+    corpus, default = service.corpus(row.id), service.store.defaults.get(row.id)
+    return models.Project(
+        id=row.id,
+        name=row.name,
+        source=row.source,
+        target=row.target,
+        base=base_name(row.base),
+        created=row.created,
+        updated=row.updated,
+        sentences=corpus.kept if corpus and corpus.state == "ready" else None,
+        phrases=service.phrase_count(row.id),
+        plugins=len(service.store.plugins.list(row.id)),
+        runs=len(service.runs(row.id)),
+        default_plugin=default.id if default else None,
+    )
+
+
+def job(row: JobRow) -> models.Job:
+    return models.Job(
+        id=row.id,
+        project=row.project_id,
+        kind=row.kind,
+        state=row.state.value,
+        step=row.step,
+        step_index=row.step_index,
+        steps=row.steps,
+        fraction=row.fraction,
+        eta=row.eta,
+        note=row.note,
+        metrics=finite(row.metrics),
+        error=row.error,
+        result=finite(row.result),
+        attempt=row.attempt,
+        method=str(row.arguments.get("method", "")),
+        budget=str(row.arguments.get("budget", "")),
+        created=row.created,
+        started=row.started,
+        finished=row.finished,
+        cancel_requested=row.cancel_requested,
+    )
+
+
+def plugin(service: Service, row: PluginRow) -> models.Plugin:
+    default = service.store.defaults.get(row.project_id)
+    return models.Plugin(
+        id=row.id,
+        project=row.project_id,
+        name=row.name,
+        method=row.method,
+        job=row.job_id,
+        default=default is not None and default.id == row.id,
+        available=row.exists,
+        bytes=Path(row.path).stat().st_size if row.exists else None,
+        base_fingerprint=row.base_fingerprint,
+        metrics=finite(row.metrics),
+        created=row.created,
+    )
+
+
+def comparison(row: ComparisonRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "project": row.project_id,
+        "title": row.title,
+        "sentences": len(row.rows),
+        "created": row.created,
+    }
+
+
+def option(item: Option) -> models.Option:
+    default = list(item.default) if isinstance(item.default, tuple) else item.default
+    return models.Option(
+        name=item.name,
+        type=TYPES.get(item.type, "string"),  # type: ignore[arg-type]
+        many=item.many,
+        optional=item.optional,
+        default=default,
+        help=item.help,
+        choices=list(item.choices) if item.choices else None,
+        low=item.low,
+        high=item.high,
+        advanced=item.advanced,
+    )
+
+
+def json_schema(items: Sequence[Option]) -> dict[str, Any]:
+    """The settings of a dataclass as a JSON Schema object."""
+    properties: dict[str, Any] = {}
+    for item in items:
+        shown = option(item)
+        one: dict[str, Any] = {"type": shown.type}
+        if shown.choices:
+            one["enum"] = shown.choices
+        if shown.low is not None:
+            one["minimum"] = shown.low
+        if shown.high is not None:
+            one["maximum"] = shown.high
+        if item.many:
+            one = {"type": "array", "items": one}
+        if item.optional:
+            one = {"anyOf": [one, {"type": "null"}]}
+        properties[item.name] = {**one, "description": item.help, "default": shown.default}
+    return {"type": "object", "properties": properties, "additionalProperties": False}

@@ -1,0 +1,147 @@
+"""/projects/{number}/samples: files with sentences, what was read of them, and the corpora that came along."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from fastapi import APIRouter, File, Form, Path, Query, UploadFile
+
+from studio.api import models, rows
+from studio.api.auth import may
+from studio.api.desk import Desk, DeskDep, Id, Limit, Offset
+from studio.api.errors import Problem
+from studio.api.uploads import kept
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["samples"])
+
+FileName = Annotated[str, Path(max_length=255, description="A file's name, as the list of samples gives it.")]
+
+
+def shown(desk: Desk, number: int) -> models.Samples:
+    labels, jobs = desk.service.labels(number), desk.service.store.jobs.list(number)
+    reading = next((row for row in jobs if row.kind == "prepare"), None)
+    return models.Samples(
+        files=[
+            models.SampleFile(name=path.name, bytes=path.stat().st_size, domain=labels.get(path.name, ""))
+            for path in desk.service.sample_files(number)
+        ],
+        report=desk.service.report(number),
+        job=rows.job(reading) if reading else None,
+    )
+
+
+@router.get("/projects/{number}/samples", dependencies=[may("read")])
+def list_samples(desk: DeskDep, number: Id) -> models.Samples:
+    """The files, the import report, and the job that reads them."""
+    desk.project(number)
+    return shown(desk, number)
+
+
+@router.post("/projects/{number}/samples", status_code=202, dependencies=[may("write")])
+def upload_samples(
+    desk: DeskDep,
+    number: Id,
+    files: Annotated[list[UploadFile], File(description="Files with sentences; all of them are read anew.")],
+    domains: Annotated[
+        str, Form(description='Domain labels by file name, as JSON: {"a.txt": "novels"}.', max_length=20_000)
+    ] = "",
+) -> models.Job:
+    """Add files and queue the job that reads the project's samples and finds phrases."""
+    project = desk.project(number)
+    with kept(desk.service.settings, files) as places:
+        return rows.job(desk.service.add_samples(project, places, labels_of(domains)))
+
+
+def labels_of(text: str) -> dict[str, str] | None:
+    if not text.strip():
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise Problem(422, 'domains: a JSON object of texts is needed, as {"a.txt": "novels"}.')
+    return found
+
+
+@router.post("/projects/{number}/samples/bundled", status_code=202, dependencies=[may("write")])
+def use_bundled_samples(desk: DeskDep, number: Id, wish: models.UseSamples) -> models.Job:
+    """Add corpora that came with the program; each is a domain of its own."""
+    project, catalog = desk.project(number), desk.service.catalog
+    known = {one.name: one for one in catalog.samples()}
+    for name in wish.names:
+        if name not in known:
+            raise Problem(404, f"No sample corpus is called {name}. There are: {', '.join(known) or 'none'}.")
+    chosen = [known[name] for name in dict.fromkeys(wish.names)]
+    for one in chosen:
+        place = one.files[0].parent
+        if not catalog.accepted(one.card, place):
+            if not wish.accept_terms:
+                raise Problem(409, f"{one.title} is for {one.card.license_name}. Set accept_terms to use it.")
+            catalog.accept(one.card, place)
+    labels = {file.name: one.title[:40] for one in chosen for file in one.files}
+    return rows.job(desk.service.add_samples(project, [file for one in chosen for file in one.files], labels))
+
+
+@router.get("/projects/{number}/samples/segments", dependencies=[may("read")])
+def list_segments(
+    desk: DeskDep,
+    number: Id,
+    offset: Offset = 0,
+    limit: Limit = 100,
+    search: Annotated[str, Query(max_length=200, description="Words in the sentence or its source.")] = "",
+    file: Annotated[str, Query(max_length=255)] = "",
+    domain: Annotated[str, Query(max_length=80)] = "",
+) -> models.Page[models.Segment]:
+    """The kept sentences, in the order of the files."""
+    desk.project(number)
+    words = search.strip().casefold()
+    found = [
+        row
+        for row in desk.service.sentences(number)
+        if (not file or row.get("file") == file)
+        and (not domain or row.get("domain") == domain)
+        and (not words or words in f"{row.get('text', '')}\n{row.get('source') or ''}".casefold())
+    ]
+    part = rows.page(found, offset, limit)
+    part["items"] = [models.Segment(**{key: row[key] for key in models.Segment.model_fields if key in row})
+                     for row in part["items"]]  # fmt: skip
+    return models.Page[models.Segment](**part)
+
+
+@router.patch("/projects/{number}/samples/{name}", status_code=202, dependencies=[may("write")])
+def label_sample(desk: DeskDep, number: Id, name: FileName, change: models.SampleChange) -> models.Job:
+    """Another domain label for a file; the samples are read anew."""
+    project = desk.project(number)
+    find_file(desk, number, name)
+    return rows.job(desk.service.label_sample(project, name, change.domain))
+
+
+@router.delete("/projects/{number}/samples/{name}", status_code=202, dependencies=[may("write")])
+def remove_sample(desk: DeskDep, number: Id, name: FileName) -> models.Job:
+    """Take a file out; the others are read anew."""
+    project = desk.project(number)
+    find_file(desk, number, name)
+    if len(desk.service.sample_files(number)) == 1:
+        raise Problem(409, "This is the project's only file. Add another one first, or delete the project.")
+    return rows.job(desk.service.remove_sample(project, name))
+
+
+def find_file(desk: Desk, number: int, name: str) -> None:
+    if name not in {path.name for path in desk.service.sample_files(number)}:
+        raise Problem(404, f"{name[:80]} is no file of project {number}.")
+
+
+@router.get("/samples", dependencies=[may("read")])
+def list_bundled_samples(desk: DeskDep) -> list[models.BundledSample]:
+    """The sample corpora that came with the program."""
+    return [
+        models.BundledSample(
+            name=one.name, title=one.title, kind=one.kind, source=one.source, target=one.target, lines=one.lines,
+            license=one.card.license_name, restricted=one.card.restricted, goes_with=list(one.goes_with),
+        )
+        for one in desk.service.catalog.samples()
+    ]  # fmt: skip

@@ -1,0 +1,162 @@
+"""/translate: texts by a project's base, with a plugin at a strength; and /comparisons, which keep such texts side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Response
+from fastapi.concurrency import run_in_threadpool
+
+from engine.errors import OptionError
+from studio.api import models, rows
+from studio.api.auth import Caller, may
+from studio.api.desk import Desk, DeskDep, Id, Limit, Means, Offset
+from studio.api.errors import Problem
+
+__all__ = ["Format", "router", "translated"]
+
+router = APIRouter(tags=["translate"])
+Format = Literal["text", "xml", "html"]
+
+
+async def translated(
+    desk: Desk,
+    caller: Caller,
+    means: Means,
+    texts: Sequence[str],
+    *,
+    kind: Format = "text",
+    split: str = "1",
+    strength: float = 1.0,
+    decoding: Mapping[str, Any] | None = None,
+    tags: Mapping[str, Any] | None = None,
+) -> list[str]:
+    """Translations in the layout of the texts: lines and blank space stay, tags are kept where `kind` says that there are any.
+
+    `tags` are the settings of `engine.markup.Markup`. Raises Problem or a TailorError.
+    """
+    from engine.layout import Layout
+
+    means.work(strength, decoding)  # settings are checked before any work
+    if kind == "text":
+        layout = Layout(texts, means.source, means.target, split)
+        found = layout.join(await desk.translate(means, layout.pieces, strength, decoding))
+    else:
+        from engine.markup import Markup
+
+        markup = await run_in_threadpool(Markup, texts, kind, means.source, means.target, split, **(tags or {}))
+        pieces = await desk.translate(means, markup.pieces, strength, decoding)
+        aligned = await run_in_threadpool(desk.align, means, markup.to_align(pieces))
+        found = await run_in_threadpool(markup.join, pieces, aligned)
+    count(desk, caller, sum(map(len, texts)))
+    return found
+
+
+def count(desk: Desk, caller: Caller, characters: int) -> None:
+    if caller.token is None:
+        desk.characters += characters
+    caller.translated(characters)
+
+
+@router.post("/translate")
+async def translate(
+    desk: DeskDep, wish: models.TranslateWish, caller: Annotated[Caller, may("translate")]
+) -> models.Translated:
+    """Translate texts, one result each. Lines and blank space stay as they are.
+
+    A named plugin decides what translates; else a named project and its default plugin; else the project of these languages
+    that changed last, with its default plugin; else a base that knows them.
+    """
+    means = await run_in_threadpool(
+        desk.means, wish.source or "", wish.target or "", wish.project or "", wish.plugin, "\n".join(wish.texts[:20])
+    )
+    found = await translated(
+        desk, caller, means, wish.texts, kind=wish.format, strength=wish.strength, decoding=wish.decoding
+    )
+    read: Sequence[Any] = [None] * len(found)
+    if wish.reads:
+        if wish.format != "text":
+            raise OptionError("reads: what was read is told of plain texts alone. Leave format at text.")
+        read = await run_in_threadpool(desk.reads, means, list(zip(wish.texts, found, strict=True)), wish.top)
+    return models.Translated(
+        translations=[models.Reading(text=text, reads=one) for text, one in zip(found, read, strict=True)],
+        source=means.source,
+        target=means.target,
+        base=rows.base_name(means.base),
+        project=means.project.id if means.project else None,
+        plugin=means.plugin.id if means.plugin else None,
+    )
+
+
+# -- comparisons
+
+
+@router.get("/projects/{number}/comparisons", dependencies=[may("read")], tags=["comparisons"])
+def list_comparisons(
+    desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit = 100
+) -> models.Page[models.Comparison]:
+    """A project's saved comparisons, newest first."""
+    desk.project(number)
+    part = rows.page(desk.service.comparisons(number), offset, limit)
+    part["items"] = [models.Comparison(**rows.comparison(row)) for row in part["items"]]
+    return models.Page[models.Comparison](**part)
+
+
+@router.post("/projects/{number}/comparisons", status_code=201, tags=["comparisons"])
+async def compare(
+    desk: DeskDep, number: Id, wish: models.ComparisonWish, caller: Annotated[Caller, may("translate")]
+) -> models.ComparisonMade:
+    """Translate sentences with the base and with a plugin, and keep both side by side; the page Compare shows them."""
+    texts = [" ".join(text.split()) for text in wish.texts]
+    if not any(texts):
+        raise Problem(422, "texts: at least one of them must say something.", code="invalid")
+    texts = [text for text in texts if text]
+    project = await run_in_threadpool(desk.project, number)
+    means = await run_in_threadpool(desk.means, "", "", str(number), wish.plugin)
+    vanilla = await desk.translate(Means(project.base, project.source, project.target, project), texts)
+    customized: Sequence[str | None] = [None] * len(texts)
+    more: dict[str, Any] = {}
+    if means.plugin is not None:
+        customized = await desk.translate(means, texts, wish.strength)
+        more = {"plugin_id": means.plugin.id, "plugin": means.plugin.name, "method": means.plugin.method,
+                "strength": wish.strength}  # fmt: skip
+    count(desk, caller, sum(map(len, texts)) * (2 if means.plugin else 1))
+    made = [
+        {"source": text, "vanilla": before, "customized": after} | more
+        for text, before, after in zip(texts, vanilla, customized, strict=True)
+    ]
+    title = wish.title.strip() or texts[0][:60]
+    row = await run_in_threadpool(desk.service.store.comparisons.create, number, title, made)
+    changed = sum(one["customized"] not in (None, one["vanilla"]) for one in made)
+    return models.ComparisonMade(**rows.comparison(row), rows=row.rows, changed=changed)
+
+
+@router.get("/comparisons/{number}", dependencies=[may("read")], tags=["comparisons"])
+def get_comparison(desk: DeskDep, number: Id) -> models.ComparisonRows:
+    """One comparison with its sentences."""
+    row = desk.comparison(number)
+    return models.ComparisonRows(**rows.comparison(row), rows=[rows.finite(one) for one in row.rows])
+
+
+@router.delete("/comparisons/{number}", status_code=204, dependencies=[may("write")], tags=["comparisons"])
+def delete_comparison(desk: DeskDep, number: Id) -> Response:
+    """Remove a comparison."""
+    desk.comparison(number)
+    desk.service.store.comparisons.delete(number)
+    return Response(status_code=204)
+
+
+# -- proportions
+
+
+@router.post("/projects/{number}/proportions", tags=["proportions"])
+async def proportions(
+    desk: DeskDep, number: Id, wish: models.ProportionsWish, caller: Annotated[Caller, may("translate")]
+) -> models.Proportions:
+    """What each word of the sentences shares with each domain: by a domain_mixing plugin, else as fitted on the samples."""
+    from studio.api.shares import proportions_of
+
+    found = await run_in_threadpool(proportions_of, desk, desk.project(number), wish)
+    count(desk, caller, sum(map(len, wish.sentences)))
+    return models.Proportions(**rows.finite(found))

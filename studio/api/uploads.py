@@ -1,0 +1,102 @@
+"""Files that come in: counted while they stream, kept under safe names in a folder of their own, gone afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import tempfile
+import unicodedata
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from engine.errors import storage_errors
+from engine.settings import Settings
+from studio.api.errors import Problem, shaped
+
+if TYPE_CHECKING:
+    from fastapi import UploadFile
+
+__all__ = ["LARGEST_BODY", "BoundedBody", "kept", "safe_name"]
+
+LARGEST_BODY = 8 << 20  # bytes of a request that brings no files
+CHUNK = 1 << 20
+UPLOADS = re.compile(r"/api/v1/projects/\d+/(samples|plugins|documents)$")
+SLACK = 1 << 20  # bytes for the parts' heads in a multipart body
+
+
+class BoundedBody:
+    """Ends a request whose body grows too large, whatever its Content-Length said. Plain ASGI."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app = app
+        self.upload = settings.max_upload_mib << 20
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        brings_files = bool(UPLOADS.match(scope["path"]))
+        limit = self.upload + SLACK if brings_files else LARGEST_BODY
+        size = f"{limit >> 20} MiB" if not brings_files else f"{self.upload >> 20} MiB"
+        message = f"The request is larger than {size}. Send it in parts."
+        length = dict(scope["headers"]).get(b"content-length", b"")
+        if length.isdigit() and int(length) > limit:
+            # Read on for a while, so that the client gets to the answer.
+            await shaped(scope["path"], 413, "too_large", message, {"Connection": "close"})(scope, receive, send)
+            return
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            part = await receive()
+            seen += len(part.get("body", b""))
+            if seen > limit:
+                raise Problem(413, message, headers={"Connection": "close"})
+            return part
+
+        await self.app(scope, counted, send)
+
+
+def safe_name(name: str) -> str:
+    """The last part of a file name, without what no file name should hold. Raises Problem where nothing is left."""
+    last = unicodedata.normalize("NFC", name).replace("\\", "/").rsplit("/", 1)[-1]
+    clean = "".join(c for c in last if c.isprintable()).strip().lstrip(".").strip()
+    stem, dot, ending = clean.rpartition(".")
+    while len(clean.encode()) > 200:
+        stem = stem[:-1] if dot else clean[:-1]
+        clean = f"{stem}{dot}{ending}" if dot else stem
+        if not stem:
+            break
+    if not clean or len(clean.encode()) > 200:
+        raise Problem(422, "A file needs a name, with an ending that tells its kind.", code="invalid")
+    return clean
+
+
+@contextlib.contextmanager
+def kept(settings: Settings, files: Sequence[UploadFile]) -> Iterator[list[Path]]:
+    """The uploaded files in a folder of the home, which is gone afterwards. Raises Problem 413, 422, StorageError."""
+    root = settings.home_dir / "uploads"
+    with storage_errors("the upload", root):
+        root.mkdir(exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="api-", dir=root))
+    try:
+        places: list[Path] = []
+        for file in files:
+            place = folder / safe_name(file.filename or "")
+            if place.exists():
+                raise Problem(422, f"Two of the files are called {place.name}.", code="invalid")
+            with storage_errors("the upload", place), place.open("wb") as out:
+                while block := file.file.read(CHUNK):
+                    out.write(block)
+                    if out.tell() > settings.max_upload_mib << 20:
+                        raise Problem(
+                            413, f"{place.name} is larger than {settings.max_upload_mib} MiB. Split it into parts."
+                        )
+            places.append(place)
+        yield places
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
