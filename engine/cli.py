@@ -18,6 +18,7 @@ from engine.base.commands import add_base_commands
 from engine.base.train.commands import add_train_flags
 from engine.benching.commands import add_methods_flags
 from engine.client.commands import add_client_commands, add_token_commands
+from engine.corpora.types import CorpusOptions
 from engine.decoding.knn.commands import add_knn_commands
 from engine.decoding.options import Decoding
 from engine.errors import TailorError
@@ -149,11 +150,11 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("samples", nargs="+", metavar="FILE", help=SAMPLES)
     direction(found)
     found.add_argument("--workspace", metavar="DIR", help="where to keep the corpus")
-    command("samples", "sample corpora that came along: languages, lines, licence, folder", corpus)
     found.add_argument(
         "--test-files", nargs="+", default=(), metavar="FILE", help="say what of these is in the samples"
     )
     add_flags(found, CorpusOptions)
+    command("samples", "sample corpora that came along: languages, lines, licence, folder", corpus)
     job(command("phrases", "step: samples to phrases"), False, True)
     job(command("memory", "step: phrases to memory"), False, True)
     job(command("train", "step: train the method"), False, True)

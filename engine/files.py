@@ -13,7 +13,15 @@ from typing import Any
 
 from engine.errors import StorageError, storage_errors
 
-__all__ = ["check_writable", "folder_and_old", "replacing", "replacing_folder", "write_json", "write_jsonl"]
+__all__ = [
+    "check_writable",
+    "folder_and_old",
+    "read_object",
+    "replacing",
+    "replacing_folder",
+    "write_json",
+    "write_jsonl",
+]
 
 
 def make_parent(path: Path, what: str) -> None:
@@ -88,6 +96,15 @@ def replacing_folder(folder: Path, what: str) -> Iterator[Path]:
 def folder_and_old(folder: Path) -> tuple[Path, Path]:
     """The folder, and where `replacing_folder` leaves its last state when it is killed between its renames."""
     return folder, folder.with_name(f"{folder.name}.old")
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; empty when it is not there, damaged or being written."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def write_json(path: Path, value: Mapping[str, Any], what: str) -> None:

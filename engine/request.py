@@ -11,11 +11,20 @@ from engine.errors import CorpusError, InputError, OptionError
 from engine.options import Options, option
 
 if TYPE_CHECKING:
+    from engine.corpora import CorpusOptions
     from engine.decoding.knn.options import KnnOptions
     from engine.phrases import PhraseOptions
     from engine.training import TrainingOptions
 
-__all__ = ["CustomizeRequest", "check", "knn_config", "method_config", "phrase_config", "training_config"]
+__all__ = [
+    "CustomizeRequest",
+    "check",
+    "corpus_config",
+    "knn_config",
+    "method_config",
+    "phrase_config",
+    "training_config",
+]
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,9 @@ class CustomizeRequest(Options):
     backward: str = option("", "Base of the other direction, where the base translates one way only.")
     method_options: str = option("", 'Settings of the method as JSON, as {"temperature": 0.1}.', advanced=True)
     training_options: str = option("", 'Settings of training as JSON, as {"max_updates": 500}.', advanced=True)
+    corpus_options: str = option(
+        "", 'Settings of reading the samples as JSON, as {"inline_tags": "placeholders"}.', advanced=True
+    )
     phrase_options: str = option("", 'Settings of phrase extraction as JSON, as {"l_max": 8}.', advanced=True)
     knn: bool = option(False, "Put a datastore for kNN decoding into the bundle, beside what the method makes.")
     knn_options: str = option("", 'Settings of kNN decoding as JSON, as {"k": 8}.', advanced=True)
@@ -90,6 +102,7 @@ def check(request: CustomizeRequest) -> None:
             raise CorpusError(f"{sample} {what}. Give files of text.")
     method_config(request)
     training_config(request)
+    corpus_config(request)
     phrase_config(request)
     knn_config(request)
 
@@ -99,6 +112,14 @@ def knn_config(request: CustomizeRequest) -> KnnOptions:
     from engine.decoding.knn.options import KnnOptions
 
     return KnnOptions.from_mapping(parse_json(request.knn_options, "knn_options"))
+
+
+def corpus_config(request: CustomizeRequest) -> CorpusOptions:
+    """The settings of reading samples; several files are domains of their own where nothing else is said."""
+    from engine.corpora import CorpusOptions
+
+    own = parse_json(request.corpus_options, "corpus_options")
+    return CorpusOptions.from_mapping({"domain_from_file": len(request.samples) > 1, **own})
 
 
 def phrase_config(request: CustomizeRequest) -> PhraseOptions:

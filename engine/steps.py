@@ -15,13 +15,13 @@ from engine.errors import CorpusError, InputError
 from engine.files import write_jsonl
 from engine.languages import canonical
 from engine.progress import Progress
-from engine.request import CustomizeRequest, check, phrase_config
+from engine.request import CustomizeRequest, check, corpus_config, phrase_config
 from engine.settings import Settings
 from engine.stamps import Stamps, digest, digest_files
 
 if TYPE_CHECKING:
     from engine.base import BaseModel, LanguagePair
-    from engine.corpora import Corpus, Segment
+    from engine.corpora import Corpus, Decisions, Segment
     from engine.methods.samples import SentencePair
     from engine.phrases import PhraseSet
 
@@ -51,26 +51,37 @@ def checked(request: CustomizeRequest) -> CustomizeRequest:
 
 
 def read_samples(request: CustomizeRequest, workspace: Path, stamps: Stamps, progress: Progress) -> Corpus:
-    """Step 1: corpus.jsonl and import_report.json."""
-    from engine.corpora import Corpus, CorpusOptions, import_corpus
+    """Step 1: corpus.jsonl and import_report.json, with what was skipped or noticed beside them."""
+    from engine.corpora import Corpus, Decisions, ImportReport, import_to
 
-    stamp = digest(request.source, request.target, digest_files(request.samples), *request.domains)
+    options, decisions = corpus_config(request), Decisions.load(workspace)
+    stamp = samples_stamp(request, decisions)
     if stamps.holds("samples", stamp, workspace / "corpus.jsonl"):
         return Corpus.load(workspace)
+
+    def enough(report: ImportReport) -> None:
+        if report.kept < FEWEST:
+            raise CorpusError(
+                f"Only {report.kept} sentences in {request.target} are left of {report.segments} in the samples; at least "
+                f"{FEWEST} are needed, some hundreds are better."
+            )
+        stamps.begin("samples")
+
     progress.begin("Reading samples", 0, STEPS)
-    corpus = import_corpus(
-        [Path(sample) for sample in request.samples], request.target, source_language=request.source,
-        domains=request.domains, options=CorpusOptions(domain_from_file=len(request.samples) > 1), progress=progress,
+    import_to(
+        workspace, [Path(sample) for sample in request.samples], request.target, source_language=request.source,
+        domains=request.domains, options=options, decisions=decisions, progress=progress, check=enough,
     )  # fmt: skip
-    if len(corpus) < FEWEST:
-        raise CorpusError(
-            f"Only {len(corpus)} sentences in {request.target} are left of {corpus.report.segments} in the samples; at least "
-            f"{FEWEST} are needed, some hundreds are better."
-        )
-    stamps.begin("samples")
-    corpus.save(workspace)
     stamps.set("samples", stamp)
-    return corpus
+    return Corpus.load(workspace)
+
+
+def samples_stamp(request: CustomizeRequest, decisions: Decisions) -> str:
+    """What the samples step is made from. Settings and decisions count where there are some, so older stamps hold."""
+    own: list[Any] = [{"options": request.corpus_options}] if request.corpus_options else []
+    return digest(
+        request.source, request.target, digest_files(request.samples), *request.domains, *own, *decisions.to_list()
+    )
 
 
 def split_samples(corpus: Corpus) -> tuple[list[Segment], list[Segment]]:

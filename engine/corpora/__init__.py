@@ -1,7 +1,8 @@
 """Corpora: reading the user's samples in any format and encoding, cleaning, checking their language, splitting them."""
 
 from engine.corpora.corpus import CORPUS_FILE, REPORT_FILE, Corpus
-from engine.corpora.importer import import_corpus
+from engine.corpora.decisions import Decisions
+from engine.corpora.importer import import_corpus, import_to
 from engine.corpora.language import base_language, identify, language_name
 from engine.corpora.read import READERS
 from engine.corpora.report import FileReport, ImportReport
@@ -15,6 +16,7 @@ __all__ = [
     "REPORT_FILE",
     "Corpus",
     "CorpusOptions",
+    "Decisions",
     "FileReport",
     "ImportReport",
     "Segment",
@@ -22,6 +24,7 @@ __all__ = [
     "base_language",
     "identify",
     "import_corpus",
+    "import_to",
     "language_name",
     "split",
     "split_sentences",

@@ -6,13 +6,13 @@ import re
 import unicodedata
 from typing import Literal, cast
 
+from engine.corpora.codes import PIECE
 from engine.corpora.types import CorpusOptions
 
 __all__ = [
     "EMPTY",
     "INVISIBLE",
     "MARKUP",
-    "MARKUP_PIECE",
     "NO_LETTERS",
     "TOO_LONG",
     "TOO_SHORT",
@@ -40,7 +40,6 @@ JOINER = re.compile("[\u200c\u200d]+")
 JOINING = re.compile("[\u0600-\u0fff\u1000-\u109f\u1780-\u17ff]")
 PICTURE = re.compile("[\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]")
 SPACE = re.compile(r"[\s\x1c-\x1f\x85]+")
-MARKUP_PIECE = re.compile(r"<[^<>]{0,500}>|&#?\w{1,30};|https?://\S+|www\.\S+|\{/?\w{1,30}\}|%\d*\$?[sd]")
 
 
 def clean(text: str, normalization: str = "NFC") -> str:
@@ -65,7 +64,7 @@ def _joiner(match: re.Match[str]) -> str:
 
 def without_markup(text: str) -> str:
     """The text without tags, entities, links and placeholders."""
-    return MARKUP_PIECE.sub(" ", text)
+    return PIECE.sub(" ", text)
 
 
 def reason_to_skip(text: str, options: CorpusOptions) -> str | None:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from engine.options import from_flags
 from engine.samples import bundled_samples, named_files
 from engine.terminal import TerminalProgress, table
 
@@ -13,23 +14,37 @@ __all__ = ["CORPUS_COMMANDS"]
 
 
 def corpus_import(args: argparse.Namespace) -> tuple[Any, str]:
-    from engine.corpora import import_corpus
+    import tempfile
+
+    from engine.corpora import Corpus, CorpusOptions, Decisions, import_to
+    from engine.corpora.leaks import find_leaks, read_test
 
     progress = TerminalProgress(quiet=args.quiet)
     progress.begin("Reading samples")
     files = [Path(path) for path in named_files(args.samples, args.settings.assets_dir)]
-    corpus = import_corpus(files, args.target, source_language=args.source, progress=progress)
+    with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
+        workspace = Path(args.workspace or folder)
+        report = import_to(
+            workspace, files, args.target, source_language=args.source, options=from_flags(CorpusOptions, args),
+            decisions=Decisions.load(workspace), progress=progress,
+        )  # fmt: skip
+        leaks = []
+        if args.test_files:
+            progress.begin("Comparing with the test files")
+            paths = [Path(path) for path in args.test_files]
+            tests = [(path.name, one) for path in paths for one in read_test(path, args.target, args.source)]
+            leaks = list(find_leaks(Corpus.load(workspace).segments, tests, progress))
     progress.close()
-    if args.workspace:
-        corpus.save(Path(args.workspace))
-    report = corpus.report
     rows = [[f.name, f.encoding, f.lines, f.kept, sum(f.skipped.values())] for f in report.files]
     skipped = [f"{count} skipped: {reason}" for reason, count in report.skipped.items()]
     noticed = [f"{count} kept, worth a look: {reason}" for reason, count in report.noticed.items()]
     domains = [f"{count} sentences of the domain {label or '(none)'}" for label, count in report.domains.items()]
+    found = [f"Leak: {row['file']}, line {row['line']}: {row['test']}" for row in leaks]
+    if args.test_files:
+        found.append(f"{len(leaks)} sentences of the samples stand in the test files.")
     head = table(["file", "encoding", "lines", "kept", "skipped"], rows)
-    text = "\n".join([head, *skipped, *noticed, *domains, *report.warnings])
-    return report.to_mapping(), text
+    text = "\n".join([head, *skipped, *noticed, *domains, *report.warnings, *found])
+    return report.to_mapping() | ({"leaks": leaks} if args.test_files else {}), text
 
 
 def corpus_samples(args: argparse.Namespace) -> tuple[Any, str]:

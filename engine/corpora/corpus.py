@@ -14,10 +14,12 @@ from engine.corpora.report import ImportReport
 from engine.corpora.types import Segment
 from engine.errors import CorpusError, storage_errors
 
-__all__ = ["CORPUS_FILE", "REPORT_FILE", "Corpus"]
+__all__ = ["CORPUS_FILE", "NOTICED_FILE", "REPORT_FILE", "SKIPPED_FILE", "Corpus", "segment_row"]
 
 CORPUS_FILE = "corpus.jsonl"
 REPORT_FILE = "import_report.json"
+SKIPPED_FILE = "skipped.jsonl"
+NOTICED_FILE = "noticed.jsonl"
 AGAIN = "import the samples again"
 
 
@@ -46,7 +48,10 @@ class Corpus:
         with storage_errors("the corpus", folder):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / REPORT_FILE).unlink(missing_ok=True)
-            _write(folder / CORPUS_FILE, (_row(segment) for segment in self.segments))
+            for name in (SKIPPED_FILE, NOTICED_FILE):  # of another import: `import_to` writes them with their corpus
+                (folder / name).unlink(missing_ok=True)
+            rows = (json.dumps(segment_row(segment), ensure_ascii=False) for segment in self.segments)
+            _write(folder / CORPUS_FILE, rows)
             report = json.dumps(self.report.to_mapping(), ensure_ascii=False, indent=1)
             _write(folder / REPORT_FILE, [report])
         return folder / CORPUS_FILE
@@ -75,14 +80,15 @@ class Corpus:
         return cls(language=report.language, segments=segments, report=report)
 
 
-def _row(segment: Segment) -> str:
+def segment_row(segment: Segment) -> dict[str, Any]:
+    """The segment as a row of corpus.jsonl."""
     row: dict[str, Any] = {"text": segment.text}
     if segment.source is not None:
         row["source"] = segment.source
     row |= {"file": segment.file, "line": segment.line}
     if segment.domain:
         row["domain"] = segment.domain
-    return json.dumps(row, ensure_ascii=False)
+    return row
 
 
 def _segments(path: Path) -> Iterator[Segment]:

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from engine.corpora.clean import EMPTY, UNDECODABLE, clean, reason_to_skip
+from engine.corpora.clean import EMPTY
 from engine.corpora.corpus import Corpus
+from engine.corpora.decisions import Decisions, segment_key
 from engine.corpora.encoding import check_file
-from engine.corpora.garbled import GARBLED, is_garbled
 from engine.corpora.language import base_language, detect, identify, language_name, shares, surely_other
 from engine.corpora.near import groups
-from engine.corpora.notice import ANOTHER_LANGUAGE, NEAR_DUPLICATE, notices
+from engine.corpora.notice import ANOTHER_LANGUAGE, NEAR_DUPLICATE
 from engine.corpora.read import open_samples
-from engine.corpora.records import Reading, Record, Request, Skip
-from engine.corpora.report import DUPLICATE, FileReport, ImportReport
-from engine.corpora.sentences import split_sentences
+from engine.corpora.records import Reading, Request
+from engine.corpora.report import DUPLICATE, EXCLUDED, LEFT_OUT, FileReport, ImportReport
+from engine.corpora.sieve import Sieve
 from engine.corpora.types import CorpusOptions, Segment
+from engine.corpora.writer import CorpusWriter
 from engine.errors import CorpusError
 from engine.progress import Progress
 from engine.settings import load_settings
 
-__all__ = ["import_corpus"]
+__all__ = ["import_corpus", "import_to"]
 
 EXPECTED_SHARE = 0.7  # of a corpus in the target language; with less there is a warning
 LEAST_SHARE = 0.1  # with less, a corpus of at least LEAST_SENTENCES is refused
 LEAST_SENTENCES = 20
-SOURCE_EMPTY = "no source"
 MOST_COMPARED = 50_000  # sentences among which near-duplicates are looked for, in about ten seconds
+EVERY = 200  # records between two looks at the progress
 
 
 def import_corpus(
@@ -40,12 +42,37 @@ def import_corpus(
     options: CorpusOptions | None = None,
     progress: Progress | None = None,
 ) -> Corpus:
-    """Read samples of the target `language` from files (plain text, CSV, TSV, JSON Lines; one format a file).
+    """Read samples of the target `language` from files in any of the formats in READERS.
 
-    `source_language` helps to tell the columns of bilingual tables apart. Bilingual rows keep their source and are not
+    `source_language` helps to tell the sides of bilingual files apart. Bilingual rows keep their source and are not
     split into sentences. `domains` are labels, one a file ("" for none), for sentences whose row names no domain itself.
     Progress is reported in bytes. Raises CorpusError with one sentence on a file that is missing,
-    empty, no text, holds nothing usable, or when nearly nothing is in the target language.
+    empty, damaged, holds nothing usable, or when nearly nothing is in the target language.
+    """
+    with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
+        import_to(
+            Path(folder), paths, language,
+            source_language=source_language, domains=domains, options=options, progress=progress,
+        )  # fmt: skip
+        return Corpus.load(Path(folder))
+
+
+def import_to(
+    folder: Path,
+    paths: Sequence[str | Path],
+    language: str,
+    *,
+    source_language: str | None = None,
+    domains: Sequence[str] = (),
+    options: CorpusOptions | None = None,
+    decisions: Decisions | None = None,
+    progress: Progress | None = None,
+    check: Callable[[ImportReport], None] = lambda report: None,
+) -> ImportReport:
+    """The same into a folder, sentence by sentence: neither the files nor the corpus are ever held in memory.
+
+    `decisions` are the user's about single sentences. `check` may raise when the report will not do; then, and whenever
+    this fails, what lay in the folder before is still there. See `CorpusWriter` for the files.
     """
     options = options or CorpusOptions()
     progress = progress or Progress()
@@ -62,93 +89,117 @@ def import_corpus(
         join_wrapped_lines=options.join_wrapped_lines,
     )
     report = ImportReport(language=language, source_language=source_language)
-    segments: list[Segment] = []
-    seen: set[tuple[str, str | None]] = set()
-    for i, (path, name) in enumerate(zip(files, _names(files), strict=True)):
-        file = FileReport(name=name)
-        reading = open_samples(path, request)
-        before = sum(sizes[:i])
-        label = (domains[i] if domains else "") or (Path(name).stem if options.domain_from_file else "")
-        for segment in _segments(reading, file, options, language, label, seen):
-            segments.append(segment)
-            if file.segments % 200 == 0:
-                progress.advance(before + reading.position(), sum(sizes), name)
-        file.encoding, file.lines, file.notes = reading.encoding, reading.lines(), reading.notes
-        report.files.append(file)
-        report.warnings += reading.warnings
-        _check_something_left(path, file, report)
-        progress.advance(before + sizes[i], sum(sizes), name)
-    if options.check_language:
-        _check_language(segments, report)
-    _find_near_duplicates(segments, report)
-    if any(segment.domain for segment in segments):
-        report.domains = dict(Counter(segment.domain for segment in segments).most_common())
-    return Corpus(language=language, segments=segments, report=report)
+    report.decided = decisions.stamp() if decisions else ""
+    with CorpusWriter(folder) as writer:
+        sieve = Sieve(writer, options, language, decisions or Decisions())
+        for i, (path, name) in enumerate(zip(files, _names(files), strict=True)):
+            file = FileReport(name=name)
+            reading = open_samples(path, request)
+            label = (domains[i] if domains else "") or (Path(name).stem if options.domain_from_file else "")
+            before = sum(sizes[:i])
+            for count, _ in enumerate(sieve.pour(reading, file, label)):
+                if count % EVERY == 0:
+                    progress.advance(before + min(reading.position(), sizes[i]), sum(sizes), name)
+            file.encoding, file.lines, file.unit = reading.encoding, reading.lines(), reading.unit
+            file.notes, file.found = reading.notes, dict(reading.found)
+            report.files.append(file)
+            report.warnings += reading.warnings
+            _check_something_left(path, file, reading, report)
+            progress.advance(before + sizes[i], sum(sizes), name)
+        _thin(writer, options.max_sentences, report)
+        _look_over(writer, report, sieve.decisions, progress, language_too=options.check_language)
+        check(report)
+        writer.commit(report)
+    return report
 
 
 def _names(files: Sequence[Path]) -> list[str]:
-    """The files' names; with their folders where two have the same name."""
+    """The files' names, fit for JSON; with their folders where two have the same name."""
     names = [path.name for path in files]
-    return [str(path) if names.count(path.name) > 1 else path.name for path in files]
+    shown = [str(path) if names.count(path.name) > 1 else path.name for path in files]
+    return [name.encode("utf-8", "replace").decode() for name in shown]
 
 
-def _segments(
-    reading: Reading,
-    file: FileReport,
-    options: CorpusOptions,
-    language: str,
-    label: str,
-    seen: set[tuple[str, str | None]],
-) -> Iterator[Segment]:
-    """The usable sentences of one file; everything else is counted in its report."""
-    for item in reading.items:
-        if isinstance(item, Skip):
-            file.skip(item.reason, item.line, item.text)
-            continue
-        if is_garbled(item.text) or (item.source and is_garbled(item.source)):
-            file.skip(GARBLED, item.line, item.text)
-            continue
-        text = clean(item.text, options.normalization)
-        source = None if item.source is None else clean(item.source, options.normalization)
-        if source is not None and (not source or "�" in source):
-            file.skip((UNDECODABLE if source else SOURCE_EMPTY) if text else EMPTY, item.line, item.text)
-            continue
-        several = source is None and options.split_sentences
-        for piece in split_sentences(text, language) if several else [text]:
-            reason = reason_to_skip(piece, options)
-            if reason is None and options.deduplicate and (piece, source) in seen:
-                reason = DUPLICATE
-            if reason is not None:
-                file.skip(reason, item.line, piece or item.text)
-                continue
-            if options.deduplicate:
-                seen.add((piece, source))
-            file.keep()
-            for notice in notices(item.text, piece, language):
-                file.notice(notice, item.line, piece)
-            yield _segment(piece, source, item, file.name, label)
-
-
-def _segment(text: str, source: str | None, record: Record, name: str, label: str) -> Segment:
-    return Segment(text=text, source=source, file=name, line=record.line, domain=clean(record.domain) or clean(label))
-
-
-def _check_something_left(path: Path, file: FileReport, report: ImportReport) -> None:
+def _check_something_left(path: Path, file: FileReport, reading: Reading, report: ImportReport) -> None:
     if file.kept:
         return
     if not file.segments:
         raise CorpusError(f"{path} holds no sentences; choose a file with sentences in the target language.")
-    if set(file.skipped) <= {DUPLICATE, EMPTY} and DUPLICATE in file.skipped:
-        report.warnings.append(f"{file.name} adds nothing: all its sentences are in the other files already.")
+    if file.skipped and set(file.skipped) <= {DUPLICATE, EMPTY, EXCLUDED} and set(file.skipped) != {EMPTY}:
+        why = "in the other files already" if DUPLICATE in file.skipped else "excluded by you"
+        report.warnings.append(f"{file.name} adds nothing: all its sentences are {why}.")
         return
+    hint = reading.hint()
+    advice = f"{hint}" if hint else "choose a file with one sentence or paragraph a line" * (file.unit == "line")
     raise CorpusError(
-        f"{path} holds no usable sentence: everything in it was skipped ({file.reasons()}); "
-        "choose a file with one sentence or paragraph a line."
+        f"{path} holds no usable sentence: everything in it was skipped ({file.reasons()})"
+        + (f"; {advice}." if advice else ".")
     )
 
 
-def _check_language(segments: Sequence[Segment], report: ImportReport) -> None:
-    """Fill in the languages found; warn, or refuse, when the target language is not among the most of them."""
+def _thin(writer: CorpusWriter, most: int, report: ImportReport) -> None:
+    """Leave out what is more than can be worked with, evenly over all files, and say so."""
+    total = writer.count
+    files = {file.name: file for file in report.files}
+    for segment in writer.thin(most):
+        files[segment.file].leave_out(segment.line, segment.text)
+        writer.skip(segment.file, segment.line, LEFT_OUT, segment.text, segment.source)
+    if total > most:
+        report.warnings.append(
+            f"Of {total:,} usable sentences {most:,} are used, taken evenly from all files; set max_sentences higher to use more."
+        )
+
+
+def _look_over(
+    writer: CorpusWriter, report: ImportReport, decisions: Decisions, progress: Progress, *, language_too: bool
+) -> None:
+    """What can only be said of the whole: lengths, domains, language, near-duplicates."""
+    files = {file.name: file for file in report.files}
+    lengths: Counter[int] = Counter()
+    labels: Counter[str] = Counter()
+    first: list[Segment] = []
+    sample, stride = [], max(1, writer.count // MOST_COMPARED)
+    noticed = writer.notices()
+    notice = next(noticed, None)
+    for row, segment in enumerate(writer.segments()):
+        if row % 10_000 == 0:
+            progress.check()
+        lengths[len(segment.text)] += 1
+        labels[segment.domain] += 1
+        if row < MOST_COMPARED:
+            first.append(segment)
+        if row % stride == 0:
+            sample.append((row, segment))
+        while notice is not None and notice["row"] == row:
+            files[segment.file].notice(notice["reason"], segment.line, segment.text)
+            notice = next(noticed, None)
+    report.lengths = dict(sorted(lengths.items()))
+    if language_too:
+        for row, code in _check_language(sample, report):
+            segment = sample[row][1]
+            if segment_key(segment.text, segment.source) not in decisions.approved:
+                note = language_name(code)
+                files[segment.file].notice(ANOTHER_LANGUAGE, segment.line, segment.text, f" ({note})")
+                writer.notice(sample[row][0], ANOTHER_LANGUAGE, note)
+    for row, leader in _near_duplicates(first):
+        one, like = first[row], first[leader]
+        if segment_key(one.text, one.source) in decisions.approved:
+            continue
+        where = f"line {like.line}" if like.file == one.file else f"{like.file} line {like.line}"
+        files[one.file].notice(NEAR_DUPLICATE, one.line, one.text, f" (like {where})")
+        writer.notice(row, NEAR_DUPLICATE, like=leader)
+    if writer.count > len(first):
+        report.files[-1].notes.append(f"Near-duplicates were looked for in the first {MOST_COMPARED:,} sentences.")
+    if set(labels) - {""}:
+        report.domains = dict(labels.most_common())
+
+
+def _check_language(sample: Sequence[tuple[int, Segment]], report: ImportReport) -> Iterator[tuple[int, str]]:
+    """Fill in the languages found; warn, or refuse, when the target language is not among the most of them.
+
+    Gives place in the sample and language of sentences that are surely in neither the target language nor a close call.
+    """
+    segments = [segment for _, segment in sample]
     wanted = base_language(report.language)
     expected = [report.language, *([report.source_language] if report.source_language else [])]
     seen = detect([segment.text for segment in segments], *expected)
@@ -158,11 +209,17 @@ def _check_language(segments: Sequence[Segment], report: ImportReport) -> None:
         )
         return
     found = shares(seen)
-    _notice_other_languages(seen, segments, report)
     report.languages = {code: round(share, 4) for code, share in found.items()}
     share = found.get(wanted, 0.0)
-    if share >= EXPECTED_SHARE:
-        return
+    if share < EXPECTED_SHARE:
+        _warn_of_language(segments, report, wanted, found)
+    for place, code in seen:
+        if surely_other(segments[place].text, code, report.language):
+            yield place, code
+
+
+def _warn_of_language(segments: Sequence[Segment], report: ImportReport, wanted: str, found: dict[str, float]) -> None:
+    share = found.get(wanted, 0.0)
     name, other = language_name(wanted), next((code for code in found if code not in (wanted, "unknown")), None)
     looks = f"; most of it looks like {language_name(other)}" if other else ""
     if share < LEAST_SHARE and len(segments) >= LEAST_SENTENCES:
@@ -175,26 +232,11 @@ def _check_language(segments: Sequence[Segment], report: ImportReport) -> None:
     report.warnings.append(f"Only {share:.0%} of the sentences looks like {name}{looks}; check the samples.")
 
 
-def _notice_other_languages(seen: Sequence[tuple[int, str]], segments: Sequence[Segment], report: ImportReport) -> None:
-    """Sentences of the sample that are surely in neither the target language nor a close call."""
-    files = {file.name: file for file in report.files}
-    for place, code in seen:
-        segment = segments[place]
-        if surely_other(segment.text, code, report.language):
-            files[segment.file].notice(ANOTHER_LANGUAGE, segment.line, segment.text, f" ({language_name(code)})")
-
-
-def _find_near_duplicates(segments: Sequence[Segment], report: ImportReport) -> None:
-    """Notice sentences that are like an earlier one but for trifles; equal translations of unlike sources are fine."""
-    compared = segments[:MOST_COMPARED]
-    files = {file.name: file for file in report.files}
-    for place, leader in enumerate(groups([f"{one.source or ''} {one.text}" for one in compared])):
+def _near_duplicates(segments: Sequence[Segment]) -> Iterator[tuple[int, int]]:
+    """Sentences that are like an earlier one but for trifles, and that one; equal translations of unlike sources are fine."""
+    for place, leader in enumerate(groups([f"{one.source or ''} {one.text}" for one in segments])):
         if leader != place:
-            one, like = segments[place], segments[leader]
-            where = f"line {like.line}" if like.file == one.file else f"{like.file} line {like.line}"
-            files[one.file].notice(NEAR_DUPLICATE, one.line, one.text, f" (like {where})")
-    if len(segments) > len(compared):
-        report.files[-1].notes.append(f"Near-duplicates were looked for in the first {MOST_COMPARED:,} sentences.")
+            yield place, leader
 
 
 def _share_of_sources(segments: Sequence[Segment], wanted: str) -> float:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from engine.progress import Progress
 
-__all__ = ["groups", "key", "shingles"]
+__all__ = ["NearIndex", "groups", "key", "shingles"]
 
 # Three characters; a script without spaces says in two what others say in three or more.
 NARROW, WIDE = 3, 2
@@ -82,7 +82,7 @@ def _join_similar(first: dict[str, int], components: _Components, progress: Prog
             progress.advance(done, len(sets))
         ranked = sorted(map(rank.__getitem__, sets[i]))
         shortest = (4 * size[i] + 4) // 5  # ceil(0.8 n) without rounding errors
-        prefix[i] = size[i] - shortest + 1
+        prefix[i] = _prefix(size[i])
         last[i] = ranked[prefix[i] - 1]
         found: Counter[int] = Counter()
         for shingle in ranked[: prefix[i]]:
@@ -104,3 +104,45 @@ def _join_similar(first: dict[str, int], components: _Components, progress: Prog
 def _enough(shared: int, total: int) -> bool:
     """Jaccard similarity of at least 0.8 of two sets of together `total` items, `shared` of them in both."""
     return 5 * shared >= 4 * (total - shared)
+
+
+class NearIndex:
+    """Texts among which others are looked up: which of these is the same but for trifles? It holds these texts alone."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        keys = [key(text) for text in texts]
+        self._exact: dict[str, int] = {}
+        for place, letters in enumerate(keys):
+            self._exact.setdefault(letters, place)
+        self._sets = {place: shingles(letters) for letters, place in self._exact.items()}
+        frequency = Counter(shingle for items in self._sets.values() for shingle in items)
+        ordered = sorted(frequency.items(), key=lambda x: (x[1], x[0]))
+        self._rank = {shingle: place for place, (shingle, _) in enumerate(ordered)}
+        self._index: defaultdict[int, list[int]] = defaultdict(list)
+        for place, items in self._sets.items():
+            for shingle in sorted(map(self._rank.__getitem__, items))[: _prefix(len(items))]:
+                self._index[shingle].append(place)
+
+    def find(self, text: str) -> tuple[int, bool] | None:
+        """The first of the texts that is near-identical to this one, and whether they are equal but for marks and digits."""
+        letters = key(text)
+        same = self._exact.get(letters)
+        if same is not None:
+            return same, True
+        items = shingles(letters)
+        known = sorted(self._rank[shingle] for shingle in items if shingle in self._rank)
+        # Shingles that none of the texts has are the rarest, so they stand first in the prefix, and lead nowhere.
+        left = _prefix(len(items)) - (len(items) - len(known))
+        near = {place for shingle in known[: max(0, left)] for place in self._index.get(shingle, ())}
+        fitting = (
+            place
+            for place in sorted(near)
+            if _enough(len(items & self._sets[place]), len(items) + len(self._sets[place]))
+        )
+        found = next(fitting, None)
+        return None if found is None else (found, False)
+
+
+def _prefix(size: int) -> int:
+    """How many of the rarest shingles two similar sets must share one of: |x| - ceil(0.8 |x|) + 1."""
+    return size - (4 * size + 4) // 5 + 1

@@ -6,9 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.corpora.jsonl import read_jsonl
+from engine.corpora.office import read_docx, read_odt
+from engine.corpora.pdf import read_pdf
 from engine.corpora.plain import read_plain
+from engine.corpora.po import read_po
 from engine.corpora.records import Reader, Reading, Request
+from engine.corpora.srt import read_srt
 from engine.corpora.table import read_csv, read_tsv
+from engine.corpora.tmx import read_tmx
+from engine.corpora.xliff import read_xliff
 
 __all__ = ["READERS", "Format", "format_of", "open_samples"]
 
@@ -27,6 +33,13 @@ READERS: dict[str, Format] = {
     "csv": Format("table with commas or semicolons", (".csv",), read_csv),
     "tsv": Format("table with tabs", (".tsv", ".tab"), read_tsv),
     "jsonl": Format("one JSON object a line", (".jsonl", ".ndjson", ".jsonlines"), read_jsonl),
+    "tmx": Format("translation memory", (".tmx",), read_tmx),
+    "xliff": Format("file of a translation tool", (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), read_xliff),
+    "po": Format("messages of a program", (".po",), read_po),
+    "docx": Format("Word document", (".docx",), read_docx),
+    "odt": Format("OpenDocument text", (".odt",), read_odt),
+    "srt": Format("subtitles", (".srt",), read_srt),
+    "pdf": Format("PDF with text", (".pdf",), read_pdf),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,11 +21,12 @@ class Record:
 
 @dataclass(frozen=True)
 class Skip:
-    """One line or row that gives no text, and why."""
+    """One line or row that gives no text, and why. `record` is what it gives when the user wants it all the same."""
 
     line: int
     reason: str
     text: str
+    record: Record | None = None
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,9 @@ class Request:
 class Reading:
     """A file being read: `lines` and `position` grow while `items` is consumed.
 
-    `notes` say how the file was understood, `warnings` what the user should look at; both are sentences.
+    `notes` say how the file was understood, `warnings` what the user should look at; both are sentences. `unit` is what
+    `line` of a record counts: "line", "paragraph" or "page". `found` counts texts by the languages that the file states;
+    `hint` says, when nothing of the file fits, what is in it instead.
     """
 
     encoding: str
@@ -55,6 +58,9 @@ class Reading:
     position: Callable[[], int]  # bytes read so far
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    unit: str = "line"
+    found: Mapping[str, int] = field(default_factory=dict)
+    hint: Callable[[], str] = lambda: ""
 
 
 Reader = Callable[[Path, Request], Reading]

@@ -13,9 +13,11 @@ from typing import Any
 
 from engine.errors import CorpusError
 
-__all__ = ["DUPLICATE", "EXAMPLES", "EXCERPT", "FileReport", "ImportReport", "excerpt"]
+__all__ = ["DUPLICATE", "EXAMPLES", "EXCERPT", "EXCLUDED", "LEFT_OUT", "FileReport", "ImportReport", "excerpt"]
 
 DUPLICATE = "duplicate"
+EXCLUDED = "excluded by you"
+LEFT_OUT = "more than are used"
 EXAMPLES = 5  # shown per file and reason
 EXCERPT = 80  # characters of an example
 
@@ -30,7 +32,8 @@ def excerpt(text: str) -> str:
 
 @dataclass
 class FileReport:
-    """One file: `lines` as an editor counts them, `segments` as pieces after sentence splitting."""
+    """One file: `lines` as an editor counts them (or paragraphs, or pages: `unit` says which), `segments` as pieces after
+    sentence splitting, `found` texts by the languages that the file itself states."""
 
     name: str
     encoding: str = ""
@@ -41,6 +44,8 @@ class FileReport:
     noticed: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    unit: str = "line"
+    found: dict[str, int] = field(default_factory=dict)
 
     def keep(self) -> None:
         self.segments += 1
@@ -51,6 +56,12 @@ class FileReport:
         self.segments += 1
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
         self._remember(reason, line, excerpt(text))
+
+    def leave_out(self, line: int, text: str) -> None:
+        """A kept sentence is left out after all, since there are more than are used."""
+        self.kept -= 1
+        self.skipped[LEFT_OUT] = self.skipped.get(LEFT_OUT, 0) + 1
+        self._remember(LEFT_OUT, line, excerpt(text))
 
     def notice(self, reason: str, line: int, text: str, note: str = "") -> None:
         """Count one kept sentence that is worth a look; `note` is added to its excerpt."""
@@ -78,6 +89,8 @@ class FileReport:
             "noticed": dict(self.noticed),
             "examples": {reason: [list(item) for item in items] for reason, items in self.examples.items()},
             "notes": list(self.notes),
+            "unit": self.unit,
+            "found": dict(self.found),
         }
 
     @classmethod
@@ -95,19 +108,24 @@ class FileReport:
                 for reason, items in values["examples"].items()
             },
             notes=[str(note) for note in values["notes"]],
+            unit=str(values.get("unit", "line")),
+            found={str(code): int(count) for code, count in values.get("found", {}).items()},
         )
 
 
 @dataclass
 class ImportReport:
     """The whole import. `languages` are shares of a sample (0 to 1, most frequent first), `domains` kept sentences by label
-    (empty without labels), `warnings` sentences."""
+    (empty without labels), `lengths` kept sentences by their characters, `warnings` sentences.
+    `decided` is the stamp of the user's decisions that were honoured."""
 
     language: str
     source_language: str | None = None
     files: list[FileReport] = field(default_factory=list)
     languages: dict[str, float] = field(default_factory=dict)
     domains: dict[str, int] = field(default_factory=dict)
+    lengths: dict[int, int] = field(default_factory=dict)
+    decided: str = ""
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -144,6 +162,8 @@ class ImportReport:
             "noticed": self.noticed,
             "languages": dict(self.languages),
             "domains": dict(self.domains),
+            "lengths": {str(length): count for length, count in self.lengths.items()},
+            "decided": self.decided,
             "warnings": list(self.warnings),
             "files": [file.to_mapping() for file in self.files],
         }
@@ -159,6 +179,8 @@ class ImportReport:
                 files=[FileReport.from_mapping(file) for file in values["files"]],
                 languages={str(code): float(share) for code, share in values["languages"].items()},
                 domains={str(label): int(count) for label, count in values.get("domains", {}).items()},
+                lengths={int(length): int(count) for length, count in values.get("lengths", {}).items()},
+                decided=str(values.get("decided", "")),
                 warnings=[str(warning) for warning in values["warnings"]],
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:

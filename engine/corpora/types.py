@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from engine.corpora.codes import INLINE_TAGS
 from engine.options import Options, option
 
 __all__ = ["CorpusOptions", "Segment", "Split"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Segment:
     """One sentence of the user's text: `text` in the target language, `source` its original when the file had both."""
 
@@ -34,6 +35,14 @@ class CorpusOptions(Options):
         "Unicode form. NFC keeps full-width punctuation, NFKC turns it into ASCII.",
         choices=("NFC", "NFKC", "none"),
         advanced=True,
+    )
+    inline_tags: str = option(
+        "strip",
+        "Tags inside sentences, as <b> or those of TMX and XLIFF: strip takes them out, placeholders writes {1} for them.",
+        choices=INLINE_TAGS,
+    )
+    max_sentences: int = option(
+        100_000, "Most sentences used; of more, as many are taken evenly from all files.", low=100, advanced=True
     )
     split_sentences: bool = option(True, "Split lines that hold several sentences; bilingual lines stay whole.")
     join_wrapped_lines: bool = option(

@@ -176,7 +176,19 @@ def _prepare(context: JobContext) -> dict[str, Any]:
         pipeline.prepare(request, context.workspace, context.progress, context.settings)
 
     _reading(context, corpus, work)
-    return _record_samples(context, corpus)
+    result = _record_samples(context, corpus)
+    _leakage(context)
+    return result
+
+
+def _leakage(context: JobContext) -> dict[str, Any]:
+    """Compare the samples with the test files that the user named; nothing where there are none."""
+    from engine.corpora.leaks import check_leaks
+
+    project = None if context.job.project_id is None else context.store.projects.get(context.job.project_id)
+    if project is None:
+        return {}
+    return check_leaks(context.workspace, project.target, project.source, context.progress)
 
 
 def _customize(context: JobContext) -> dict[str, Any]:
@@ -205,5 +217,6 @@ def _customize(context: JobContext) -> dict[str, Any]:
 
 KINDS: dict[str, Kind] = {
     "prepare": Kind("Read samples and find phrases", _prepare, _check_request),
+    "leakage": Kind("Compare samples with test files", _leakage),
     "customize": Kind("Make a plugin", _customize, _check_request),
 }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from engine.corpora.codes import code_spans
 from engine.errors import InputError, MissingError
 from engine.languages import unspaced
 from engine.phrases.collect import Collector
@@ -55,6 +57,7 @@ def extract_phrases(
         first.setdefault(sentence, index)
     repeats = Counter(sentences)  # a sentence that occurs often is parsed once
     texts = list(first)
+    codes = lru_cache(maxsize=64)(code_spans)  # candidates come sentence by sentence
     longest = options.longest(language)
     collector = Collector()
     if not texts:
@@ -67,8 +70,8 @@ def extract_phrases(
         for number, (place, start, end, length, sound) in enumerate(candidates):
             if number % EVERY == 0:
                 progress.advance(len(texts), len(texts), "collecting phrases")
-            if options.min_length <= length <= longest:
-                text = texts[place]
+            text = texts[place]
+            if options.min_length <= length <= longest and free_of(codes(text), start, end):
                 collector.add(text[start:end], length, "statistical", first[text], weight=repeats[text], sound=sound)
         parser = f"Statistical: phrases are cut where neighbouring {_unit_name(language, pieces)} belong together least, {why}."
     else:
@@ -76,10 +79,11 @@ def extract_phrases(
         for place, parses in parse_sentences(pipeline, texts, progress):
             for parsed in parses:
                 spans = clean_spans(spans_of(parsed), parsed.tokens, shortest=options.min_length, longest=longest)
+                text = texts[place]
                 for head, last, label in spans:
-                    text = texts[place]
-                    phrase = text[parsed.offsets[head][0] : parsed.offsets[last - 1][1]]
-                    collector.add(phrase, last - head, label, first[text], weight=repeats[text])
+                    start, end = parsed.offsets[head][0], parsed.offsets[last - 1][1]
+                    if free_of(codes(text), start, end):
+                        collector.add(text[start:end], last - head, label, first[text], weight=repeats[text])
         parser = f"Phrases are the {_node_name(model.kind)} found by {model}."
     return PhraseSet(collector.phrases(min_count=options.min_count), parser)
 
@@ -115,6 +119,11 @@ def parse_tree(
         association = Association(language, pieces)
         association.count([*sentences] or [sentence])
     return association.tree(sentence)
+
+
+def free_of(codes: Sequence[tuple[int, int]], start: int, end: int) -> bool:
+    """Does text[start:end] keep clear of tags, links and placeholders? A phrase that holds a part of one is none."""
+    return not any(start < last and first < end for first, last in codes)
 
 
 def _open_parser(language: str, options: PhraseOptions, folders: Sequence[Path]) -> tuple[StanzaModel | None, Any, str]:

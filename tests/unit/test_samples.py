@@ -108,9 +108,10 @@ NOTICED = {
     "half-width punctuation": 10,
     "another language": 9,
     "near-duplicate": 8,
-    "tags, links or placeholders": 7,
     "invisible characters, removed": 6,
+    "tags, links or placeholders": 4,
     "full-width letters or digits": 3,
+    "tags, removed": 3,
 }
 
 

@@ -1,0 +1,148 @@
+"""What the user decided about single sentences: which are left out, which are kept although a rule would skip them.
+
+decisions.jsonl of a workspace is a list of what was done, one line a click, appended to and never changed; so everything
+can be undone, step by step. A sentence is known by a key of its text and its source: a decision holds wherever the
+sentence stands, also after files were added or lines moved.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.errors import InputError, storage_errors
+
+__all__ = ["ACTIONS", "DECISIONS_FILE", "Decisions", "pairs_of", "segment_digest", "segment_key"]
+
+DECISIONS_FILE = "decisions.jsonl"
+ACTIONS = ("exclude", "approve", "clear")
+UNDO = "undo"
+LONGEST = 500  # characters of a text that are kept to be shown
+MOST = 20_000  # sentences in one step
+
+
+def segment_key(text: str, source: str | None = None) -> str:
+    """Twenty hexadecimal digits that stand for a cleaned sentence and its source."""
+    return segment_digest(text, source).hex()
+
+
+def segment_digest(text: str, source: str | None = None) -> bytes:
+    whole = text if source is None else f"{text}\0{source}"
+    return hashlib.blake2b(whole.encode("utf-8", "replace"), digest_size=10).digest()
+
+
+@dataclass
+class Decisions:
+    """What holds now: keys left out, keys kept, each with the text they stand for; and how many steps can be undone."""
+
+    excluded: dict[str, str] = field(default_factory=dict)
+    approved: dict[str, str] = field(default_factory=dict)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.excluded or self.approved)
+
+    def to_list(self) -> list[list[str]]:
+        """What holds, in one order, for a stamp; empty where nothing was decided."""
+        return [sorted(self.excluded), sorted(self.approved)] if self else []
+
+    @classmethod
+    def load(cls, workspace: Path) -> Decisions:
+        """What was decided in this workspace. A line that is half written, or unknown, is passed over."""
+        found = cls()
+        try:
+            lines = (workspace / DECISIONS_FILE).read_text(encoding="utf-8").splitlines()
+        except OSError:
+            return found
+        for line in lines:
+            try:
+                step = json.loads(line)
+            except ValueError:
+                continue
+            if not isinstance(step, dict):
+                continue
+            if step.get("action") == UNDO and found.steps:
+                found.steps.pop()
+            elif step.get("action") in ACTIONS and isinstance(step.get("keys"), dict):
+                found.steps.append(step)
+        for step in found.steps:
+            found._apply(step["action"], step["keys"])
+        return found
+
+    def _apply(self, action: str, keys: dict[str, str]) -> None:
+        for key, text in keys.items():
+            self.excluded.pop(key, None)
+            self.approved.pop(key, None)
+            if action != "clear":
+                (self.excluded if action == "exclude" else self.approved)[key] = str(text)
+
+    @staticmethod
+    def decide(workspace: Path, action: str, sentences: Iterable[tuple[str, str | None]]) -> Decisions:
+        """Leave out, keep, or take a decision back, for sentences given as (text, source), in one step.
+
+        Raises InputError on an unknown action or too many sentences, StorageError when it cannot be written.
+        """
+        if action not in ACTIONS:
+            raise InputError(f"{action} is no decision: choose one of {', '.join(ACTIONS)}.")
+        keys = {segment_key(text, source): text[:LONGEST] for text, source in sentences}
+        if not keys:
+            raise InputError("No sentence was chosen. Reload the page and try again.")
+        if len(keys) > MOST:
+            raise InputError(
+                f"These are {len(keys):,} sentences; up to {MOST:,} can be decided in one step. Narrow the filter."
+            )
+        _append(workspace, {"action": action, "keys": keys})
+        return Decisions.load(workspace)
+
+    @staticmethod
+    def undo(workspace: Path) -> Decisions:
+        """Take the last step back. Raises InputError where there is none."""
+        if not Decisions.load(workspace).steps:
+            raise InputError("There is nothing to undo.")
+        _append(workspace, {"action": UNDO})
+        return Decisions.load(workspace)
+
+    def stamp(self) -> str:
+        """Short text that is the same while the same decisions hold; empty for none."""
+        return hashlib.sha256(json.dumps(self.to_list()).encode()).hexdigest()[:16] if self else ""
+
+    @property
+    def last(self) -> str:
+        """The last step in words, as a button says it; empty where there is none."""
+        if not self.steps:
+            return ""
+        step = self.steps[-1]
+        words = {"exclude": "exclude", "approve": "approve", "clear": "reset"}
+        count = len(step["keys"])
+        return f"{words[step['action']]} {count:,} {'sentence' if count == 1 else 'sentences'}"
+
+
+def _append(workspace: Path, step: dict[str, Any]) -> None:
+    row = {"at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), **step}
+    path = workspace / DECISIONS_FILE
+    with storage_errors("the decision", path):
+        workspace.mkdir(parents=True, exist_ok=True)
+        with path.open("a+b") as file:
+            # A line that a crash cut off must not swallow this one.
+            whole = file.tell() == 0 or _last_byte(path) == b"\n"
+            line = json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+            file.write(line if whole else b"\n" + line)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _last_byte(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1)
+
+
+def pairs_of(rows: Sequence[dict[str, Any]]) -> list[tuple[str, str | None]]:
+    """(text, source) of rows of corpus.jsonl or skipped.jsonl."""
+    return [(str(row["text"]), row.get("source")) for row in rows]

@@ -1,0 +1,159 @@
+"""An import on its way to disk: sentences, what was skipped, and what is worth a look, each in a file that appears whole.
+
+    corpus.jsonl          {"text", "source"?, "file", "line", "domain"?}
+    skipped.jsonl         {"file", "line", "reason", "text", "source"?, "usable"?}   usable: it can be kept all the same
+    noticed.jsonl         {"row", "reason", "note"?, "like"?}                        row, like: lines of corpus.jsonl from 0
+    import_report.json    written last
+
+Nothing of this is held in memory, so a corpus may be larger than that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from engine.corpora.corpus import CORPUS_FILE, NOTICED_FILE, REPORT_FILE, SKIPPED_FILE, segment_row
+from engine.corpora.report import ImportReport
+from engine.corpora.types import Segment
+from engine.errors import storage_errors
+
+__all__ = ["CorpusWriter"]
+
+LONGEST = 2000  # characters of a skipped text that are kept
+MOST_OF_A_REASON = 20_000  # skipped lines that are listed a reason; all are counted
+
+
+class CorpusWriter:
+    """Writes beside the files of an earlier import and takes their place at `commit`; without it nothing changes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(folder)
+        self.count = 0
+        self._mark = uuid.uuid4().hex
+        self._listed: Counter[str] = Counter()
+        self._files: dict[str, IO[str]] = {}
+
+    def __enter__(self) -> Self:
+        with storage_errors("the corpus", self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for name in (CORPUS_FILE, SKIPPED_FILE, NOTICED_FILE):
+                self._files[name] = self.part(name).open("x", encoding="utf-8", errors="replace", newline="\n")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for file in self._files.values():
+            file.close()
+        for name in (CORPUS_FILE, SKIPPED_FILE, NOTICED_FILE, REPORT_FILE):
+            self.part(name).unlink(missing_ok=True)
+
+    def part(self, name: str) -> Path:
+        """Where a file is written before it takes its place."""
+        return self.folder / f".{name}.{self._mark}.part"
+
+    def add(self, segment: Segment) -> int:
+        """Write one sentence; returns its row."""
+        self._write(CORPUS_FILE, segment_row(segment))
+        self.count += 1
+        return self.count - 1
+
+    def skip(
+        self, file: str, line: int, reason: str, text: str, source: str | None = None, *, usable: bool = False
+    ) -> None:
+        """Write one piece that is not taken."""
+        self._listed[reason] += 1
+        if self._listed[reason] > MOST_OF_A_REASON:
+            return
+        row: dict[str, Any] = {"file": file, "line": line, "reason": reason}
+        # A longer text could not be found again by its key.
+        row["text"], whole = text[:LONGEST], len(text) <= LONGEST
+        if source is not None:
+            row["source"] = source[:LONGEST]
+        if usable and whole:
+            row["usable"] = True
+        self._write(SKIPPED_FILE, row)
+
+    def notice(self, row: int, reason: str, note: str = "", like: int | None = None) -> None:
+        """Write that a kept sentence is worth a look."""
+        value: dict[str, Any] = {"row": row, "reason": reason}
+        if note:
+            value["note"] = note
+        if like is not None:
+            value["like"] = like
+        self._write(NOTICED_FILE, value)
+
+    def segments(self) -> Iterator[Segment]:
+        """The sentences written so far."""
+        for row in self._rows(CORPUS_FILE):
+            yield Segment(row["text"], row.get("source"), row["file"], row["line"], row.get("domain", ""))
+
+    def notices(self) -> Iterator[dict[str, Any]]:
+        """What was noticed so far, in the order of writing."""
+        return self._rows(NOTICED_FILE)
+
+    def thin(self, most: int) -> Iterator[Segment]:
+        """Keep `most` sentences, evenly taken; gives those that go. Notices follow their sentences."""
+        total = self.count
+        if total <= most:
+            return
+        kept = {row: place for place, row in enumerate(self._evenly(total, most))}
+        segments, notices = self.segments(), self.notices()
+        fresh: dict[str, IO[str]] = {}
+        for name in (CORPUS_FILE, NOTICED_FILE):
+            fresh[name] = self.part(f"{name}.thin").open("w", encoding="utf-8", errors="replace", newline="\n")
+        try:
+            for row, segment in enumerate(segments):
+                if row in kept:
+                    fresh[CORPUS_FILE].write(json.dumps(segment_row(segment), ensure_ascii=False) + "\n")
+                else:
+                    yield segment
+            for value in notices:
+                if value["row"] in kept:
+                    fresh[NOTICED_FILE].write(
+                        json.dumps(value | {"row": kept[value["row"]]}, ensure_ascii=False) + "\n"
+                    )
+            for name, file in fresh.items():
+                file.close()
+                self._files[name].close()
+                os.replace(self.part(f"{name}.thin"), self.part(name))
+                self._files[name] = self.part(name).open("a", encoding="utf-8", errors="replace", newline="\n")
+            self.count = most
+        finally:
+            for name, file in fresh.items():
+                file.close()
+                self.part(f"{name}.thin").unlink(missing_ok=True)
+
+    @staticmethod
+    def _evenly(total: int, most: int) -> Iterator[int]:
+        return (place * total // most for place in range(most))
+
+    def commit(self, report: ImportReport) -> None:
+        """Put the new files in the place of the old ones. The report comes last: a corpus without one is unfinished."""
+        with storage_errors("the corpus", self.folder):
+            text = json.dumps(report.to_mapping(), ensure_ascii=False, indent=1)
+            self.part(REPORT_FILE).write_text(text + "\n", encoding="utf-8", errors="replace")
+            for file in self._files.values():
+                file.flush()
+                os.fsync(file.fileno())
+                file.close()
+            (self.folder / REPORT_FILE).unlink(missing_ok=True)
+            for name in (SKIPPED_FILE, NOTICED_FILE, CORPUS_FILE, REPORT_FILE):
+                os.replace(self.part(name), self.folder / name)
+
+    def _write(self, name: str, row: dict[str, Any]) -> None:
+        with storage_errors("the corpus", self.folder):
+            self._files[name].write(json.dumps(row, ensure_ascii=False) + "\n")
+
+    def _rows(self, name: str) -> Iterator[dict[str, Any]]:
+        self._files[name].flush()
+        with self.part(name).open(encoding="utf-8") as lines:
+            for line in lines:
+                yield json.loads(line)

@@ -1,0 +1,122 @@
+"""Small documents in the formats that samples come in, written as the programs that make them write them."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from xml.sax.saxutils import escape, quoteattr
+
+W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+MC = "http://schemas.openxmlformats.org/markup-compatibility/2006"
+ODF = "urn:oasis:names:tc:opendocument:xmlns"
+
+
+def tmx(pairs: Sequence[tuple[str, str]], source: str = "en-US", target: str = "zh-CN", *, raw: bool = False) -> str:
+    """TMX 1.4b; texts are escaped unless `raw`."""
+    keep = (lambda text: text) if raw else escape
+    units = "".join(
+        f'    <tu tuid="{i}">\n      <note>a note</note>\n      <tuv xml:lang={quoteattr(source)}><seg>{keep(left)}</seg></tuv>\n'
+        f"      <tuv xml:lang={quoteattr(target)}><seg>{keep(right)}</seg></tuv>\n    </tu>\n"
+        for i, (left, right) in enumerate(pairs)
+    )
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4">\n'
+        f'  <header creationtool="x" srclang={quoteattr(source)} segtype="sentence" o-tmf="x" adminlang="en" datatype="xml">'
+        '<prop type="domain">header</prop></header>\n  <body>\n' + units + "  </body>\n</tmx>\n"
+    )
+
+
+def xliff1(units: Sequence[str], source: str = "en", target: str = "zh-CN") -> str:
+    """XLIFF 1.2 around units that are XML already."""
+    into = f" target-language={quoteattr(target)}" if target else ""
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">\n'
+        f'<file original="a.docx" source-language={quoteattr(source)}{into} datatype="plaintext"><header/><body>\n'
+        + "\n".join(units)
+        + "\n</body></file></xliff>\n"
+    )
+
+
+def xliff2(units: Sequence[str], source: str = "en", target: str = "zh-CN") -> str:
+    """XLIFF 2.0 around units that are XML already."""
+    return (
+        '<?xml version="1.0"?>\n<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" '
+        f'xmlns:mtc="urn:oasis:names:tc:xliff:matches:2.0" srcLang={quoteattr(source)} trgLang={quoteattr(target)}>\n'
+        '<file id="f1">\n' + "\n".join(units) + "\n</file></xliff>\n"
+    )
+
+
+def docx(body: str, path: Path, **parts: str) -> Path:
+    """A Word document; `parts` are further XML files by name without ending, as footnotes."""
+    head = f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n<w:{{}} xmlns:w="{W}" xmlns:mc="{MC}">'
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("word/document.xml", head.format("document") + f"<w:body>{body}</w:body></w:document>")
+        for name, text in parts.items():
+            archive.writestr(f"word/{name}.xml", head.format(name) + f"{text}</w:{name}>")
+    return path
+
+
+def word_paragraph(*runs: str, style: str = "") -> str:
+    """A paragraph of plain runs."""
+    properties = (
+        f'<w:pPr><w:pStyle w:val="{style}"/><w:tabs><w:tab w:val="left" w:pos="1"/></w:tabs></w:pPr>' if style else ""
+    )
+    return (
+        "<w:p>"
+        + properties
+        + "".join(f'<w:r><w:rPr><w:b/></w:rPr><w:t xml:space="preserve">{escape(run)}</w:t></w:r>' for run in runs)
+        + "</w:p>"
+    )
+
+
+def odt(body: str, path: Path) -> Path:
+    """An OpenDocument text."""
+    content = (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<office:document-content xmlns:office="{ODF}:office:1.0" '
+        f'xmlns:text="{ODF}:text:1.0" xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:draw="{ODF}:drawing:1.0" '
+        f'xmlns:svg="{ODF}:svg-compatible:1.0"><office:body><office:text>{body}</office:text></office:body>'
+        "</office:document-content>"
+    )
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.text")
+        archive.writestr("META-INF/manifest.xml", "<manifest/>")
+        archive.writestr("content.xml", content)
+    return path
+
+
+def pdf(pages: Sequence[Sequence[str]], path: Path) -> Path:
+    """A PDF of Latin text, one string a line, with a text layer as word processors write it."""
+    objects: list[bytes] = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"",
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    kids = []
+    for lines in pages:
+        shown = "".join(
+            "(" + line.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)") + ") Tj T*\n" for line in lines
+        )
+        stream = f"BT /F1 11 Tf 14 TL 72 720 Td\n{shown}ET".encode("latin-1")
+        objects.append(b"<< /Length %d >>\nstream\n" % len(stream) + stream + b"\nendstream")
+        objects.append(
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> "
+            b"/Contents %d 0 R >>" % len(objects)
+        )
+        kids.append(len(objects))
+    objects[1] = b"<< /Type /Pages /Count %d /Kids [%s] >>" % (len(kids), b" ".join(b"%d 0 R" % kid for kid in kids))
+    out = io.BytesIO(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n")
+    out.seek(0, io.SEEK_END)
+    places = []
+    for number, body in enumerate(objects, start=1):
+        places.append(out.tell())
+        out.write(b"%d 0 obj\n" % number + body + b"\nendobj\n")
+    start = out.tell()
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    size = len(objects) + 1
+    out.write(b"xref\n0 %d\n0000000000 65535 f \n" % size + table)
+    out.write(b"trailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (size, start))
+    path.write_bytes(out.getvalue())
+    return path
