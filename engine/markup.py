@@ -11,66 +11,21 @@ Tags are kept letter by letter. Tags that hold whole texts (paragraphs, titles, 
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from engine.errors import InputError
 from engine.languages import unspaced
+from engine.tagged import CODE, INLINE, VOID, Kind, Node, escape, parsed, texts_of
 
 if TYPE_CHECKING:
     from engine.decoding.align import Alignment
     from engine.decoding.tags import Parts
 
-__all__ = ["INLINE", "Markup"]
+__all__ = ["Markup"]
 
-Kind = Literal["xml", "html"]
-NAME = r"[A-Za-z_:\u0080-\U0010ffff][-\w.:\u0080-\U0010ffff]*"
-ATTRIBUTE = rf"""\s+{NAME}\s*=\s*(?:"[^"<]*"|'[^'<]*')"""
-TOKEN = {
-    "xml": re.compile(
-        rf"(?P<opaque><!--(?:(?!--).)*-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<!DOCTYPE[^>\[]*(?:\[[^\]]*\]\s*)?>)"
-        rf"|<(?P<close>/)(?P<closed>{NAME})\s*>|<(?P<name>{NAME})(?P<rest>(?:{ATTRIBUTE})*)\s*(?P<empty>/?)>",
-        re.DOTALL,
-    ),
-    "html": re.compile(
-        rf"(?P<opaque><!--.*?-->|<![A-Za-z][^>]*>|<\?[^>]*>|<!\[CDATA\[.*?\]\]>)"
-        rf"|<(?P<close>/)(?P<closed>{NAME})[^>]*>|<(?P<name>{NAME})(?P<rest>(?:[^<>\"']|\"[^\"]*\"|'[^']*')*?)(?P<empty>/?)>",
-        re.DOTALL,
-    ),
-}  # fmt: skip
-VOIDS = "area base br col embed hr img input link meta param source track wbr"
-# Parts of a sentence in HTML; inline elements of XLIFF 1.2 and 2, and of TMX.
-INLINES = (
-    "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark nobr q s samp small span strike "
-    "strong sub sup time tt u var wbr g x bx ex bpt ept ph it mrk pc sc ec cp sm em hi ut"
-)
-CODES = "script style bpt ept ph it ut"  # what they hold is code, not text
-OPTIONALS = "p li dt dd tr td th thead tbody tfoot option colgroup"  # HTML lets their ends be left out
-VOID, INLINE, CODE, OPTIONAL = (frozenset(names.split()) for names in (VOIDS, INLINES, CODES, OPTIONALS))
 KEPT = re.compile(r"""\btranslate\s*=\s*["']?no\b|\bclass\s*=\s*["'][^"']*\bnotranslate\b""", re.IGNORECASE)
-
-
-@dataclass(eq=False)
-class _Node:
-    """An element, or a piece of text (`name` empty)."""
-
-    name: str = ""
-    before: str = ""
-    after: str = ""
-    text: str = ""
-    opaque: bool = False  # written as it is
-    children: list[_Node] = field(default_factory=list)
-
-    def says(self) -> bool:
-        return bool(self.text.strip()) if not self.name else any(child.says() for child in self.children)
-
-    def raw(self) -> str:
-        if not self.name:
-            return self.text if self.opaque else _escape(self.text)
-        return self.before + "".join(child.raw() for child in self.children) + self.after
 
 
 @dataclass(frozen=True)
@@ -128,7 +83,7 @@ class Markup:
         self._texts: list[list[str | _Block]] = []
         for text in texts:
             parts: list[str | _Block] = []
-            self._walk(_parsed(text, kind), parts)
+            self._walk(parsed(text, kind), parts)
             self._texts.append(parts)
 
     def _name(self, name: str) -> str:
@@ -136,7 +91,7 @@ class Markup:
 
     # -- into blocks
 
-    def _splits(self, node: _Node, parent: _Node) -> bool:
+    def _splits(self, node: Node, parent: Node) -> bool:
         name = self._name(node.name)
         if name in self._splitting:
             return True
@@ -148,9 +103,9 @@ class Markup:
             return False
         return not any(child.text.strip() for child in parent.children if not child.name and not child.opaque)
 
-    def _walk(self, parent: _Node, parts: list[str | _Block]) -> None:
+    def _walk(self, parent: Node, parts: list[str | _Block]) -> None:
         """Blocks and what stands between them, in order."""
-        run: list[_Node] = []
+        run: list[Node] = []
         for child in parent.children:
             inside = child.name and not child.opaque
             if inside and (self._splits(child, parent) or self._holds_split(child)):
@@ -166,7 +121,7 @@ class Markup:
                 run.append(child)
         self._block(run, parts)
 
-    def _holds_split(self, node: _Node) -> bool:
+    def _holds_split(self, node: Node) -> bool:
         """Does an inline element hold one that splits, as a link around paragraphs?"""
         if self._kept(node):
             return False
@@ -175,12 +130,12 @@ class Markup:
             for child in node.children
         )
 
-    def _kept(self, node: _Node) -> bool:
+    def _kept(self, node: Node) -> bool:
         """Is what it holds not to be translated?"""
         name = self._name(node.name)
         return name in self._ignored or name.lower() in CODE or bool(KEPT.search(node.before))
 
-    def _block(self, nodes: Sequence[_Node], parts: list[str | _Block]) -> None:
+    def _block(self, nodes: Sequence[Node], parts: list[str | _Block]) -> None:
         if not any(node.says() for node in nodes):
             parts.append("".join(node.raw() for node in nodes))
             return
@@ -202,7 +157,7 @@ class Markup:
             self.pieces.append(body[begin:stop])
         parts += [start if not nodes[0].name else "", block, end if not nodes[-1].name else ""]
 
-    def _fill(self, nodes: Sequence[_Node], block: _Block) -> None:
+    def _fill(self, nodes: Sequence[Node], block: _Block) -> None:
         """Text and tags into the block; runs of blank space become one space."""
         from engine.decoding.tags import Tag
 
@@ -217,7 +172,7 @@ class Markup:
                 continue
             words: str | None = None
             if self._kept(node):
-                words = re.sub(r"\s+", " ", "".join(_texts(node))).strip()
+                words = re.sub(r"\s+", " ", "".join(texts_of(node))).strip()
                 content = "".join(one.raw() for one in node.children)
                 if self._name(node.name).lower() in CODE or not any(map(str.isalnum, words)):
                     block.written.append(_Written(node.before + content + node.after))
@@ -281,7 +236,7 @@ class Markup:
 
         own = translations[block.first : block.first + len(block.sentences)]
         if not block.written:
-            return _escape(self._space.join(filter(None, own)))
+            return escape(self._space.join(filter(None, own)))
         whole, text = Alignment([], [], []), ""
         for (start, _), translation in zip(block.sentences, own, strict=True):
             one, column = next(known), len(whole.source)
@@ -299,7 +254,7 @@ def _rendered(parts: Parts, written: Sequence[_Written]) -> str:
     skipping: int | None = None
     for part in parts:
         if isinstance(part, str):
-            shown.append(_escape(part) if skipping is None else "")
+            shown.append(escape(part) if skipping is None else "")
         elif part.kind == "close":
             skipping = None if skipping == part.id else skipping
             shown.append(written[part.id].after if skipping is None else "")
@@ -329,82 +284,3 @@ def _stripped(parts: Parts) -> Parts:
             if part.strip():
                 break
     return [part for part in found if part != ""]
-
-
-def _escape(text: str) -> str:
-    return html.escape(text, quote=False)
-
-
-def _texts(node: _Node) -> Iterator[str]:
-    if not node.name:
-        yield "" if node.opaque else node.text
-    for child in node.children:
-        yield from _texts(child)
-
-
-# -- reading tags
-
-
-def _parsed(text: str, kind: Kind) -> _Node:
-    root = _Node(name="#")
-    stack = [root]
-    at = 0
-    for token in TOKEN[kind].finditer(text):
-        if token.start() < at:  # inside what was taken whole
-            continue
-        _text(stack[-1], text[at : token.start()], kind)
-        at = token.end()
-        if token["opaque"]:
-            stack[-1].children.append(_Node(text=token[0], opaque=True))
-        elif token["close"]:
-            _close(stack, token["closed"], token[0], kind)
-        elif token["empty"] or (kind == "html" and token["name"].lower() in VOID):
-            stack[-1].children.append(_Node(name=token["name"], before=token[0]))
-        else:
-            if kind == "html":
-                _end_open(stack, token["name"].lower())
-            node = _Node(name=token["name"], before=token[0])
-            stack[-1].children.append(node)
-            if kind == "html" and token["name"].lower() in ("script", "style"):
-                end = re.compile(rf"</{token['name']}\s*>", re.IGNORECASE).search(text, at)
-                stop = end.start() if end else len(text)
-                node.children.append(_Node(text=text[at:stop], opaque=True))
-                node.after, at = (end[0], end.end()) if end else ("", len(text))
-            else:
-                stack.append(node)
-    _text(stack[-1], text[at:], kind)
-    if len(stack) > 1 and kind == "xml":
-        raise InputError(f"The XML is not well-formed: {stack[-1].before[:40]} is never closed.")
-    return root
-
-
-def _text(parent: _Node, text: str, kind: Kind) -> None:
-    if not text:
-        return
-    if kind == "xml" and "<" in text:
-        place = text[text.index("<") :][:40]
-        raise InputError(f"The XML is not well-formed at {place!r}. Write < as &lt; where it begins no tag.")
-    parent.children.append(_Node(text=html.unescape(text)))
-
-
-def _close(stack: list[_Node], name: str, written: str, kind: Kind) -> None:
-    """The innermost open element of that name ends; what HTML left open in it ends without a tag."""
-    if kind == "xml":
-        if len(stack) == 1 or stack[-1].name != name:
-            opened = f" where {stack[-1].before[:40]} is open" if len(stack) > 1 else ""
-            raise InputError(f"The XML is not well-formed: {written[:40]} stands{opened or ' where nothing is open'}.")
-        stack.pop().after = written
-        return
-    names = [node.name.lower() for node in stack]
-    if name.lower() not in names[1:]:
-        stack[-1].children.append(_Node(text=written, opaque=True))
-        return
-    while stack[-1].name.lower() != name.lower():
-        stack.pop()
-    stack.pop().after = written
-
-
-def _end_open(stack: list[_Node], name: str) -> None:
-    """A new paragraph, item or cell ends the one before, whose end may be left out."""
-    if name in OPTIONAL and len(stack) > 1 and stack[-1].name.lower() == name:
-        stack.pop()
