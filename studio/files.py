@@ -9,6 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from engine.files import read_object
+
 __all__ = ["device_line", "free_name", "read_object", "read_rows", "slug"]
 
 
@@ -33,15 +35,6 @@ def _read_rows(path: Path, stamp: int, size: int) -> list[dict[str, Any]]:
             if isinstance(row, dict):
                 rows.append(row)
     return rows
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; empty when it is not there or being written."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def slug(name: str) -> str:

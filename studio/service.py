@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,21 +16,19 @@ from typing import TYPE_CHECKING, Any
 from engine.cards import Card, parse_card
 from engine.decoding.options import Decoding
 from engine.errors import InputError, TailorError, storage_errors
-from engine.files import write_json
 from engine.languages import canonical
 from engine.serving import Models
 from engine.settings import Settings
-from studio.catalog import Catalog, language_name, sample_types
+from studio.catalog import Catalog, language_name
 from studio.files import device_line, free_name, read_object, read_rows, slug
+from studio.sample_files import SampleFiles
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.plugins import Plugin
-    from engine.store import ComparisonRow, CorpusRow, JobRow, PluginRow, ProjectRow, Store
+    from engine.store import ComparisonRow, JobRow, PluginRow, ProjectRow, Store
 
 __all__ = ["Overview", "Service"]
-
-LABELS = "domains.json"  # in a project's workspace: domain labels by file name
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Overview:
     device: str = ""
 
 
-class Service:
+class Service(SampleFiles):
     """One for the whole studio; safe to use from several threads."""
 
     def __init__(self, settings: Settings) -> None:
@@ -128,97 +126,6 @@ class Service:
                     f"{', '.join(language_name(one) for one in known)}. Choose another base or language."
                 )
         return self.store.projects.create(name, source, target, base)
-
-    def add_samples(
-        self, project: ProjectRow, files: Sequence[str | Path], labels: Mapping[str, str] | None = None
-    ) -> JobRow:
-        """Copy files into the project and queue the job that reads them all; `labels` are domains by file name.
-
-        Raises InputError on a bad file.
-        """
-        if not files:
-            raise InputError("Choose at least one file with your sentences.")
-        folder = self.workspace(project.id) / "samples"
-        for file in map(Path, files):
-            self._check_upload(file)
-        with storage_errors("the samples", folder):
-            folder.mkdir(exist_ok=True)
-            for file in map(Path, files):
-                partial = folder / f".{file.name}.part"
-                shutil.copyfile(file, partial)
-                partial.replace(folder / file.name)
-        if labels:
-            self._write_labels(project.id, {**self.labels(project.id), **labels})
-        return self._queue("prepare", project)
-
-    def _check_upload(self, file: Path) -> None:
-        known = sample_types()
-        if file.suffix.lower() not in known:
-            raise InputError(f"{file.name} cannot be read as samples. Files may end in {', '.join(known)}.")
-        limit = self.settings.max_upload_mib * 2**20
-        if file.stat().st_size > limit:
-            raise InputError(f"{file.name} is larger than {self.settings.max_upload_mib} MiB. Split it into parts.")
-
-    def sample_files(self, project_id: int) -> list[Path]:
-        """The uploaded files of a project, by name."""
-        folder = self.workspace(project_id) / "samples"
-        return sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
-
-    def remove_sample(self, project: ProjectRow, name: str) -> JobRow:
-        """Take one file out of a project and read the others again. Raises InputError when it is not there."""
-        path = next((path for path in self.sample_files(project.id) if path.name == name), None)
-        if path is None:
-            raise InputError(f"{name} is no file of this project any more. Reload the page.")
-        with storage_errors("the samples", path):
-            path.unlink()
-        self._write_labels(project.id, {key: value for key, value in self.labels(project.id).items() if key != name})
-        return self._queue("prepare", project)
-
-    def labels(self, project_id: int) -> dict[str, str]:
-        """Domain labels that were given to files of a project, by file name; others have their file's name."""
-        found = read_object(self.workspace(project_id) / LABELS)
-        return {str(name): str(label) for name, label in found.items()}
-
-    def label_sample(self, project: ProjectRow, name: str, label: str) -> JobRow:
-        """Give the sentences of a file another domain label and read the samples again. Raises InputError."""
-        label = " ".join(label.split())[:40]
-        if name not in [path.name for path in self.sample_files(project.id)]:
-            raise InputError(f"{name} is no file of this project any more. Reload the page.")
-        self._write_labels(project.id, {**self.labels(project.id), name: label or Path(name).stem})
-        return self._queue("prepare", project)
-
-    def _write_labels(self, project_id: int, labels: Mapping[str, str]) -> None:
-        write_json(self.workspace(project_id) / LABELS, labels, "the labels")
-
-    def request(self, project: ProjectRow, **more: Any) -> dict[str, Any]:
-        """The arguments of a job on this project, as `engine.pipeline.CustomizeRequest` wants them."""
-        files, labels = self.sample_files(project.id), self.labels(project.id)
-        given: dict[str, Any] = {"base": project.base, "source": project.source, "target": project.target}
-        given["samples"] = [str(path) for path in files]
-        if labels:
-            given["domains"] = [labels.get(path.name, "") for path in files]
-        return given | more
-
-    def _queue(self, kind: str, project: ProjectRow, arguments: dict[str, Any] | None = None) -> JobRow:
-        from engine.jobs import enqueue
-
-        return enqueue(self.store, kind, arguments or self.request(project), project_id=project.id)
-
-    def corpus(self, project_id: int) -> CorpusRow | None:
-        """The latest corpus of a project."""
-        rows = self.store.corpora.list(project_id)
-        return rows[0] if rows else None
-
-    def report(self, project_id: int) -> dict[str, Any]:
-        """The import report of a project's samples, empty when there is none yet: that of the workspace, which is there as
-        soon as the samples are read, else the one that the last job noted."""
-        corpus = self.corpus(project_id)
-        found = read_object(self.workspace(project_id) / "import_report.json")
-        return found or (corpus.report if corpus and corpus.report else {})
-
-    def sentences(self, project_id: int) -> list[dict[str, Any]]:
-        """The kept sentences with file and line."""
-        return read_rows(self.workspace(project_id) / "corpus.jsonl")
 
     # -- phrases
 

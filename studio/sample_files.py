@@ -1,0 +1,203 @@
+"""The samples of a project as the pages see them: files, labels, settings of reading, decisions, test files, what was read.
+
+A part of `studio.service.Service`; nothing here knows Gradio.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.corpora import CorpusOptions, Decisions
+from engine.corpora.leaks import LEAKS_FILE, TEST_FOLDER, test_files
+from engine.errors import InputError, OptionError, storage_errors
+from engine.files import read_object, write_json
+from studio.files import read_rows
+from studio.uploads import check_files, take_files
+
+if TYPE_CHECKING:
+    from engine.settings import Settings
+    from engine.store import CorpusRow, JobRow, ProjectRow, Store
+
+__all__ = ["SampleFiles"]
+
+LABELS = "domains.json"  # in a project's workspace: domain labels by file name
+OPTIONS = "import_options.json"  # there too: settings of reading that differ from the defaults
+GONE = "{} is no file of this project any more. Reload the page."
+
+
+class SampleFiles:
+    """What `Service` does for the page Samples."""
+
+    if TYPE_CHECKING:
+        settings: Settings
+
+        @property
+        def store(self) -> Store: ...
+
+        def workspace(self, project_id: int) -> Path: ...
+
+    # -- files
+
+    def add_samples(
+        self, project: ProjectRow, files: Sequence[str | Path], labels: Mapping[str, str] | None = None
+    ) -> JobRow:
+        """Copy files into the project and queue the job that reads them all; `labels` are domains by file name.
+
+        Raises InputError on a bad file.
+        """
+        if not files:
+            raise InputError("Choose at least one file with your sentences.")
+        paths = [Path(file) for file in files]
+        check_files(paths, self.settings, [path.name for path in self.sample_files(project.id)])
+        take_files(paths, self.workspace(project.id) / "samples")
+        if labels:
+            self._write_labels(project.id, {**self.labels(project.id), **labels})
+        return self.read_again(project)
+
+    def sample_files(self, project_id: int) -> list[Path]:
+        """The uploaded files of a project, by name."""
+        folder = self.workspace(project_id) / "samples"
+        return sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
+
+    def remove_sample(self, project: ProjectRow, name: str) -> JobRow:
+        """Take one file out of a project and read the others again. Raises InputError when it is not there."""
+        path = next((path for path in self.sample_files(project.id) if path.name == name), None)
+        if path is None:
+            raise InputError(GONE.format(name))
+        with storage_errors("the samples", path):
+            path.unlink()
+        self._write_labels(project.id, {key: value for key, value in self.labels(project.id).items() if key != name})
+        return self.read_again(project)
+
+    def labels(self, project_id: int) -> dict[str, str]:
+        """Domain labels that were given to files of a project, by file name; others have their file's name."""
+        found = read_object(self.workspace(project_id) / LABELS)
+        return {str(name): str(label) for name, label in found.items()}
+
+    def label_sample(self, project: ProjectRow, name: str, label: str) -> JobRow:
+        """Give the sentences of a file another domain label and read the samples again. Raises InputError."""
+        label = " ".join(label.split())[:40]
+        if name not in [path.name for path in self.sample_files(project.id)]:
+            raise InputError(GONE.format(name))
+        self._write_labels(project.id, {**self.labels(project.id), name: label or Path(name).stem})
+        return self.read_again(project)
+
+    def _write_labels(self, project_id: int, labels: Mapping[str, str]) -> None:
+        write_json(self.workspace(project_id) / LABELS, labels, "the labels")
+
+    # -- reading them
+
+    def import_options(self, project_id: int) -> dict[str, Any]:
+        """Settings of reading that differ from the defaults."""
+        found = read_object(self.workspace(project_id) / OPTIONS)
+        try:
+            CorpusOptions.from_mapping(found)
+        except OptionError:  # written by another version
+            return {}
+        return found
+
+    def set_import_options(self, project_id: int, options: Mapping[str, Any]) -> None:
+        """Remember settings of reading for a project. Raises OptionError on a bad one."""
+        CorpusOptions.from_mapping(options)
+        write_json(self.workspace(project_id) / OPTIONS, options, "the settings of reading")
+
+    def request(self, project: ProjectRow, **more: Any) -> dict[str, Any]:
+        """The arguments of a job on this project, as `engine.pipeline.CustomizeRequest` wants them."""
+        files, labels = self.sample_files(project.id), self.labels(project.id)
+        given: dict[str, Any] = {"base": project.base, "source": project.source, "target": project.target}
+        given["samples"] = [str(path) for path in files]
+        if labels:
+            given["domains"] = [labels.get(path.name, "") for path in files]
+        options = self.import_options(project.id)
+        if options:
+            given["corpus_options"] = json.dumps(options, sort_keys=True)
+        return given | more
+
+    def read_again(self, project: ProjectRow) -> JobRow:
+        """Queue the reading of all samples; one that still waits is overtaken."""
+        if not self.sample_files(project.id):
+            raise InputError("This project has no samples yet. Add a file first.")
+        for job in self.store.jobs.list(project.id, states=["queued"]):
+            if job.kind == "prepare":
+                self.store.jobs.cancel(job.id)
+        return self._queue("prepare", project)
+
+    def reading(self, project_id: int) -> JobRow | None:
+        """The last job that read the samples, or compared them with test files, and that is worth a line."""
+        jobs = [job for job in self.store.jobs.list(project_id) if job.kind in ("prepare", "leakage")]
+        overtaken = [job for job in jobs if not (job.state == "cancelled" and job.started is None)]
+        return next(iter(overtaken), None)
+
+    def _queue(self, kind: str, project: ProjectRow, arguments: dict[str, Any] | None = None) -> JobRow:
+        from engine.jobs import enqueue
+
+        return enqueue(
+            self.store, kind, self.request(project) if arguments is None else arguments, project_id=project.id
+        )
+
+    def corpus(self, project_id: int) -> CorpusRow | None:
+        """The latest corpus of a project."""
+        rows = self.store.corpora.list(project_id)
+        return rows[0] if rows else None
+
+    def report(self, project_id: int) -> dict[str, Any]:
+        """The import report of a project's samples, empty when there is none yet: that of the workspace, which is there as
+        soon as the samples are read, else the one that the last job noted."""
+        found = read_object(self.workspace(project_id) / "import_report.json")
+        if found:
+            return found
+        corpus = self.corpus(project_id)
+        return corpus.report if corpus and corpus.report else {}
+
+    def sentences(self, project_id: int) -> list[dict[str, Any]]:
+        """The kept sentences with file and line."""
+        return read_rows(self.workspace(project_id) / "corpus.jsonl")
+
+    # -- decisions about single sentences
+
+    def decisions(self, project_id: int) -> Decisions:
+        """What the user decided about single sentences."""
+        return Decisions.load(self.workspace(project_id))
+
+    def decide(self, project_id: int, action: str, sentences: Sequence[tuple[str, str | None]]) -> Decisions:
+        """Exclude, approve or reset sentences, given as (text, source). It counts from the next reading or training."""
+        return Decisions.decide(self.workspace(project_id), action, sentences)
+
+    def undo(self, project_id: int) -> Decisions:
+        """Take the last of these steps back. Raises InputError where there is none."""
+        return Decisions.undo(self.workspace(project_id))
+
+    def undecided(self, project_id: int) -> bool:
+        """Are there decisions that the last reading did not know of?"""
+        return self.decisions(project_id).stamp() != str(self.report(project_id).get("decided", ""))
+
+    # -- test files
+
+    def test_files(self, project_id: int) -> list[Path]:
+        """Files that the user will test with, by name."""
+        return test_files(self.workspace(project_id))
+
+    def add_tests(self, project: ProjectRow, files: Sequence[str | Path]) -> JobRow:
+        """Name files to test with, and queue the comparison of the samples with them. Raises InputError on a bad file."""
+        if not files:
+            raise InputError("Choose at least one file that you will test with.")
+        paths = [Path(file) for file in files]
+        check_files(paths, self.settings, [path.name for path in self.test_files(project.id)])
+        take_files(paths, self.workspace(project.id) / TEST_FOLDER)
+        return self._queue("leakage", project, {})
+
+    def remove_test(self, project: ProjectRow, name: str) -> JobRow:
+        """Forget a test file. Raises InputError when it is not there."""
+        path = next((path for path in self.test_files(project.id) if path.name == name), None)
+        if path is None:
+            raise InputError(GONE.format(name))
+        with storage_errors("the test files", path):
+            path.unlink()
+        return self._queue("leakage", project, {})
+
+    def leaks(self, project_id: int) -> dict[str, Any]:
+        """What was found of the test files in the samples; empty where there are none, or they were not compared yet."""
+        return read_object(self.workspace(project_id) / LEAKS_FILE)

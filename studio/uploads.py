@@ -1,0 +1,117 @@
+"""Files on their way into a project: looked at before anything of them is read, copied whole or not at all.
+
+They come from the browser, or from a path on the studio's own machine where the settings allow that.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from engine.corpora.archive import check_archive
+from engine.corpora.encoding import check_file
+from engine.corpora.read import READERS
+from engine.errors import CorpusError, InputError, storage_errors
+from engine.settings import Settings
+
+__all__ = ["check_files", "server_files", "take_files"]
+
+ARCHIVES = {".docx": "Word document", ".odt": "OpenDocument text"}
+
+
+def known_endings() -> list[str]:
+    return [ending for item in READERS.values() for ending in item.endings]
+
+
+def check_files(files: Sequence[Path], settings: Settings, there: Iterable[str] = ()) -> None:
+    """Raise InputError on a file that cannot be read as samples, or on too many; `there` are names in the project."""
+    known = known_endings()
+    limit = settings.max_upload_mib
+    for file in files:
+        if file.suffix.lower() not in known:
+            raise InputError(f"{file.name} cannot be read as samples. Files may end in {', '.join(known)}.")
+        try:
+            size = check_file(file)
+            if size > limit * 2**20:
+                raise InputError(
+                    f"{file.name} is larger than {limit} MiB (setting max_upload_mib). Split it into parts."
+                )
+            if file.suffix.lower() in ARCHIVES:
+                check_archive(file, ARCHIVES[file.suffix.lower()])
+        except CorpusError as error:  # people know their file by its name, not by where the upload lies
+            raise InputError(str(error).replace(str(file), file.name)) from None
+    count = len({*there, *(file.name for file in files)})
+    if count > settings.max_upload_files:
+        raise InputError(
+            f"A project holds up to {settings.max_upload_files} files (setting max_upload_files); these would be {count}."
+        )
+
+
+def take_files(files: Sequence[Path], folder: Path) -> list[str]:
+    """Copy files into a folder, replacing those of the same name; returns their names there.
+
+    Two of one name in one go are both kept. When a copy fails, none of them is there.
+    """
+    names: list[str] = []
+    parts: list[tuple[Path, Path]] = []
+    with storage_errors("the samples", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            for file in files:
+                name = _free(file.name.lstrip(".") or f"file{file.suffix}", names)
+                names.append(name)
+                part = folder / f".{name}.{os.getpid()}.part"
+                parts.append((part, folder / name))
+                shutil.copyfile(file, part)
+            for part, place in parts:
+                part.replace(place)
+        finally:
+            for part, _ in parts:
+                part.unlink(missing_ok=True)
+    return names
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    path, number, found = Path(name), 2, name
+    while found in taken:
+        found, number = f"{path.stem}-{number}{path.suffix}", number + 1
+    return found
+
+
+def server_files(text: str, settings: Settings) -> list[Path]:
+    """The files that a path on the studio's machine stands for: itself, or what can be read in the folder that it names.
+
+    Raises InputError where such paths are not allowed, or it leads to nothing that may be read.
+    """
+    if not settings.server_paths_allowed:
+        raise InputError("Paths on the server are switched off (setting server_paths). Upload the file.")
+    given = text.strip().strip("\"'")
+    if not given:
+        raise InputError("Write the path of a file or of a folder.")
+    path = Path(given).expanduser()
+    if not path.is_absolute():
+        raise InputError(f"{given} is not a whole path. Write it from the root, as /data/manuals.tmx.")
+    real = Path(os.path.realpath(path))
+    folders = [Path(os.path.realpath(Path(folder).expanduser())) for folder in settings.server_folders]
+    # Outside the folders it is not even said whether a file is there.
+    if folders and not any(real.is_relative_to(folder) for folder in folders):
+        raise InputError(f"{given} is not in a folder that may be read from here (setting server_folders).")
+    if real.is_dir():
+        try:
+            found = [one for one in sorted(real.iterdir()) if one.suffix.lower() in known_endings() and one.is_file()]
+        except OSError:
+            raise InputError(f"The folder {given} cannot be read by the studio; check its permissions.") from None
+        # A link in the folder may lead out of it.
+        found = [
+            one for one in found if not folders or any(Path(os.path.realpath(one)).is_relative_to(f) for f in folders)
+        ]
+        if not found:
+            raise InputError(f"The folder {given} holds no file that can be read as samples.")
+        return found
+    if not real.is_file():
+        raise InputError(f"There is no file at {given}; check the path.")
+    if not os.access(real, os.R_OK):
+        raise InputError(f"{given} cannot be read by the studio; check its permissions.")
+    return [path if path.suffix.lower() in known_endings() else real]
