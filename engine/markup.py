@@ -50,7 +50,8 @@ class _Block:
 
 
 class Markup:
-    """`kind` says how tags are read: XML must be well-formed, HTML is taken as browsers do.
+    """`kind` says how tags are read: XML must be well-formed, HTML is taken as browsers do, "short" is plain text with such tags
+    as CAT tools show in place of a format's own (<g1>, <x2/>), where everything else is text.
 
     A tag goes with the words around it when it is a usual inline one, when it is in `non_splitting_tags`, or when its parent
     has words of its own beside it; all others split the text, as do those in `splitting_tags`. `outline` False leaves the
@@ -97,6 +98,8 @@ class Markup:
             return True
         if name in self._inline or name in self._ignored:
             return False
+        if self._kind == "short":
+            return False
         if self._kind == "html":
             return self._outline and name not in INLINE and (name not in VOID or name in ("br", "hr"))
         if not self._outline or name.lower() in INLINE:
@@ -113,7 +116,7 @@ class Markup:
                 run = []
                 parts.append(child.before)
                 if self._kept(child):
-                    parts.append("".join(one.raw() for one in child.children))
+                    parts.append("".join(one.raw(self._kind) for one in child.children))
                 else:
                     self._walk(child, parts)
                 parts.append(child.after)
@@ -137,7 +140,7 @@ class Markup:
 
     def _block(self, nodes: Sequence[Node], parts: list[str | _Block]) -> None:
         if not any(node.says() for node in nodes):
-            parts.append("".join(node.raw() for node in nodes))
+            parts.append("".join(node.raw(self._kind) for node in nodes))
             return
         from engine.decoding.tags import text_of
 
@@ -146,7 +149,7 @@ class Markup:
         stripped = _stripped(block.parts)
         body = text_of(stripped)
         if not any(map(str.isalnum, body)):
-            parts.append("".join(node.raw() for node in nodes))
+            parts.append("".join(node.raw(self._kind) for node in nodes))
             return
         first, last = nodes[0].text, nodes[-1].text  # blank space around a block is layout
         start, end = first[: len(first) - len(first.lstrip())], last[len(last.rstrip()) :]
@@ -167,13 +170,13 @@ class Markup:
                 block.parts.append(re.sub(r"\s+", " ", node.text))
                 continue
             if node.opaque or not (node.says() or node.children):
-                block.written.append(_Written(node.raw()))
+                block.written.append(_Written(node.raw(self._kind)))
                 block.parts.append(Tag("alone", number))
                 continue
             words: str | None = None
             if self._kept(node):
                 words = re.sub(r"\s+", " ", "".join(texts_of(node))).strip()
-                content = "".join(one.raw() for one in node.children)
+                content = "".join(one.raw(self._kind) for one in node.children)
                 if self._name(node.name).lower() in CODE or not any(map(str.isalnum, words)):
                     block.written.append(_Written(node.before + content + node.after))
                     block.parts.append(Tag("alone", number))
@@ -236,7 +239,7 @@ class Markup:
 
         own = translations[block.first : block.first + len(block.sentences)]
         if not block.written:
-            return escape(self._space.join(filter(None, own)))
+            return escape(self._space.join(filter(None, own)), self._kind)
         whole, text = Alignment([], [], []), ""
         for (start, _), translation in zip(block.sentences, own, strict=True):
             one, column = next(known), len(whole.source)
@@ -246,15 +249,15 @@ class Markup:
             whole.target.extend((a + len(text), b + len(text)) for a, b in one.target)
             whole.weights.extend({i + column: weight for i, weight in row.items()} for row in one.weights)
             text += translation
-        return _rendered(project(block.parts, text, whole), block.written)
+        return _rendered(project(block.parts, text, whole), block.written, self._kind)
 
 
-def _rendered(parts: Parts, written: Sequence[_Written]) -> str:
+def _rendered(parts: Parts, written: Sequence[_Written], kind: Kind) -> str:
     shown: list[str] = []
     skipping: int | None = None
     for part in parts:
         if isinstance(part, str):
-            shown.append(escape(part) if skipping is None else "")
+            shown.append(escape(part, kind) if skipping is None else "")
         elif part.kind == "close":
             skipping = None if skipping == part.id else skipping
             shown.append(written[part.id].after if skipping is None else "")

@@ -10,9 +10,9 @@ from typing import Literal
 
 from engine.errors import InputError
 
-__all__ = ["CODE", "INLINE", "VOID", "Kind", "Node", "escape", "parsed", "texts_of"]
+__all__ = ["CODE", "INLINE", "VOID", "Kind", "Node", "escape", "has_short_tags", "parsed", "texts_of"]
 
-Kind = Literal["xml", "html"]
+Kind = Literal["xml", "html", "short"]
 NAME = r"[A-Za-z_:\u0080-\U0010ffff][-\w.:\u0080-\U0010ffff]*"
 ATTRIBUTE = rf"""\s+{NAME}\s*=\s*(?:"[^"<]*"|'[^'<]*')"""
 TOKEN = {
@@ -26,6 +26,8 @@ TOKEN = {
         rf"|<(?P<close>/)(?P<closed>{NAME})[^>]*>|<(?P<name>{NAME})(?P<rest>(?:[^<>\"']|\"[^\"]*\"|'[^']*')*?)(?P<empty>/?)>",
         re.DOTALL,
     ),
+    # The tags that CAT tools show in place of a format's own, in what is plain text otherwise: <g1>, </g1>, <x2/>.
+    "short": re.compile(r"(?P<opaque>(?!))|<(?P<close>/)(?P<closed>[a-z]\d+)>|<(?P<name>[a-z]\d+)(?P<rest>)(?P<empty>/?)>"),
 }  # fmt: skip
 VOIDS = "area base br col embed hr img input link meta param source track wbr"
 # Parts of a sentence in HTML; inline elements of XLIFF 1.2 and 2, and of TMX.
@@ -52,14 +54,20 @@ class Node:
     def says(self) -> bool:
         return bool(self.text.strip()) if not self.name else any(child.says() for child in self.children)
 
-    def raw(self) -> str:
+    def raw(self, kind: Kind = "xml") -> str:
         if not self.name:
-            return self.text if self.opaque else escape(self.text)
-        return self.before + "".join(child.raw() for child in self.children) + self.after
+            return self.text if self.opaque else escape(self.text, kind)
+        return self.before + "".join(child.raw(kind) for child in self.children) + self.after
 
 
-def escape(text: str) -> str:
-    return html.escape(text, quote=False)
+def escape(text: str, kind: Kind = "xml") -> str:
+    """Text as it is written among tags."""
+    return text if kind == "short" else html.escape(text, quote=False)
+
+
+def has_short_tags(text: str) -> bool:
+    """Are there tags such as CAT tools show in place of a format's own?"""
+    return "<" in text and TOKEN["short"].search(text) is not None
 
 
 def texts_of(node: Node) -> Iterator[str]:
@@ -108,7 +116,7 @@ def _text(parent: Node, text: str, kind: Kind) -> None:
     if kind == "xml" and "<" in text:
         place = text[text.index("<") :][:40]
         raise InputError(f"The XML is not well-formed at {place!r}. Write < as &lt; where it begins no tag.")
-    parent.children.append(Node(text=html.unescape(text)))
+    parent.children.append(Node(text=text if kind == "short" else html.unescape(text)))
 
 
 def _close(stack: list[Node], name: str, written: str, kind: Kind) -> None:

@@ -154,6 +154,18 @@ async def translate_for_project(request: Request, desk: DeskDep, project: Named)
     return await run(request, desk, project)
 
 
+@router.get("/cat/{project}/translate", openapi_extra=ASKED, **SHOWN)
+async def ask_for_project(request: Request, desk: DeskDep, project: Named) -> dict[str, Any]:
+    """The same with the text in the address, as OmegaT sends it."""
+    return await run(request, desk, project)
+
+
+@router.get("/cat/{project}/{plugin}/translate", openapi_extra=ASKED, **SHOWN)
+async def ask_with_plugin(request: Request, desk: DeskDep, project: Named, plugin: Named) -> dict[str, Any]:
+    """The same with the text in the address."""
+    return await run(request, desk, project, plugin)
+
+
 @router.post("/cat/{project}/{plugin}/translate", openapi_extra=POSTED, **SHOWN)
 async def translate_with_plugin(request: Request, desk: DeskDep, project: Named, plugin: Named) -> dict[str, Any]:
     """The same for a project's plugin, or with `base` for its base alone."""

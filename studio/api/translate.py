@@ -34,18 +34,22 @@ async def translated(
 ) -> list[str]:
     """Translations in the layout of the texts: lines and blank space stay, tags are kept where `kind` says that there are any.
 
-    `tags` are the settings of `engine.markup.Markup`. Raises Problem or a TailorError.
+    CAT tools send the short tags that they show (<g1>, <x2/>) in texts that they call plain; these are kept too. `tags` are
+    the settings of `engine.markup.Markup`. Raises Problem or a TailorError.
     """
     from engine.layout import Layout
+    from engine.tagged import has_short_tags
 
     means.work(strength, decoding)  # settings are checked before any work
-    if kind == "text":
+    short = kind == "text" and any(map(has_short_tags, texts))
+    if kind == "text" and not short:
         layout = Layout(texts, means.source, means.target, split)
         found = layout.join(await desk.translate(means, layout.pieces, strength, decoding))
     else:
         from engine.markup import Markup
 
-        markup = await run_in_threadpool(Markup, texts, kind, means.source, means.target, split, **(tags or {}))
+        read = "short" if short else kind
+        markup = await run_in_threadpool(Markup, texts, read, means.source, means.target, split, **(tags or {}))
         pieces = await desk.translate(means, markup.pieces, strength, decoding)
         aligned = await run_in_threadpool(desk.align, means, markup.to_align(pieces))
         found = await run_in_threadpool(markup.join, pieces, aligned)

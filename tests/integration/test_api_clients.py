@@ -225,6 +225,18 @@ def test_libretranslates_json_with_lists_detection_and_html(studio: Running, cus
     assert text.count("<b>") == text.count("</b>") == 1
 
 
+def test_omegats_way_of_asking(studio: Running, vanilla: list[str]) -> None:
+    """Its LibreTranslate plugin sends q, source and target in the address, and its tags as they are shown."""
+    import httpx
+
+    address = f"{studio.url}/cat/{studio.project.id}/base/translate"
+    given = {"q": ENGLISH[0], "source": "en", "target": "zh"}
+    assert httpx.get(address, params=given, timeout=60).json() == {"translatedText": vanilla[0]}
+    given["q"] = "<g0>The rain</g0> stopped<x1/>."
+    text = httpx.get(address, params=given, timeout=60).json()["translatedText"]
+    assert re.fullmatch(r"[^<>]*<g0>[^<>]+</g0>[^<>]*<x1/>[^<>]*", text), text
+
+
 # -- our own
 
 
