@@ -14,7 +14,19 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, FastAPI
 
 import engine
-from studio.api import catalog, deepl, docs, jobs, libretranslate, phrases, plugins, projects, samples, translate
+from studio.api import (
+    catalog,
+    deepl,
+    docs,
+    jobs,
+    libretranslate,
+    phrases,
+    plugins,
+    projects,
+    reading,
+    samples,
+    translate,
+)
 from studio.api.desk import Desk
 from studio.api.errors import ERRORS, add_handlers
 from studio.api.uploads import BoundedBody
@@ -25,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["PREFIX", "create_api"]
 
 PREFIX = "/api/v1"
-ROUTERS = (catalog, projects, samples, phrases, jobs, plugins, translate)
+ROUTERS = (catalog, projects, samples, reading, phrases, jobs, plugins, translate)
 ABOUT = (
     'Everything that the studio does, for programs. Errors are `{"error": {"code", "message"}}`. A token goes into '
     "`Authorization: Bearer`; `tailormt token create` makes one. It is not needed on the machine that the studio runs on."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Path, Query, UploadFile
 
@@ -12,6 +12,7 @@ from studio.api.auth import may
 from studio.api.desk import Desk, DeskDep, Id, Limit, Offset
 from studio.api.errors import Problem
 from studio.api.uploads import kept
+from studio.lines import open_lines
 
 __all__ = ["router"]
 
@@ -21,8 +22,7 @@ FileName = Annotated[str, Path(max_length=255, description="A file's name, as th
 
 
 def shown(desk: Desk, number: int) -> models.Samples:
-    labels, jobs = desk.service.labels(number), desk.service.store.jobs.list(number)
-    reading = next((row for row in jobs if row.kind == "prepare"), None)
+    labels, reading = desk.service.labels(number), desk.service.reading(number)
     return models.Samples(
         files=[
             models.SampleFile(name=path.name, bytes=path.stat().st_size, domain=labels.get(path.name, ""))
@@ -98,18 +98,17 @@ def list_segments(
 ) -> models.Page[models.Segment]:
     """The kept sentences, in the order of the files."""
     desk.project(number)
-    words = search.strip().casefold()
-    found = [
-        row
-        for row in desk.service.sentences(number)
-        if (not file or row.get("file") == file)
-        and (not domain or row.get("domain") == domain)
-        and (not words or words in f"{row.get('text', '')}\n{row.get('source') or ''}".casefold())
-    ]
-    part = rows.page(found, offset, limit)
-    part["items"] = [models.Segment(**{key: row[key] for key in models.Segment.model_fields if key in row})
-                     for row in part["items"]]  # fmt: skip
-    return models.Page[models.Segment](**part)
+    lines = open_lines(desk.service.workspace(number) / "corpus.jsonl")
+    if lines is None:
+        return models.Page[models.Segment](items=[], total=0, offset=offset)
+
+    def fits(row: dict[str, Any]) -> bool:
+        return (not file or row.get("file") == file) and (not domain or row.get("domain") == domain)
+
+    places = lines.search(search, fits if file or domain else None, (file, domain))
+    part = lines.get(places[offset : offset + limit])
+    items = [models.Segment(**{key: row[key] for key in models.Segment.model_fields if key in row}) for row in part]
+    return models.Page[models.Segment](items=items, total=len(places), offset=offset)
 
 
 @router.patch("/projects/{number}/samples/{name}", status_code=202, dependencies=[may("write")])

@@ -24,7 +24,7 @@ __all__ = ["LARGEST_BODY", "BoundedBody", "kept", "safe_name"]
 
 LARGEST_BODY = 8 << 20  # bytes of a request that brings no files
 CHUNK = 1 << 20
-UPLOADS = re.compile(r"/api/v1/projects/\d+/(samples|plugins|documents)$")
+UPLOADS = re.compile(r"/api/v1/projects/\d+/(samples|tests|plugins|documents)$")
 SLACK = 1 << 20  # bytes for the parts' heads in a multipart body
 
 

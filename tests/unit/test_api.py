@@ -329,6 +329,38 @@ def test_phrases_are_filtered_and_paged(api: TestClient, project: ProjectRow, tm
     assert texts(layer=0) == ["雨"]
 
 
+def test_how_samples_are_read(api: TestClient, project: ProjectRow, tmp_path: Path) -> None:
+    address = f"/api/v1/projects/{project.id}"
+    assert "no samples" in said(api.post(f"{address}/samples/read"), 409, "conflict")
+    assert api.get(f"{address}/samples/options").json() == {"options": {}}
+    assert api.put(f"{address}/samples/options", json={"options": {"min_chars": 3}}).json() == {
+        "options": {"min_chars": 3}
+    }
+    said(api.put(f"{address}/samples/options", json={"options": {"nothing": 3}}), 400, "bad_input")
+    file = tmp_path / "given.txt"
+    file.write_text("雨还在下。\n", encoding="utf-8")
+    assert api.post(f"{address}/samples/paths", json={"path": str(file)}).status_code == 202
+    assert "no file at" in said(api.post(f"{address}/samples/paths", json={"path": "/nowhere/x.txt"}), 400, "bad_input")
+    assert api.post(f"{address}/samples/read").json()["kind"] == "prepare"
+    made = api.post(f"{address}/decisions", json={"action": "exclude", "sentences": [{"text": "雨还在下。"}]}).json()
+    assert made == {"excluded": ["雨还在下。"], "approved": [], "steps": 1, "pending": True}
+    assert api.post(f"{address}/decisions/undo").json()["excluded"] == []
+    said(api.post(f"{address}/decisions/undo"), 409, "conflict")
+    job = api.post(f"{address}/tests", files={"files": ("test.txt", "雨停了。\n".encode())})
+    assert (job.status_code, job.json()["kind"]) == (202, "leakage")
+    assert api.get(f"{address}/tests").json() == {"files": ["test.txt"], "found": {}}
+    assert api.delete(f"{address}/tests/test.txt").status_code == 202
+
+
+def test_paths_of_the_server_are_closed_to_others(tmp_path: Path, store: Store) -> None:
+    _, secret = store.tokens.create("x", ["write"])
+    store.projects.create("x", "en", "zh", str(EN_ZH))
+    api = asked(tmp_path, host="0.0.0.0", headers={"Authorization": f"Bearer {secret}"})
+    assert "switched off" in said(
+        api.post("/api/v1/projects/1/samples/paths", json={"path": "/etc/passwd"}), 403, "forbidden"
+    )
+
+
 # -- jobs
 
 
