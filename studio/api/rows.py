@@ -71,7 +71,7 @@ def job(row: JobRow) -> models.Job:
         note=row.note,
         metrics=finite(row.metrics),
         error=row.error,
-        result=finite(row.result),
+        result=finite(shown_result(row.result)),
         attempt=row.attempt,
         method=str(row.arguments.get("method", "")),
         budget=str(row.arguments.get("budget", "")),
@@ -107,6 +107,11 @@ def comparison(row: ComparisonRow) -> dict[str, Any]:
         "sentences": len(row.rows),
         "created": row.created,
     }
+
+
+def shown_result(result: dict[str, Any]) -> dict[str, Any]:
+    """What a job came to, without where its files lie on the machine."""
+    return {key: value for key, value in result.items() if not (isinstance(value, str) and Path(value).is_absolute())}
 
 
 def option(item: Option) -> models.Option:

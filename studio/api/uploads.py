@@ -11,10 +11,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fastapi import Request
+from fastapi.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.errors import storage_errors
 from engine.settings import Settings
+from studio.api.auth import check
 from studio.api.errors import Problem, shaped
 
 if TYPE_CHECKING:
@@ -48,6 +51,15 @@ class BoundedBody:
             # Read on for a while, so that the client gets to the answer.
             await shaped(scope["path"], 413, "too_large", message, {"Connection": "close"})(scope, receive, send)
             return
+        if brings_files:
+            # A body is read before the handler asks who sends it, and nobody unknown is to fill the disk.
+            request = Request(scope)
+            try:
+                await run_in_threadpool(check, request, "write")
+            except Problem as error:
+                answer = shaped(scope["path"], error.status_code, error.code, str(error.detail), error.headers)
+                await answer(scope, receive, send)
+                return
         seen = 0
 
         async def counted() -> Message:

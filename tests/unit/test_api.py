@@ -22,6 +22,7 @@ from studio.api.uploads import safe_name
 from studio.service import Service
 from tests.bases import EN_ZH, SAMPLES
 
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 HERE = {"base_url": "http://127.0.0.1:7860", "client": ("127.0.0.1", 5000)}
 
 
@@ -135,6 +136,15 @@ def test_elsewhere_every_request_needs_a_token_with_the_scope(tmp_path: Path, st
     assert api.get("/languages", params={"api_key": other}).status_code == 200
     assert api.get("/v2/usage", headers={"Authorization": f"DeepL-Auth-Key {other}"}).status_code == 200
     assert store.tokens.list()[0].used is not None
+    in_body = api.request("GET", "/languages", content=f"api_key={other}", headers=FORM)
+    assert in_body.status_code == 200, "as LibreTranslate's own library sends it"
+
+
+def test_nobody_unknown_gets_a_file_onto_the_disk(tmp_path: Path) -> None:
+    api = asked(tmp_path, host="0.0.0.0")
+    broken = {"Content-Type": "multipart/form-data; boundary=b"}
+    for path in ("samples", "tests", "plugins"):  # refused before the body is looked at
+        said(api.post(f"/api/v1/projects/1/{path}", content=b"no form", headers=broken), 401, "token_needed")
 
 
 def test_a_setting_opens_or_closes_the_interface(tmp_path: Path) -> None:
@@ -387,7 +397,7 @@ def test_a_job_is_followed_as_it_happens(api: TestClient, project: ProjectRow, s
         assert claimed is not None
         store.jobs.progress(claimed.id, claimed.attempt, step="Reading", steps=2, done=1, total=2)
         threading.Event().wait(1.5)
-        store.jobs.finish(claimed.id, claimed.attempt, {"kept": 3})
+        store.jobs.finish(claimed.id, claimed.attempt, {"kept": 3, "plugin": "/home/me/p.zip"})
 
     threading.Timer(0.5, work).start()
     text = api.get(f"/api/v1/jobs/{job.id}/events", params={"seconds": 20}).text
