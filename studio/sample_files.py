@@ -162,9 +162,9 @@ class SampleFiles:
         """What the user decided about single sentences."""
         return Decisions.load(self.workspace(project_id))
 
-    def decide(self, project_id: int, action: str, sentences: Sequence[tuple[str, str | None]]) -> Decisions:
-        """Exclude, approve or reset sentences, given as (text, source). It counts from the next reading or training."""
-        return Decisions.decide(self.workspace(project_id), action, sentences)
+    def decide(self, project_id: int, action: str, keys: Mapping[str, str]) -> Decisions:
+        """Exclude, approve or reset sentences, given by key with their texts. It counts from the next reading or training."""
+        return Decisions.decide_keys(self.workspace(project_id), action, keys)
 
     def undo(self, project_id: int) -> Decisions:
         """Take the last of these steps back. Raises InputError where there is none."""

@@ -11,14 +11,14 @@ import datetime
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from engine.errors import InputError, storage_errors
 
-__all__ = ["ACTIONS", "DECISIONS_FILE", "Decisions", "pairs_of", "segment_digest", "segment_key"]
+__all__ = ["ACTIONS", "DECISIONS_FILE", "Decisions", "segment_digest", "segment_key"]
 
 DECISIONS_FILE = "decisions.jsonl"
 ACTIONS = ("exclude", "approve", "clear")
@@ -88,16 +88,20 @@ class Decisions:
 
         Raises InputError on an unknown action or too many sentences, StorageError when it cannot be written.
         """
+        return Decisions.decide_keys(workspace, action, {segment_key(text, source): text for text, source in sentences})
+
+    @staticmethod
+    def decide_keys(workspace: Path, action: str, keys: Mapping[str, str]) -> Decisions:
+        """The same for keys with the texts they stand for."""
         if action not in ACTIONS:
             raise InputError(f"{action} is no decision: choose one of {', '.join(ACTIONS)}.")
-        keys = {segment_key(text, source): text[:LONGEST] for text, source in sentences}
         if not keys:
             raise InputError("No sentence was chosen. Reload the page and try again.")
         if len(keys) > MOST:
             raise InputError(
                 f"These are {len(keys):,} sentences; up to {MOST:,} can be decided in one step. Narrow the filter."
             )
-        _append(workspace, {"action": action, "keys": keys})
+        _append(workspace, {"action": action, "keys": {key: text[:LONGEST] for key, text in keys.items()}})
         return Decisions.load(workspace)
 
     @staticmethod
@@ -118,7 +122,7 @@ class Decisions:
         if not self.steps:
             return ""
         step = self.steps[-1]
-        words = {"exclude": "exclude", "approve": "approve", "clear": "reset"}
+        words = {"exclude": "exclude", "approve": "keep", "clear": "reset"}
         count = len(step["keys"])
         return f"{words[step['action']]} {count:,} {'sentence' if count == 1 else 'sentences'}"
 
@@ -141,8 +145,3 @@ def _last_byte(path: Path) -> bytes:
     with path.open("rb") as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1)
-
-
-def pairs_of(rows: Sequence[dict[str, Any]]) -> list[tuple[str, str | None]]:
-    """(text, source) of rows of corpus.jsonl or skipped.jsonl."""
-    return [(str(row["text"]), row.get("source")) for row in rows]
