@@ -51,6 +51,9 @@ class Capabilities:
     offers_proportions: bool = False
     offers_swap: bool = False  # other samples can take the place of its own without training: `Method.swap`
     swaps_pairs: bool = True  # and these need their sources
+    needs_texts: bool = (
+        False  # the samples' own words are read while translating, so that a bundle cannot do without them
+    )
 
     def to_mapping(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

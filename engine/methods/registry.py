@@ -30,6 +30,8 @@ BUILT_IN = {
     "dexperts": "engine.methods.dexperts.method:DExperts",
     "llm_prompt": "engine.methods.llm_prompt.method:LlmPrompt",
 }
+# What bundles can be of without being a way to make one: found by name, in no list.
+UNLISTED = {"blend": "engine.plugins.blend:Blend"}
 _registered: dict[str, type[Method]] = {}
 
 
@@ -55,7 +57,7 @@ def get_method(name: str) -> Method:
     """The method of that name. Raises OptionError naming the nearest known one."""
     if name in _registered:
         return _registered[name]()
-    target = BUILT_IN.get(name) or _entry_points().get(name)
+    target = {**_entry_points(), **UNLISTED, **BUILT_IN}.get(name)
     if target is None:
         near = difflib.get_close_matches(name, method_names(), n=1)
         hint = f" Did you mean {near[0]}?" if near else f" Known: {', '.join(method_names())}."

@@ -6,6 +6,7 @@ memory.safetensors         what the method remembers, where it remembers
 domains.json               the domains' names, where the method tells domains apart
 phrases.jsonl              the phrases in the memory's order; may be left out for confidentiality
 README.md                  the card
+part-1.zip, part-2.zip …   the plugins of a blend, each a whole bundle
 manifest.json              SHA-256 and bytes of each file above
 """
 
@@ -25,17 +26,22 @@ from typing import Any
 
 from engine.errors import BundleError, storage_errors
 
-__all__ = ["FORMAT_VERSION", "read_bundle_card", "read_bundle_text", "unpack_bundle", "verify_bundle"]
+__all__ = [
+    "BLENDED", "FORMAT_VERSION", "PARTS", "PLAIN", "check_bytes", "check_config", "check_names", "open_bundle",
+    "read_bundle_card", "read_bundle_text", "read_config", "unpack_bundle", "verify_bundle",
+]  # fmt: skip
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # the newest that is read
+PLAIN, BLENDED = 1, 2  # what is written: of one plugin, so that earlier versions read it; of several
 MANIFEST = "manifest.json"
 CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
+PARTS = tuple(f"part-{number}.zip" for number in range(1, 5))
 REQUIRED = (CONFIG, WEIGHTS, "README.md", MANIFEST)
 KNOWN = (
     *REQUIRED, "memory.safetensors", "phrases.jsonl", "index.faiss", "pairs.jsonl", "datastore.safetensors",
     "datastore.jsonl", "datastore.faiss", "adaptive.safetensors", "domains.json",
-    "proportions.safetensors", "proportions.json",
+    "proportions.safetensors", "proportions.json", *PARTS,
 )  # fmt: skip
 MAX_BYTES = 16 << 30  # unpacked, all files
 MAX_TEXT = 1 << 30  # one text file
@@ -54,6 +60,7 @@ LIMITS = {
     "datastore.faiss": MAX_BYTES,
     "adaptive.safetensors": MAX_JSON,
     "proportions.safetensors": MAX_TEXT,
+    **dict.fromkeys(PARTS, MAX_BYTES),
 }
 KEYS: dict[str, type] = {
     **dict.fromkeys(("name", "method", "source", "target", "base_fingerprint", "base_model_name_or_path"), str),
@@ -62,7 +69,8 @@ KEYS: dict[str, type] = {
 CHUNK = 1 << 20
 
 
-def _open(path: Path) -> zipfile.ZipFile:
+def open_bundle(path: Path) -> zipfile.ZipFile:
+    """The zip file. Raises BundleError where there is none."""
     if not path.exists():
         raise BundleError(f"There is no file {path}.")
     try:
@@ -72,7 +80,7 @@ def _open(path: Path) -> zipfile.ZipFile:
 
 
 @contextlib.contextmanager
-def _damage(path: Path, name: str) -> Iterator[None]:
+def damage(path: Path, name: str) -> Iterator[None]:
     """Turn whatever reading a damaged file raises into a BundleError."""
     try:
         yield
@@ -80,7 +88,7 @@ def _damage(path: Path, name: str) -> Iterator[None]:
         raise BundleError(f"{path}: {name} is damaged ({error}). Get the bundle again.") from None
 
 
-def _check_names(path: Path, bundle: zipfile.ZipFile) -> None:
+def check_names(path: Path, bundle: zipfile.ZipFile) -> None:
     """Names, sizes and ratios, before anything is unpacked. Raises BundleError."""
     entries = bundle.infolist()
     names = [entry.filename for entry in entries]
@@ -116,15 +124,21 @@ def _read(bundle: zipfile.ZipFile, name: str) -> bytes:
         return b"".join(iter(lambda: file.read(CHUNK), b""))
 
 
-def _read_json(path: Path, bundle: zipfile.ZipFile, name: str) -> dict[str, Any]:
-    with _damage(path, name):
+def read_json(path: Path, bundle: zipfile.ZipFile, name: str) -> dict[str, Any]:
+    with damage(path, name):
         value = json.loads(_read(bundle, name).decode("utf-8"))
     if not isinstance(value, dict):
         raise BundleError(f"{path}: {name} is not a JSON object. Get the bundle again.")
     return value
 
 
-def _check_config(path: Path, config: dict[str, Any]) -> None:
+def read_config(path: Path, bundle: zipfile.ZipFile) -> dict[str, Any]:
+    """`adapter_config.json`, not checked yet. Raises BundleError."""
+    return read_json(path, bundle, CONFIG)
+
+
+def check_config(path: Path, config: dict[str, Any]) -> None:
+    """The format's version first, then what every plugin states. Raises BundleError."""
     version = config.get("format_version")
     if not isinstance(version, int) or version < 1:
         raise BundleError(f"{path}: {CONFIG} has no format_version. It was not made by Tailor MT.")
@@ -141,9 +155,9 @@ def _check_config(path: Path, config: dict[str, Any]) -> None:
         raise BundleError(f"{path}: knn in {CONFIG} is not what it should be. Get the bundle again.")
 
 
-def _manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, dict[str, Any]]:
+def read_manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, dict[str, Any]]:
     """{file: {sha256, bytes}}; raises BundleError unless it lists exactly the bundle's files."""
-    files = _read_json(path, bundle, MANIFEST).get("files")
+    files = read_json(path, bundle, MANIFEST).get("files")
     names = {name for name in bundle.namelist() if name != MANIFEST}
     if not isinstance(files, dict) or set(files) != names:
         listed = set(files) if isinstance(files, dict) else set()
@@ -154,15 +168,15 @@ def _manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, dict[str, Any]]:
     return files
 
 
-def _copy_checked(path: Path, bundle: zipfile.ZipFile, name: str, about: dict[str, Any], out: Any) -> None:
+def copy_checked(path: Path, bundle: zipfile.ZipFile, name: str, about: dict[str, Any], out: Any) -> None:
     """Stream one file, comparing its length and SHA-256 with the manifest."""
     digest, count = hashlib.sha256(), 0
     declared = bundle.getinfo(name).file_size
-    with _damage(path, name):
+    with damage(path, name):
         file = bundle.open(name)
     with file:
         while True:
-            with _damage(path, name):
+            with damage(path, name):
                 block = file.read(CHUNK)
             if not block:
                 break
@@ -181,19 +195,19 @@ def _copy_checked(path: Path, bundle: zipfile.ZipFile, name: str, about: dict[st
 def read_bundle_card(path: str | Path) -> dict[str, Any]:
     """`adapter_config.json` with `bytes` and `files` added, without checking every byte. Raises BundleError."""
     path = Path(path)
-    with _open(path) as bundle:
-        _check_names(path, bundle)
-        config = _read_json(path, bundle, CONFIG)
-        _check_config(path, config)
-        return {**config, "bytes": path.stat().st_size, "files": sorted(_manifest(path, bundle))}
+    with open_bundle(path) as bundle:
+        check_names(path, bundle)
+        config = read_config(path, bundle)
+        check_config(path, config)
+        return {**config, "bytes": path.stat().st_size, "files": sorted(read_manifest(path, bundle))}
 
 
 def read_bundle_text(path: str | Path) -> str:
     """The README.md of a bundle, which is its card for people. Raises BundleError."""
     path = Path(path)
-    with _open(path) as bundle:
-        _check_names(path, bundle)
-        with _damage(path, "README.md"), bundle.open("README.md") as file:
+    with open_bundle(path) as bundle:
+        check_names(path, bundle)
+        with damage(path, "README.md"), bundle.open("README.md") as file:
             return file.read(MAX_CARD).decode("utf-8", errors="replace")
 
 
@@ -201,10 +215,28 @@ def verify_bundle(path: str | Path) -> dict[str, Any]:
     """Check everything that can be checked without the base; returns the card. Raises BundleError, one sentence."""
     path = Path(path)
     card = read_bundle_card(path)
-    with _open(path) as bundle:
-        for name, about in _manifest(path, bundle).items():
-            _copy_checked(path, bundle, name, about, None)
+    with open_bundle(path) as bundle:
+        check_bytes(path, bundle)
     return card
+
+
+def check_bytes(path: Path, bundle: zipfile.ZipFile, *, inner: bool = False) -> int:
+    """Every byte against the manifest, and the plugins inside a blend in the same way; returns how many files there are.
+
+    Raises BundleError.
+    """
+    files = read_manifest(path, bundle)
+    for name, about in files.items():
+        copy_checked(path, bundle, name, about, None)
+    for name in (name for name in PARTS if name in files):
+        if inner:
+            raise BundleError(f"{path} is a blend inside a blend, which is not made. Get the bundle again.")
+        place = path / name
+        with damage(path, name), bundle.open(name) as file, zipfile.ZipFile(file) as part:
+            check_names(place, part)
+            check_config(place, read_config(place, part))
+            check_bytes(place, part, inner=True)
+    return len(files)
 
 
 def unpack_bundle(path: str | Path, folder: Path) -> Path:
@@ -213,17 +245,17 @@ def unpack_bundle(path: str | Path, folder: Path) -> Path:
     Every call checks the bundle's bytes. Returns the folder. Raises BundleError or StorageError; leaves nothing half-made.
     """
     path = Path(path)
-    with _open(path) as bundle:
-        _check_names(path, bundle)
-        _check_config(path, _read_json(path, bundle, CONFIG))
-        manifest = _manifest(path, bundle)
+    with open_bundle(path) as bundle:
+        check_names(path, bundle)
+        check_config(path, read_config(path, bundle))
+        manifest = read_manifest(path, bundle)
         target = folder / hashlib.sha256(_read(bundle, MANIFEST)).hexdigest()[:32]
         if target.exists() and all(
             (target / name).exists() and (target / name).stat().st_size == about.get("bytes")
             for name, about in manifest.items()
         ):
             for name, about in manifest.items():
-                _copy_checked(path, bundle, name, about, None)
+                copy_checked(path, bundle, name, about, None)
             return target
         with storage_errors("the plugin", folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -231,7 +263,7 @@ def unpack_bundle(path: str | Path, folder: Path) -> Path:
             try:
                 for name, about in manifest.items():
                     with (temporary / name).open("wb") as out:
-                        _copy_checked(path, bundle, name, about, out)
+                        copy_checked(path, bundle, name, about, out)
                 shutil.rmtree(target, ignore_errors=True)
                 try:
                     os.rename(temporary, target)

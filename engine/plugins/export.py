@@ -7,13 +7,14 @@ import hashlib
 import json
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import engine
+from engine.errors import OptionError
 from engine.files import replacing
-from engine.plugins.bundle import CHUNK, CONFIG, FORMAT_VERSION, MANIFEST, WEIGHTS
+from engine.plugins.bundle import CHUNK, CONFIG, MANIFEST, PARTS, PLAIN, WEIGHTS
 
 if TYPE_CHECKING:
     from torch import nn
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from engine.methods import Method
     from engine.options import Options
 
-__all__ = ["TEXTS", "export_bundle", "write_bundle"]
+__all__ = ["TEXTS", "check_without_texts", "export_bundle", "write_bundle"]
 
+PRESENT, LEFT_OUT = "in phrases.jsonl", "left out"
 TEXTS = ("phrases.jsonl", "datastore.jsonl")  # the user's own words, which a bundle can do without
 
 
@@ -45,12 +47,15 @@ def export_bundle(
     """Write a plugin bundle (see `engine.plugins.bundle`); `files` are the method's artefacts by their bundle names.
 
     `with_phrases=False` leaves the user's texts out; the memory holds vectors only. `knn`: the settings of a datastore that is
-    among the files without being the method's own. Raises StorageError.
+    among the files without being the method's own. Raises OptionError where the method cannot do without the texts,
+    StorageError.
     """
     from safetensors.torch import save_file
 
+    if not with_phrases:
+        check_without_texts(method)
     about = {
-        "format_version": FORMAT_VERSION,
+        "format_version": PLAIN,
         "peft_type": f"TAILORMT_{method.name.upper()}",
         "task_type": "SEQ_2_SEQ_LM",
         "inference_mode": True,
@@ -73,6 +78,15 @@ def export_bundle(
         weights = Path(folder) / WEIGHTS
         save_file({key: value.detach().cpu().contiguous() for key, value in module.state_dict().items()}, weights)
         return write_bundle(path, about, {WEIGHTS: weights, **kept})
+
+
+def check_without_texts(method: Method) -> None:
+    """Raises OptionError when a bundle of this method is of no use without the user's own sentences."""
+    if method.capabilities.needs_texts:
+        raise OptionError(
+            f"The method {method.name} reads its sentences while it translates, so a bundle without them does nothing. Keep "
+            "them in, or exchange them for sentences that you may give away: `tailormt plugin swap`."
+        )
 
 
 def write_bundle(path: Path, about: Mapping[str, Any], files: Mapping[str, Path]) -> Path:
@@ -105,9 +119,22 @@ def write_bundle(path: Path, about: Mapping[str, Any], files: Mapping[str, Path]
 def entry(name: str) -> zipfile.ZipInfo:
     """A zip entry; tensors do not get smaller, so they are stored as they are."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-    info.compress_type = zipfile.ZIP_STORED if name.endswith(".safetensors") else zipfile.ZIP_DEFLATED
+    info.compress_type = zipfile.ZIP_STORED if name.endswith((".safetensors", ".zip")) else zipfile.ZIP_DEFLATED
     info.external_attr = 0o644 << 16
     return info
+
+
+def texts_line(files: Collection[str]) -> dict[str, str]:
+    """Which of the user's own words a bundle holds, as rows of its card."""
+    if PARTS[0] in files:
+        return {"phrases and sentences": "as the cards of its plugins say"}
+    found = {"phrases": PRESENT if "phrases.jsonl" in files else LEFT_OUT}
+    if "pairs.jsonl" in files:
+        found["sentences"] = "in pairs.jsonl: the method reads them while it translates, so they cannot be left out"
+    if "datastore.safetensors" in files:
+        words = "in datastore.jsonl" if "datastore.jsonl" in files else "left out"
+        found["datastore"] = f"its words in their order, from which sentences can be put together; sentences {words}"
+    return found
 
 
 def card(about: Mapping[str, Any], files: Mapping[str, Path]) -> str:
@@ -118,6 +145,8 @@ def card(about: Mapping[str, Any], files: Mapping[str, Path]) -> str:
         "library_name: tailor-mt",
         f"base_model: {about['base_model_name_or_path']}",
         f"language: [{about['source']}, {about['target']}]",
+        # A JSON text is a YAML text.
+        *(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in about.get("license", {}).items()),
         "tags: [translation, tailor-mt, " + about["method"] + "]",
         "---",
         f"# {about['name']}",
@@ -132,7 +161,7 @@ def card(about: Mapping[str, Any], files: Mapping[str, Path]) -> str:
         f"| base fingerprint | `{about['base_fingerprint']}` |",
     ]
     lines += [f"| {key.replace('_', ' ')} | {value} |" for key, value in made.items() if key != "created"]
-    lines += [f"| phrases | {'in phrases.jsonl' if 'phrases.jsonl' in files else 'left out'} |", ""]
+    lines += [f"| {name} | {words} |" for name, words in texts_line(files).items()] + [""]
     if metrics:
         lines += ["## Figures", "", "| | |", "|---|---|"]
         lines += [f"| {key.replace('_', ' ')} | {value} |" for key, value in metrics.items()] + [""]

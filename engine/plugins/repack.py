@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 import zipfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from engine.files import replacing
-from engine.plugins.bundle import CHUNK, CONFIG, MANIFEST, verify_bundle
-from engine.plugins.export import TEXTS, entry
+from engine.plugins.bundle import CHUNK, CONFIG, MANIFEST, PARTS, open_bundle, read_bundle_card, verify_bundle
+from engine.plugins.export import TEXTS, check_without_texts, entry, texts_line
 
 __all__ = ["amend", "repack"]
 
 
-def repack(path: Path, output: Path, *, with_phrases: bool = True) -> None:
-    """Copy a verified bundle to `output`; `with_phrases=False` leaves the user's texts out. Raises BundleError, StorageError."""
-    amend(path, output, without=() if with_phrases else TEXTS)
+def repack(path: Path, output: Path, *, with_phrases: bool = True, name: str = "") -> None:
+    """Copy a verified bundle to `output`, under another `name` if given; `with_phrases=False` leaves the user's texts out.
+
+    Raises OptionError where the method cannot do without the texts, BundleError, StorageError.
+    """
+    from engine.methods import get_method
+
+    about = read_bundle_card(path)
+    card = {"name": name} if name and name != about["name"] else None
+    if with_phrases:
+        amend(path, output, card=card)
+        return
+    check_without_texts(get_method(about["method"]))
+    with tempfile.TemporaryDirectory(prefix="tailormt-") as folder, open_bundle(path) as bundle:
+        parts = {}
+        for part in (part for part in PARTS if part in about["files"]):
+            repack(Path(bundle.extract(part, folder)), Path(folder) / f"without-{part}", with_phrases=False)
+            parts[part] = Path(folder) / f"without-{part}"
+        amend(path, output, card=card, files=parts, without=TEXTS)
 
 
 def amend(
@@ -40,9 +57,13 @@ def amend(
         if card:
             about = {**json.loads(bundle.read(CONFIG)), **card}
             texts[CONFIG] = (json.dumps(about, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode("utf-8")
-        if "phrases.jsonl" in without and "phrases.jsonl" in manifest:
-            page = bundle.read("README.md")
-            texts["README.md"] = page.replace(b"| phrases | in phrases.jsonl |", b"| phrases | left out |")
+        before, after = set(manifest), {*manifest, *(files or {})} - set(without)
+        page = bundle.read("README.md").decode("utf-8", errors="replace")
+        changed = restated(page, before, after)
+        if card and "name" in card:
+            changed = retitled(changed, json.loads(bundle.read(CONFIG))["name"], str(card["name"]))
+        if changed != page:
+            texts["README.md"] = changed.encode("utf-8")
         manifest = {name: about for name, about in manifest.items() if name not in without}
         with zipfile.ZipFile(temporary, "w") as copy:
             for name, data in texts.items():
@@ -56,6 +77,20 @@ def amend(
                     with bundle.open(name) as source:
                         copy_from(source, copy, name)
             copy.writestr(entry(MANIFEST), json.dumps({"files": manifest}, indent=2, sort_keys=True) + "\n")
+
+
+def restated(page: str, before: Collection[str], after: Collection[str]) -> str:
+    """A bundle's card whose rows on the user's own words are those of other files."""
+    old, new = texts_line(before), texts_line(after)
+    for name, words in old.items():
+        line = f"| {name} | {words} |\n"
+        page = page.replace(line, f"| {name} | {new[name]} |\n" if name in new else "")
+    return page
+
+
+def retitled(page: str, old: str, new: str) -> str:
+    """A bundle's card under another name."""
+    return page.replace(f"\n# {old}\n", f"\n# {new}\n", 1)
 
 
 def copy_from(source: Any, copy: zipfile.ZipFile, name: str) -> dict[str, Any]:

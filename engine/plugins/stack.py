@@ -19,10 +19,14 @@ __all__ = ["PluginStack"]
 
 
 class PluginStack:
-    """Plugins attached in order: the second one's anchors and queries are the first one's output."""
+    """Plugins attached in order: the second one's anchors and queries are the first one's output.
 
-    def __init__(self, plugins: Sequence[Plugin]) -> None:
+    `weights`, one a plugin, multiply the strength; without, all work at the same.
+    """
+
+    def __init__(self, plugins: Sequence[Plugin], weights: Sequence[float] | None = None) -> None:
         self.plugins = list(plugins)
+        self.weights = [1.0] * len(self.plugins) if weights is None else list(weights)
         self.name = " + ".join(plugin.name for plugin in plugins)
         decoding: dict[str, Any] = {}
         for plugin in plugins:
@@ -31,10 +35,10 @@ class PluginStack:
 
     @contextlib.contextmanager
     def attached(self, base: BaseModel, strength: float = 1.0) -> Iterator[None]:
-        """All plugins at the same strength; raises as `Plugin.attached` does."""
+        """All plugins, each at its weight times the strength; raises as `Plugin.attached` does."""
         with contextlib.ExitStack() as stack:
-            for plugin in self.plugins:
-                stack.enter_context(plugin.attached(base, strength))
+            for plugin, weight in zip(self.plugins, self.weights, strict=True):
+                stack.enter_context(plugin.attached(base, strength * weight))
             yield
 
     def check_likelihood(self) -> None:
@@ -57,16 +61,22 @@ class PluginStack:
     ) -> list[str] | None:
         """Of plugins with a way of their own the last one translates, over all the others; None when there is none."""
         for place in reversed(range(len(self.plugins))):
-            rest = [plugin for i, plugin in enumerate(self.plugins) if i != place]
+            left = [i for i in range(len(self.plugins)) if i != place]
+            rest = PluginStack([self.plugins[i] for i in left], [self.weights[i] for i in left]) if left else None
 
-            def others(some: Sequence[str], rest: list[Plugin] = rest) -> list[str]:
-                return base.translate(some, PluginStack(rest) if rest else None, strength=strength, decoding=decoding)
+            def others(some: Sequence[str], rest: PluginStack | None = rest) -> list[str]:
+                return base.translate(some, rest, strength=strength, decoding=decoding)
 
-            found = self.plugins[place].translate(base, texts, others, strength, decoding, progress)
+            own = strength * self.weights[place]
+            found = self.plugins[place].translate(base, texts, others, own, decoding, progress)
             if found is not None:
                 return found
         return None
 
     def logits_processors(self, base: BaseModel, strength: float = 1.0) -> list[Any]:
         """Those of all plugins, in order."""
-        return [hook for plugin in self.plugins for hook in plugin.logits_processors(base, strength)]
+        return [
+            hook
+            for plugin, weight in zip(self.plugins, self.weights, strict=True)
+            for hook in plugin.logits_processors(base, strength * weight)
+        ]

@@ -233,30 +233,48 @@ class Ratings(Repository[RatingRound, RoundRow]):
         with self._store.read() as session:
             return [to_row(AnswerRow, record) for record in session.scalars(query)]
 
+    def done(self, round_id: int) -> dict[int, int]:
+        """Items decided or skipped, by the number of the rater; raters who have none are not named."""
+        whole = self._done(round_id).subquery()
+        with self._store.read() as session:
+            counts = select(whole.c.rater_id, func.count()).group_by(whole.c.rater_id)
+            return {row[0]: row[1] for row in session.execute(counts)}
+
+    def stamp(self, round_id: int) -> tuple[int, int, int]:
+        """Changes whenever an answer or a rater of the round does."""
+        own = select(func.count(), func.coalesce(func.max(RatingAnswer.id), 0)).select_from(RatingAnswer)
+        raters = select(func.count()).select_from(RatingRater).where(RatingRater.round_id == round_id)
+        with self._store.read() as session:
+            count, last = session.execute(own.join(RatingRater).where(RatingRater.round_id == round_id)).one()
+            return session.scalar(raters) or 0, count, last
+
     def progress(self, project_id: int) -> tuple[int, int] | None:
         """(items done or skipped, items to be rated) by all raters of a project's newest round; None without raters."""
         newest = (
             select(RatingRound.id, RatingRound.size)
             .where(RatingRound.project_id == project_id)
             .order_by(RatingRound.id.desc())
+            .limit(1)
         )
         with self._store.read() as session:
-            found = session.execute(newest.limit(1)).first()
+            found = session.execute(newest).first()
             if found is None:
                 return None
-            raters = session.scalar(
-                select(func.count()).select_from(RatingRater).where(RatingRater.round_id == found.id)
-            )
-            if not raters:
-                return None
-            done = (
-                select(RatingAnswer.rater_id)
-                .join(RatingRater)
-                .where(RatingRater.round_id == found.id)
-                .group_by(RatingAnswer.rater_id, RatingAnswer.item)
-                .having((func.count() >= ASKED) | (func.max(case((RatingAnswer.question == SKIP, 1), else_=0)) == 1))
-            )
-            return session.scalar(select(func.count()).select_from(done.subquery())) or 0, raters * found.size
+            raters = select(func.count()).select_from(RatingRater).where(RatingRater.round_id == found.id)
+            count = session.scalar(raters) or 0
+            done = session.scalar(select(func.count()).select_from(self._done(found.id).subquery())) or 0
+            return (done, count * found.size) if count else None
+
+    def _done(self, round_id: int) -> Any:
+        """(rater, item) of all that is decided or skipped."""
+        skipped = func.max(case((RatingAnswer.question == SKIP, 1), else_=0)) == 1
+        return (
+            select(RatingAnswer.rater_id, RatingAnswer.item)
+            .join(RatingRater)
+            .where(RatingRater.round_id == round_id)
+            .group_by(RatingAnswer.rater_id, RatingAnswer.item)
+            .having((func.count() >= ASKED) | skipped)
+        )
 
 
 def decided(answers: Sequence[AnswerRow]) -> dict[int, dict[str, str]]:

@@ -20,6 +20,7 @@ from engine.store.queue import Jobs
 from engine.store.ratings import Ratings
 from engine.store.repositories import Comparisons, Corpora, PhraseSets, Plugins, Projects, Workers
 from engine.store.tables import SCHEMA_VERSION, Base, SchemaVersion
+from engine.store.tags import Tags
 from engine.store.tokens import Tokens
 
 __all__ = ["Store"]
@@ -53,6 +54,7 @@ class Store:
         self.workers = Workers(self)
         self.defaults = Defaults(self)
         self.ratings = Ratings(self)
+        self.tags = Tags(self)
         self.tokens = Tokens(self)
 
     def read(self) -> contextlib.AbstractContextManager[Session]:

@@ -4,11 +4,13 @@ They are made once and kept: tests/unit/test_golden.py asserts that every later 
 with it to the letter. A bundle format 2 gets golden files of its own beside these; these are not made again.
 
     python tests/golden/make.py FOLDER     (the kept ones are in tests/golden/format-1)
+    python tests/golden/make.py FOLDER 2   (a blend of the kept plugin with itself; in tests/golden/format-2)
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -72,5 +74,28 @@ def main(folder: Path) -> None:
     (folder / "expected.json").write_text(text, encoding="utf-8")
 
 
+def blend(folder: Path) -> None:
+    from engine.base import BaseModel
+    from engine.plugins import Plugin
+    from engine.plugins.blend import Part, make_blend
+    from tests.bases import SENTENCES
+
+    kept = ROOT / "tests" / "golden" / "format-1"
+    base = BaseModel.load(kept / "base", "en", "zh", device="cpu")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        twin = shutil.copy(kept / "plugin.zip", Path(name) / "twin.zip")
+        make_blend(folder / "plugin.zip", "Golden blend", [Part(kept / "plugin.zip", 0.6), Part(Path(twin), 0.3)])
+        plugin = Plugin.load(folder / "plugin.zip", base, cache=Path(name) / "cache")
+        sources = [source for source, _ in SENTENCES]
+        rows = zip(sources, base.translate(sources, plugin), strict=True)
+        expected = {
+            "translations": [dict(zip(("source", "plugin"), row, strict=True)) for row in rows],
+            "scores": [round(score, 3) for score, _ in base.score(SENTENCES, plugin)],
+        }
+    text = json.dumps(expected, ensure_ascii=False, indent=2) + "\n"
+    (folder / "expected.json").write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    blend(Path(sys.argv[1])) if sys.argv[2:] == ["2"] else main(Path(sys.argv[1]))

@@ -42,6 +42,17 @@ def test_the_plugin_translates_as_it_did(golden: BaseModel, expected: dict, tmp_
     assert scores == pytest.approx(expected["scores"], abs=0.01)
 
 
+def test_the_blend_of_format_2_translates_as_it_did(golden: BaseModel, expected: dict, tmp_path: Path) -> None:
+    folder = GOLDEN.parent / "format-2"
+    assert verify_bundle(folder / "plugin.zip")["format_version"] == 2
+    blend = Plugin.load(folder / "plugin.zip", golden, cache=tmp_path)
+    kept = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
+    sources = [row["source"] for row in kept["translations"]]
+    assert golden.translate(sources, blend) == [row["plugin"] for row in kept["translations"]]
+    assert [score for score, _ in golden.score(SENTENCES, blend)] == pytest.approx(kept["scores"], abs=0.01)
+    assert kept["scores"] != expected["scores"], "it is another plugin than the one inside"
+
+
 def test_the_plugin_tells_what_it_reads(golden: BaseModel, tmp_path: Path) -> None:
     plugin = Plugin.load(GOLDEN / "plugin.zip", golden, cache=tmp_path)
     rows = plugin.reads(golden, "The rain stopped.", "雨停了。", top=2)

@@ -51,6 +51,7 @@ class LlmPrompt(Method):
         offers_likelihood=False,
         offers_reads=True,
         offers_swap=True,
+        needs_texts=True,
     )
 
     def prepare(self, samples: Samples, config: LlmPromptConfig, progress: Progress) -> Artefacts:

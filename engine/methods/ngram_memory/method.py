@@ -38,6 +38,7 @@ class NgramMemory(Method):
         needs_pairs=True,
         offers_reads=True,
         offers_swap=True,
+        needs_texts=True,
     )
 
     def prepare(self, samples: Samples, config: NgramMemoryConfig, progress: Progress) -> Artefacts:

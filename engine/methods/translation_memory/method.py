@@ -49,6 +49,7 @@ class TranslationMemory(Method):
         needs_pairs=True,
         offers_reads=True,
         offers_swap=True,
+        needs_texts=True,
         swaps_pairs=False,
     )
 

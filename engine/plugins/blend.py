@@ -1,0 +1,249 @@
+"""Several plugins as one: a style and a domain, each at its own weight, in one bundle that is used like any other.
+
+A blend's bundle holds the bundles it was made of, whole. So it goes on working when those are deleted or trained again, and
+it can be given away as one file.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import tempfile
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import engine
+from engine.errors import BundleError, InputError, OptionError, TailorError
+from engine.languages import same_language
+from engine.methods.base import Artefacts, Capabilities, Method
+from engine.options import Options, option
+from engine.plugins.bundle import BLENDED, PARTS, WEIGHTS, read_bundle_card, read_bundle_text
+from engine.plugins.export import write_bundle
+from engine.plugins.plugin import Plugin
+from engine.plugins.stack import PluginStack
+from engine.progress import Progress
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from engine.base import BaseModel
+    from engine.methods.base import Batch
+    from engine.methods.samples import Samples
+
+__all__ = ["Blend", "BlendConfig", "Part", "make_blend"]
+
+STEPS = 3
+
+
+@dataclass(frozen=True)
+class Part:
+    """A bundle and how strongly it works in the blend: 1 as trained, 0.5 half as strongly."""
+
+    path: Path
+    weight: float
+    name: str = ""  # in the place of the bundle's own
+
+
+@dataclass(frozen=True)
+class BlendConfig(Options):
+    """Settings of a blend."""
+
+    weights: tuple[float, ...] = option((1.0, 1.0), "Strength of each plugin, 0 to 1.", low=0.0, high=1.0)
+    names: tuple[str, ...] = option((), "Their names.")
+
+
+class Blend(Method):
+    """Plugins that work together, each on what the one before it left; not a way of making one, so it is in no list."""
+
+    name: ClassVar[str] = "blend"
+    config_class = BlendConfig
+    capabilities = Capabilities(
+        title="Blend",
+        summary="Several plugins at once, each at its own weight.",
+        source="",
+        trains=False,
+        identity_at_start=False,
+        offers_reads=True,
+    )
+
+    def prepare(self, samples: Samples, config: Any, progress: Progress) -> Artefacts:
+        """Raises OptionError: there is nothing to learn."""
+        raise OptionError("A blend is made of plugins, not of samples: `tailormt plugin blend`.")
+
+    def open(self, folder: Path, base: BaseModel, config: BlendConfig) -> Artefacts:
+        """The bundles inside, as files. Raises BundleError when their number is not that of the weights."""
+        files = {name: folder / name for name in PARTS[: len(config.weights)]}
+        if not 2 <= len(config.weights) <= len(PARTS) or not all(file.exists() for file in files.values()):
+            raise BundleError("its plugins and their weights do not match. Get the bundle again.")
+        return Artefacts(files=files)
+
+    def build(self, base: BaseModel, artefacts: Artefacts, config: BlendConfig) -> nn.Module:
+        """The plugins, loaded; the module has no weights of its own."""
+        import torch
+
+        plugins = []
+        for file in artefacts.files.values():
+            if read_bundle_card(file)["method"] == self.name:
+                raise BundleError("it holds a blend inside a blend, which is not made. Get the bundle again.")
+            plugins.append(Plugin.load(file, base, cache=file.parent.parent))
+        module: Any = torch.nn.Module()
+        module.stack = PluginStack(plugins, config.weights)
+        module.config = config
+        return module  # type: ignore[no-any-return]
+
+    def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> AbstractContextManager[None]:
+        """All plugins, each at its weight times the strength."""
+        stack: PluginStack = module.stack
+        return stack.attached(base, strength)
+
+    def see(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
+        module.stack.see(base, sources)
+
+    def logits_processors(self, base: BaseModel, module: Any, strength: float) -> Sequence[Any]:
+        return module.stack.logits_processors(base, strength)  # type: ignore[no-any-return]
+
+    def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
+        """What each plugin read, working alone; `plugin` names it."""
+        names = module.config.names or [one.name for one in module.stack.plugins]
+        return [
+            {**row, "plugin": name}
+            for name, one in zip(names, module.stack.plugins, strict=False)
+            for row in one.reads(base, source, translation, top)
+        ]
+
+
+def make_blend(
+    output: Path, name: str, parts: Sequence[Part], *, base: BaseModel | None = None, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Write the bundle of a blend; returns its card. With a `base` it is loaded and translates a sentence first.
+
+    Raises InputError where the plugins cannot work together: another base or direction, a method that works at full strength
+    or not at all, a blend among them, the same bundle twice, fewer than two or more than four. Raises OptionError on a
+    weight, BundleError, StorageError.
+    """
+    progress = progress or Progress()
+    if not 2 <= len(parts) <= len(PARTS):
+        raise InputError(f"A blend is made of two to {len(PARTS)} plugins, not of {len(parts)}.")
+    if not name.strip():
+        raise InputError("A blend needs a name.")
+    progress.begin("Checking the plugins", 0, STEPS)
+    cards = [read_bundle_card(part.path) for part in parts]
+    names = tuple(part.name or str(card["name"]) for part, card in zip(parts, cards, strict=True))
+    _check(cards, names, [part.path for part in parts])
+    config = BlendConfig.from_mapping({"weights": [part.weight for part in parts], "names": list(names)})
+    about = _described(name.strip(), config, cards, [part.path for part in parts])
+    progress.begin("Putting them together", 1, STEPS)
+    with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
+        from safetensors.torch import save_file
+
+        weights = Path(folder) / WEIGHTS
+        save_file({}, weights)
+        files = {WEIGHTS: weights, **dict(zip(PARTS, (part.path for part in parts), strict=False))}
+        if base is None:
+            write_bundle(output, about, files)
+        else:
+            trial = write_bundle(output.with_name(f".{output.name}.trial"), about, files)
+            try:
+                progress.begin("Trying it on a sentence", 2, STEPS)
+                _try(trial, base, Path(folder) / "unpacked")
+                trial.replace(output)
+            finally:
+                trial.unlink(missing_ok=True)
+    return read_bundle_card(output)
+
+
+def _check(cards: Sequence[dict[str, Any]], names: Sequence[str], paths: Sequence[Path]) -> None:
+    from engine.methods import get_method
+
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise InputError("Choose different plugins to blend: one is named twice.")
+    first = cards[0]
+    for card, name in zip(cards, names, strict=True):
+        if card["method"] == Blend.name:
+            raise InputError(f"{name} is a blend itself. Blend the plugins that it was made of.")
+        if card["base_fingerprint"] != first["base_fingerprint"]:
+            raise InputError(
+                f"{name} was made for the base {card['base_model_name_or_path']} and {names[0]} for "
+                f"{first['base_model_name_or_path']}. Only plugins of one base can be blended."
+            )
+        if not all(same_language(card[key], first[key]) for key in ("source", "target")):
+            raise InputError(
+                f"{name} translates from {card['source']} to {card['target']} and {names[0]} from {first['source']} to "
+                f"{first['target']}. Only plugins of one direction can be blended."
+            )
+        try:
+            able = get_method(card["method"]).capabilities.offers_strength
+        except OptionError as error:
+            raise InputError(f"{name} cannot be used by this version of Tailor MT: {error}") from None
+        if not able:
+            raise InputError(
+                f"{name} is of the method {card['method']}, which works at full strength or not at all. It cannot be blended."
+            )
+
+
+def _described(
+    name: str, config: BlendConfig, cards: Sequence[dict[str, Any]], paths: Sequence[Path]
+) -> dict[str, Any]:
+    """The bundle's configuration: what is common to the plugins, and what it is made of."""
+    first = cards[0]
+    decoding: dict[str, Any] = {}
+    for card in cards:
+        decoding |= card["decoding"]
+    made_of = ", ".join(
+        f"{one} ({card['method']}, weight {weight:g})"
+        for one, card, weight in zip(config.names, cards, config.weights, strict=True)
+    )
+    license_ = _license(config.names, paths)
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return {
+        "format_version": BLENDED,
+        "peft_type": "TAILORMT_BLEND",
+        "task_type": "SEQ_2_SEQ_LM",
+        "inference_mode": True,
+        "base_model_name_or_path": first["base_model_name_or_path"],
+        "base_fingerprint": first["base_fingerprint"],
+        "revision": None,
+        "tailormt_version": engine.__version__,
+        "name": name,
+        "method": Blend.name,
+        "config": json.loads(json.dumps(config.to_mapping())),
+        "source": first["source"],
+        "target": first["target"],
+        "decoding": decoding,
+        "provenance": {"created": now, "made_of": made_of},
+        "metrics": {},
+        **({"license": license_} if license_ else {}),
+    }
+
+
+def _license(names: Sequence[str], paths: Sequence[Path]) -> dict[str, str]:
+    """The licences that the plugins' cards state, as a card states them; a blend is under all of them."""
+    from engine.cards import parse_card
+
+    cards = {name: parse_card(read_bundle_text(path)) for name, path in zip(names, paths, strict=True)}
+    stated = {name: card for name, card in cards.items() if card.license}
+    ids = list(dict.fromkeys(card.license for card in stated.values()))
+    notes = " ".join(f"{name}: {card.license_line.removeprefix('Licence: ')}" for name, card in stated.items())
+    if not ids:
+        return {}
+    if len(ids) == 1:
+        return {"license": ids[0], "license_note": notes}
+    return {"license": "other", "license_name": " and ".join(ids), "license_note": notes}
+
+
+def _try(path: Path, base: BaseModel, cache: Path) -> None:
+    from engine.decoding.options import Decoding
+
+    try:
+        plugin = Plugin.load(path, base, cache=cache)
+        base.translate(["1, 2, 3."], plugin, decoding=Decoding.from_mapping(plugin.card["decoding"]))
+    except TailorError as error:
+        raise InputError(f"These plugins do not work together: {error}") from error
+    except (RuntimeError, ValueError, LookupError, TypeError) as error:
+        raise InputError(
+            f"These plugins do not work together on the base {base.name} ({type(error).__name__}: {error}). Choose others."
+        ) from error

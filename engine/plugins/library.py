@@ -1,0 +1,218 @@
+"""The plugins of a project: brought in, renamed, told apart by version, given away, taken out."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import BundleError, InputError, storage_errors
+from engine.files import replacing
+from engine.plugins.bundle import read_bundle_card
+from engine.plugins.checks import check_bundle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.base import BaseModel
+    from engine.settings import Settings
+    from engine.store import PluginRow, ProjectRow, Store
+
+__all__ = ["Library", "Versions", "by_name"]
+
+LONGEST = 120  # characters of a name
+
+
+@dataclass(frozen=True)
+class Versions:
+    """A plugin as people see it: all bundles of one name, the newest first."""
+
+    name: str
+    rows: tuple[PluginRow, ...]
+
+    @property
+    def newest(self) -> PluginRow:
+        return self.rows[0]
+
+    @property
+    def older(self) -> tuple[PluginRow, ...]:
+        return self.rows[1:]
+
+    def number(self, row: PluginRow) -> int:
+        """The version's number: 1 is the oldest that is there."""
+        return len(self.rows) - self.rows.index(row)
+
+
+def by_name(rows: Sequence[PluginRow]) -> list[Versions]:
+    """The plugins of rows that are newest first; a plugin stands where its newest version does."""
+    groups: dict[str, list[PluginRow]] = {}
+    for row in rows:
+        groups.setdefault(row.name, []).append(row)
+    return [Versions(name, tuple(some)) for name, some in groups.items()]
+
+
+class Library:
+    """What can be done with the plugins of projects; rows in the store and bundles in the projects' folders."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self.store, self.settings = store, settings
+
+    def folder(self, project_id: int) -> Path:
+        """Where a project's bundles lie; made when missing."""
+        folder = self.settings.home_dir / "projects" / str(project_id) / "plugins"
+        with storage_errors("the project's folder", folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    # -- bringing in
+
+    def take_in(self, project: ProjectRow, file: Path, shown: str = "", *, move: bool = False) -> PluginRow:
+        """Copy (or move) a checked bundle into the project and enter it; `shown` is the file's name for people."""
+        card = read_bundle_card(file)
+        place = free_place(self.folder(project.id), Path(shown or file.name).stem)
+        if move:
+            with storage_errors("the plugin", place):
+                file.replace(place)
+        else:
+            with replacing(place, "the plugin") as temporary:
+                shutil.copyfile(file, temporary)
+        return self.store.plugins.create(
+            project.id,
+            str(card["name"]) or place.stem,
+            method=str(card["method"]),
+            path=str(place),
+            base_fingerprint=str(card["base_fingerprint"]),
+            metrics=card["metrics"],
+        )
+
+    def import_bundle(
+        self, project: ProjectRow, file: str | Path, base: Callable[[], BaseModel], shown: str = ""
+    ) -> PluginRow:
+        """Check a bundle against the project and take it in. Raises BundleError with the sentence of the check that fails."""
+        checks = check_bundle(
+            file, base=base, direction=(project.source, project.target), cache=self.settings.home_dir / "unpacked",
+            shown=shown or Path(file).name,
+        )  # fmt: skip
+        for check in checks:
+            if not check.ok:
+                raise BundleError(check.sentence)
+        return self.take_in(project, Path(file), shown)
+
+    # -- names, tags, versions
+
+    def versions(self, project_id: int) -> list[Versions]:
+        """The plugins of a project, that with the newest version first."""
+        return by_name(self.store.plugins.list(project_id))
+
+    def rename(self, project_id: int, name: str, new: str) -> None:
+        """Give a plugin, with all its versions, another name. Where that is taken, both become versions of one plugin.
+
+        Raises InputError on an empty name, or where no plugin has the old one.
+        """
+        new = " ".join(new.split())[:LONGEST]
+        if not new:
+            raise InputError("A plugin needs a name.")
+        rows = [row for row in self.store.plugins.list(project_id) if row.name == name]
+        if not rows:
+            raise InputError(f"There is no plugin named {name} any more. Reload the page.")
+        for row in rows:
+            self.store.plugins.update(row.id, name=new)
+
+    def tag(self, project_id: int, name: str, tags: Sequence[str]) -> list[str]:
+        """Give all versions of a plugin these tags in the place of those they had; returns them as they are kept."""
+        kept: list[str] = []
+        for row in self.store.plugins.list(project_id):
+            if row.name == name:
+                kept = self.store.tags.set(row.id, tags)
+        return kept
+
+    # -- giving away and taking out
+
+    def export(self, row: PluginRow, output: Path, *, with_phrases: bool = True) -> None:
+        """Copy a bundle under the plugin's present name; `with_phrases=False` leaves the user's own words out.
+
+        Raises OptionError where its method cannot do without them, InputError where the bundle is gone, BundleError,
+        StorageError.
+        """
+        from engine.plugins.repack import repack
+
+        repack(present(row), output, with_phrases=with_phrases, name=row.name)
+
+    def needs_texts(self, row: PluginRow) -> bool:
+        """Whether the plugin's method reads the samples' own words, so that its bundle cannot do without them."""
+        return needs_texts(Path(row.path))
+
+    def delete(self, row: PluginRow) -> None:
+        """Take a plugin out, with its bundle where that lies in the project's own folder."""
+        self.store.plugins.delete(row.id)
+        place = Path(row.path).resolve()
+        if place.is_relative_to(self.folder(row.project_id).resolve()):
+            with storage_errors("the plugin", place):
+                place.unlink(missing_ok=True)
+
+    # -- blending
+
+    def blend(
+        self,
+        project: ProjectRow,
+        name: str,
+        weights: Mapping[int, float],
+        base: BaseModel | None = None,
+        progress: Any = None,
+    ) -> PluginRow:
+        """Make a blend of plugins of the project, {number: weight}, and enter it. Raises as `make_blend` does."""
+        from engine.plugins.blend import Part, make_blend
+
+        rows = [self.store.plugins.get(number) for number in weights]
+        strange = next((row for row in rows if row.project_id != project.id), None)
+        if strange is not None:
+            raise InputError(f"{strange.name} belongs to another project. Import it into this one first.")
+        parts = [Part(present(row), weights[row.id], row.name) for row in rows]
+        place = free_place(self.folder(project.id), name)
+        card = make_blend(place, name, parts, base=base, progress=progress)
+        return self.store.plugins.create(
+            project.id, str(card["name"]), method=str(card["method"]), path=str(place),
+            base_fingerprint=str(card["base_fingerprint"]), metrics={},
+        )  # fmt: skip
+
+
+def present(row: PluginRow) -> Path:
+    """Where a plugin's bundle lies. Raises InputError when it is gone."""
+    if not row.exists:
+        raise InputError(f"The bundle of {row.name} is no longer at {row.path}. Train it again or import it.")
+    return Path(row.path)
+
+
+def needs_texts(path: Path) -> bool:
+    """Whether a bundle's method, or one in a blend, reads the samples' own words. Raises BundleError."""
+    import zipfile
+
+    from engine.errors import OptionError
+    from engine.methods import get_method
+    from engine.plugins.bundle import PARTS, open_bundle, read_config
+
+    with open_bundle(path) as bundle:
+        cards = [read_config(path, bundle)]
+        for name in (name for name in PARTS if name in bundle.namelist()):
+            with bundle.open(name) as file, zipfile.ZipFile(file) as part:
+                cards.append(read_config(path / name, part))
+    for card in cards:
+        try:
+            if get_method(str(card.get("method"))).capabilities.needs_texts:
+                return True
+        except OptionError:
+            continue
+    return False
+
+
+def free_place(folder: Path, name: str) -> Path:
+    """A file name for a bundle that is not taken: letters of any script and digits, the rest as hyphens."""
+    stem = re.sub(r"[\W_]+", "-", name.lower()).strip("-")[:60] or "plugin"
+    place, number = folder / f"{stem}.zip", 2
+    while place.exists():
+        place = folder / f"{stem}-{number}.zip"
+        number += 1
+    return place
