@@ -1,0 +1,273 @@
+"""The page Rate: blind rounds over a saved comparison, their raters and links, and the table that comes out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import gradio as gr
+
+from engine.errors import InputError
+from studio.frame import address, guard, page, wanted
+from studio.html import empty, esc, number, view
+from studio.ratings import manage_box, rater_table, result_cards
+from studio.service import Service
+
+if TYPE_CHECKING:
+    from engine.store import ComparisonRow, ProjectRow
+    from engine.store.ratings import RoundRow
+
+__all__ = ["build"]
+
+TEXT = "Two translations without names: people say which is better. Each rater gets a page of their own."
+USUAL = 40  # sentences offered for a new round
+EXAMPLES = 5  # sentences of the samples that raters can unfold
+LOCAL = ("127.0.0.1", "localhost", "::1")
+ACT = """
+element.addEventListener('click', async (event) => {
+  const button = event.target.closest('[data-act]');
+  if (button) trigger('act', {act: button.dataset.act, number: button.dataset.number || ''});
+  const copy = event.target.closest('[data-copy]');
+  if (!copy) return;
+  const field = copy.parentElement.querySelector('input');
+  field.select();
+  try { await navigator.clipboard.writeText(field.value); } catch (error) { document.execCommand('copy'); }
+  copy.textContent = 'Copied';
+  setTimeout(() => { copy.textContent = 'Copy link'; }, 1500);
+});
+"""
+GO = "element.addEventListener('change', (event) => window.location.assign(event.target.value));"
+LEAVE = "(place) => { if (place) window.location.assign(place); }"
+# The round gets an address of its own without a reload.
+MARK = """(number, project) => {
+  if (!number) return;
+  const address = new URL(window.location.href);
+  address.search = '';
+  address.searchParams.set('project', project);
+  address.searchParams.set('round', number);
+  window.history.replaceState(null, '', address);
+}"""
+
+
+def build(demo: gr.Blocks, service: Service) -> None:
+    """Lay out the page `/rate`."""
+    with page(demo, service, "rate", "Rate", TEXT) as frame:
+        with frame.actions:
+            around = view(script=GO)
+            start = gr.Button("Start the round", variant="primary", visible=False)
+        nothing = view()
+        with gr.Column(visible=False, elem_classes="tm-card tm-pad tm-stack tm-fields tm-new-round") as form:
+            comparison = gr.Dropdown([], label="Comparison", interactive=True)
+            with gr.Row():
+                one = gr.Dropdown([], label="System", interactive=True, min_width=160)
+                two = gr.Dropdown([], label="Against", interactive=True, min_width=160)
+                most = gr.Number(USUAL, label="Sentences at most", precision=0, minimum=1, min_width=120)
+            preview = view(classes="tm-quiet")
+            names = gr.Textbox(label="Raters", placeholder="One name a line", lines=3, max_lines=8)
+            shows = gr.Checkbox(True, label=f"Raters can unfold {EXAMPLES} sentences of the samples, to know the style")
+        with gr.Column(visible=False, elem_classes="tm-stack") as shown:
+            results = view()
+            people = view(script=ACT)
+            with gr.Row(elem_classes="tm-one-line"):
+                new = gr.Textbox(
+                    label="Name of another rater", show_label=False, placeholder="Name of another rater", container=False,
+                    max_length=80, scale=0, min_width=260,
+                )  # fmt: skip
+                add = gr.Button("Add a rater", scale=0, min_width=120)
+            manage = view(script=ACT)
+        current = gr.Textbox("", visible="hidden")
+        project_number = gr.Textbox("", visible="hidden")
+        leave = gr.Textbox("", visible="hidden")
+
+    hidden, there = gr.update(visible=False), gr.update(visible=True)
+
+    def fill(request: gr.Request) -> dict[Any, Any]:
+        project = service.project(wanted(request))
+        saved = service.comparisons(project.id) if project else []
+        rows = service.store.ratings.list(project.id) if project else []
+        row = _wanted_round(request, rows)
+        bare = {around: "", start: hidden, nothing: "", form: hidden, shown: hidden, current: "", project_number: ""}
+        if project is None or not (saved or rows):
+            return bare | {nothing: invitation(project)}
+        bare |= {around: _around(rows, row, project), project_number: str(project.id)}
+        if row is not None:
+            return bare | {shown: there, current: str(row.id)}
+        if not saved:
+            return bare | {nothing: invitation(project)}
+        first = _wanted_comparison(request, saved)
+        choices = gr.update(
+            choices=[(f"{one.created:%d %b %H:%M} · {one.title}", one.id) for one in saved], value=first.id
+        )
+        return bare | {start: there, form: there, comparison: choices} | systems(first.id, USUAL)
+
+    def systems(chosen: int | None, limit: float | None) -> dict[Any, Any]:
+        from engine.evaluation.rounds import texts_of
+
+        known = list(texts_of(_comparison(service, chosen).rows).systems)
+        first, second = known[-1] if known else None, known[0] if known else None
+        return {
+            one: gr.update(choices=known, value=first),
+            two: gr.update(choices=known, value=second),
+            preview: count(chosen, first, second, limit),
+        }
+
+    def count(chosen: int | None, first: str | None, second: str | None, limit: float | None) -> str:
+        return _preview(_comparison(service, chosen), first or "", second or "", limit)
+
+    def begin(
+        request: gr.Request,
+        chosen: int | None,
+        first: str,
+        second: str,
+        limit: float | None,
+        given: str,
+        with_style: bool,
+    ) -> dict[Any, Any]:
+        from engine.evaluation.rounds import new_round, texts_of
+
+        project, saved = service.need(wanted(request)), _comparison(service, chosen)
+        raters = [line.strip() for line in given.replace(",", "\n").splitlines() if line.strip()]
+        if not raters:
+            raise InputError("Name at least one rater: each gets a link of their own.")
+        about = {"comparison": saved.title, "examples": _examples(service, project.id) if with_style else []}
+        row = new_round(
+            service.store, project.id, texts_of(saved.rows), first, second, raters=raters, sentences=_limit(limit),
+            comparison_id=saved.id, about=about,
+        )  # fmt: skip
+        rows = service.store.ratings.list(project.id)
+        return {around: _around(rows, row, project), start: hidden, form: hidden, shown: there, current: str(row.id)}
+
+    def poll(request: gr.Request, chosen: str) -> tuple[str, str, str]:
+        if not chosen:
+            return "", "", ""
+        row, store = service.store.ratings.get(int(chosen)), service.store.ratings
+        raters = store.raters(row.id)
+        local = service.settings.host in LOCAL
+        table = rater_table(raters, store.done(row.id), row, _origin(request), local)
+        return result_cards(service.store, row), table, manage_box(row, raters)
+
+    def add_rater(chosen: str, name: str) -> str:
+        service.store.ratings.add_rater(int(chosen), name)
+        return ""
+
+    def act(chosen: str, event: gr.EventData) -> str:
+        from engine.store.tables import now
+
+        ratings, row = service.store.ratings, service.store.ratings.get(int(chosen))
+        if event.act == "remove":
+            ratings.remove_rater(int(event.number))
+        elif event.act in ("close", "open"):
+            ratings.update(row.id, closed=now() if event.act == "close" else None)
+        elif event.act == "delete":
+            ratings.delete(row.id)
+            return address("rate", row.project_id)
+        return ""
+
+    quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+    live = [results, people, manage]
+    fields = [comparison, one, two, most]
+    everything = [around, start, nothing, form, comparison, one, two, preview, shown, current, project_number]
+    demo.load(guard(fill), None, everything, **quiet).then(guard(poll), current, live, **quiet)
+    frame.timer.tick(guard(poll, polled=True), current, live, **quiet)
+    comparison.input(guard(systems), [comparison, most], [one, two, preview], **quiet)
+    for field in (one, two, most):
+        field.input(guard(count), fields, preview, **quiet)
+    start.click(guard(begin), [*fields, names, shows], [around, start, form, shown, current], **quiet).then(
+        guard(poll), current, live, **quiet
+    ).then(None, [current, project_number], None, js=MARK)
+    for given in (add.click, new.submit):
+        given(guard(add_rater), [current, new], new, **quiet).then(guard(poll), current, live, **quiet)
+    manage.act(guard(act), current, leave, **quiet).then(guard(poll), current, live, **quiet).then(
+        None, leave, None, js=LEAVE
+    )
+
+
+def invitation(project: ProjectRow | None) -> str:
+    """What the page shows while there is nothing to rate."""
+    link, word = (
+        (address("compare", project.id), "Go to Compare") if project else ("/samples?project=new", "Go to Samples")
+    )
+    more = f'<p style="margin-top:16px"><a href="{esc(link)}">{word}</a></p>'
+    return empty("Nothing to rate yet", "Raters judge the sentences of a saved comparison.", more)
+
+
+def _wanted_round(request: gr.Request, rows: Sequence[RoundRow]) -> RoundRow | None:
+    """The round of the address, else the newest; None where a new one is asked for."""
+    number_ = str(request.query_params.get("round", ""))
+    if number_ == "new" or request.query_params.get("comparison"):
+        return None
+    return next((row for row in rows if str(row.id) == number_), rows[0] if rows else None)
+
+
+def _wanted_comparison(request: gr.Request, saved: Sequence[ComparisonRow]) -> ComparisonRow:
+    number_ = str(request.query_params.get("comparison", ""))
+    return next((row for row in saved if str(row.id) == number_), saved[0])
+
+
+def _comparison(service: Service, chosen: int | None) -> ComparisonRow:
+    if not chosen:
+        raise InputError("Choose a comparison.")
+    return service.store.comparisons.get(int(chosen))
+
+
+def _limit(value: float | None) -> int:
+    if value is None or value < 1:
+        raise InputError("Give the number of sentences to be rated: at least 1.")
+    return int(value)
+
+
+def _preview(saved: ComparisonRow, one: str, two: str, limit: float | None) -> str:
+    """How many sentences a round would ask."""
+    from engine.evaluation.rounds import pick_items, texts_of
+
+    try:
+        items, same = pick_items(texts_of(saved.rows), one, two, sentences=_limit(limit))
+    except InputError as error:
+        return f"<p>{esc(error)}</p>"
+    left = f" {number(same)} are the same in both and are left out." if same else ""
+    return (
+        f"<p><b>{number(len(items))} sentences</b> a rater, about {max(1, round(len(items) / 3))} min.{esc(left)}</p>"
+    )
+
+
+def _examples(service: Service, project_id: int) -> list[str]:
+    """Some sentences of the samples, not too long, the same ones for the same samples."""
+    texts = [str(row.get("text", "")) for row in service.sentences(project_id)]
+    fitting = [text for text in texts if 10 <= len(text) <= 200]
+    return random.Random(len(texts)).sample(fitting, min(EXAMPLES, len(fitting)))
+
+
+def _origin(request: gr.Request) -> str:
+    """The address under which the reader's browser reaches the studio, so that a link copied here works elsewhere."""
+    headers: Any = request.headers
+    given = urlsplit(headers.get("origin") or headers.get("referer") or "")
+    if given.scheme in ("http", "https") and given.netloc:
+        return f"{given.scheme}://{given.netloc}"
+    return f"http://{headers.get('host', 'localhost')}"
+
+
+def _around(rows: Sequence[RoundRow], row: RoundRow | None, project: ProjectRow) -> str:
+    """The other rounds as a menu, the downloads of this one, and the way to a new one."""
+    place = esc(address("rate", project.id))
+    options = "".join(
+        f'<option value="{place}&amp;round={one.id}"{" selected" if row and one.id == row.id else ""}>'
+        f"{esc(one.title)} · {one.created:%d %b %H:%M}</option>"
+        for one in rows
+    )
+    if row is None:
+        if not rows:
+            return ""
+        return (
+            f'<div class="tm-bar-links"><select class="tm-select" aria-label="Round"><option selected>New round</option>'
+            f"{options}</select></div>"
+        )
+    links = "".join(
+        f'<a class="tm-link-button" href="/download/ratings/{row.id}.{ending}" download>{ending.upper()}</a>'
+        for ending in ("csv", "json")
+    )
+    return (
+        f'<div class="tm-bar-links"><select class="tm-select" aria-label="Round">{options}</select>{links}'
+        f'<a class="tm-link-button" href="{place}&amp;round=new">New round</a></div>'
+    )
