@@ -13,10 +13,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.errors import TailorError
 from engine.settings import Settings
-from studio import compare, home, phrases, plugins, samples, train
+from studio import compare, home, phrases, plugins, rate, samples, train
 from studio.api import create_api
 from studio.api.front import Front
 from studio.frame import PAGES
+from studio.raters import add_rater_routes
 from studio.service import Service
 from studio.theme import build_theme, style_sheet
 
@@ -34,7 +35,14 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
-MODULES = {"samples": samples, "phrases": phrases, "train": train, "compare": compare, "plugins": plugins}
+MODULES = {
+    "samples": samples,
+    "phrases": phrases,
+    "train": train,
+    "compare": compare,
+    "rate": rate,
+    "plugins": plugins,
+}
 
 
 class KeepHome:
@@ -95,6 +103,7 @@ def create_app(settings: Settings) -> FastAPI:
             headers={"Content-Disposition": f'attachment; filename="{name}"'},
         )
 
+    add_rater_routes(app, service)
     demo = build(settings, service)
     demo.queue(default_concurrency_limit=8)
     return gr.mount_gradio_app(

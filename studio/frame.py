@@ -21,7 +21,14 @@ __all__ = ["PAGES", "Page", "guard", "heading", "page", "wanted"]
 
 log = logging.getLogger(__name__)
 
-PAGES = {"samples": "Samples", "phrases": "Phrases", "train": "Train", "compare": "Compare", "plugins": "Plugins"}
+PAGES = {
+    "samples": "Samples",
+    "phrases": "Phrases",
+    "train": "Train",
+    "compare": "Compare",
+    "rate": "Rate",
+    "plugins": "Plugins",
+}
 POLL_SECONDS = 2.0
 WORDS = {"prepare": "Reading samples", "customize": "Making a plugin"}
 
@@ -147,6 +154,7 @@ def step_list(seen: Overview, name: str) -> str:
         "phrases": number(seen.phrases) if seen.phrases is not None else "",
         "train": f"{busy.fraction:.0%}" if busy and busy.kind == "customize" else (str(seen.runs) if seen.runs else ""),
         "compare": "",
+        "rate": f"{number(seen.rated[0])}/{number(seen.rated[1])}" if seen.rated else "",
         "plugins": str(seen.plugins) if seen.plugins else "",
     }
     links = "".join(

@@ -41,6 +41,7 @@ class Overview:
     phrases: int | None = None
     plugins: int = 0
     runs: int = 0
+    rated: tuple[int, int] | None = None  # items rated, and to be rated, in the newest round
     active: JobRow | None = None
     waiting: int = 0
     device: str = ""
@@ -106,6 +107,7 @@ class Service(SampleFiles):
             phrases=self.phrase_count(project.id),
             plugins=len(self.store.plugins.list(project.id)),
             runs=len(self.runs(project.id)),
+            rated=self.store.ratings.progress(project.id),
             **common,
         )
 

@@ -12,9 +12,9 @@ from conftest import BASE, SAMPLE, Studio
 from playwright.sync_api import expect
 
 from engine.training import budget_options
+from studio.frame import PAGES
 from studio.service import Service
 
-PAGES = ("samples", "phrases", "train", "compare", "plugins")
 
 
 def test_an_empty_studio_invites(studio: Studio, page: Any) -> None:
@@ -272,7 +272,7 @@ def test_every_page_has_the_frame_one_filled_button_and_its_colours(studio: Stud
     page.emulate_media(color_scheme=scheme)
     for name in PAGES:
         page.goto(f"{studio.url}/{name}?project={project.id}")
-        expect(page.locator(".tm-steps a")).to_have_count(5)
+        expect(page.locator(".tm-steps a")).to_have_count(len(PAGES))
         expect(page.locator(".block.tm-foot")).to_contain_text("base en-zh, frozen")
         expect(page.locator(".tm-title h1")).to_have_text(name.capitalize())
         page.wait_for_timeout(800)
