@@ -101,7 +101,8 @@ def add_handlers(app: FastAPI) -> None:
         message = str(error.detail)
         if not isinstance(error, Problem):
             message = plain(request, error)
-        return shaped(request.url.path, error.status_code, code, message, error.headers)
+        headers = {"Allow": allowed(app, request.url.path)} if error.status_code == 405 else error.headers
+        return shaped(request.url.path, error.status_code, code, message, headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -129,6 +130,17 @@ def status_of(error: TailorError) -> int:
     if isinstance(error, StorageError):
         return 507
     return 409 if isinstance(error, (Cancelled, MissingError)) else 400
+
+
+def allowed(app: FastAPI, path: str) -> str:
+    """The methods that an address takes. The router itself tells those of the first operation alone."""
+    fitting = [
+        (template.count("{"), operations)
+        for template, operations in app.openapi()["paths"].items()
+        if re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path)
+    ]
+    operations = min(fitting, key=lambda one: one[0])[1] if fitting else {}
+    return ", ".join(sorted(verb.upper() for verb in operations))
 
 
 def plain(request: Request, error: StarletteHTTPException) -> str:

@@ -133,7 +133,7 @@ ASKED = {
         {"name": "format", "in": "query", "schema": {"type": "string", "enum": ["text", "html"]}},
     ]
 }
-KEYED = {"parameters": [{"name": "api_key", "in": "query", "schema": {"type": "string", "maxLength": 200}}]}
+KEYED = {"parameters": [{"name": "api_key", "in": "query", "schema": {"type": "string"}}]}
 SHOWN: dict[str, Any] = {"response_model": LibreTranslated, "response_model_exclude_unset": True}
 
 

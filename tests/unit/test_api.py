@@ -92,6 +92,7 @@ def test_on_this_machine_no_token_is_needed(api: TestClient) -> None:
     found = api.get("/api/v1/status").json()
     assert found["token"] == ""
     assert found["scopes"] == ["read", "translate", "write"]
+    said(api.get("/api/v1/status", headers={"Authorization": "Bearer wrong"}), 401, "token_needed")
 
 
 @pytest.mark.parametrize(
@@ -166,6 +167,8 @@ def test_every_error_has_one_shape(api: TestClient) -> None:
     assert "no project 7" in said(api.get("/api/v1/projects/7"), 404, "not_found")
     said(api.get("/api/v1/nothing"), 404, "not_found")
     said(api.put("/api/v1/projects"), 405, "method_not_allowed")
+    assert api.put("/api/v1/projects").headers["allow"] == "GET, POST"
+    assert api.post("/api/v1/projects/3").headers["allow"] == "DELETE, GET, PATCH"
     assert said(api.get("/api/v1/projects/x"), 422, "invalid").startswith("number: ")
     said(api.get("/api/v1/projects/99999999999999999999"), 422, "invalid")
     assert "name" in said(api.post("/api/v1/projects", json={"source": "en", "target": "zh"}), 422, "invalid")
