@@ -286,6 +286,7 @@ class Plugin(BaseModel):
     name: str
     method: str
     job: int | None
+    tags: list[str]
     default: bool = Field(description="Whether the project uses it where none is named.")
     available: bool = Field(description="Whether its bundle is where it was written.")
     bytes: int | None
@@ -305,7 +306,18 @@ class PluginCard(BaseModel):
 
 
 class PluginChange(Given):
+    name: Name | None = None
+    tags: Annotated[list[Annotated[str, StringConstraints(max_length=40)]], Field(max_length=12)] | None = None
+
+
+class BlendPart(Given):
+    plugin: Number
+    weight: Annotated[float, Field(ge=0, le=1)] = Field(1.0, description="1: as trained, 0.5: half as strongly.")
+
+
+class BlendWish(Given):
     name: Name
+    parts: Annotated[list[BlendPart], Field(min_length=2, max_length=4)]
 
 
 class DefaultWish(Given):

@@ -1,26 +1,34 @@
-"""/plugins: what was learned, one file each: cards, download, import, names."""
+"""/plugins: what was learned, one file each: cards, download, import, names and tags, blends."""
 
 from __future__ import annotations
 
 import re
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, File, Query, Response, UploadFile
 from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
 
-from engine.errors import TailorError
 from studio.api import models, rows
 from studio.api.auth import may
-from studio.api.desk import DeskDep, Id, Limit, Offset
+from studio.api.desk import Desk, DeskDep, Id, Limit, Offset
 from studio.api.errors import Problem
 from studio.api.uploads import kept
+
+if TYPE_CHECKING:
+    from engine.plugins.library import Library
 
 __all__ = ["router"]
 
 router = APIRouter(tags=["plugins"])
+
+
+def library(desk: Desk) -> Library:
+    from engine.plugins.library import Library
+
+    return Library(desk.service.store, desk.service.settings)
 
 
 @router.get("/plugins", dependencies=[may("read")])
@@ -73,8 +81,6 @@ def download_plugin(
     with_phrases: Annotated[bool, Query(description="Without, your sentences and phrases are left out.")] = True,
 ) -> FileResponse:
     """The bundle as a file."""
-    from engine.plugins.repack import repack
-
     row = desk.plugin(number)
     if not row.exists:
         raise Problem(409, f"The bundle of {row.name} is no longer at its place.")
@@ -86,7 +92,7 @@ def download_plugin(
     with tempfile.NamedTemporaryFile(prefix="without-", suffix=".zip", dir=folder, delete=False) as file:
         place = Path(file.name)
     try:
-        repack(Path(row.path), place, with_phrases=False)
+        library(desk).export(row, place, with_phrases=False)
     except BaseException:
         place.unlink(missing_ok=True)
         raise
@@ -100,29 +106,48 @@ def import_plugin(
     """Check a bundle and take it into the project. It must be whole, safe, and made for the project's base."""
     project = desk.project(number)
     with kept(desk.service.settings, [file]) as places:
-        return rows.plugin(desk.service, desk.service.import_bundle(project, places[0]))
+        row = library(desk).import_bundle(project, places[0], lambda: desk.service.base_model(project))
+    return rows.plugin(desk.service, row)
+
+
+@router.post("/projects/{number}/blends", status_code=201, dependencies=[may("write")])
+def blend(desk: DeskDep, number: Id, wish: models.BlendWish) -> models.Plugin:
+    """Make one plugin of several, as a style and a domain, each at its own weight; it holds them whole."""
+    project = desk.project(number)
+    for part in wish.parts:
+        if desk.plugin(part.plugin).project_id != number:
+            raise Problem(404, f"Plugin {part.plugin} belongs to another project. Import it into this one first.")
+    weights = {part.plugin: part.weight for part in wish.parts}
+    if len(weights) < len(wish.parts):
+        raise Problem(422, "parts: a plugin is named twice.", code="invalid")
+    row = library(desk).blend(project, wish.name.strip(), weights, desk.service.base_model(project))
+    return rows.plugin(desk.service, row)
 
 
 @router.patch("/plugins/{number}", dependencies=[may("write")])
 def change_plugin(desk: DeskDep, number: Id, change: models.PluginChange) -> models.Plugin:
-    """Another name."""
-    desk.plugin(number)
-    return rows.plugin(desk.service, desk.service.store.plugins.update(number, name=change.name.strip()))
+    """Another name, other tags; for all its versions, which are the plugins of the same name in its project."""
+    row = desk.plugin(number)
+    if change.name is not None and change.name.strip() != row.name:
+        library(desk).rename(row.project_id, row.name, change.name)
+        row = desk.plugin(number)
+    if change.tags is not None:
+        library(desk).tag(row.project_id, row.name, change.tags)
+    return rows.plugin(desk.service, row)
 
 
 @router.delete("/plugins/{number}", status_code=204, dependencies=[may("write")])
 def delete_plugin(
     desk: DeskDep,
     number: Id,
-    file: Annotated[bool, Query(description="Remove its bundle from the disk as well.")] = False,
+    file: Annotated[
+        bool, Query(description="Remove its bundle as well, where it lies in the project's folder.")
+    ] = False,
 ) -> Response:
     """Take a plugin out of its project. The bundle stays unless asked otherwise."""
     row = desk.plugin(number)
-    desk.service.store.plugins.delete(number)
-    own = desk.service.workspace(row.project_id)
-    if file and row.exists and Path(row.path).resolve().is_relative_to(own.resolve()):  # nothing outside the project
-        try:
-            Path(row.path).unlink()
-        except OSError as error:
-            raise TailorError(f"The plugin is out of its project, but its file stays: {error.strerror}.") from error
+    if file:
+        library(desk).delete(row)
+    else:
+        desk.service.store.plugins.delete(number)
     return Response(status_code=204)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -63,13 +62,17 @@ def delete_project(
     files: Annotated[bool, Query(description="Remove its folder with samples and bundles as well.")] = False,
 ) -> Response:
     """Remove a project with its jobs, plugins and comparisons. Files stay unless asked otherwise."""
+    from engine.projects import delete_project as remove
+
     desk.project(number)
+    service = desk.service
     try:
-        desk.service.store.projects.delete(number)
+        if files:
+            remove(service.settings, service.store, number)
+        else:
+            service.store.projects.delete(number)
     except InputError as error:
         raise Problem(409, str(error)) from None
-    if files:
-        shutil.rmtree(desk.service.workspace(number), ignore_errors=True)
     return Response(status_code=204)
 
 

@@ -90,6 +90,7 @@ def plugin(service: Service, row: PluginRow) -> models.Plugin:
         name=row.name,
         method=row.method,
         job=row.job_id,
+        tags=service.store.tags.of(row.project_id).get(row.id, []),
         default=default is not None and default.id == row.id,
         available=row.exists,
         bytes=Path(row.path).stat().st_size if row.exists else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,12 @@ def fitted(desk: Desk, project: ProjectRow, base: BaseModel) -> Any:
 
     workspace = desk.service.workspace(project.id)
     corpus, folder = workspace / "corpus.jsonl", workspace / "api-proportions"
+    shown = workspace / "proportions" / "shown.json"  # those that were fitted when the samples were read
+    if shown.is_file() and corpus.is_file() and shown.stat().st_mtime >= corpus.stat().st_mtime:
+        with contextlib.suppress(BundleError, OSError, ValueError, KeyError):
+            model = ProportionModel.load(shown.parent, base)
+            model.corpus = json.loads(shown.read_text(encoding="utf-8"))["corpus"]
+            return model
     if not corpus.is_file():
         raise Problem(409, "This project has no samples that were read yet. Add some and wait for their job.")
     stamp = {"corpus": corpus.stat().st_mtime_ns, "bytes": corpus.stat().st_size, "base": base.fingerprint()}

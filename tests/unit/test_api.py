@@ -459,7 +459,16 @@ def test_plugins_have_cards_defaults_and_copies(
     assert api.put(address, json={"plugin": row.id}).json()["default_plugin"] == row.id
     said(api.put(address, json={"plugin": 99}), 404, "not_found")
     assert api.delete(address).status_code == 204
-    assert api.patch(f"/api/v1/plugins/{row.id}", json={"name": "Other"}).json()["name"] == "Other"
+    changed = api.patch(f"/api/v1/plugins/{row.id}", json={"name": "Other", "tags": ["style", "zh"]}).json()
+    assert (changed["name"], changed["tags"]) == ("Other", ["style", "zh"])
+    other = store.plugins.create(project.id, "Second", method="memory_adapter", path=str(bundle))
+    parts = [{"plugin": row.id, "weight": 1.0}, {"plugin": other.id, "weight": 0.5}]
+    stranger = store.plugins.create(store.projects.create("y", "en", "zh", "b").id, "z", method="m", path="x.zip")
+    wrong = [*parts[:1], {"plugin": stranger.id}]
+    blends = f"/api/v1/projects/{project.id}/blends"
+    said(api.post(blends, json={"name": "Both", "parts": wrong}), 404, "not_found")
+    said(api.post(blends, json={"name": "Both", "parts": [*parts, parts[0]]}), 422, "invalid")
+    store.plugins.delete(other.id)
     assert api.delete(f"/api/v1/plugins/{row.id}", params={"file": True}).status_code == 204
     assert bundle.exists(), "a file outside the project's folder is never removed"
 
