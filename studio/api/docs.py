@@ -20,10 +20,10 @@ STYLE = """
 body { margin: 0; background: var(--paper); color: var(--ink); font: 14px/1.5 Inter, system-ui, sans-serif; }
 main { max-width: 960px; margin: 0 auto; padding: 24px 16px 64px; }
 h1 { font-size: 22px; margin: 0 0 4px; } h2 { font-size: 16px; margin: 32px 0 8px; text-transform: capitalize; }
-a { color: var(--accent); } p { margin: 4px 0 8px; } .quiet, small { color: var(--quiet); }
+a { color: var(--accent); } p { margin: 4px 0 8px; } .quiet, small { color: var(--quiet); } small { margin-left: 8px; }
 details { background: var(--card); border: 1px solid var(--line); border-radius: 6px; margin: 6px 0; }
 summary { cursor: pointer; padding: 8px 12px; } details > div { padding: 0 12px 12px; overflow-x: auto; }
-code { font: 13px ui-monospace, monospace; } .verb { display: inline-block; min-width: 56px; font-weight: 600;
+code { font: 13px ui-monospace, monospace; } .verb { display: inline-block; min-width: 64px; font-weight: 600;
   color: var(--accent); }
 table { border-collapse: collapse; width: 100%; } td, th { text-align: left; vertical-align: top; padding: 4px 12px 4px 0;
   border-top: 1px solid var(--line); } th { font-weight: 600; }
@@ -61,7 +61,7 @@ def render(spec: Mapping[str, Any]) -> str:
 
 
 def _operation(path: str, verb: str, operation: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
-    said = operation.get("description", "")
+    said = operation.get("description", "").replace("`", "")
     rows = [
         (one["name"], f"{one['in']}{'' if one.get('required') else ', optional'}", _kind(one.get("schema", {}), spec),
          one.get("description") or one.get("schema", {}).get("description", ""))
