@@ -15,7 +15,7 @@ import dataclasses
 import hashlib
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +26,28 @@ from engine.progress import Progress
 from engine.request import CustomizeRequest, knn_config, method_config, training_config
 from engine.settings import Settings
 from engine.stamps import Stamps, digest
-from engine.steps import STEPS, checked, find_phrases, held, load_pair, make_pairs, read_samples, split_samples
+from engine.steps import (
+    FEWEST,
+    STEPS,
+    checked,
+    find_phrases,
+    held,
+    load_pair,
+    make_pairs,
+    read_samples,
+    split_samples,
+    without_excluded,
+)
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from engine.base import BaseModel
+    from engine.base import BaseModel, LanguagePair
+    from engine.corpora import Corpus
     from engine.decoding.knn.options import KnnOptions
     from engine.methods import Artefacts, Method
     from engine.methods.samples import Samples
+    from engine.phrases.exclusions import Exclusions
     from engine.plugins import Plugin
     from engine.training import TrainingOptions
     from engine.training.loop import Result
@@ -45,9 +58,13 @@ MOST = 60  # held-out sentences to choose decoding on, and as many others to com
 
 
 def prepare(
-    request: CustomizeRequest, workspace: Path, progress: Progress | None = None, settings: Settings | None = None
-) -> dict[str, Any]:
-    """The first two steps, as done after an upload: samples read, phrases found. Returns their counts."""
+    request: CustomizeRequest, workspace: Path, progress: Progress | None = None, settings: Settings | None = None, *,
+    after_samples: Callable[[Corpus, LanguagePair], None] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The first two steps, as done after an upload: samples read, phrases found. Returns their counts.
+
+    `after_samples` is called between them, for what should not wait for the parser.
+    """
     from engine.settings import load_settings
 
     progress, settings = progress or Progress(), settings or load_settings()
@@ -56,8 +73,10 @@ def prepare(
         stamps = Stamps(workspace)
         corpus = read_samples(request, workspace, stamps, progress)
         train, _ = split_samples(corpus)
-        base = load_pair(request, settings).forward
-        phrases = find_phrases(request, train, base, workspace, stamps, progress, settings)
+        pair = load_pair(request, settings)
+        if after_samples is not None:
+            after_samples(corpus, pair)
+        phrases = find_phrases(request, train, pair.forward, workspace, stamps, progress, settings)
     return {"sentences": len(corpus), "phrases": len(phrases), "parser": phrases.parser}
 
 
@@ -91,6 +110,7 @@ def run_steps(
     from engine.base.precision import check_trainable
     from engine.methods import get_method
     from engine.methods.samples import Samples
+    from engine.phrases.exclusions import Exclusions
     from engine.plugins import Plugin, export_bundle
     from engine.tuning import tune_decoding
 
@@ -111,21 +131,28 @@ def run_steps(
     pair = load_pair(request, settings)
     if needs.trains:
         check_trainable(pair.forward)
-    samples = Samples(pair, train, valid, workspace / "method", settings)
+    exclusions = Exclusions.load(workspace)
+    excluded = exclusions.holder(request.target)
+    samples = Samples(
+        pair, [one for one in train if not excluded(one.text)], valid, workspace / "method", settings
+    )  # sentences of phrases that the user left out are not there for any method
     check_samples(samples, method)
 
     def pairs() -> None:
         with timed("pairs"):
             wanted = train if needs.trains or needs.needs_pairs or request.knn else []
-            samples.sentence_pairs = make_pairs(wanted, valid, pair, training.keep_pairs, workspace, stamps, progress)
+            samples.sentence_pairs = make_pairs(
+                wanted, valid, pair, training.keep_pairs, workspace, stamps, progress, exclusions
+            )
 
     if needs.needs_phrases:
         with timed("phrases"):
-            samples.phrases = find_phrases(request, train, pair.forward, workspace, stamps, progress, settings)
+            found = find_phrases(request, train, pair.forward, workspace, stamps, progress, settings)
+            samples.phrases = without_excluded(found, exclusions, request.target)
     if needs.needs_pairs:
         pairs()
     with timed("memory"):
-        artefacts = prepare_method(samples, method, config, stamps, progress)
+        artefacts = prepare_method(samples, method, config, stamps, progress, exclusions)
     config = artefacts.config or config
     sizes = artefacts.memory.sizes if artefacts.memory else []
     if until == "memory":
@@ -191,6 +218,8 @@ def run_steps(
         "sentences": len(corpus),
         "phrases": len(samples.phrases) if samples.phrases else 0,
         "parser": parser,
+        "excluded_phrases": len(exclusions.phrases),
+        "excluded_sentences": len(train) - len(samples.train),
         "memory": sizes,
         "training_pairs": len(samples.pairs("train")),
         "validation_pairs": len(samples.pairs("valid")),
@@ -210,6 +239,10 @@ def run_steps(
 def check_samples(samples: Samples, method: Method) -> None:
     """Raises CorpusError when the samples lack what the method needs, saying what is missing."""
     needs = method.capabilities
+    if len(samples.train) < FEWEST // 2:
+        raise CorpusError(
+            f"Only {len(samples.train)} sentences are left beside those of the phrases that you left out. Take some back."
+        )
     lone = sum(segment.source is None for segment in samples.train)
     if needs.needs_bilingual and lone:
         raise CorpusError(
@@ -223,7 +256,9 @@ def check_samples(samples: Samples, method: Method) -> None:
         )
 
 
-def prepare_method(samples: Samples, method: Method, config: Any, stamps: Stamps, progress: Progress) -> Artefacts:
+def prepare_method(
+    samples: Samples, method: Method, config: Any, stamps: Stamps, progress: Progress, exclusions: Exclusions
+) -> Artefacts:
     """Step 3: the method's own files, in a folder that is emptied when what they are made from has changed."""
     progress.begin("Preparing the method", 2, STEPS)
     needs, pair, folder = method.capabilities, samples.pair, samples.workspace
@@ -231,6 +266,8 @@ def prepare_method(samples: Samples, method: Method, config: Any, stamps: Stamps
         stamps.get("phrases" if needs.needs_phrases else "samples"),
         stamps.get("pairs") if needs.needs_pairs else "",
     ]
+    left_out = exclusions.stamp() if needs.needs_phrases else exclusions.sentence_stamp()
+    made_from += [digest(left_out)] if left_out else []  # nothing where nothing is: older stamps hold
     stamp = digest(
         *made_from, method.name, config.to_mapping(), pair.forward.fingerprint(), pair.backward.fingerprint()
     )
@@ -341,12 +378,13 @@ def compare_with_base(
         baseline="vanilla",
         samples=500,
     )
+    before, after = report["vanilla"].figures(), report["customized"].figures()
     return {
         "held_out_sentences": len(pairs),
-        "bleu_vanilla": round(report["vanilla"].bleu.score, 2),
-        "bleu": round(report["customized"].bleu.score, 2),
-        "bleu_p": round(report["customized"].bleu.p or 0.0, 4),
-        "chrf_vanilla": round(report["vanilla"].chrf.score, 2),
-        "chrf": round(report["customized"].chrf.score, 2),
+        "bleu_vanilla": round(before["bleu"].score, 2),
+        "bleu": round(after["bleu"].score, 2),
+        "bleu_p": round(after["bleu"].p or 0.0, 4),
+        "chrf_vanilla": round(before["chrf"].score, 2),
+        "chrf": round(after["chrf"].score, 2),
         "bleu_signature": report.signatures["BLEU"],
     }

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from engine.corpora.language import base_language
 
-__all__ = ["word_diff"]
+__all__ = ["tokens", "word_diff"]
 
 Op = tuple[str, str, str]
 
@@ -29,6 +29,11 @@ def word_diff(vanilla: str, customized: str, language: str) -> list[Op]:
     for op, a, b in _opcodes(left, right):
         _append(ops, (op, a, b))
     return _readable(ops, wide)
+
+
+def tokens(text: str, language: str) -> list[str]:
+    """What differences are marked by: words, spaces and signs, or characters in scripts without spaces; joined, the text."""
+    return _tokens(text, base_language(language) in BY_CHARACTER)
 
 
 def _tokens(text: str, wide: bool) -> list[str]:

@@ -1,47 +1,108 @@
-"""Scores with confidence intervals and significance, by sacrebleu's paired bootstrap (Koehn, 2004)."""
+"""Scores with confidence intervals and significance: BLEU and chrF as sacrebleu's paired bootstrap (Koehn, 2004) gives them,
+and with the style's own scorers perplexity and classifier score, by the same bootstrap."""
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.corpora.encoding import detect_encoding
 from engine.errors import InputError, OptionError
 from engine.evaluation.metrics import metrics
 from engine.evaluation.report import Figure, Report, SystemScores
+from engine.evaluation.resample import interval, p_value, resampled
 from engine.progress import Progress
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from engine.evaluation.style import StyleScorers
 
 __all__ = ["evaluate", "evaluate_files", "read_lines"]
 
 SEED = 12345  # sacrebleu's own
-_environment = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One metric: `stats` (n, k) of a system's lines, which add up, and the score of such a sum, at most `high`."""
+
+    stats: Callable[[Sequence[str]], Any]
+    score: Callable[[Any], float]
+    signature: Callable[[], str]
+    high: float = 100.0
 
 
 def evaluate(
     systems: Mapping[str, Sequence[str]],
-    references: Sequence[str] | Sequence[Sequence[str]],
+    references: Sequence[str] | Sequence[Sequence[str]] | None,
     *,
     language: str,
     baseline: str | None = None,
     samples: int = 1000,
     seed: int = SEED,
+    style: StyleScorers | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Score each system's lines against the references: BLEU and chrF2 with 95 % confidence intervals.
+    """Score each system's lines: BLEU and chrF2 against the references, perplexity and classifier score by `style`, each
+    with its 95 % confidence interval.
 
-    `references` is one list of lines, or several of them. With a `baseline` (a name among the systems) every other
-    system gets p-values against it by paired bootstrap resampling. Figures equal those of
-    `SACREBLEU_SEED=<seed> sacrebleu --paired-bs --paired-bs-n <samples>`. Empty hypotheses are scored and counted.
-    Working memory is about `samples` x lines x 160 bytes. Raises InputError when numbers of lines differ, OptionError
-    on a baseline that is not among the systems, or `samples` or `seed` out of range.
+    `references` is one list of lines, or several of them; without them (None) `style` alone scores. With a `baseline` (a
+    name among the systems) every other system gets p-values against it by paired bootstrap resampling. BLEU and chrF2
+    equal those of `SACREBLEU_SEED=<seed> sacrebleu --paired-bs --paired-bs-n <samples>`. Empty hypotheses are scored and
+    counted. Raises InputError when numbers of lines differ or there is nothing to score with, OptionError on a baseline
+    that is not among the systems, or `samples` or `seed` out of range.
     """
     progress = progress or Progress()
+    check(systems, references, style, baseline, samples, seed)
+    streams = {} if references is None else _streams(references)
+    _same_lines({**{f"system {name}": lines for name, lines in systems.items()}, **streams})
+
+    measures = {**(reference_measures(language, streams, samples, seed) if streams else {}), **style_measures(style)}
+    order = sorted(systems, key=lambda name: name != baseline)  # the baseline first, the others as given
+    found: dict[str, dict[str, Figure]] = {name: {} for name in order}
+    done, total = 0, len(order) * len(measures)
+    for metric, measure in measures.items():
+        base: tuple[float, np.ndarray] | None = None
+        for name in order:
+            progress.advance(done, total, name)
+            done += 1
+            stats = measure.stats(systems[name])
+            score, scores = measure.score(stats.sum(0)), resampled(stats, measure.score, samples, seed)
+            found[name][metric] = _figure(score, scores, base, measure.high)
+            if name == baseline:
+                base = score, scores
+    progress.advance(total, total)
+    return Report(
+        language=language,
+        lines=len(next(iter(systems.values()))),
+        samples=samples,
+        seed=seed,
+        baseline=baseline,
+        systems=tuple(
+            SystemScores(
+                name,
+                found[name].get("BLEU"),
+                found[name].get("chrF2"),
+                sum(not line.strip() for line in systems[name]),
+                found[name].get("perplexity"),
+                found[name].get("classifier"),
+            )
+            for name in order
+        ),
+        signatures={metric: measure.signature() for metric, measure in measures.items()},
+    )
+
+
+def check(
+    systems: Mapping[str, Sequence[str]], references: Any, style: Any, baseline: str | None, samples: int, seed: int
+) -> None:
     if not systems:
         raise InputError("There is nothing to evaluate; give the lines of at least one system.")
+    if references is None and style is None:
+        raise InputError("There is nothing to score with; give references, or samples of the style.")
     if baseline is not None and baseline not in systems:
         raise OptionError(f"The baseline {baseline!r} is not among the systems ({', '.join(systems)}).")
     if samples < 100:
@@ -49,44 +110,27 @@ def evaluate(
     if seed < 1:
         # sacrebleu takes 0 for "no seed", which would give other figures each time.
         raise OptionError(f"seed: {seed} is below the smallest allowed value, 1.")
-    streams = _streams(references)
-    _same_lines({**{f"system {name}": lines for name, lines in systems.items()}, **streams})
-
-    measures = metrics(language)
-    found: list[SystemScores] = []
-    signatures: dict[str, str] = {}
-    order = sorted(systems, key=lambda name: name != baseline)  # the baseline first, the others as given
-    for done, name in enumerate(order):
-        progress.advance(done, len(order), name)
-        pair = [name] if baseline in (None, name) else [baseline, name]
-        scores = _bootstrap([(str(item), systems[item]) for item in pair], measures, streams, samples, seed)
-        signatures = {metric: signature for metric, (signature, _) in scores.items()}
-        figures = {
-            metric: _figure(results[-1], results[0] if len(pair) == 2 else None)
-            for metric, (_, results) in scores.items()
-        }
-        empty = sum(not line.strip() for line in systems[name])
-        found.append(SystemScores(name, figures["BLEU"], figures["chrF2"], empty))
-    progress.advance(len(order), len(order))
-    lines = len(next(iter(systems.values())))
-    return Report(language, lines, samples, seed, baseline, tuple(found), signatures)
 
 
 def evaluate_files(
     systems: Mapping[str, str | Path],
-    reference: str | Path,
+    reference: str | Path | None,
     *,
     language: str,
     baseline: str | None = None,
     samples: int = 1000,
     seed: int = SEED,
+    style: StyleScorers | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """evaluate() over files, one sentence a line. Errors name the files: which has how many lines, which is no text."""
     lines = {name: read_lines(path) for name, path in systems.items()}
-    wanted = read_lines(reference)
-    _same_lines({**{str(systems[name]): items for name, items in lines.items()}, str(reference): wanted})
-    return evaluate(lines, wanted, language=language, baseline=baseline, samples=samples, seed=seed, progress=progress)
+    wanted = None if reference is None else read_lines(reference)
+    known = {str(systems[name]): items for name, items in lines.items()}
+    _same_lines(known if wanted is None else {**known, str(reference): wanted})
+    return evaluate(
+        lines, wanted, language=language, baseline=baseline, samples=samples, seed=seed, style=style, progress=progress
+    )
 
 
 def read_lines(path: str | Path) -> list[str]:
@@ -112,41 +156,61 @@ def _same_lines(named: Mapping[str, Sequence[str]]) -> None:
         raise InputError("There are no lines to evaluate; give at least one sentence and its reference.")
 
 
-def _bootstrap(
-    named: list[tuple[str, Sequence[str]]],
-    measures: Mapping[str, Any],
-    streams: Mapping[str, Sequence[str]],
-    samples: int,
-    seed: int,
-) -> dict[str, tuple[str, list[Any]]]:
-    """By metric: sacrebleu's signature, and its results in the order of `named`, tested against the first."""
-    from sacrebleu.significance import PairedTest
+def reference_measures(
+    language: str, streams: Mapping[str, Sequence[str]], samples: int, seed: int
+) -> dict[str, Measure]:
+    """BLEU and chrF2 by sacrebleu's own counts of a line, so that resampling need not count again."""
+    wanted = list(streams.values())
 
-    with _seeded(seed):
-        test = PairedTest(named, measures, list(streams.values()), test_type="bs", n_samples=samples)
-        signatures, scores = test()
-    return {metric: (str(signature), scores[metric]) for metric, signature in signatures.items()}
+    def measure(metric: Any) -> Measure:
+        def stats(lines: Sequence[str]) -> np.ndarray:
+            import numpy as np
 
+            return np.array(metric._extract_corpus_statistics(lines, wanted), dtype="float32")
 
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    # The environment is the only way in: sacrebleu's classes take no seed.
-    with _environment:
-        before = os.environ.get("SACREBLEU_SEED")
-        os.environ["SACREBLEU_SEED"] = str(seed)
-        try:
-            yield
-        finally:
-            if before is None:
-                del os.environ["SACREBLEU_SEED"]
-            else:
-                os.environ["SACREBLEU_SEED"] = before
+        def score(total: Any) -> float:
+            return float(metric._compute_score_from_stats(total).score)
+
+        def signature() -> str:
+            made = metric.get_signature()
+            made.update("seed", str(seed))
+            made.update("bs", samples)
+            return str(made)
+
+        return Measure(stats, score, signature)
+
+    return {name: measure(metric) for name, metric in metrics(language).items()}
 
 
-def _figure(result: Any, base: Any | None) -> Figure:
-    score, mean, ci = float(result.score), float(result.mean), float(result.ci)
-    p = None if base is None else float(result.p_value)
-    if base is not None and score == base.score:
+def style_measures(style: StyleScorers | None) -> dict[str, Measure]:
+    """Perplexity, lower is better, and the share of lines that the classifier takes for the style, in percent."""
+    if style is None:
+        return {}
+    import numpy as np
+
+    def surprises(lines: Sequence[str]) -> np.ndarray:
+        return np.array(style.language_model.score(lines), dtype=float)  # (n, 2): nats, units
+
+    def perplexity(total: np.ndarray) -> float:
+        return float(np.exp(total[0] / max(1.0, total[1])))
+
+    made = {"perplexity": Measure(surprises, perplexity, lambda: style.language_model.signature, float("inf"))}
+    classifier = style.classifier
+    if classifier is not None:
+
+        def taken(lines: Sequence[str]) -> np.ndarray:
+            return np.array([(value > 0.5, 1.0) for value in classifier.score(lines)], dtype=float)  # (n, 2)
+
+        made["classifier"] = Measure(
+            taken, lambda total: float(100 * total[0] / total[1]), lambda: classifier.signature
+        )
+    return made
+
+
+def _figure(score: float, scores: np.ndarray, base: tuple[float, np.ndarray] | None, high: float) -> Figure:
+    mean, low, top = interval(scores)
+    p = None if base is None else p_value(scores, base[1], score - base[0])
+    if base is not None and score == base[0]:
         # Of identical systems no resample differs, and sacrebleu's count of larger differences comes out as nearly 0.
         p = 1.0
-    return Figure(score, mean, max(0.0, mean - ci), min(100.0, mean + ci), p)
+    return Figure(score, mean, max(0.0, low), min(high, top), p)

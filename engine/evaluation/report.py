@@ -15,7 +15,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Figure:
-    """One metric of one system, 0 to 100. `mean` and the 95 % confidence interval `low`..`high` are bootstrapped.
+    """One metric of one system; `mean` and the 95 % confidence interval `low`..`high` are bootstrapped.
 
     `p` is the paired-bootstrap p-value against the baseline, None for the baseline itself and without one.
     """
@@ -36,14 +36,34 @@ class Figure:
         return cls(**numbers, p=None if p is None else float(p))
 
 
+# A figure's name in a mapping, its head in a table, and whether lower is better.
+METRICS = (
+    ("bleu", "BLEU", False),
+    ("chrf", "chrF2", False),
+    ("perplexity", "perplexity", True),
+    ("classifier", "classifier %", False),
+)
+
+
 @dataclass(frozen=True)
 class SystemScores:
-    """One system: its figures and how many of its lines are empty."""
+    """One system: its figures and how many of its lines are empty.
+
+    BLEU, chrF2 (0 to 100) need references; perplexity (lower is better) and the classifier score (percent of the lines
+    that are taken for the style) need samples of the style. None where that was not given.
+    """
 
     name: str
-    bleu: Figure
-    chrf: Figure
+    bleu: Figure | None
+    chrf: Figure | None
     empty: int = 0
+    perplexity: Figure | None = None
+    classifier: Figure | None = None
+
+    def figures(self) -> dict[str, Figure]:
+        """Those that there are, by their names in a mapping."""
+        named = ((name, getattr(self, name)) for name, _, _ in METRICS)
+        return {name: figure for name, figure in named if figure is not None}
 
 
 @dataclass(frozen=True)
@@ -74,8 +94,7 @@ class Report:
                 {
                     "name": system.name,
                     "empty": system.empty,
-                    "bleu": system.bleu.to_mapping(),
-                    "chrf": system.chrf.to_mapping(),
+                    **{name: figure.to_mapping() for name, figure in system.figures().items()},
                 }
                 for system in self.systems
             ],
@@ -96,9 +115,11 @@ class Report:
                 systems=tuple(
                     SystemScores(
                         name=str(system["name"]),
-                        bleu=Figure.from_mapping(system["bleu"]),
-                        chrf=Figure.from_mapping(system["chrf"]),
                         empty=int(system["empty"]),
+                        **{
+                            name: Figure.from_mapping(system[name]) if system.get(name) is not None else None
+                            for name, _, _ in METRICS
+                        },
                     )
                     for system in values["systems"]
                 ),
@@ -113,18 +134,20 @@ class Report:
 
         A star marks a difference from the baseline that is significant at p < 0.05.
         """
-        head = ["system", "BLEU [95 % interval]", "chrF2 [95 % interval]"]
-        if self.baseline is not None:
-            head = [head[0], head[1], "p", head[2], "p"]
+        measured = [one for one in METRICS if any(one[0] in system.figures() for system in self.systems)]
+        head = ["system"]
+        for _, title, lower in measured:
+            head.append(f"{title} [95 % interval{', lower is better' if lower else ''}]")
+            head += ["p"] * (self.baseline is not None)
         if any(system.empty for system in self.systems):
             head.append("empty lines")
         rows = [head]
         for system in self.systems:
             row = [system.name + (" (baseline)" if system.name == self.baseline else "")]
-            for figure in (system.bleu, system.chrf):
-                row.append(f"{figure.score:.1f} [{figure.low:.1f}, {figure.high:.1f}]")
-                if self.baseline is not None:
-                    row.append(_p(figure.p))
+            for name, _, _ in measured:
+                figure = system.figures().get(name)
+                row.append(f"{figure.score:.1f} [{figure.low:.1f}, {figure.high:.1f}]" if figure else "")
+                row += [_p(figure.p if figure else None)] * (self.baseline is not None)
             if len(head) > len(row):
                 row.append(str(system.empty))
             rows.append(row)

@@ -1,0 +1,277 @@
+"""Is a text in the style? A TextCNN (Kim, 2014), which paper 1 uses too, over the frozen base's word embeddings.
+
+It learns from the samples against two kinds of text that are not in the style: the general sample of the language, and the
+samples' own sentences as the base puts them (translated back and forth, which takes the style away and leaves the content:
+Prabhumoye et al., 2018). Without the second kind it would learn what the samples are about, and take any translation of
+such sentences for the style. A text is taken for the style where the network gives it more than one half.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import CorpusError, InputError
+from engine.files import replacing
+from engine.progress import Progress
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from engine.base import BaseModel
+
+__all__ = ["Accuracy", "StyleClassifier"]
+
+FILE = "style_classifier.safetensors"
+KIND = "tailor-mt style classifier 1"
+WIDTHS, FILTERS = (1, 2, 3, 4), 100
+EPOCHS, BATCH, RATE, DROPOUT = 10, 50, 1e-3, 0.5
+FOLDS = 5
+MOST = 500  # sentences of the style in one pass, and as many others
+LONGEST = 128  # tokens
+FEWEST = 20
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How often the classifier is right on texts kept out of its training, in percent; None where there were none.
+
+    `all` counts texts in the style and others alike, however many there are of each.
+    """
+
+    all: float
+    style: float
+    general: float | None
+    reworded: float | None
+    texts: int
+
+    def to_mapping(self) -> dict[str, float | int | None]:
+        return {
+            "all": self.all,
+            "style": self.style,
+            "general": self.general,
+            "reworded": self.reworded,
+            "texts": self.texts,
+        }
+
+
+@dataclass(eq=False)
+class StyleClassifier:
+    """A trained network and the base whose tokens and embeddings it reads."""
+
+    base: BaseModel
+    network: nn.Module
+    accuracy: Accuracy
+
+    @classmethod
+    def learn(
+        cls,
+        base: BaseModel,
+        style: Sequence[str],
+        general: Sequence[str],
+        reworded: Sequence[tuple[int, str]] = (),
+        *,
+        seed: int = 1,
+        progress: Progress | None = None,
+    ) -> StyleClassifier:
+        """Train on all texts; the accuracy is that of five others, each trained without the fifth it is tested on.
+
+        `reworded` are (place among `style`, the same in the base's words), never tested by a network that knows the
+        original. Raises CorpusError with fewer than 20 texts on a side.
+        """
+        import torch
+
+        progress = progress or Progress()
+        if len(style) < FEWEST or len(general) + len(reworded) < FEWEST:
+            raise CorpusError(
+                f"The style classifier needs {FEWEST} sentences of the style and {FEWEST} that are not in it; there are "
+                f"{len(style)} and {len(general) + len(reworded)}."
+            )
+        rows = {
+            "style": list(enumerate(tokens(base, style))),
+            "general": list(enumerate(tokens(base, general))),
+            "reworded": [
+                (place, ids)
+                for (place, _), ids in zip(reworded, tokens(base, [text for _, text in reworded]), strict=True)
+            ],
+        }
+        right: dict[str, list[bool]] = {name: [] for name in rows}
+        with torch.random.fork_rng(devices=[]):
+            for fold in range(FOLDS):
+                kept = {name: [row for row in part if row[0] % FOLDS != fold] for name, part in rows.items()}
+                tested = {name: [row[1] for row in part if row[0] % FOLDS == fold] for name, part in rows.items()}
+                network = fit(base, kept, seed + fold, progress, fold)
+                for name, part in tested.items():
+                    right[name] += [(value > 0.5) == (name == "style") for value in values(base, network, part)]
+            network = fit(base, rows, seed, progress, FOLDS)
+        progress.advance(FOLDS + 1, FOLDS + 1)
+        return cls(base, network, accuracy(right))
+
+    @property
+    def signature(self) -> str:
+        """What a figure rests on, in sacrebleu's manner."""
+        return (
+            f"model:textcnn|accuracy:{self.accuracy.all:.1f}|texts:{self.accuracy.texts}|base:{short(self.base)}"
+            f"|threshold:0.5"
+        )
+
+    def score(self, texts: Sequence[str]) -> list[float]:
+        """How sure the network is, 0 to 1, that each text is in the style; 0 for an empty one."""
+        found = values(self.base, self.network, tokens(self.base, texts))
+        return [value if text.strip() else 0.0 for value, text in zip(found, texts, strict=True)]
+
+    def save(self, folder: Path) -> Path:
+        """Write the network into `folder`; tensors and JSON only. Raises StorageError."""
+        from safetensors.torch import save_file
+
+        about = {"kind": KIND, "base": self.base.fingerprint(), "accuracy": self.accuracy.to_mapping()}
+        weights = {name: value.contiguous() for name, value in self.network.state_dict().items()}
+        with replacing(folder / FILE, "the style classifier") as temporary:
+            save_file(weights, temporary, metadata={"about": json.dumps(about)})
+        return folder / FILE
+
+    @classmethod
+    def load(cls, folder: Path, base: BaseModel) -> StyleClassifier:
+        """What save() wrote. Raises InputError when it is missing, damaged, or was made over another base."""
+        from safetensors import SafetensorError, safe_open
+
+        path = folder / FILE
+        try:
+            with safe_open(path, "pt") as file:
+                about: dict[str, Any] = json.loads(file.metadata()["about"])
+                weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
+            if about["kind"] != KIND or about["base"] != base.fingerprint():
+                raise ValueError("made otherwise or over another base")
+            network = textcnn(base)
+            network.load_state_dict(weights)
+            found = Accuracy(**about["accuracy"])
+        except (OSError, SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"{path} is no style classifier for this base ({error}). Measure again.") from None
+        return cls(base, network.eval(), found)
+
+
+def short(base: BaseModel) -> str:
+    return base.fingerprint().removeprefix("sha256:")[:12]
+
+
+def accuracy(right: dict[str, list[bool]]) -> Accuracy:
+    def share(marks: list[bool]) -> float | None:
+        return round(100 * sum(marks) / len(marks), 1) if marks else None
+
+    others = [*right["general"], *right["reworded"]]
+    style, other = share(right["style"]) or 0.0, share(others) or 0.0
+    return Accuracy(
+        all=round((style + other) / 2, 1),
+        style=style,
+        general=share(right["general"]),
+        reworded=share(right["reworded"]),
+        texts=len(right["style"]) + len(others),
+    )
+
+
+def tokens(base: BaseModel, texts: Sequence[str]) -> list[list[int]]:
+    """Target tokens of each text, without special ones; at least one, at most LONGEST."""
+    with base.lock:
+        rows = base.label([" ".join(text.split()) for text in texts])
+    return [[token for token in row if token not in base.special_ids][:LONGEST] or [base.pad] for row in rows]
+
+
+def embeddings(base: BaseModel, ids: torch.Tensor) -> torch.Tensor:
+    """The base's word vectors (B, T, d), all of one length, so that how frequent a word is tells nothing."""
+    import torch
+
+    with torch.no_grad():
+        found = base.model.get_output_embeddings().weight[ids].float()  # (B, T, d)
+        found = 4 * found / found.norm(dim=-1, keepdim=True).clamp(min=1e-6)
+        return found * (ids != base.pad)[..., None]
+
+
+def textcnn(base: BaseModel) -> nn.Module:
+    """Windows of one to four tokens, the strongest answer of each filter, one output."""
+    import torch
+    from torch import nn
+
+    class TextCNN(nn.Module):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.windows = nn.ModuleList(nn.Conv1d(width, FILTERS, size, padding=size - 1) for size in WIDTHS)
+            self.output = nn.Linear(FILTERS * len(WIDTHS), 1)
+
+        def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+            turned = vectors.transpose(1, 2)  # (B, d, T)
+            strongest = [torch.relu(window(turned)).amax(-1) for window in self.windows]  # (B, F) each
+            hidden = nn.functional.dropout(torch.cat(strongest, 1), DROPOUT, self.training)  # (B, W F)
+            return self.output(hidden).squeeze(-1)  # (B,)
+
+    return TextCNN(int(base.model.get_output_embeddings().weight.shape[1])).to(base.device)
+
+
+def fit(
+    base: BaseModel, rows: dict[str, list[tuple[int, list[int]]]], seed: int, progress: Progress, turn: int
+) -> nn.Module:
+    """One network, in evaluation mode; half of what it sees is in the style."""
+    import torch
+
+    pick = random.Random(seed)
+    torch.manual_seed(seed)
+    network = textcnn(base)
+    optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
+    lengths = [len(ids) for part in rows.values() for _, ids in part]
+    network.train()
+    for epoch in range(EPOCHS):
+        progress.advance(turn + epoch / EPOCHS, FOLDS + 1)
+        for batch, labels in batches(rows, lengths, pick):
+            progress.check()
+            ids = base.pad_batch(batch)  # (B, T)
+            wanted = torch.tensor(labels, device=base.device)  # (B,)
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(network(embeddings(base, ids)), wanted)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return network.eval()
+
+
+def batches(
+    rows: dict[str, list[tuple[int, list[int]]]], lengths: Sequence[int], pick: random.Random
+) -> Iterator[tuple[list[list[int]], list[float]]]:
+    """One pass. Half of the texts are cut to a piece of some text's length, so that length gives nothing away."""
+    style = pick.sample(rows["style"], min(MOST, len(rows["style"])))
+    kinds = [rows[name] for name in ("general", "reworded") if rows[name]]
+    others = [row for kind in kinds for row in pick.choices(kind, k=len(style) // len(kinds))]
+    shown = [(ids, 1.0) for _, ids in style] + [(ids, 0.0) for _, ids in others]
+    pieces = []
+    for ids, label in shown:
+        if pick.random() < 0.5:
+            size = min(len(ids), max(3, pick.choice(lengths)))
+            begin = pick.randint(0, len(ids) - size)
+            pieces.append((ids[begin : begin + size], label))
+        else:
+            pieces.append((ids, label))
+    pick.shuffle(pieces)
+    groups = []
+    for begin in range(0, len(pieces), 8 * BATCH):  # of like length within a batch, so that little is padding
+        window = sorted(pieces[begin : begin + 8 * BATCH], key=lambda piece: len(piece[0]))
+        groups += [window[i : i + BATCH] for i in range(0, len(window), BATCH)]
+    pick.shuffle(groups)
+    for part in groups:
+        yield [ids for ids, _ in part], [label for _, label in part]
+
+
+def values(base: BaseModel, network: nn.Module, rows: Sequence[Sequence[int]]) -> list[float]:
+    """How sure the network is of each row of tokens, 0 to 1."""
+    import torch
+
+    found = [0.0] * len(rows)
+    order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
+    with torch.inference_mode():
+        for begin in range(0, len(order), 64):
+            part = order[begin : begin + 64]
+            ids = base.pad_batch([rows[i] for i in part])  # (B, T)
+            for i, value in zip(part, network(embeddings(base, ids)).sigmoid().tolist(), strict=True):
+                found[i] = value
+    return found

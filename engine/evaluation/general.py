@@ -1,0 +1,89 @@
+"""Plain everyday sentences to see what a plugin does to text it was not made for: the bundled general sample of the target
+language, with sources by the frozen reverse model. The references are what people wrote, so figures on them compare to
+figures on held-out samples, whose sources are made the same way.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.files import write_json
+from engine.languages import same_language
+from engine.progress import Progress
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+
+__all__ = ["GeneralText", "general_sentences", "general_text", "translations"]
+
+FILE = "general.json"
+MOST = 120  # sentences; more would keep a user waiting for a third figure after the point
+
+
+@dataclass(frozen=True)
+class GeneralText:
+    """Sentence pairs of everyday text; the sources are synthetic."""
+
+    sources: list[str]
+    references: list[str]
+
+
+def general_sentences(assets: Path, language: str) -> list[str]:
+    """The bundled general sample of a language, without blank lines; empty where there is none."""
+    from engine.samples import bundled_samples
+
+    known = [one for one in bundled_samples(assets) if one.kind == "general" and same_language(one.target, language)]
+    lines = [
+        line.strip() for one in known for file in one.files for line in file.read_text(encoding="utf-8").splitlines()
+    ]
+    return list(dict.fromkeys(filter(None, lines)))
+
+
+def general_text(
+    assets: Path, backward: BaseModel, folder: Path, progress: Progress, most: int = MOST
+) -> GeneralText | None:
+    """Sentence pairs in the language that `backward` translates from, made once and kept in `folder`; None where no general
+    sample of the language came along. Raises Cancelled, StorageError.
+    """
+    from engine.decoding.greedy import back_translate
+    from engine.stamps import digest
+
+    known = general_sentences(assets, backward.source)
+    if not known:
+        return None
+    references = sorted(random.Random("general text").sample(known, min(most, len(known))), key=known.index)
+    stamp = digest(backward.fingerprint(), backward.source, backward.target, references)
+    kept = read(folder / FILE)
+    if kept.get("stamp") == stamp:
+        return GeneralText(list(kept["sources"]), list(kept["references"]))
+    sources = back_translate(backward, references, progress=progress)
+    both = [(a, b) for a, b in zip(sources, references, strict=True) if a.strip()]
+    made = GeneralText([a for a, _ in both], [b for _, b in both])
+    write_json(
+        folder / FILE, {"stamp": stamp, "sources": made.sources, "references": made.references}, "the general text"
+    )
+    return made
+
+
+def translations(folder: Path, stamp: str) -> list[str] | None:
+    """Translations kept under this stamp (of system and sources), None where there are none."""
+    found = read(folder / f"general.{stamp}.json").get("lines")
+    return [str(line) for line in found] if isinstance(found, list) else None
+
+
+def keep_translations(folder: Path, stamp: str, lines: Sequence[str]) -> None:
+    """Keep a system's translations of the general text. Raises StorageError."""
+    write_json(folder / f"general.{stamp}.json", {"lines": list(lines)}, "the general text's translations")
+
+
+def read(path: Path) -> dict[str, object]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,156 @@
+"""An n-gram model with modified Kneser-Ney smoothing (Chen and Goodman, 1998), as sorted tables that numpy searches.
+
+Level k holds the n-grams of k+1 tokens. Its key is (row of the n-gram without its last token on the level below) * size +
+(the last token), so that a row is found by one search in a sorted array, for all positions of all sentences at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["END", "UNKNOWN", "Ngrams"]
+
+UNKNOWN, END = 0, 1  # tokens of the vocabulary that every model has; the start of a sentence is its size
+BLOCK = 200_000  # tokens scored at once
+
+
+@dataclass(eq=False)
+class Ngrams:
+    """`size` tokens, the start not counted; per level keys, natural log-probabilities and log-weights of backing off."""
+
+    size: int
+    keys: list[np.ndarray]  # (N_k,) int64, sorted
+    chances: list[np.ndarray]  # (N_k,) float32
+    weights: list[np.ndarray]  # (N_k,) float32
+    unknown: float  # log-probability of a token that the first level lacks
+
+    @property
+    def order(self) -> int:
+        return len(self.keys)
+
+    @classmethod
+    def count(cls, sentences: Sequence[Sequence[int]], size: int, order: int) -> Ngrams:
+        """From token ids below `size`, without start and end. There must be one sentence at least."""
+        import numpy as np
+
+        flat, depth = joined(sentences, size)  # (P,), (P,)
+        base = size + 1
+        rows: list[
+            np.ndarray
+        ] = []  # per level (P,): the row of the n-gram that ends here, -1 where it would start too early
+        keys: list[np.ndarray] = []
+        first: list[np.ndarray] = []  # per level (N,): a position of each n-gram
+        counts: list[np.ndarray] = []  # per level (N,)
+        for k in range(order):
+            key, known = flat, np.ones(len(flat), bool)
+            if k:
+                before = np.concatenate([[-1], rows[-1][:-1]])  # (P,)
+                known = (depth > k) & (before >= 0)
+                key = before * base + flat
+            found, at, back, times = np.unique(key[known], return_index=True, return_inverse=True, return_counts=True)
+            row = np.full(len(flat), -1, np.int64)
+            row[known] = back
+            rows.append(row)
+            keys.append(found)
+            first.append(np.flatnonzero(known)[at])
+            counts.append(times.astype(float))
+        for k in range(order - 1):  # below the top, what counts is after how many different tokens an n-gram stands
+            followers = np.bincount(rows[k][first[k + 1]], minlength=len(keys[k])).astype(float)
+            counts[k] = np.where((depth[first[k]] == k + 1) & (k > 0), counts[k], followers)
+        return cls._smoothed(size, keys, counts, [rows[k][first[k + 1]] for k in range(order - 1)])
+
+    @classmethod
+    def _smoothed(
+        cls, size: int, keys: list[np.ndarray], counts: list[np.ndarray], suffixes: list[np.ndarray]
+    ) -> Ngrams:
+        """Interpolated probabilities; `suffixes` are the rows, one level below, of the n-grams without their first token."""
+        import numpy as np
+
+        chances: list[np.ndarray] = []
+        weights = [np.ones(len(level)) for level in keys]
+        unknown = 0.0
+        for k, (level, count) in enumerate(zip(keys, counts, strict=True)):
+            taken = discounts(count)[np.minimum(count, 3).astype(int)]  # (N,)
+            if k == 0:
+                count = np.where(level == size, 0.0, count)  # noqa: PLW2901 - the start is never predicted
+                taken = np.where(level == size, 0.0, taken)
+                total = max(count.sum(), 1.0)
+                unknown = float(taken.sum() / total / size)
+                chances.append((count - taken) / total + unknown)
+                continue
+            context = level // (size + 1)  # (N,) rows of the level below
+            total = np.bincount(context, count, minlength=len(keys[k - 1]))
+            spare = np.bincount(context, taken, minlength=len(keys[k - 1]))
+            weights[k - 1] = np.where(total > 0, spare / np.maximum(total, 1e-9), 1.0)
+            chances.append((count - taken) / total[context] + weights[k - 1][context] * chances[-1][suffixes[k - 1]])
+        tiny = 1e-30
+        return cls(
+            size,
+            keys,
+            [np.log(np.maximum(level, tiny)).astype(np.float32) for level in chances],
+            [np.log(np.maximum(level, tiny)).astype(np.float32) for level in weights],
+            float(np.log(max(unknown, tiny))),
+        )
+
+    def surprise(self, sentences: Sequence[Sequence[int]]) -> list[float]:
+        """The negative log-probability of each sentence and its end, in nats."""
+        found: list[float] = []
+        part: list[Sequence[int]] = []
+        for sentence in sentences:
+            part.append(sentence)
+            if sum(map(len, part)) > BLOCK:
+                found, part = found + self._surprise(part), []
+        return found + (self._surprise(part) if part else [])
+
+    def _surprise(self, sentences: Sequence[Sequence[int]]) -> list[float]:
+        import numpy as np
+
+        flat, depth = joined(sentences, self.size)  # (P,), (P,)
+        value = np.full(len(flat), self.unknown)  # (P,)
+        passed = np.zeros(len(flat))  # (P,) what backing off from the longer contexts costs
+        row = np.full(len(flat), -1, np.int64)
+        for k in range(self.order):
+            known, key = np.ones(len(flat), bool), flat
+            if k:
+                before = np.concatenate([[-1], row[:-1]])
+                known = (depth > k) & (before >= 0)
+                key = before * (self.size + 1) + flat
+                passed += np.where(known, self.weights[k - 1][np.maximum(before, 0)], 0.0)
+            place = np.minimum(np.searchsorted(self.keys[k], key), len(self.keys[k]) - 1)
+            known &= self.keys[k][place] == key
+            value[known] = self.chances[k][place[known]]
+            passed[known] = 0.0
+            row = np.where(known, place, -1)
+        value = np.where(flat == self.size, 0.0, value + passed)
+        owner = np.cumsum(flat == self.size) - 1
+        return (-np.bincount(owner, value, minlength=len(sentences))).tolist()
+
+
+def joined(sentences: Sequence[Sequence[int]], start: int) -> tuple[np.ndarray, np.ndarray]:
+    """All sentences as one row of tokens, each between start and end; and how many tokens of its sentence each ends."""
+    import numpy as np
+
+    flat = np.array([token for one in sentences for token in (start, *one, END)], np.int64)
+    places = np.arange(len(flat))
+    begin = np.maximum.accumulate(np.where(flat == start, places, 0))
+    return flat, places - begin + 1
+
+
+def discounts(counts: np.ndarray) -> np.ndarray:
+    """What is taken off n-grams seen 0, 1, 2, and 3 times or more, by their numbers (Chen and Goodman, 1998, equation 26);
+    set values where there are too few for that.
+    """
+    import numpy as np
+
+    seen = [float((counts == times).sum()) for times in (1, 2, 3, 4)]
+    if min(seen[:3]) > 0:
+        share = seen[0] / (seen[0] + 2 * seen[1])
+        found = [0.0, *(n - (n + 1) * share * seen[n] / seen[n - 1] for n in (1, 2, 3))]
+        if all(0 <= value <= n for n, value in enumerate(found)):
+            return np.array(found)
+    return np.array([0.0, 0.5, 1.0, 1.5])
