@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.files import write_json
 from engine.languages import same_language
@@ -81,7 +81,7 @@ def keep_translations(folder: Path, stamp: str, lines: Sequence[str]) -> None:
     write_json(folder / f"general.{stamp}.json", {"lines": list(lines)}, "the general text's translations")
 
 
-def read(path: Path) -> dict[str, object]:
+def read(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

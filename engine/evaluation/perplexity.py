@@ -153,7 +153,8 @@ def tidy(text: str) -> str:
 def some(texts: list[str], seed: int) -> list[str]:
     """In another order, and no more than MOST characters of them."""
     random.Random(seed).shuffle(texts)
-    kept, size = [], 0
+    kept: list[str] = []
+    size = 0
     for text in texts:
         size += len(text)
         if size > MOST and kept:

@@ -19,6 +19,7 @@ from engine.store.defaults import Defaults
 from engine.store.queue import Jobs
 from engine.store.ratings import Ratings
 from engine.store.repositories import Comparisons, Corpora, PhraseSets, Plugins, Projects, Workers
+from engine.store.sheets import Sheets
 from engine.store.tables import SCHEMA_VERSION, Base, SchemaVersion
 from engine.store.tags import Tags
 from engine.store.tokens import Tokens
@@ -51,6 +52,7 @@ class Store:
         self.jobs = Jobs(self)
         self.plugins = Plugins(self)
         self.comparisons = Comparisons(self)
+        self.sheets = Sheets(self)
         self.workers = Workers(self)
         self.defaults = Defaults(self)
         self.ratings = Ratings(self)
