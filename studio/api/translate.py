@@ -38,7 +38,7 @@ async def translated(
     the settings of `engine.markup.Markup`. Raises Problem or a TailorError.
     """
     from engine.layout import Layout
-    from engine.tagged import has_short_tags
+    from engine.tagged import Kind, has_short_tags
 
     means.work(strength, decoding)  # settings are checked before any work
     short = kind == "text" and any(map(has_short_tags, texts))
@@ -48,7 +48,7 @@ async def translated(
     else:
         from engine.markup import Markup
 
-        read = "short" if short else kind
+        read: Kind = "html" if kind == "html" else "short" if short else "xml"
         markup = await run_in_threadpool(Markup, texts, read, means.source, means.target, split, **(tags or {}))
         pieces = await desk.translate(means, markup.pieces, strength, decoding)
         aligned = await run_in_threadpool(desk.align, means, markup.to_align(pieces))
