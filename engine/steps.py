@@ -24,10 +24,22 @@ if TYPE_CHECKING:
     from engine.corpora import Corpus, Decisions, Segment
     from engine.methods.samples import SentencePair
     from engine.phrases import PhraseSet
+    from engine.phrases.exclusions import Exclusions
 
-__all__ = ["STEPS", "checked", "find_phrases", "held", "load_pair", "make_pairs", "read_samples", "split_samples"]
+__all__ = [
+    "STEPS",
+    "checked",
+    "find_phrases",
+    "held",
+    "load_pair",
+    "make_pairs",
+    "read_samples",
+    "split_samples",
+    "without_excluded",
+]
 
 STEPS = 7
+EXCLUDED = "excluded"  # the part of pairs.jsonl that is not trained on
 FEWEST = 20  # sentences; below that nothing is left to validate on
 
 
@@ -98,8 +110,10 @@ def find_phrases(
     request: CustomizeRequest, train: list[Segment], base: BaseModel, workspace: Path, stamps: Stamps, progress: Progress,
     settings: Settings,
 ) -> PhraseSet:  # fmt: skip
-    """Step 2: phrases.jsonl, from the training part alone, so that validation stays honest."""
+    """Step 2: phrases.jsonl, from the training part alone, so that validation stays honest; trees and counts beside it."""
     from engine.phrases import PhraseSet, extract_phrases
+    from engine.phrases.table import open_table
+    from engine.phrases.trees import TREES_FILE, writing_trees
 
     options = phrase_config(request)
     stamp = digest(stamps.get("samples"), options.to_mapping(), base.fingerprint(), *map(str, settings.parser_dirs))
@@ -107,28 +121,33 @@ def find_phrases(
     if stamps.holds("phrases", stamp, file):
         return PhraseSet.load(file)
     progress.begin("Finding phrases", 1, STEPS)
-    found = extract_phrases(
-        [segment.text for segment in train],
-        request.target,
-        options,
-        parser_dirs=settings.parser_dirs,
-        pieces=base.pieces,
-        progress=progress,
-    )
+    with writing_trees(workspace / TREES_FILE) as trees:
+        found = extract_phrases(
+            [segment.text for segment in train],
+            request.target,
+            options,
+            parser_dirs=settings.parser_dirs,
+            pieces=base.pieces,
+            trees=trees,
+            progress=progress,
+        )
     stamps.begin("phrases")
     found.save(file)
+    progress.begin("Comparing with general text", 1, STEPS)
+    open_table(workspace, request.target, settings.assets_dir, train, found, progress)
     stamps.set("phrases", stamp)
     return found
 
 
 def make_pairs(
     train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, keep: float, workspace: Path, stamps: Stamps,
-    progress: Progress,
+    progress: Progress, exclusions: Exclusions | None = None,
 ) -> dict[str, list[SentencePair]]:  # fmt: skip
     """Step 3 or 4: pairs.jsonl; sources by the frozen reverse model, but where the user gave them.
 
     Returns "train" and "valid"; of the synthetic training pairs the best supported share `keep`. With an empty `train` only
-    the validation pairs are made.
+    the validation pairs are made. Training pairs that hold a phrase which the user left out with its sentences stay in the
+    file as the part "excluded", and are not returned.
     """
     from engine.decoding.resumable import back_translate_all
     from engine.methods.samples import SentencePair
@@ -136,7 +155,7 @@ def make_pairs(
 
     file = workspace / "pairs.jsonl"
     stamp = digest(stamps.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), bool(train), 2)
-    if not stamps.holds("pairs", stamp, file):
+    if not stamps.holds("pairs written", stamp, file) and not stamps.holds("pairs", stamp, file):
         progress.begin("Writing source sentences", 4, STEPS)
         both = [*train, *valid]
         missing = [segment.text for segment in both if segment.source is None]
@@ -159,14 +178,46 @@ def make_pairs(
             row["support"] = round(value, 4)
         stamps.begin("pairs")
         write_jsonl(file, rows, "the sentence pairs")
+        stamps.set("pairs written", stamp)
         stamps.set("pairs", stamp)
+    set_excluded_apart(file, stamp, pair.forward.target, stamps, exclusions)
     stored: dict[str, list[SentencePair]] = {"train": [], "valid": []}
     with file.open(encoding="utf-8") as lines:
         for row in map(json.loads, lines):
-            stored[row.pop("part")].append(SentencePair(**row))
+            part = row.pop("part")
+            if part != EXCLUDED:
+                stored[part].append(SentencePair(**row))
     kept = best_supported([one.support for one in stored["train"]], keep)
     stored["train"] = [one for one, good in zip(stored["train"], kept, strict=True) if good]
     return stored
+
+
+def set_excluded_apart(file: Path, stamp: str, language: str, stamps: Stamps, exclusions: Exclusions | None) -> None:
+    """Mark the training pairs in pairs.jsonl that the user left out; sources, which take long, are not written again.
+
+    The stamp "pairs" says which pairs there are and which of them are used, "pairs written" only the first.
+    """
+    left_out = exclusions.sentence_stamp() if exclusions else []
+    wanted = digest(stamp, left_out) if left_out else stamp
+    if stamps.holds("pairs", wanted, file):
+        return
+    holds = exclusions.holder(language) if exclusions else lambda _: False
+    with file.open(encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    for row in rows:
+        if row["part"] != "valid":
+            row["part"] = EXCLUDED if holds(row["target"]) else "train"
+    stamps.begin("pairs")
+    stamps.set("pairs written", stamp)
+    write_jsonl(file, rows, "the sentence pairs")
+    stamps.set("pairs", wanted)
+
+
+def without_excluded(phrases: PhraseSet, exclusions: Exclusions, language: str) -> PhraseSet:
+    """The phrases but for those that the user left out."""
+    from engine.phrases import PhraseSet
+
+    return PhraseSet(exclusions.keep(phrases, language), phrases.parser) if exclusions else phrases
 
 
 @contextlib.contextmanager

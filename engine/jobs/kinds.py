@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import Cancelled, InputError
+from engine.jobs import explore
 from engine.jobs.progress import plain
 from engine.progress import Progress
 from engine.settings import Settings
@@ -173,7 +174,9 @@ def _prepare(context: JobContext) -> dict[str, Any]:
     corpus = _corpus(context, request)
 
     def work() -> None:
-        pipeline.prepare(request, context.workspace, context.progress, context.settings)
+        pipeline.prepare(
+            request, context.workspace, context.progress, context.settings, after_samples=explore.after_samples(context)
+        )
 
     _reading(context, corpus, work)
     result = _record_samples(context, corpus)
@@ -212,11 +215,15 @@ def _customize(context: JobContext) -> dict[str, Any]:
     for row in plugins.list(context.job.project_id):
         if row.path == request.output:  # an earlier attempt came this far
             return summary | {"plugin_id": plugins.update(row.id, **values).id}
-    return summary | {"plugin_id": plugins.create(context.job.project_id, path=request.output, **values).id}
+    made = plugins.create(context.job.project_id, path=request.output, **values)
+    explore.proportions_of_plugin(context, made.id, request.method)
+    return summary | {"plugin_id": made.id}
 
 
 KINDS: dict[str, Kind] = {
     "prepare": Kind("Read samples and find phrases", _prepare, _check_request),
     "leakage": Kind("Compare samples with test files", _leakage),
     "customize": Kind("Make a plugin", _customize, _check_request),
+    "proportions": Kind("Fit domain proportions", explore.proportions),
+    "phrase_map": Kind("Draw the map of phrases", explore.phrase_map),
 }

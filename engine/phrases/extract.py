@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from engine.phrases.dependency import dependency_spans, dependency_tree
 from engine.phrases.languages import stanza_code
 from engine.phrases.options import PhraseOptions
 from engine.phrases.parser import parse_sentences
+from engine.phrases.sentence import Parsed
 from engine.phrases.stanza_models import StanzaModel, advice, download_model, find_models, load_pipeline
 from engine.phrases.statistical import Association
 from engine.phrases.surface import clean_spans
@@ -39,13 +40,15 @@ def extract_phrases(
     *,
     parser_dirs: Sequence[Path] = (),
     pieces: Pieces | None = None,
+    trees: Callable[[str, Tree], None] | None = None,
     progress: Progress | None = None,
 ) -> PhraseSet:
     """The phrases of the user's sentences with their counts, exactly as they stand there.
 
     `language` is the sentences' code (en, zh, zho_Hans…). `parser_dirs` are folders with stanza models, the preferred one
     first. `pieces` gives a sentence's pieces in the base's vocabulary; the statistical way uses it for languages without
-    spaces. Progress is advanced in sentences. The same input gives the same output.
+    spaces. `trees` is given every sentence that can be drawn, with its tree. Progress is advanced in sentences. The same
+    input gives the same output.
 
     Raises MissingError when the parser asked for is not on disk (or could not be downloaded), ModelError when it fails on
     everything, Cancelled.
@@ -64,7 +67,8 @@ def extract_phrases(
         return PhraseSet([], "There were no sentences to parse.")
     model, pipeline, why = _open_parser(language, options, parser_dirs)
     if model is None:
-        candidates = Association(language, pieces).count(
+        association = Association(language, pieces)
+        candidates = association.count(
             texts, weights=[repeats[text] for text in texts], longest=longest, progress=progress
         )
         for number, (place, start, end, length, sound) in enumerate(candidates):
@@ -73,10 +77,18 @@ def extract_phrases(
             text = texts[place]
             if options.min_length <= length <= longest and free_of(codes(text), start, end):
                 collector.add(text[start:end], length, "statistical", first[text], weight=repeats[text], sound=sound)
+        for number, text in enumerate(texts if trees is not None else ()):
+            if number % EVERY == 0:
+                progress.advance(number, len(texts), "drawing trees")
+            if trees is not None and len(text) <= DRAWABLE:
+                trees(text, association.tree(text))
         parser = f"Statistical: phrases are cut where neighbouring {_unit_name(language, pieces)} belong together least, {why}."
     else:
         spans_of = MAKE_SPANS[model.kind]
         for place, parses in parse_sentences(pipeline, texts, progress):
+            drawn = whole_tree(model.kind, parses, texts[place]) if trees is not None else None
+            if trees is not None and drawn is not None:
+                trees(texts[place], drawn)
             for parsed in parses:
                 spans = clean_spans(spans_of(parsed), parsed.tokens, shortest=options.min_length, longest=longest)
                 text = texts[place]
@@ -112,9 +124,9 @@ def parse_tree(
     model, pipeline, _ = _open_parser(language, options or PhraseOptions(), parser_dirs)
     if model is not None:
         ((_, parses),) = parse_sentences(pipeline, [sentence])
-        trees = [tree for parsed in parses if (tree := MAKE_TREE[model.kind](parsed, sentence)) is not None]
-        if trees:
-            return trees[0] if len(trees) == 1 else Tree("sentence", sentence.strip(), tuple(trees))
+        drawn = whole_tree(model.kind, parses, sentence)
+        if drawn is not None:
+            return drawn
     if association is None:
         association = Association(language, pieces)
         association.count([*sentences] or [sentence])
@@ -124,6 +136,16 @@ def parse_tree(
 def free_of(codes: Sequence[tuple[int, int]], start: int, end: int) -> bool:
     """Does text[start:end] keep clear of tags, links and placeholders? A phrase that holds a part of one is none."""
     return not any(start < last and first < end for first, last in codes)
+
+
+def whole_tree(kind: str, parses: Sequence[Parsed], sentence: str) -> Tree | None:
+    """The tree of a sentence, of whose parts each was parsed by itself; None where nothing was, or it is too long to draw."""
+    if len(sentence) > DRAWABLE:
+        return None
+    drawn = [tree for parsed in parses if (tree := MAKE_TREE[kind](parsed, sentence)) is not None]
+    if len(drawn) < 2:
+        return drawn[0] if drawn else None
+    return Tree("sentence", sentence.strip(), tuple(drawn))
 
 
 def _open_parser(language: str, options: PhraseOptions, folders: Sequence[Path]) -> tuple[StanzaModel | None, Any, str]:

@@ -10,7 +10,7 @@ from functools import cache
 from engine.languages import unspaced
 from engine.phrases.surface import Offsets, is_punctuation, punctuation_class
 
-__all__ = ["Clauses", "Pieces", "clauses_of"]
+__all__ = ["Clauses", "Pieces", "clauses_of", "units_of"]
 
 Clauses = list[list[Offsets]]
 Pieces = Callable[[str], list[str]]
@@ -18,12 +18,14 @@ Pieces = Callable[[str], list[str]]
 
 def clauses_of(sentence: str, language: str, pieces: Pieces | None = None) -> Clauses:
     """The units of a sentence as character offsets, clause by clause; punctuation is in none of them."""
-    if not unspaced(language):
-        return _group(sentence, [match.span() for match in _words().finditer(sentence)])
-    cut = _piece_offsets(sentence, pieces) if pieces is not None else None
-    if cut is None:
-        cut = [match.span() for match in _characters().finditer(sentence)]
-    return _group(sentence, cut)
+    cut = _piece_offsets(sentence, pieces) if pieces is not None and unspaced(language) else None
+    return _group(sentence, units_of(sentence, language) if cut is None else cut)
+
+
+def units_of(text: str, language: str) -> list[Offsets]:
+    """The words of a text, or its characters in languages without spaces, as character offsets; no punctuation."""
+    pattern = _characters() if unspaced(language) else _words()
+    return [match.span() for match in pattern.finditer(text)]
 
 
 @cache

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from engine.methods.domain_mixing.states import Tokens
     from engine.plugins import Plugin, PluginStack
 
-__all__ = ["ProportionModel", "fit_proportions", "proportions", "proportions_of"]
+__all__ = ["ProportionModel", "corpus_proportions", "fit_proportions", "proportions", "proportions_of"]
 
 LEAST = 8  # sentences of a domain
 HELD_OUT = 10  # one sentence of so many is held out
@@ -52,13 +52,14 @@ def parts(sentence: Sentence) -> tuple[str | None, str]:
 
 def fit_proportions(
     base: BaseModel, sentences: Mapping[str, Sequence[Sentence]], *, epsilon: float = 0.05, ridge: float | None = None,
-    balance: bool = True, words: int = 6000, seed: int = 1, progress: Progress | None = None,
+    balance: bool = True, words: int = 6000, seed: int = 1, index: bool = False, progress: Progress | None = None,
 ) -> ProportionModel:  # fmt: skip
     """Fit R of every layer by L_mix on the frozen base's states of the sentences of two or more domains.
 
     `words` bounds the pieces of each domain. `ridge` None chooses among a few on held-out sentences. The result tells in
     `held_out` how well words of sentences that were not fitted on lean to their own domain, and in `corpus` what is to be
-    seen of all words. Raises CorpusError when a domain has fewer than 8 sentences or there is one domain only.
+    seen of all words, with an `index` of them where asked. Raises CorpusError when a domain has fewer than 8 sentences or
+    there is one domain only.
     """
     import torch
 
@@ -110,9 +111,36 @@ def fit_proportions(
         model.layers[side] = layers
         shares = model.proportions(side, tokens.states)  # (n, P, k)
         model.held_out[side] = figures(shares[out], domain[out], tokens.sentence[out], side)
-        model.corpus[side] = corpus_summary(base, model, side, tokens, shares, domain)
+        model.corpus[side] = corpus_summary(base, model, side, tokens, shares, domain, index)
     progress.advance(steps, steps)
     return model
+
+
+def corpus_proportions(
+    base: BaseModel, model: ProportionModel, pairs: Mapping[str, Sequence[Sentence]], *,
+    plugin: Plugin | PluginStack | None = None, index: bool = False, progress: Progress | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """What `fit_proportions` leaves in `corpus`, for proportions that are there already, as those of a trained plugin, which
+    is attached meanwhile. All sentences have sources; those of domains that the model does not know are passed over.
+    """
+    import torch
+
+    from engine.methods.domain_mixing.states import collect
+
+    known = [(j, *parts(one)) for j, name in enumerate(model.domains) for one in pairs.get(name, ())]
+    found: dict[str, Any] = {}
+    if known:
+        with base.using(plugin):
+            sources, labels = (
+                short(base, [source or "" for _, source, _ in known]),
+                [row[: base.max_tokens] for row in base.label([target for _, _, target in known])],
+            )
+            tokens_of = collect(base, sources, labels, progress=progress)
+        for side, tokens in sorted(tokens_of.items()):
+            owner = torch.tensor([j for j, _, _ in known], device=tokens.sentence.device)  # (sentences,)
+            shares = model.proportions(side, tokens.states)  # (n, P, k)
+            found[side] = corpus_summary(base, model, side, tokens, shares, owner[tokens.sentence], index)
+    return found
 
 
 def check_domains(sentences: Mapping[str, Sequence[Sentence]]) -> None:
@@ -198,8 +226,9 @@ def language_of(base: BaseModel, model: ProportionModel, side: str) -> str:
 
 
 def corpus_summary(
-    base: BaseModel, model: ProportionModel, side: str, tokens: Tokens, shares: torch.Tensor, domain: torch.Tensor
-) -> dict[str, Any]:
+    base: BaseModel, model: ProportionModel, side: str, tokens: Tokens, shares: torch.Tensor, domain: torch.Tensor,
+    index: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """`summary` of words, each the mean of its pieces."""
     import numpy as np
 
@@ -214,7 +243,7 @@ def corpus_summary(
             rows.append(values[[begin + i for i in places]].mean(0))
             owners.append(named[begin])
             texts.append(text)
-    return summary(side, model.domains, np.stack(rows), np.array(owners), texts)
+    return summary(side, model.domains, np.stack(rows), np.array(owners), texts, index)
 
 
 def proportions(

@@ -35,13 +35,15 @@ def rounded(values: Any) -> Any:
 
 
 def summary(
-    side: str, domains: Sequence[str], proportions: np.ndarray, owner: np.ndarray, words: Sequence[str]
-) -> dict[str, Any]:
+    side: str, domains: Sequence[str], proportions: np.ndarray, owner: np.ndarray, words: Sequence[str],
+    index: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """Data for plots of a corpus: `proportions` (n, P, k) of its words, the domain (n,) each comes from, the words.
 
     by_domain   of the words of each domain: count, mean proportions, and the mean of each layer (P, k)
     histogram   counts of words by each domain's proportion, (P, k, 10); the bins are tenths
     words       of each domain the words that lean to it most, and the words that the domains share most
+    index       where asked, every word: text, count, `in` (times in each domain), mean proportions, shared
     """
     count, layers, k = proportions.shape
     mean = proportions.mean(1)  # (n, k)
@@ -65,17 +67,14 @@ def summary(
         "by_domain": by_domain,
         "histogram": {"bins": BINS, "counts": histogram},
         "words": word_lists(domains, mean, words),
+        **({"index": word_index(len(domains), mean, owner, words)} if index else {}),
     }
 
 
 def word_lists(domains: Sequence[str], mean: np.ndarray, words: Sequence[str]) -> dict[str, Any]:
     """{"of": {domain: rows}, "shared": rows} of words that occur at least twice; a row: text, count, proportions, shared."""
-    places: dict[str, list[int]] = {}
-    for i, word in enumerate(words):
-        if any(c.isalpha() for c in word):
-            places.setdefault(word.lower(), []).append(i)
     rows = []
-    for word, found in places.items():
+    for word, found in places_of(words).items():
         if len(found) >= LEAST:
             average = rounded(mean[found].mean(0))
             rows.append({"text": word, "count": len(found), "proportions": average, "shared": shared(average)})
@@ -86,3 +85,22 @@ def word_lists(domains: Sequence[str], mean: np.ndarray, words: Sequence[str]) -
         },
         "shared": sorted(rows, key=lambda row: (-round(row["shared"], 2), -row["count"], row["text"]))[:SHOWN],
     }
+
+
+def places_of(words: Sequence[str]) -> dict[str, list[int]]:
+    """Where each word stands, whatever its case; only what has a letter is a word."""
+    places: dict[str, list[int]] = {}
+    for i, word in enumerate(words):
+        if any(c.isalpha() for c in word):
+            places.setdefault(word.lower(), []).append(i)
+    return places
+
+
+def word_index(domains: int, mean: np.ndarray, owner: np.ndarray, words: Sequence[str]) -> list[dict[str, Any]]:
+    """A row for every word, the most frequent first: text, count, its times in each domain, mean proportions (n, k), shared."""
+    rows = []
+    for word, found in places_of(words).items():
+        average = rounded(mean[found].mean(0))
+        times = np.bincount(owner[found], minlength=domains).tolist()
+        rows.append({"text": word, "count": len(found), "in": times, "proportions": average, "shared": shared(average)})
+    return sorted(rows, key=lambda row: (-row["count"], row["text"]))

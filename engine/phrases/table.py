@@ -1,0 +1,192 @@
+"""All phrases of a workspace as columns, fast to filter and sort however many there are: phrases.table.npz.
+
+Made from phrases.jsonl and the sentences the phrases are from: how often each phrase occurs in each domain and in general
+text, and from that its keyness. Counts here are of words in a row (`Finder`), on both sides alike; `counts` are the
+parser's. The file names the phrases.jsonl that it was made from by a hash and is made again when that changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.errors import CorpusError
+from engine.files import replacing
+from engine.phrases.keyness import Keyness, keyness
+from engine.phrases.occurrences import Finder
+from engine.phrases.types import PhraseSet
+from engine.progress import Progress
+
+if TYPE_CHECKING:
+    from engine.corpora import Segment
+
+__all__ = ["TABLE_FILE", "PhraseTable", "layers_of", "make_table", "open_table"]
+
+PHRASES_FILE = "phrases.jsonl"
+TABLE_FILE = "phrases.table.npz"
+VERSION = 1
+BETWEEN = "\x00"  # stands in no text
+
+
+@dataclass(frozen=True)
+class PhraseTable:
+    """Columns of one value a phrase, in the order of phrases.jsonl."""
+
+    texts: list[str]
+    lengths: np.ndarray  # (n,) tokens
+    counts: np.ndarray  # (n,) times the parser saw it
+    labels: np.ndarray  # (n,) places in `label_names`
+    label_names: list[str]
+    domains: list[str]
+    by_domain: np.ndarray  # (n, k) times it occurs in each domain
+    words: list[int]  # (k,) of each domain
+    general: np.ndarray  # (n,) times it occurs in general text
+    general_words: int  # 0 where there is no general text of the language
+    made_from: str = ""
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @cached_property
+    def folded(self) -> list[str]:
+        """The texts without their case, for searching."""
+        return BETWEEN.join(self.texts).casefold().split(BETWEEN) if self.texts else []
+
+    @cached_property
+    def own(self) -> np.ndarray:
+        """(n,) times each phrase occurs in all domains."""
+        total: np.ndarray = self.by_domain.sum(1)
+        return total
+
+    @cached_property
+    def keyness(self) -> Keyness:
+        """Against the general text; zeros where there is none."""
+        return keyness(self.own, self.general, sum(self.words), self.general_words)
+
+    def save(self, path: Path) -> None:
+        """Write it, whole or not at all. Raises StorageError."""
+        about = {
+            "version": VERSION, "labels": self.label_names, "domains": self.domains, "words": self.words,
+            "general_words": self.general_words, "made_from": self.made_from,
+        }  # fmt: skip
+        with replacing(path, "the table of phrases") as temporary, temporary.open("wb") as file:
+            np.savez(
+                file,
+                about=_bytes(json.dumps(about)),
+                texts=_bytes(BETWEEN.join(self.texts)),
+                **{name: getattr(self, name) for name in ("lengths", "counts", "labels", "by_domain", "general")},
+            )
+
+    @classmethod
+    def load(cls, path: Path) -> PhraseTable | None:
+        """What `save` wrote; None where it is missing, damaged or of another version, and has to be made again."""
+        try:
+            with np.load(path, allow_pickle=False) as found:
+                about = json.loads(found["about"].tobytes())
+                texts = found["texts"].tobytes().decode("utf-8").split(BETWEEN)
+                columns = {name: found[name] for name in ("lengths", "counts", "labels", "by_domain", "general")}
+            if about["version"] != VERSION:
+                return None
+            texts = texts if len(columns["lengths"]) else []
+            if any(len(column) != len(texts) for column in columns.values()):
+                return None
+            return cls(
+                texts, label_names=about["labels"], domains=about["domains"], words=about["words"],
+                general_words=about["general_words"], made_from=about["made_from"], **columns,
+            )  # fmt: skip
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+            return None
+
+
+def _bytes(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode("utf-8"), dtype=np.uint8)
+
+
+def make_table(
+    phrases: PhraseSet, segments: Sequence[Segment], language: str, general: Sequence[str] = (), *,
+    made_from: str = "", progress: Progress | None = None,
+) -> PhraseTable:  # fmt: skip
+    """Count the phrases in the sentences they are from, by domain, and in `general` text. Raises Cancelled."""
+    names: dict[str, int] = {}
+    labels = [names.setdefault(phrase.label, len(names)) for phrase in phrases]
+    texts = [phrase.text.replace(BETWEEN, " ") for phrase in phrases]
+    finder = Finder(texts, language)
+    domains = list(dict.fromkeys(segment.domain for segment in segments))
+    counted = [
+        finder.count((one.text for one in segments if one.domain == domain), progress) for domain in domains
+    ]  # (k) of (n,), words
+    in_general, general_words = finder.count(general, progress)
+    return PhraseTable(
+        texts=texts,
+        lengths=np.array([phrase.length for phrase in phrases], dtype=np.int32),
+        counts=np.array([phrase.count for phrase in phrases], dtype=np.int64),
+        labels=np.array(labels, dtype=np.int32),
+        label_names=list(names),
+        domains=domains,
+        by_domain=np.stack([count for count, _ in counted], 1)
+        if counted
+        else np.zeros((len(texts), 0), dtype=np.int64),
+        words=[words for _, words in counted],
+        general=in_general,
+        general_words=general_words,
+        made_from=made_from,
+    )
+
+
+def open_table(
+    workspace: Path, language: str, assets: Path, segments: Sequence[Segment] | None = None,
+    phrases: PhraseSet | None = None, progress: Progress | None = None,
+) -> PhraseTable:  # fmt: skip
+    """The table of a workspace's phrases, made (in seconds for the largest) where there is none that fits them.
+
+    `segments` and `phrases` are read from the workspace where they are not at hand. Raises CorpusError or InputError where
+    that cannot be read, Cancelled.
+    """
+    made_from = _hash(workspace / PHRASES_FILE)
+    found = PhraseTable.load(workspace / TABLE_FILE)
+    if found is not None and found.made_from == made_from:
+        return found
+    phrases = phrases or PhraseSet.load(workspace / PHRASES_FILE)
+    if segments is None:
+        from engine.corpora import Corpus
+
+        segments = Corpus.load(workspace).segments
+    table = make_table(
+        phrases, segments, language, general_texts(language, assets, segments), made_from=made_from, progress=progress
+    )
+    table.save(workspace / TABLE_FILE)
+    return table
+
+
+def general_texts(language: str, assets: Path, segments: Sequence[Segment]) -> list[str]:
+    """The bundled general text of a language but for the user's own sentences; none where no such text is bundled."""
+    from engine.methods.domain_mixing.general import general_sentences
+
+    try:
+        return general_sentences(language, assets, but=[one.text for one in segments])
+    except CorpusError:
+        return []
+
+
+def _hash(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+    except OSError:
+        return ""
+
+
+def layers_of(lengths: np.ndarray, layers: int) -> np.ndarray:
+    """`engine.memory.assign_layers` in the order short to long, for many: the decoder layer (n,) that reads each phrase."""
+    order = np.argsort(lengths, kind="stable")
+    found = np.zeros(len(lengths), dtype=np.int64)
+    found[order] = np.arange(len(lengths)) * layers // max(1, len(lengths))
+    return found
