@@ -8,21 +8,21 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 __all__ = [
+    "STATES",
     "Base",
+    "BlendPart",
+    "BlendWish",
     "Budget",
     "BundledSample",
-    "Comparison",
-    "ComparisonMade",
-    "ComparisonRows",
-    "ComparisonWish",
+    "Code",
     "Curve",
     "DefaultWish",
-    "Figures",
     "Given",
     "Job",
     "Language",
     "Method",
     "Name",
+    "Number",
     "Option",
     "Page",
     "Phrase",
@@ -32,8 +32,7 @@ __all__ = [
     "Project",
     "ProjectChange",
     "ProjectWish",
-    "Proportions",
-    "ProportionsWish",
+    "Reference",
     "RunWish",
     "SampleChange",
     "SampleFile",
@@ -41,10 +40,8 @@ __all__ = [
     "Segment",
     "Status",
     "Text",
-    "TranslateWish",
-    "Translated",
     "UseSamples",
-]  # fmt: skip
+]
 
 Item = TypeVar("Item")
 Name = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=r"\S")]
@@ -272,12 +269,6 @@ class Language(BaseModel):
 # -- plugins
 
 
-class Figures(BaseModel):
-    title: str
-    before: float = Field(description="The base's.")
-    after: float = Field(description="The plugin's.")
-
-
 class Plugin(BaseModel):
     """What was learned, as one file beside the base."""
 
@@ -322,72 +313,3 @@ class BlendWish(Given):
 
 class DefaultWish(Given):
     plugin: Number | None = Field(description="A plugin of this project; null for the base alone.")
-
-
-# -- translating
-
-
-class TranslateWish(Given):
-    texts: Annotated[list[Text], Field(min_length=1, max_length=1000)] = Field(examples=[["The rain stopped."]])
-    source: Code | None = Field(None, description="Without, it is the project's, or told from the text.")
-    target: Code | None = Field(None, description="Without, it is the project's.")
-    project: Reference | None = Field(None, description="Number or name of a project.")
-    plugin: Reference | None = Field(
-        None, description="Number or name of a plugin, or `base` for none; without, the project's default."
-    )
-    strength: Annotated[float, Field(ge=0, le=2)] = Field(1.0, description="0: the base exactly, 1: as trained.")
-    format: Literal["text", "xml", "html"] = Field("text", description="Tags of xml and html are kept, well-formed.")
-    decoding: dict[str, Any] = Field({}, description="Settings of decoding, as /options/decoding describes them.")
-    reads: bool = Field(False, description="Also tell what each token read from the plugin's memory.")
-    top: Annotated[int, Field(ge=1, le=50)] = Field(5, description="How many items a token's reading lists.")
-
-
-class Reading(BaseModel):
-    text: str
-    reads: list[dict[str, Any]] | None = None
-
-
-class Translated(BaseModel):
-    translations: list[Reading]
-    source: str
-    target: str
-    base: str
-    project: int | None
-    plugin: int | None
-
-
-class ComparisonWish(Given):
-    texts: Annotated[list[Text], Field(min_length=1, max_length=500)]
-    title: Annotated[str, StringConstraints(max_length=120)] = ""
-    plugin: Reference | None = Field(None, description="Number or name; without, the project's default.")
-    strength: Annotated[float, Field(ge=0, le=2)] = 1.0
-
-
-class Comparison(BaseModel):
-    id: int
-    project: int
-    title: str
-    sentences: int
-    created: datetime.datetime
-
-
-class ComparisonRows(Comparison):
-    rows: list[dict[str, Any]] = Field(description="Each with source, vanilla and customized.")
-
-
-class ComparisonMade(ComparisonRows):
-    changed: int = Field(description="Sentences whose two translations differ.")
-
-
-class ProportionsWish(Given):
-    sentences: Annotated[list[Text], Field(min_length=1, max_length=100)]
-    side: Literal["decoder", "encoder"] = Field(
-        "decoder", description="decoder: sentences in the target language; encoder: in the source language."
-    )
-    plugin: Number | None = Field(None, description="A domain_mixing plugin: its own, trained proportions.")
-
-
-class Proportions(BaseModel):
-    domains: list[str]
-    sentences: list[dict[str, Any]] = Field(description="Words with their proportions, per layer and in the mean.")
-    corpus: dict[str, Any] = Field(description="What was seen of all words when the proportions were fitted.")

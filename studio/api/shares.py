@@ -13,8 +13,8 @@ from studio.api.errors import Problem
 if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.store import ProjectRow
+    from studio.api.bodies import ProportionsWish
     from studio.api.desk import Desk
-    from studio.api.models import ProportionsWish
 
 __all__ = ["proportions_of"]
 

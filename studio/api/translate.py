@@ -9,7 +9,7 @@ from fastapi import APIRouter, Response
 from fastapi.concurrency import run_in_threadpool
 
 from engine.errors import OptionError
-from studio.api import models, rows
+from studio.api import bodies, models, rows
 from studio.api.auth import Caller, may
 from studio.api.desk import Desk, DeskDep, Id, Limit, Means, Offset
 from studio.api.errors import Problem
@@ -65,8 +65,8 @@ def count(desk: Desk, caller: Caller, characters: int) -> None:
 
 @router.post("/translate")
 async def translate(
-    desk: DeskDep, wish: models.TranslateWish, caller: Annotated[Caller, may("translate")]
-) -> models.Translated:
+    desk: DeskDep, wish: bodies.TranslateWish, caller: Annotated[Caller, may("translate")]
+) -> bodies.Translated:
     """Translate texts, one result each. Lines and blank space stay as they are.
 
     A named plugin decides what translates; else a named project and its default plugin; else the project of these languages
@@ -83,8 +83,8 @@ async def translate(
         if wish.format != "text":
             raise OptionError("reads: what was read is told of plain texts alone. Leave format at text.")
         read = await run_in_threadpool(desk.reads, means, list(zip(wish.texts, found, strict=True)), wish.top)
-    return models.Translated(
-        translations=[models.Reading(text=text, reads=one) for text, one in zip(found, read, strict=True)],
+    return bodies.Translated(
+        translations=[bodies.Reading(text=text, reads=one) for text, one in zip(found, read, strict=True)],
         source=means.source,
         target=means.target,
         base=rows.base_name(means.base),
@@ -99,18 +99,18 @@ async def translate(
 @router.get("/projects/{number}/comparisons", dependencies=[may("read")], tags=["comparisons"])
 def list_comparisons(
     desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit = 100
-) -> models.Page[models.Comparison]:
+) -> models.Page[bodies.Comparison]:
     """A project's saved comparisons, newest first."""
     desk.project(number)
     part = rows.page(desk.service.comparisons(number), offset, limit)
-    part["items"] = [models.Comparison(**rows.comparison(row)) for row in part["items"]]
-    return models.Page[models.Comparison](**part)
+    part["items"] = [bodies.Comparison(**rows.comparison(row)) for row in part["items"]]
+    return models.Page[bodies.Comparison](**part)
 
 
 @router.post("/projects/{number}/comparisons", status_code=201, tags=["comparisons"])
 async def compare(
-    desk: DeskDep, number: Id, wish: models.ComparisonWish, caller: Annotated[Caller, may("translate")]
-) -> models.ComparisonMade:
+    desk: DeskDep, number: Id, wish: bodies.ComparisonWish, caller: Annotated[Caller, may("translate")]
+) -> bodies.ComparisonMade:
     """Translate sentences with the base and with a plugin, and keep both side by side; the page Compare shows them."""
     texts = [" ".join(text.split()) for text in wish.texts]
     if not any(texts):
@@ -133,14 +133,37 @@ async def compare(
     title = wish.title.strip() or texts[0][:60]
     row = await run_in_threadpool(desk.service.store.comparisons.create, number, title, made)
     changed = sum(one["customized"] not in (None, one["vanilla"]) for one in made)
-    return models.ComparisonMade(**rows.comparison(row), rows=row.rows, changed=changed)
+    return bodies.ComparisonMade(**rows.comparison(row), rows=row.rows, changed=changed)
 
 
 @router.get("/comparisons/{number}", dependencies=[may("read")], tags=["comparisons"])
-def get_comparison(desk: DeskDep, number: Id) -> models.ComparisonRows:
+def get_comparison(desk: DeskDep, number: Id) -> bodies.ComparisonRows:
     """One comparison with its sentences."""
     row = desk.comparison(number)
-    return models.ComparisonRows(**rows.comparison(row), rows=[rows.finite(one) for one in row.rows])
+    return bodies.ComparisonRows(**rows.comparison(row), rows=[rows.finite(one) for one in row.rows])
+
+
+@router.get("/comparisons/{number}/lines", dependencies=[may("read")], tags=["comparisons"])
+def list_lines(
+    desk: DeskDep,
+    number: Id,
+    offset: Offset = 0,
+    limit: Limit = 100,
+    order: Literal["place", "difference", "better", "worse"] = "place",
+) -> bodies.Lines:
+    """Its sentences, paged: as given, most different first, or largest gain or loss of score first."""
+    desk.comparison(number)
+    sheet = desk.service.store.sheets.get(number)
+    found = desk.service.store.sheets.page(number, order, offset, limit)
+    systems = [bodies.System(**{key: one.get(key) for key in bodies.System.model_fields}) for one in sheet.systems]
+    lines = [rows.finite({key: getattr(one, key) for key in bodies.Line.model_fields}) for one in found]
+    return bodies.Lines(
+        systems=systems,
+        figures=rows.finite(sheet.figures),
+        items=[bodies.Line(**line) for line in lines],
+        total=sheet.lines,
+        offset=offset,
+    )
 
 
 @router.delete("/comparisons/{number}", status_code=204, dependencies=[may("write")], tags=["comparisons"])
@@ -156,11 +179,11 @@ def delete_comparison(desk: DeskDep, number: Id) -> Response:
 
 @router.post("/projects/{number}/proportions", tags=["proportions"])
 async def proportions(
-    desk: DeskDep, number: Id, wish: models.ProportionsWish, caller: Annotated[Caller, may("translate")]
-) -> models.Proportions:
+    desk: DeskDep, number: Id, wish: bodies.ProportionsWish, caller: Annotated[Caller, may("translate")]
+) -> bodies.Proportions:
     """What each word of the sentences shares with each domain: by a domain_mixing plugin, else as fitted on the samples."""
     from studio.api.shares import proportions_of
 
     found = await run_in_threadpool(proportions_of, desk, desk.project(number), wish)
     count(desk, caller, sum(map(len, wish.sentences)))
-    return models.Proportions(**rows.finite(found))
+    return bodies.Proportions(**rows.finite(found))

@@ -438,6 +438,21 @@ def test_a_curve_holds_no_numbers_that_json_lacks(api: TestClient, project: Proj
     assert found["rows"] == [{"step": 1, "loss": None}, {"step": 2, "loss": 3.5}]
 
 
+def test_lines_of_a_comparison_are_paged_and_sorted(api: TestClient, project: ProjectRow, store: Store) -> None:
+    rows = [
+        {"source": f"I {n}.", "vanilla": "我。", "customized": "我。" if n % 2 else "吾。", "plugin": "Style"}
+        for n in range(6)
+    ]
+    made = store.comparisons.create(project.id, "First", rows)
+    assert api.get(f"/api/v1/projects/{project.id}/comparisons").json()["items"][0]["sentences"] == 6
+    found = api.get(f"/api/v1/comparisons/{made.id}/lines", params={"order": "difference", "limit": 4}).json()
+    assert [one["name"] for one in found["systems"]] == ["vanilla", "Style"]
+    assert (found["total"], [one["place"] for one in found["items"]]) == (6, [0, 2, 4, 1])
+    assert found["items"][0]["texts"] == ["我。", "吾。"]
+    assert api.delete(f"/api/v1/comparisons/{made.id}").status_code == 204
+    said(api.get(f"/api/v1/comparisons/{made.id}/lines"), 404, "not_found")
+
+
 # -- plugins
 
 
