@@ -1,0 +1,152 @@
+"""Files of documents, with limits that hold before anything is read whole: sizes, archives, XML without entities."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.documents.model import Context, DocumentError
+
+if TYPE_CHECKING:
+    from lxml import etree
+
+__all__ = ["TextFile", "parse_xml", "read_archive", "read_text", "rebuilt_archive", "xml_bytes"]
+
+MOST_XML = 200 << 20  # bytes of one XML part
+MOST_UNPACKED = 1 << 30
+MOST_MEMBERS = 10_000
+HIGHEST_RATIO = 200  # of a member's size unpacked to packed; those of text documents have 3 to 30
+SMALL = 1 << 20  # bytes below which the ratio of a member says nothing
+PROLOG = re.compile(rb"<[A-Za-z_]")
+
+
+class TextFile:
+    """The text of a file, and how it was written: encoding, byte order mark. Line ends are left in the text."""
+
+    def __init__(self, text: str, encoding: str, mark: bytes = b"") -> None:
+        self.text, self.encoding, self.mark = text, encoding, mark
+
+    def encoded(self, text: str, errors: str = "strict") -> bytes:
+        """Another text in the file's own way; in UTF-8 where its encoding lacks a character (and `errors` is strict)."""
+        try:
+            return self.mark + text.encode(self.encoding, errors)
+        except UnicodeEncodeError:
+            return text.encode("utf-8")
+
+
+MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+
+
+def read_text(path: Path, context: Context, declared: str = "") -> TextFile:
+    """A text file in whatever encoding; `declared` is what it says of itself. Raises DocumentError, CorpusError."""
+    from engine.corpora.encoding import detect_encoding
+
+    data = path.read_bytes()
+    mark = next((mark for mark, _ in MARKS if data.startswith(mark)), b"")
+    encoding = dict(MARKS).get(mark, "")
+    for name in [encoding] if encoding else [declared, "utf-8"]:
+        try:
+            return TextFile(data[len(mark) :].decode(name), codecs.lookup(name).name, mark)
+        except (UnicodeDecodeError, LookupError):
+            continue
+    name = detect_encoding(path, [context.source])
+    try:
+        return TextFile(data.decode(name), name)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DocumentError(
+            f"{context.name}, line {line}: these bytes are no {name} text. Save the file as UTF-8 and try again."
+        ) from None
+
+
+def read_archive(path: Path, context: Context, wanted: re.Pattern[str]) -> dict[str, bytes]:
+    """The members of a zip archive whose whole name matches, after a look at all of them. Raises DocumentError."""
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError, ValueError):
+        with path.open("rb") as file:
+            old = file.read(4) == b"\xd0\xcf\x11\xe0"
+        why = "it has a password, or an older format" if old else "it is damaged, or another kind of file"
+        raise DocumentError(f"{context.name} cannot be opened: {why}. Save it anew in your editor.") from None
+    with archive:
+        members = archive.infolist()
+        total = sum(member.file_size for member in members)
+        odd = any(m.file_size > SMALL and m.file_size > HIGHEST_RATIO * max(1, m.compress_size) for m in members)
+        if len(members) > MOST_MEMBERS or total > MOST_UNPACKED or odd:
+            raise DocumentError(
+                f"{context.name} would unpack to {total / 2**20:,.0f} MiB in {len(members):,} parts, which no real document "
+                "does. It was not opened."
+            )
+        if any(member.flag_bits & 1 for member in members):
+            raise DocumentError(f"{context.name} has a password. Save it without one.")
+        try:
+            return {m.filename: _member(archive, m, context) for m in members if wanted.fullmatch(m.filename)}
+        except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+            raise DocumentError(f"{context.name} is damaged ({error}). Save it anew in your editor.") from None
+
+
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, context: Context) -> bytes:
+    if member.file_size > MOST_XML:
+        raise DocumentError(
+            f"{context.name}: {member.filename} is larger than {MOST_XML >> 20} MiB. Split the document."
+        )
+    with archive.open(member) as file:
+        return file.read(member.file_size + 1)
+
+
+def rebuilt_archive(path: Path, changed: Mapping[str, bytes]) -> bytes:
+    """The archive with some members' contents exchanged; all others, their order and their packing stay."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(out, "w") as new:
+        new.comment = old.comment
+        for member in old.infolist():
+            data = changed.get(member.filename)
+            new.writestr(member, old.read(member) if data is None else data, compress_type=member.compress_type)
+    return out.getvalue()
+
+
+def parse_xml(data: bytes, where: str) -> etree._ElementTree:
+    """XML from bytes. Raises DocumentError where it is damaged or declares entities; nothing is fetched."""
+    from lxml import etree
+
+    if len(data) > MOST_XML:
+        raise DocumentError(f"{where} is larger than {MOST_XML >> 20} MiB. Split the document.")
+    plain = data[: 1 << 20].replace(b"\x00", b"")  # of UTF-16 too
+    first = PROLOG.search(plain)
+    if b"<!ENTITY" in plain[: first.start() if first else len(plain)]:
+        raise DocumentError(f"{where} declares XML entities, which is refused for safety. Save it without them.")
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, strip_cdata=False
+    )  # fmt: skip
+    try:
+        return etree.ElementTree(etree.fromstring(data, parser))
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise DocumentError(f"{where}: the XML is damaged ({error}). Save or export it again.") from None
+
+
+def xml_bytes(tree: Any, original: bytes) -> bytes:
+    """The tree as bytes: encoding, declaration and line ends as the original has them."""
+    from lxml import etree
+
+    head = original[:200].replace(b"\x00", b"")
+    told = re.search(rb"""<\?xml[^>]*?>""", head)
+    encoding = tree.docinfo.encoding or "UTF-8"
+    standalone = tree.docinfo.standalone
+    body: bytes = etree.tostring(tree, encoding=encoding, xml_declaration=bool(told), standalone=standalone)
+    if told and not encoding.lower().startswith("utf-16"):
+        mine = re.match(rb"<\?xml[^>]*?>", body)
+        space = re.match(rb"\s*", original[original.find(b"?>") + 2 :])
+        if mine and space:  # the declaration as it was written, to the quotes
+            body = told[0] + space[0] + body[mine.end() :].lstrip()
+    if b"\r\n" in original[:4096]:
+        body = body.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+    return (
+        codecs.BOM_UTF8 + body
+        if original.startswith(codecs.BOM_UTF8) and not body.startswith(codecs.BOM_UTF8)
+        else body
+    )
