@@ -25,6 +25,7 @@ from studio.api import (
     projects,
     reading,
     samples,
+    shares,
     translate,
 )
 from studio.api.desk import Desk
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["PREFIX", "create_api"]
 
 PREFIX = "/api/v1"
-ROUTERS = (catalog, projects, samples, reading, phrases, jobs, plugins, translate)
+ROUTERS = (catalog, projects, samples, reading, phrases, jobs, plugins, translate, shares)
 ABOUT = (
     'Everything that the studio does, for programs. Errors are `{"error": {"code", "message"}}`. A token goes into '
     "`Authorization: Bearer`; `tailormt token create` makes one. It is not needed on the machine that the studio runs on."

@@ -117,4 +117,3 @@ class ProportionsWish(Given):
 class Proportions(BaseModel):
     domains: list[str]
     sentences: list[dict[str, Any]] = Field(description="Words with their proportions, per layer and in the mean.")
-    corpus: dict[str, Any] = Field(description="What was seen of all words when the proportions were fitted.")

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field, StringConstraints
 
+from engine.errors import InputError
 from studio.api import models, rows
 from studio.api.auth import may
 from studio.api.desk import Desk, DeskDep, Id, Limit, Offset
+from studio.api.errors import Problem
 from studio.files import read_rows
 
 __all__ = ["router"]
@@ -50,6 +53,67 @@ def list_phrases(
     part = rows.page(found, offset, limit)
     part["items"] = [models.Phrase(**row) for row in part["items"]]
     return models.Page[models.Phrase](**part)
+
+
+class ExclusionWish(models.Given):
+    action: Literal["exclude", "restore"]
+    phrases: Annotated[
+        list[Annotated[str, StringConstraints(min_length=1, max_length=2000)]], Field(min_length=1, max_length=10_000)
+    ]
+    sentences: bool = Field(False, description="With the sentences that hold them: these are not trained on either.")
+
+
+class Excluded(BaseModel):
+    """What is left out now; it counts from the next training."""
+
+    phrases: list[str]
+    with_sentences: list[str] = Field(description="Those whose sentences are left out as well.")
+    steps: int = Field(description="How many steps can be undone.")
+
+
+def excluded(desk: Desk, number: int) -> Excluded:
+    from engine.phrases.exclusions import Exclusions
+
+    found = Exclusions.load(desk.service.workspace(number))
+    return Excluded(
+        phrases=list(found.phrases.values()),
+        with_sentences=[text for key, text in found.phrases.items() if key in found.with_sentences],
+        steps=len(found.steps),
+    )
+
+
+@router.get("/projects/{number}/phrases/exclusions", dependencies=[may("read")])
+def list_exclusions(desk: DeskDep, number: Id) -> Excluded:
+    """Phrases that are left out of the memory."""
+    desk.project(number)
+    return excluded(desk, number)
+
+
+@router.post("/projects/{number}/phrases/exclusions", dependencies=[may("write")])
+def change_exclusions(desk: DeskDep, number: Id, wish: ExclusionWish) -> Excluded:
+    """Leave phrases out, or take them back in, in one step."""
+    from engine.phrases.exclusions import Exclusions
+
+    desk.project(number)
+    folder = desk.service.workspace(number)
+    if wish.action == "exclude":
+        Exclusions.exclude(folder, wish.phrases, sentences=wish.sentences)
+    else:
+        Exclusions.restore(folder, wish.phrases)
+    return excluded(desk, number)
+
+
+@router.post("/projects/{number}/phrases/exclusions/undo", dependencies=[may("write")])
+def undo_exclusion(desk: DeskDep, number: Id) -> Excluded:
+    """Take the last step back."""
+    from engine.phrases.exclusions import Exclusions
+
+    desk.project(number)
+    try:
+        Exclusions.undo(desk.service.workspace(number))
+    except InputError as error:
+        raise Problem(409, str(error)) from None
+    return excluded(desk, number)
 
 
 def collected(desk: Desk, number: int) -> Sequence[dict[str, Any]]:

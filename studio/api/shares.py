@@ -1,96 +1,121 @@
-"""Domain proportions for the interface: read off a plugin, or off proportions fitted on the samples and kept in a folder."""
+"""/projects/{number}/proportions: what words share with each domain, of the samples, of a plugin, and of any sentence."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from engine.errors import BundleError, InputError, OptionError
+from fastapi import APIRouter, Query
+from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel, Field
+
+from engine.errors import OptionError
+from studio.api import bodies, models, rows
+from studio.api.auth import Caller, may
+from studio.api.desk import Desk, DeskDep, Id
 from studio.api.errors import Problem
+from studio.api.translate import count
 
 if TYPE_CHECKING:
-    from engine.base import BaseModel
-    from engine.store import ProjectRow
-    from studio.api.bodies import ProportionsWish
-    from studio.api.desk import Desk
+    from engine.store import PluginRow, ProjectRow
 
-__all__ = ["proportions_of"]
+__all__ = ["router"]
+
+router = APIRouter(tags=["proportions"])
+NOT_YET = (
+    "The proportions of this project are not fitted yet. Wait until its samples are read, or post to …/proportions/fit."
+)
 
 
-def proportions_of(desk: Desk, project: ProjectRow, wish: ProportionsWish) -> dict[str, Any]:
-    """Domains, the sentences' words, and what was seen of the samples. Raises Problem or a TailorError."""
-    from engine.methods.domain_mixing import proportions as domain
+class Shown(BaseModel):
+    """What there is to be seen of proportions, as they were fitted."""
 
+    domains: list[str]
+    held_out: dict[str, Any] = Field(description="How well words that were not fitted on lean to their own domain.")
+    corpus: dict[str, Any] = Field(description="Histograms and words of the samples, a side each.")
+    examples: list[dict[str, Any]]
+
+
+class FitWish(models.Given):
+    plugin: models.Number | None = Field(
+        None, description="A domain_mixing plugin of this project: its own proportions."
+    )
+
+
+def mixing_plugin(desk: Desk, project: ProjectRow, number: int) -> PluginRow:
+    """A plugin of the project that has proportions. Raises Problem, OptionError."""
+    from engine.methods import get_method
+
+    row = desk.plugin(number)
+    if row.project_id != project.id:
+        raise Problem(404, f"Plugin {row.id} belongs to another project than {project.id}. Name one of this project.")
+    try:
+        offers = get_method(row.method).capabilities.offers_proportions
+    except OptionError:
+        offers = False
+    if not offers:
+        raise OptionError(f"{row.name} is of the method {row.method}, which has no domain proportions.")
+    return row
+
+
+@router.get("/projects/{number}/proportions", dependencies=[may("read")])
+def get_proportions(
+    desk: DeskDep, number: Id, plugin: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
+) -> Shown:
+    """The proportions of the samples, which are fitted when these are read, or of a plugin."""
+    from engine.methods.domain_mixing.explore import folder_of, read_shown
+
+    project = desk.project(number)
+    row = mixing_plugin(desk, project, plugin) if plugin else None
+    found = read_shown(folder_of(desk.service.workspace(number), row.id if row else None))
+    if "corpus" not in found:
+        raise Problem(409, str(found.get("error") or NOT_YET))
+    return Shown(**rows.finite({key: found.get(key) or kind() for key, kind in KINDS.items()}))
+
+
+KINDS: dict[str, type[Any]] = {"domains": list, "held_out": dict, "corpus": dict, "examples": list}
+
+
+@router.post("/projects/{number}/proportions/fit", status_code=202, dependencies=[may("write")])
+def fit(desk: DeskDep, number: Id, wish: FitWish) -> models.Job:
+    """Queue the fitting of the samples' proportions, or the reading of a plugin's."""
+    from engine.jobs import enqueue
+
+    project = desk.project(number)
+    if not (desk.service.workspace(number) / "corpus.jsonl").is_file():
+        raise Problem(409, "This project has no samples that were read yet. Add some and wait for their job.")
+    row = mixing_plugin(desk, project, wish.plugin) if wish.plugin else None
+    given = {"plugin_id": row.id} if row else {}
+    return rows.job(enqueue(desk.service.store, "proportions", given, project_id=number))
+
+
+@router.post("/projects/{number}/proportions")
+async def share(
+    desk: DeskDep, number: Id, wish: bodies.ProportionsWish, caller: Annotated[Caller, may("translate")]
+) -> bodies.Proportions:
+    """What each word of some sentences shares with each domain, by the samples' proportions or by a plugin's own."""
+    project = await run_in_threadpool(desk.project, number)
+    found = await run_in_threadpool(shares_of, desk, project, wish)
+    count(desk, caller, sum(map(len, wish.sentences)))
+    return bodies.Proportions(**rows.finite(found))
+
+
+def shares_of(desk: Desk, project: ProjectRow, wish: bodies.ProportionsWish) -> dict[str, Any]:
+    from engine.methods.domain_mixing.explore import folder_of
+    from engine.methods.domain_mixing.proportions import ProportionModel, proportions_of, reversed_base
+
+    row = mixing_plugin(desk, project, wish.plugin) if wish.plugin else None
+    folder = folder_of(desk.service.workspace(project.id))
+    if row is None and not (folder / "proportions.json").is_file():
+        raise Problem(409, NOT_YET)
     base = desk.service.base_model(project)
-    plugin = None
-    if wish.plugin is not None:
-        row = desk.find_plugin(str(wish.plugin), project)
-        if row is None:
-            raise Problem(404, "Name a plugin by its number.")
-        plugin = desk.service.plugin(row, base)
-        if not plugin.method.capabilities.offers_proportions:
-            raise OptionError(f"{row.name} is of the method {row.method}, which has no domain proportions.")
-        model: Any = plugin.module.proportion_model()  # type: ignore[operator]
-    else:
-        model = fitted(desk, project, base)
+    plugin = desk.service.plugin(row, base) if row else None
+    model: Any = plugin.module.proportion_model() if plugin else ProportionModel.load(folder, base)  # type: ignore[operator]
     sources = None
-    if model.sources and wish.side == "decoder":
-        other = domain.reversed_base(base)
+    if model.sources and wish.side == "decoder":  # it was fitted with sources, so it reads the sentences over some
+        other = reversed_base(base)
         if other is not None:
             from engine.decoding.greedy import back_translate
 
             sources = back_translate(other, wish.sentences)
-    found = domain.proportions_of(base, model, wish.sentences, wish.side, plugin=plugin, sources=sources)
-    return {"domains": list(model.domains), "sentences": found, "corpus": model.corpus}
-
-
-def fitted(desk: Desk, project: ProjectRow, base: BaseModel) -> Any:
-    """Proportions fitted on the project's samples: those of an earlier call while the samples are the same."""
-    from engine.corpora import Segment
-    from engine.methods.domain_mixing.config import DomainMixingConfig
-    from engine.methods.domain_mixing.general import by_domain, with_general
-    from engine.methods.domain_mixing.model import ProportionModel
-    from engine.methods.domain_mixing.proportions import fit_proportions
-
-    workspace = desk.service.workspace(project.id)
-    corpus, folder = workspace / "corpus.jsonl", workspace / "api-proportions"
-    shown = workspace / "proportions" / "shown.json"  # those that were fitted when the samples were read
-    if shown.is_file() and corpus.is_file() and shown.stat().st_mtime >= corpus.stat().st_mtime:
-        with contextlib.suppress(BundleError, OSError, ValueError, KeyError):
-            model = ProportionModel.load(shown.parent, base)
-            model.corpus = json.loads(shown.read_text(encoding="utf-8"))["corpus"]
-            return model
-    if not corpus.is_file():
-        raise Problem(409, "This project has no samples that were read yet. Add some and wait for their job.")
-    stamp = {"corpus": corpus.stat().st_mtime_ns, "bytes": corpus.stat().st_size, "base": base.fingerprint()}
-    if stamp_of(folder) == stamp:
-        try:
-            model = ProportionModel.load(folder, base)
-            model.corpus = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
-            return model
-        except (BundleError, OSError, ValueError):
-            pass  # they are fitted anew
-    segments = [
-        Segment(**{key: row[key] for key in ("text", "source", "file", "line", "domain") if row.get(key) is not None})
-        for row in desk.service.sentences(project.id)
-    ]
-    config = DomainMixingConfig()
-    texts = [segment.text for segment in segments]
-    domains = with_general(by_domain(segments), project.target, desk.service.settings.assets_dir, config.general, texts)
-    if len(domains) < 2:
-        raise InputError("Proportions need two domains or more. Add a file of another domain to the samples.")
-    model = fit_proportions(base, domains, epsilon=config.epsilon, ridge=config.ridge, balance=config.balance,
-                            words=config.words)  # fmt: skip
-    model.save(folder)
-    (folder / "corpus.json").write_text(json.dumps(model.corpus, ensure_ascii=False), encoding="utf-8")
-    (folder / "stamp.json").write_text(json.dumps(stamp), encoding="utf-8")
-    return model
-
-
-def stamp_of(folder: Path) -> Any:
-    try:
-        return json.loads((folder / "stamp.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
+    found = proportions_of(base, model, wish.sentences, wish.side, plugin=plugin, sources=sources)
+    return {"domains": list(model.domains), "sentences": found}

@@ -14,7 +14,7 @@ from studio.api.auth import Caller, may
 from studio.api.desk import Desk, DeskDep, Id, Limit, Means, Offset
 from studio.api.errors import Problem
 
-__all__ = ["Format", "router", "translated"]
+__all__ = ["Format", "count", "router", "translated"]
 
 router = APIRouter(tags=["translate"])
 Format = Literal["text", "xml", "html"]
@@ -172,18 +172,3 @@ def delete_comparison(desk: DeskDep, number: Id) -> Response:
     desk.comparison(number)
     desk.service.store.comparisons.delete(number)
     return Response(status_code=204)
-
-
-# -- proportions
-
-
-@router.post("/projects/{number}/proportions", tags=["proportions"])
-async def proportions(
-    desk: DeskDep, number: Id, wish: bodies.ProportionsWish, caller: Annotated[Caller, may("translate")]
-) -> bodies.Proportions:
-    """What each word of the sentences shares with each domain: by a domain_mixing plugin, else as fitted on the samples."""
-    from studio.api.shares import proportions_of
-
-    found = await run_in_threadpool(proportions_of, desk, desk.project(number), wish)
-    count(desk, caller, sum(map(len, wish.sentences)))
-    return bodies.Proportions(**rows.finite(found))

@@ -262,6 +262,9 @@ def test_our_client_from_project_to_plugin(
         assert "succeeded" in steps
         assert client.samples(number)["report"]["kept"] == done["result"]["kept"]
         assert any(client.phrases(number, search=text[0][:1]))
+        shares = client.proportions(number, [text[0]])  # fitted when the samples were read
+        assert len(shares["domains"]) == 2
+        assert "".join(word["text"] for word in shares["sentences"][0]["words"]) in text[0].replace(" ", "")
         plugin = client.import_plugin(number, plugin_file)
         assert plugin["default"] is True
         assert client.plugin_card(plugin["id"])["config"]["method"] == "lhuc"

@@ -340,6 +340,30 @@ def test_phrases_are_filtered_and_paged(api: TestClient, project: ProjectRow, tm
     assert texts(search="雨", min_length=2) == ["雨还在下"]
     assert texts(label="VP") == ["不曾停歇"]
     assert texts(layer=0) == ["雨"]
+    address = f"/api/v1/projects/{project.id}/phrases/exclusions"
+    made = api.post(address, json={"action": "exclude", "phrases": ["雨"], "sentences": True}).json()
+    assert made == {"phrases": ["雨"], "with_sentences": ["雨"], "steps": 1}
+    assert api.get(address).json() == made
+    assert api.post(f"{address}/undo").json()["phrases"] == []
+    said(api.post(f"{address}/undo"), 409, "conflict")
+
+
+def test_proportions_are_asked_for_before_and_after_they_are_fitted(
+    api: TestClient, project: ProjectRow, tmp_path: Path, store: Store
+) -> None:
+    address = f"/api/v1/projects/{project.id}/proportions"
+    assert "not fitted yet" in said(api.get(address), 409, "conflict")
+    assert "not fitted yet" in said(api.post(address, json={"sentences": ["雨停了。"]}), 409, "conflict")
+    said(api.post(f"{address}/fit", json={}), 409, "conflict")
+    folder = tmp_path / "projects" / str(project.id)
+    (folder / "proportions").mkdir(parents=True)
+    (folder / "corpus.jsonl").write_text('{"text": "雨停了。"}\n', encoding="utf-8")
+    assert api.post(f"{address}/fit", json={}).json()["kind"] == "proportions"
+    shown = {"domains": ["a", "b"], "corpus": {"decoder": {"x": float("nan")}}, "held_out": {}, "examples": []}
+    (folder / "proportions" / "shown.json").write_text(json.dumps(shown), encoding="utf-8")
+    assert api.get(address).json()["corpus"] == {"decoder": {"x": None}}
+    row = store.plugins.create(project.id, "Style", method="lhuc", path="x.zip")
+    assert "no domain proportions" in said(api.get(address, params={"plugin": row.id}), 400, "bad_input")
 
 
 def test_how_samples_are_read(api: TestClient, project: ProjectRow, tmp_path: Path) -> None:
