@@ -12,6 +12,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.errors import TailorError
+from engine.projects import finish_deletions
 from engine.settings import Settings
 from studio import compare, home, phrases, plugins, rate, samples, train
 from studio.api import create_api
@@ -74,6 +75,7 @@ def build(settings: Settings, service: Service | None = None) -> gr.Blocks:
 def create_app(settings: Settings) -> FastAPI:
     """The server's application: the studio's pages, downloads, and the rule that nothing leaves the machine."""
     service = Service(settings)
+    finish_deletions(settings, service.store)
     # Uploads are private: they go to the home folder, not to a folder that all users of the machine share.
     os.environ.setdefault("GRADIO_TEMP_DIR", str(settings.home_dir / "uploads"))
     app = FastAPI(title="Tailor MT", docs_url=None, redoc_url=None, openapi_url=None)

@@ -16,6 +16,7 @@ from engine.errors import TailorError
 from engine.progress import duration
 from studio.html import bar, esc, number, view
 from studio.service import Overview, Service
+from studio.tour import add_tour
 
 __all__ = ["PAGES", "Page", "guard", "heading", "page", "wanted"]
 
@@ -30,7 +31,7 @@ PAGES = {
     "plugins": "Plugins",
 }
 POLL_SECONDS = 2.0
-WORDS = {"prepare": "Reading samples", "customize": "Making a plugin"}
+WORDS = {"prepare": "Reading samples", "leakage": "Comparing with test files", "customize": "Making a plugin"}
 
 
 @dataclass
@@ -102,6 +103,7 @@ def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) ->
             with gr.Row(elem_classes="tm-head"):
                 head = view(heading(title, text), classes="tm-title")
                 actions = gr.Row(elem_classes="tm-actions")
+            add_tour(demo, service, name, list(PAGES), guard)
             timer = gr.Timer(POLL_SECONDS)
             yield Page(head, actions, timer)
 

@@ -1,55 +1,87 @@
-"""What an import found, for the page Samples: files, what was skipped, what is worth a look, domains, examples, lengths."""
+"""What an import found, for the page Samples: files, what was skipped, what is worth a look, domains, lengths, test files."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
+from engine.corpora.notice import NEAR_DUPLICATE
+from engine.corpora.report import EXCLUDED
 from studio.catalog import language_name
 from studio.html import Cell, bars, card, esc, note, number, table, tag, titled
 from studio.theme import DOMAINS
 
-__all__ = ["domain_shares", "file_table", "length_bars", "report_cards"]
+__all__ = ["domain_shares", "file_table", "files_card", "leak_card", "length_bars", "side_cards"]
 
 SHOWN = 4  # reasons named in a folded line
+UNITS = {"line": "lines", "paragraph": "paragraphs", "page": "pages"}
 
 
-def report_cards(
-    report: Mapping[str, Any],
-    sentences: Sequence[Mapping[str, Any]],
-    language: str,
-    names: Sequence[str] = (),
-    labels: Mapping[str, str] | None = None,
+def files_card(
+    report: Mapping[str, Any], language: str, labels: Mapping[str, str] | None = None, project: int = 0, leaked: int = 0
 ) -> str:
-    """Files with what was kept and skipped, languages, domains and warnings, and ten sentences.
+    """Warnings, then the files with what was kept and skipped of each, and the languages found.
 
-    `names` are the project's files; `labels` the domain labels given to some of them.
+    `labels` are the domain labels given to some of the files; `project` is where links to single sentences lead; `leaked`
+    counts sentences that also stand in test files.
     """
     if not report:
         return ""
     warnings = "".join(note(str(one)) for one in report.get("warnings", []))
+    if leaked:
+        many = (
+            f"{number(leaked)} sentences of the samples stand" if leaked > 1 else "One sentence of the samples stands"
+        )
+        link = f'<a href="/samples?project={project}&amp;view=leaks" data-go="view=leaks">Show them</a>'
+        warnings += (
+            f'<p class="tm-note">{many} in your test files too, so a test would flatter the plugin. '
+            f"{link}, and exclude them.</p>"
+        )
     shares = [(code, share) for code, share in report.get("languages", {}).items() if share >= 0.005]
     tags = " ".join(
         tag(f"{language_name(code)} {share:.0%}", "accent" if code == language else "") for code, share in shares
     )
-    files = titled("Files", file_table(report, labels), tags)
-    if not sentences:
-        return warnings + files
-    chosen = random.Random(len(sentences)).sample(range(len(sentences)), min(10, len(sentences)))
-    rows = [
-        [
-            Cell(sentences[place].get("text", ""), lang=language),
-            Cell(_place(sentences[place], len(names) > 1), "", "num quiet"),
-        ]
-        for place in sorted(chosen)
-    ]
-    body = table(["sentence", "line"], rows, numeric=[1])
-    examples = titled(f"{len(rows)} of {number(len(sentences))} sentences, at random", body)
-    lengths = card(length_bars([str(one.get("text", "")) for one in sentences]), "Sentences by length, in characters")
-    side = f'<div class="tm-column">{domain_shares(report.get("domains", {}))}{lengths}</div>'
-    return f'{warnings}{files}<div class="tm-two">{examples}{side}</div>'
+    return warnings + titled("Files", file_table(report, labels, project), tags)
+
+
+def side_cards(report: Mapping[str, Any]) -> str:
+    """Domains and lengths of the sentences."""
+    if not report:
+        return ""
+    lengths = {int(length): int(count) for length, count in report.get("lengths", {}).items()}
+    chart = card(length_bars(lengths), "Sentences by length, in characters") if lengths else ""
+    return f'<div class="tm-column">{domain_shares(report.get("domains", {}))}{chart}</div>'
+
+
+def leak_card(leaks: Mapping[str, Any], names: Sequence[str], project: int) -> str:
+    """The test files with what of each stands in the samples too; or what they are for, where none was named."""
+    if not names:
+        return (
+            '<p class="tm-quiet">Name the files that you will test with. A sentence that stands in both makes a plugin look '
+            "better than it is.</p>"
+        )
+    found = {str(one.get("name")): one for one in leaks.get("files", [])}
+    lines = ""
+    for name in names:
+        one = found.get(name)
+        if one is None:
+            state = '<span class="tm-quiet">being compared</span>'
+        elif one.get("error"):
+            state = f'<span class="tm-bad">{esc(one["error"])}</span>'
+        else:
+            leaked, total = int(one.get("leaked", 0)), int(one.get("sentences", 0))
+            query = urlencode({"view": "leaks", "file": name})
+            state = (
+                f'<a href="{esc(f"/samples?project={project}&{query}")}" data-go="{esc(query)}">{number(leaked)} of '
+                f"{number(total)} are in the samples</a>"
+                if leaked
+                else f'<span class="tm-quiet">none of {number(total)} is in the samples</span>'
+            )
+        remove = f'<button type="button" class="tm-text-button" data-untest="{esc(name)}">Remove</button>'
+        lines += f"<li><b>{esc(name)}</b> {remove}<br>{state}</li>"
+    return f'<ul class="tm-tests">{lines}</ul>'
 
 
 def domain_shares(domains: Mapping[str, int]) -> str:
@@ -70,32 +102,36 @@ def domain_shares(domains: Mapping[str, int]) -> str:
     return card(f'<div class="tm-strip">{strip}</div><ul class="tm-legend">{lines}</ul>', "Sentences by domain")
 
 
-def length_bars(texts: Sequence[str]) -> str:
-    """How long the sentences are: up to twelve columns of a round width, the last one open."""
-    lengths = sorted(len(text) for text in texts)
-    usual = lengths[int(0.98 * (len(lengths) - 1))]
+def length_bars(lengths: Mapping[int, int]) -> str:
+    """How long the sentences are, given how many have each length: up to twelve columns of a round width, the last one open."""
+    ordered = sorted(lengths)
+    total = sum(lengths.values())
+
+    def quantile(share: float) -> int:
+        seen = 0
+        for length in ordered:
+            seen += lengths[length]
+            if seen > share * (total - 1):
+                return length
+        return ordered[-1]
+
+    usual = quantile(0.98)
     width = next(step for step in (2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**9) if usual < 12 * step)
     last = usual // width
     counts = [0] * (last + 1)
-    for length in lengths:
-        counts[min(length // width, last)] += 1
+    for length, count in lengths.items():
+        counts[min(length // width, last)] += count
     names = [
-        f"{place * width}" + ("+" if place == last and lengths[-1] >= (last + 1) * width else "")
+        f"{place * width}" + ("+" if place == last and ordered[-1] >= (last + 1) * width else "")
         for place in range(last + 1)
     ]
-    middle = lengths[len(lengths) // 2]
     return (
         bars(counts, names, "sentences")
-        + f'<p class="tm-quiet">half of them have up to {number(middle)} characters</p>'
+        + f'<p class="tm-quiet">half of them have up to {number(quantile(0.5))} characters</p>'
     )
 
 
-def _place(sentence: Mapping[str, Any], several: bool) -> str:
-    line = number(sentence.get("line", 0))
-    return f"{Path(str(sentence.get('file', ''))).name} {line}" if several else line
-
-
-def file_table(report: Mapping[str, Any], labels: Mapping[str, str] | None = None) -> str:
+def file_table(report: Mapping[str, Any], labels: Mapping[str, str] | None = None, project: int = 0) -> str:
     """One row a file; below it, what was skipped and what is worth a look unfold to line, reason and excerpt."""
     files, labels = report.get("files", []), labels or {}
     several = len(files) > 1
@@ -103,11 +139,11 @@ def file_table(report: Mapping[str, Any], labels: Mapping[str, str] | None = Non
     rows, under = [], []
     for file in files:
         name = Path(str(file.get("name", ""))).name
-        notes = "".join(f'<div class="tm-quiet">{esc(one)}</div>' for one in file.get("notes", []))
+        unit = str(file.get("unit", "line"))
         cells = [
-            Cell(html=f"{esc(name)}{notes}"),
+            Cell(html=f"{esc(name)}{_below(file)}"),
             Cell(file.get("encoding", ""), kind="quiet"),
-            Cell(number(file.get("lines", 0)), kind="num"),
+            Cell(_counted(file, unit), kind="num"),
             Cell(number(file.get("kept", 0)), kind="num"),
             Cell(number(sum(file.get("skipped", {}).values())), kind="num"),
         ]
@@ -118,11 +154,29 @@ def file_table(report: Mapping[str, Any], labels: Mapping[str, str] | None = Non
             cells.append(Cell(html=remove, kind="num"))
         rows.append(cells)
         under.append(
-            _found(file, "skipped", "Skipped", language) + _found(file, "noticed", "Kept, worth a look", language)
+            _found(file, "skipped", "Skipped", language, project)
+            + _found(file, "noticed", "Kept, worth a look", language, project)
         )
     heads = ["file", "encoding", "lines", "kept", "skipped"]
     heads += ["domain"] * bool(several or labels) + [""] * several
     return table(heads, rows, numeric=[2, 3, 4], under=under)
+
+
+def _below(file: Mapping[str, Any]) -> str:
+    """How the file was understood, and what it says of its languages."""
+    notes = [str(one) for one in file.get("notes", [])]
+    stated = dict(sorted(file.get("found", {}).items(), key=lambda item: -item[1]))
+    if len(stated) > 1:
+        shown = [f"{language_name(code)} {number(count)}" for code, count in list(stated.items())[:6]]
+        notes.append(f"It holds {', '.join(shown)}" + (f" and {len(stated) - 6} more" if len(stated) > 6 else "") + ".")
+    return "".join(f'<div class="tm-quiet">{esc(one)}</div>' for one in notes)
+
+
+def _counted(file: Mapping[str, Any], unit: str) -> str:
+    count = int(file.get("lines", 0))
+    if unit == "line":
+        return number(count)
+    return f"{number(count)} {unit if count == 1 else UNITS.get(unit, unit)}"
 
 
 def _domain_field(name: str, label: str) -> str:
@@ -132,8 +186,8 @@ def _domain_field(name: str, label: str) -> str:
     )
 
 
-def _found(file: Mapping[str, Any], kind: str, title: str, language: str) -> str:
-    """The reasons with their counts, folded over the first lines of each."""
+def _found(file: Mapping[str, Any], kind: str, title: str, language: str, project: int) -> str:
+    """The reasons with their counts, folded over the first lines of each and a way to all of them."""
     counts = dict(sorted(file.get(kind, {}).items(), key=lambda item: -item[1]))
     if not counts:
         return ""
@@ -141,11 +195,27 @@ def _found(file: Mapping[str, Any], kind: str, title: str, language: str) -> str
     if len(counts) > SHOWN:
         named.append(f"{len(counts) - SHOWN} more reasons" if len(counts) > SHOWN + 1 else "1 more reason")
     head = f"<summary>{title} <b>{number(sum(counts.values()))}</b>: {esc(', '.join(named))}</summary>"
+    unit = str(file.get("unit", "line"))
     lines = []
     for reason, count in counts.items():
         shown = file.get("examples", {}).get(reason, [])
         for place, (line, text) in enumerate(shown):
-            words = f"{reason} ({number(count)})" if place == 0 else ""
-            lines.append([Cell(words, kind="quiet"), Cell(number(line), kind="num"), Cell(text, lang=language)])
-    inner = table(["reason", "line", "text"], lines, numeric=[1], kind="tm-skips") if lines else ""
+            words = _all_of(kind, reason, count, str(file.get("name", "")), project) if place == 0 else ""
+            lines.append([Cell(html=words, kind="quiet"), Cell(number(line), kind="num"), Cell(text, lang=language)])
+    inner = table(["reason", unit, "text"], lines, numeric=[1], kind="tm-skips") if lines else ""
     return f'<details class="tm-more">{head}{inner}</details>'
+
+
+def _all_of(kind: str, reason: str, count: int, name: str, project: int) -> str:
+    """The reason with its count; a link to all its sentences, where there is a project."""
+    words = f"{reason} ({number(count)})"
+    view = "near" if reason == NEAR_DUPLICATE else "decided" if reason == EXCLUDED else kind
+    if not project:
+        return esc(words)
+    wanted = {
+        "view": view,
+        "reason": "" if view in ("near", "decided") else reason,
+        "file": "" if view == "decided" else name,
+    }
+    query = urlencode({key: value for key, value in wanted.items() if value})
+    return f'<a href="{esc(f"/samples?project={project}&{query}")}" data-go="{esc(query)}">{esc(words)}</a>'

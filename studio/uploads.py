@@ -6,7 +6,10 @@ They come from the browser, or from a path on the studio's own machine where the
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import shutil
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -14,10 +17,13 @@ from engine.corpora.archive import check_archive
 from engine.corpora.encoding import check_file
 from engine.corpora.read import READERS
 from engine.errors import CorpusError, InputError, storage_errors
+from engine.files import read_object, write_json
 from engine.settings import Settings
 
-__all__ = ["check_files", "server_files", "take_files"]
+__all__ = ["check_files", "server_files", "stash", "stashed", "take_files"]
 
+INBOX = "inbox"  # in the home folder: what was dropped where there was no project yet
+OLDEST = 86_400  # seconds after which Gradio removes uploads that were not used
 ARCHIVES = {".docx": "Word document", ".odt": "OpenDocument text"}
 
 
@@ -115,3 +121,22 @@ def server_files(text: str, settings: Settings) -> list[Path]:
     if not os.access(real, os.R_OK):
         raise InputError(f"{given} cannot be read by the studio; check its permissions.")
     return [path if path.suffix.lower() in known_endings() else real]
+
+
+def stash(files: Sequence[Path], settings: Settings) -> str:
+    """Remember files that were dropped on the first page, for the page Samples; returns the word that stands for them."""
+    folder = settings.home_dir / INBOX
+    token = secrets.token_hex(12)
+    for old in folder.glob("*.json"):
+        if time.time() - old.stat().st_mtime > OLDEST:
+            old.unlink(missing_ok=True)
+    write_json(folder / f"{token}.json", {"files": [str(file) for file in files]}, "the uploaded files")
+    return token
+
+
+def stashed(token: str, settings: Settings) -> list[Path]:
+    """The files that this word stands for, as far as they are still there."""
+    if not re.fullmatch("[0-9a-f]{24}", token):
+        return []
+    found = read_object(settings.home_dir / INBOX / f"{token}.json").get("files", [])
+    return [Path(file) for file in found if isinstance(file, str) and Path(file).is_file()]

@@ -155,8 +155,9 @@ def test_what_is_worth_a_look_is_folded_below_its_file() -> None:
     report = json.loads(json.dumps(import_corpus(one.files, "zh").report.to_mapping()))
     shown = file_table(report)
     assert "Kept, worth a look <b>43</b>: half-width punctuation 10, another language 9" in shown
-    assert "2 more reasons" in shown
-    assert "&lt;b&gt;强烈推荐&lt;/b&gt;" in shown
+    assert "3 more reasons" in shown
+    assert "tags, removed (3)" in shown
+    assert "强烈推荐" in shown
     assert "Too smoky for my taste" in shown
 
 

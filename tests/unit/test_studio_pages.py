@@ -6,8 +6,6 @@ import re
 
 import gradio as gr
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from engine.errors import OptionError
 from engine.methods import get_method, method_names
@@ -17,7 +15,6 @@ from studio.figures import figure_row, scores
 from studio.forms import build_form, label
 from studio.frame import PAGES
 from studio.phrases import Filter, Row, phrase_table, select
-from studio.report import file_table, length_bars, report_cards
 from studio.train import MethodCard, method_cards
 
 ROWS = [
@@ -44,52 +41,6 @@ def test_select_filters_and_orders() -> None:
 def test_phrase_table_shows_back_translations_only_where_there_are_some() -> None:
     assert "back-translation" in phrase_table(ROWS, "zh", "en")
     assert "back-translation" not in phrase_table(ROWS[2:], "zh", "en")
-
-
-def test_skipped_lines_are_shown_with_line_reason_and_text() -> None:
-    report = {
-        "language": "zh",
-        "files": [
-            {
-                "name": "a.txt",
-                "encoding": "gb18030",
-                "lines": 1200,
-                "kept": 1190,
-                "skipped": {"too short": 7, "duplicate": 3},
-                "examples": {"too short": [[12, "嗯 <b>"]]},
-                "notes": ["Read as GB18030."],
-            }
-        ],
-        "languages": {"zh": 0.97, "ja": 0.03, "en": 0.001},
-        "warnings": ["3 % of the sentences look Japanese."],
-    }
-    shown = file_table(report)
-    assert "Skipped <b>10</b>: too short 7, duplicate 3" in shown
-    assert ">12<" in shown
-    assert "嗯 &lt;b&gt;" in shown
-    assert "1,190" in shown
-    page = report_cards(report, [{"text": "雨还在下。", "file": "a.txt", "line": 3}], "zh")
-    assert "Chinese 97%" in page
-    assert "Japanese 3%" in page
-    assert "English" not in page
-    assert "look Japanese" in page
-    assert "雨还在下。" in page
-    assert report_cards({}, [], "zh") == ""
-
-
-@given(st.lists(st.integers(1, 5000), min_size=1, max_size=60))
-def test_every_sentence_stands_in_one_column_of_the_length_chart(lengths: list[int]) -> None:
-    shown = length_bars(["x" * length for length in lengths])
-    counts = [int(count.replace(",", "")) for count in re.findall(r": ([\d,]+) sentences</title>", shown)]
-    assert sum(counts) == len(lengths)
-    assert 1 <= len(counts) <= 12
-
-
-def test_ten_examples_stay_the_same_between_two_looks() -> None:
-    report = {"files": [], "language": "zh"}
-    sentences = [{"text": f"第{place}句", "line": place} for place in range(500)]
-    assert report_cards(report, sentences, "zh") == report_cards(report, sentences, "zh")
-    assert report_cards(report, sentences, "zh").count("<tr>") == 12
 
 
 @pytest.mark.parametrize(("method", "cls"), CLASSES, ids=lambda value: value if isinstance(value, str) else "")

@@ -1,0 +1,193 @@
+"""Home and Samples as a person meets them: cards, the tour, single sentences, and files that are refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, Studio
+from playwright.sync_api import expect
+
+from engine.corpora import Corpus, Decisions, import_to
+from engine.corpora.leaks import check_leaks
+from engine.store import ProjectRow
+from tests.documents import docx, tmx, word_paragraph
+
+DIRTY = [ROOT / "assets" / "samples" / "reviews-zh" / name for name in ("export.csv", "notes.txt")]
+LETTERS = ROOT / "assets" / "samples" / "letters-de-en" / "letters.tsv"
+
+
+@pytest.fixture
+def untidy(studio: Studio) -> ProjectRow:
+    """A project with the untidy sample, read as a job reads it."""
+    project = studio.project("Untidy")
+    folder = studio.workspace(project)
+    shutil.rmtree(folder / "samples")
+    (folder / "samples").mkdir()
+    for file in DIRTY:
+        shutil.copy(file, folder / "samples")
+    import_to(folder, DIRTY, "zh")
+    return project
+
+
+@pytest.fixture
+def no_tour(studio: Studio) -> Iterator[Path]:
+    """Where the tour stands, put back afterwards."""
+    file = studio.settings.home_dir / "tour.json"
+    kept = file.read_bytes() if file.exists() else None
+    file.unlink(missing_ok=True)
+    yield file
+    file.unlink(missing_ok=True)
+    if kept is not None:
+        file.write_bytes(kept)
+
+
+def test_a_project_is_renamed_and_deleted_with_a_question(studio: Studio, page: Any) -> None:
+    project = studio.project("A name with a <b>mistake</b>")
+    folder = studio.workspace(project)
+    page.goto(studio.url)
+    card = page.locator(".tm-home", has_text="mistake")
+    card.get_by_role("button", name="Rename").click()
+    field = page.get_by_label("Name", exact=True)
+    expect(field).to_have_value("A name with a <b>mistake</b>")
+    field.fill("  A   better name ")
+    field.press("Enter")
+    card = page.locator(".tm-home", has_text="A better name")
+    expect(card).to_contain_text("English to Chinese")
+    assert studio.store.projects.get(project.id).name == "A better name"
+    card.get_by_role("button", name="Delete").click()
+    question = page.get_by_role("dialog")
+    expect(question).to_contain_text("Delete A better name?")
+    expect(question).to_contain_text("1 file of samples")
+    page.keyboard.press("Escape")
+    expect(question).to_be_hidden()
+    assert folder.exists()
+    card.get_by_role("button", name="Delete").click()
+    question.get_by_role("button", name="Delete").click()
+    expect(card).to_have_count(0)
+    assert not folder.exists()
+    assert project.id not in [row.id for row in studio.store.projects.list()]
+
+
+def test_the_tour_leads_on_and_stays_dismissed(studio: Studio, page: Any, no_tour: Path) -> None:
+    project = studio.project("Tour of the day")
+    no_tour.write_text(json.dumps({"project": project.id, "state": "open", "seen": []}), encoding="utf-8")
+    page.goto(f"{studio.url}/samples?project={project.id}")
+    tour = page.get_by_role("complementary", name="Tour")
+    expect(tour).to_contain_text("These sentences are the style to learn")
+    tour.get_by_role("link", name="Next: Phrases").click()
+    page.wait_for_url(f"**/phrases?project={project.id}")
+    expect(tour).to_contain_text("phrases that it is made of")
+    assert json.loads(no_tour.read_text(encoding="utf-8"))["seen"] == ["samples", "phrases"]
+    page.goto(studio.url)
+    expect(page.get_by_role("button", name="Go on with the tour")).to_be_visible()
+    page.goto(f"{studio.url}/samples?project={project.id}")
+    tour.get_by_role("button", name="End the tour").click()
+    expect(tour).to_have_count(0)
+    page.reload()
+    expect(page.locator(".tm-browser")).to_be_visible()
+    expect(tour).to_have_count(0)
+    assert json.loads(no_tour.read_text(encoding="utf-8"))["state"] == "ended"
+
+
+def test_skipped_lines_are_a_click_away_and_have_an_address(studio: Studio, page: Any, untidy: ProjectRow) -> None:
+    page.goto(f"{studio.url}/samples?project={untidy.id}")
+    rows = page.locator("table.tm-sentences tbody tr")
+    expect(rows).to_have_count(10)
+    page.locator("details.tm-more", has_text="Skipped").first.locator("summary").click()
+    page.get_by_role("link", name="garbled: a wrong encoding (5)").click()
+    expect(rows).to_have_count(5)
+    page.wait_for_url(re.compile("view=skipped.*reason=garbled"))
+    page.reload()
+    expect(rows).to_have_count(5)
+    page.get_by_label("Reason").select_option("duplicate")
+    expect(rows).to_have_count(9)  # of this file
+    page.get_by_label("Any file").click()
+    expect(rows).to_have_count(10)
+    page.get_by_role("link", name=re.compile("^Near-duplicates")).click()
+    expect(rows).to_have_count(8)
+    expect(rows.first).to_contain_text(re.compile(r"like export\.csv \d+:"))
+    page.get_by_role("link", name=re.compile("^All")).click()
+    page.get_by_role("searchbox", name="Search the sentences").fill("<img src=x>")
+    page.get_by_role("searchbox", name="Search the sentences").press("Enter")
+    expect(page.get_by_text("No sentence fits.")).to_be_visible()
+
+
+def test_sentences_are_excluded_and_taken_back(studio: Studio, page: Any, untidy: ProjectRow) -> None:
+    folder = studio.workspace(untidy)
+    page.goto(f"{studio.url}/samples?project={untidy.id}&view=kept")
+    row = page.locator("table.tm-sentences tbody tr").nth(2)
+    text = row.locator("td > div").first.inner_text()
+    row.get_by_role("button", name="Exclude").click()
+    expect(row).to_contain_text("excluded")
+    assert list(Decisions.load(folder).excluded.values()) == [text]
+    expect(page.get_by_text("Your decisions count from the next reading or training.")).to_be_visible()
+    page.goto(f"{studio.url}/samples?project={untidy.id}&view=near")
+    page.get_by_role("button", name="Exclude all 8").click()
+    expect(page.get_by_role("button", name="Undo: exclude 8 sentences")).to_be_visible()
+    report = import_to(folder, DIRTY, "zh", decisions=Decisions.load(folder))
+    assert report.skipped["excluded by you"] == 9
+    assert text not in Corpus.load(folder).texts()
+    page.reload()
+    expect(page.get_by_text("Your decisions are in.")).to_be_visible()
+    page.get_by_role("button", name="Undo: exclude 8 sentences").click()
+    expect(page.get_by_role("button", name="Undo: exclude 1 sentence")).to_be_visible()
+    assert len(Decisions.load(folder).excluded) == 1
+
+
+def test_what_stands_in_a_test_file_is_shown_and_excluded(studio: Studio, page: Any, untidy: ProjectRow) -> None:
+    folder = studio.workspace(untidy)
+    texts = [text for text in Corpus.load(folder).texts() if len(text) > 12][:3]
+    (folder / "test_files").mkdir()
+    (folder / "test_files" / "test.zh.txt").write_text(
+        "\n".join(["完全不同的一句话在这里。", *texts]), encoding="utf-8"
+    )
+    check_leaks(folder, "zh", "en")
+    page.goto(f"{studio.url}/samples?project={untidy.id}")
+    page.get_by_role("link", name=re.compile(r"\d of 4 are in the samples")).click()
+    expect(page.locator("table.tm-sentences tbody tr").first).to_contain_text("in test.zh.txt")
+    page.get_by_role("button", name=re.compile("Exclude all")).click()
+    expect(page.locator("table.tm-sentences")).to_contain_text("excluded")
+    assert set(texts) <= set(Decisions.load(folder).excluded.values())
+
+
+def test_a_document_that_would_fill_the_disk_is_refused_at_once(studio: Studio, page: Any, tmp_path: Path) -> None:
+    before = len(studio.store.projects.list())
+    page.goto(f"{studio.url}/samples?project=new")
+    page.locator("input[type=file]").first.set_input_files(
+        str(docx(word_paragraph("x" * 9_000_000), tmp_path / "b.docx"))
+    )
+    expect(page.get_by_role("textbox", name="Project")).to_have_value("b")
+    tick = page.get_by_label("I accept these terms")
+    if tick.is_visible():
+        tick.check()
+    page.get_by_role("button", name="Read samples").click()
+    expect(page.get_by_text(re.compile("b.docx would unpack to 9 MiB"))).to_be_visible()
+    assert len(studio.store.projects.list()) == before
+
+
+@pytest.mark.slow
+def test_a_memory_by_its_path_and_one_that_is_damaged(studio: Studio, page: Any, tmp_path: Path) -> None:
+    pairs = [line.split("\t") for line in LETTERS.read_text(encoding="utf-8").splitlines()[1:60]]
+    good = tmp_path / "letters.tmx"
+    good.write_text(
+        tmx([(en, f"第{i}封信：{'很好。' * (1 + i % 3)}走了。") for i, (_, en) in enumerate(pairs)]), encoding="utf-8"
+    )
+    page.goto(f"{studio.url}/samples?project=new")
+    page.get_by_placeholder(re.compile("a path on this machine")).first.fill(str(good))
+    tick = page.get_by_label("I accept these terms")
+    if tick.is_visible():
+        tick.check()
+    page.get_by_role("button", name="Read samples").click()
+    page.wait_for_url(re.compile(r"project=\d+"))
+    expect(page.get_by_text("It holds English 59, Chinese 59.")).to_be_visible(timeout=120_000)
+    bad = tmp_path / "bad.tmx"
+    bad.write_text(tmx([("a", "b")]).replace('SYSTEM "tmx14.dtd"', '[<!ENTITY x "y">]'), encoding="utf-8")
+    page.locator(".tm-more-files input[type=file]").set_input_files(str(bad))
+    expect(page.get_by_text(re.compile(r"bad\.tmx, line 2: it declares an XML entity"))).to_be_visible(timeout=120_000)
+    expect(page.get_by_text("It holds English 59, Chinese 59.")).to_be_visible()  # what was read before is still there
