@@ -21,12 +21,14 @@ from engine.client.commands import add_client_commands, add_token_commands
 from engine.corpora.types import CorpusOptions
 from engine.decoding.knn.commands import add_knn_commands
 from engine.decoding.options import Decoding
+from engine.documents.commands import INPUT, add_document_flags
 from engine.errors import TailorError
+from engine.evaluation.commands import add_rating_commands
 from engine.languages import canonical
 from engine.methods.domain_mixing.commands import add_proportion_flags
 from engine.options import add_flags, from_flags
 from engine.parsers.commands import add_parser_commands
-from engine.plugins.commands import add_swap_command
+from engine.plugins.commands import add_plugin_commands
 from engine.settings import Settings, load_settings
 
 __all__ = ["main", "parser"]
@@ -99,7 +101,9 @@ def job(target: argparse.ArgumentParser, output: bool, workspace: bool) -> None:
         )
 
 
-def using(target: argparse.ArgumentParser, plugin_required: bool) -> None:
+def using(
+    target: argparse.ArgumentParser, plugin_required: bool, given: str = "a sentence a line; - reads standard input"
+) -> None:
     """Flags of commands that translate."""
     base(target)
     target.add_argument(
@@ -108,7 +112,7 @@ def using(target: argparse.ArgumentParser, plugin_required: bool) -> None:
     target.add_argument(
         "--strength", type=float, default=1.0, metavar="S", help="0: the base exactly, 1: as trained [1.0]"
     )
-    target.add_argument("input", metavar="INPUT.txt", help="a sentence a line; - reads standard input")
+    target.add_argument("input", metavar="INPUT", help=given)
     add_flags(target, Decoding)
 
 
@@ -125,9 +129,12 @@ def parser() -> argparse.ArgumentParser:
         return (under or commands).add_parser(name, help=help, description=help, parents=[common()])
 
     job(command("customize", "from sentences to a plugin: the whole main job; resumes after a stop"), True, False)
-    found = command("translate", "translate a file, a line for a line")
-    using(found, False)
-    found.add_argument("-o", "--output", default="-", metavar="OUTPUT.txt", help="[standard output]")
+    found = command("translate", "translate a file, a line for a line, or a document into the same format")
+    using(found, False, INPUT)
+    found.add_argument(
+        "-o", "--output", default="-", metavar="OUTPUT", help="[standard output; beside a document, as NAME.zh.docx]"
+    )
+    add_document_flags(found)
     found.add_argument(
         "--dry-run", action="store_true", help="only show what plugins would send to a service, a request a line"
     )
@@ -172,20 +179,10 @@ def parser() -> argparse.ArgumentParser:
     add_knn_commands(knn, command, SAMPLES)
 
     plugin = commands.add_parser("plugin", help="plugin bundles").add_subparsers(dest="action", required=True)
-    command("list", "plugins of all projects", plugin)
-    command("verify", "check a bundle without using it", plugin).add_argument(
-        "bundle", metavar="PLUGIN.zip", help="the bundle to check"
-    )
-    found = command("export", "copy a project's plugin to a file", plugin)
-    found.add_argument("id", type=int, help="the plugin's number, see `tailormt plugin list`")
-    found.add_argument("-o", "--output", required=True, metavar="PLUGIN.zip", help="the file to write")
-    found.add_argument(
-        "--with-phrases", action=argparse.BooleanOptionalAction, default=True, help="phrases in the copy"
-    )
-    found = command("import", "take a bundle into a project", plugin)
-    found.add_argument("bundle", metavar="PLUGIN.zip", help="the bundle to import")
-    found.add_argument("--project", type=int, required=True, metavar="ID", help="the project's number")
-    add_swap_command(plugin, command)
+    add_plugin_commands(plugin, command)
+
+    ratings = commands.add_parser("rating", help="blind ratings: which of two translations people find better")
+    add_rating_commands(ratings.add_subparsers(dest="action", required=True), command)
 
     benches = commands.add_parser("bench", help="experiments over public data").add_subparsers(
         dest="action", required=True

@@ -20,12 +20,14 @@ from engine.benching.commands import BENCH_COMMANDS
 from engine.client.commands import CLIENT_COMMANDS
 from engine.corpora.commands import CORPUS_COMMANDS
 from engine.decoding.knn.commands import KNN_COMMANDS
-from engine.errors import InputError, OptionError
+from engine.documents import commands as documents
+from engine.errors import OptionError
+from engine.evaluation.commands import RATING_COMMANDS
 from engine.files import check_writable, replacing
 from engine.lines import read_input
 from engine.methods.domain_mixing.commands import PROPORTION_COMMANDS
 from engine.parsers.commands import PARSER_COMMANDS
-from engine.plugins.commands import SWAP_COMMANDS
+from engine.plugins.commands import PLUGIN_COMMANDS
 from engine.samples import named_files
 from engine.terminal import TerminalProgress, table
 
@@ -203,7 +205,8 @@ def translate(args: argparse.Namespace) -> Shown:
     from engine.decoding.options import Decoding
     from engine.options import from_flags
 
-    lines = read_input(args.input, args.source)
+    document = documents.document_of(args)
+    lines = documents.sentences(document, args.source) if document else read_input(args.input, args.source)
     if args.output != "-":
         check_writable(Path(args.output), "the translation")
     base = load_base(args)
@@ -213,6 +216,8 @@ def translate(args: argparse.Namespace) -> Shown:
 
         return preview(base, plugin, lines)
     decoding = from_flags(Decoding, args, plugin.card.get("decoding") if plugin and args.strength else None)
+    if document:
+        return documents.translate_file(args, base, plugin, decoding)
     progress = progress_of(args)
     progress.begin("Translating")
     results = base.translate(lines, plugin, strength=args.strength, decoding=decoding, progress=progress)
@@ -275,69 +280,6 @@ def needs(record: dict[str, Any]) -> str:
     return ", ".join(found)
 
 
-def plugin_list(args: argparse.Namespace) -> Shown:
-    from engine.store import Store
-
-    found = Store(args.settings.store_url).plugins.list()
-    rows = [{"id": p.id, "name": p.name, "method": p.method, "path": p.path, "metrics": p.metrics} for p in found]
-    text = table(["id", "name", "method", "bundle"], [[r["id"], r["name"], r["method"], r["path"]] for r in rows])
-    return rows, text if rows else "There are no plugins yet. Make one with `tailormt customize` or in the studio."
-
-
-def plugin_verify(args: argparse.Namespace) -> Shown:
-    from engine.plugins import verify_bundle
-
-    card = verify_bundle(args.bundle)
-    made = card["provenance"].get("created", "")
-    return card, (
-        f"{args.bundle} is whole: {card['name']}, {card['method']}, {card['source']} to {card['target']}, made {made} for the "
-        f"base {card['base_model_name_or_path']}; files {', '.join(card['files'])}."
-    )
-
-
-def plugin_export(args: argparse.Namespace) -> Shown:
-    from engine.plugins.repack import repack
-    from engine.store import Store
-
-    row = Store(args.settings.store_url).plugins.get(args.id)
-    repack(Path(row.path), Path(args.output), with_phrases=args.with_phrases)
-    return {"output": args.output}, f"Wrote {args.output}."
-
-
-def plugin_import(args: argparse.Namespace) -> Shown:
-    from engine.base import BaseModel
-    from engine.plugins import Plugin, verify_bundle
-    from engine.store import Store
-
-    card = verify_bundle(args.bundle)
-    store = Store(args.settings.store_url)
-    project = store.projects.get(args.project)
-    if (project.source, project.target) != (card["source"], card["target"]):
-        raise InputError(
-            f"{args.bundle} translates from {card['source']} to {card['target']}, but the project {project.name} from "
-            f"{project.source} to {project.target}. Choose a project of its languages."
-        )
-    Plugin.load(
-        args.bundle,
-        BaseModel.load(project.base, project.source, project.target, settings=args.settings),
-        cache=args.settings.home_dir / "unpacked",
-    )
-    place = args.settings.home_dir / "projects" / str(project.id) / "plugins" / Path(args.bundle).name
-    if place.exists():
-        raise InputError(f"The project has a bundle named {place.name} already. Rename the file and import it again.")
-    with replacing(place, "the plugin") as temporary:
-        shutil.copyfile(args.bundle, temporary)
-    row = store.plugins.create(
-        project.id,
-        card["name"],
-        method=card["method"],
-        path=str(place),
-        base_fingerprint=card["base_fingerprint"],
-        metrics=card["metrics"],
-    )
-    return {"id": row.id, "path": row.path}, f"Imported {card['name']} as plugin {row.id} of {project.name}."
-
-
 def run_demo(args: argparse.Namespace) -> Shown:
     from engine.demo import demo
 
@@ -380,11 +322,8 @@ COMMANDS = {
     **PARSER_COMMANDS,
     **KNN_COMMANDS,
     **PROPORTION_COMMANDS,
-    "plugin list": plugin_list,
-    "plugin verify": plugin_verify,
-    "plugin export": plugin_export,
-    "plugin import": plugin_import,
-    **SWAP_COMMANDS,
+    **PLUGIN_COMMANDS,
+    **RATING_COMMANDS,
     **BENCH_COMMANDS,
     **CLIENT_COMMANDS,
     "demo": run_demo,

@@ -56,7 +56,9 @@ class CustomizeRequest(Options):
     knn: bool = option(False, "Put a datastore for kNN decoding into the bundle, beside what the method makes.")
     knn_options: str = option("", 'Settings of kNN decoding as JSON, as {"k": 8}.', advanced=True)
     with_phrases: bool = option(
-        True, "Put the phrases into the bundle; without, it holds their vectors only.", advanced=True
+        True,
+        "Put the phrases into the bundle; without, it holds their vectors only. A method that looks sentences up needs them.",
+        advanced=True,
     )
     download: bool = option(False, "Allow the base to be fetched from the hub when it is not on disk.", advanced=True)
 
@@ -100,6 +102,11 @@ def check(request: CustomizeRequest) -> None:
         if not Path(sample).is_file():
             what = "is a folder, not a file of sentences" if Path(sample).is_dir() else "does not exist"
             raise CorpusError(f"{sample} {what}. Give files of text.")
+    if not request.with_phrases:
+        from engine.methods import get_method
+        from engine.plugins.export import check_without_texts
+
+        check_without_texts(get_method(request.method))
     method_config(request)
     training_config(request)
     corpus_config(request)

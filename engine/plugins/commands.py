@@ -1,37 +1,232 @@
-"""The command `tailormt plugin swap`: other samples for a plugin, without training."""
+"""The commands below `tailormt plugin`: what there is, what a bundle is worth, in and out, names, blends, other samples."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from engine.errors import BundleError, InputError, OptionError
 from engine.files import check_writable
 from engine.samples import named_files
-from engine.terminal import TerminalProgress
+from engine.terminal import TerminalProgress, table
 
-__all__ = ["SWAP_COMMANDS", "add_swap_command"]
+if TYPE_CHECKING:
+    from engine.plugins.library import Library
+
+__all__ = ["PLUGIN_COMMANDS", "add_plugin_commands"]
+
+Shown = tuple[Any, str]
+PHRASES = "phrases in the copy; not to be left out where the method reads sentences while it translates"
+BASE = "folder, short name or hub id of its base [one that knows the pair]"
 
 
-def add_swap_command(plugins: Any, command: Callable[..., argparse.ArgumentParser]) -> None:
-    """The command below `tailormt plugin` and its flags; `command` makes one with the common flags."""
+def add_plugin_commands(plugins: Any, command: Callable[..., argparse.ArgumentParser]) -> None:
+    """The commands and their flags; `command` makes one with the common flags."""
+    found = command("list", "plugins of all projects, or of one", plugins)
+    found.add_argument("--project", type=int, metavar="ID", help="the project's number [all]")
+    found = command("verify", "check a bundle without using it, step by step", plugins)
+    found.add_argument("bundle", metavar="PLUGIN.zip", help="the bundle to check")
+    found.add_argument(
+        "--project", type=int, metavar="ID", help="compare its languages and base with this project's too"
+    )
+    found = command("export", "copy a project's plugin to a file", plugins)
+    found.add_argument("id", type=int, help="the plugin's number, see `tailormt plugin list`")
+    found.add_argument("-o", "--output", required=True, metavar="PLUGIN.zip", help="the file to write")
+    found.add_argument("--with-phrases", action=argparse.BooleanOptionalAction, default=True, help=PHRASES)
+    found = command("import", "take a bundle into a project", plugins)
+    found.add_argument("bundle", metavar="PLUGIN.zip", help="the bundle to import")
+    found.add_argument("--project", type=int, required=True, metavar="ID", help="the project's number")
+    found = command("rename", "give a project's plugin, with all its versions, another name", plugins)
+    found.add_argument("id", type=int, help="the number of one of its versions, see `tailormt plugin list`")
+    found.add_argument("name", help="the new name")
+    found = command("tag", "give a project's plugin tags in the place of those it has", plugins)
+    found.add_argument("id", type=int, help="the number of one of its versions, see `tailormt plugin list`")
+    found.add_argument("tags", nargs="*", metavar="TAG", help="the tags [none]")
+    found = command("delete", "take a version of a plugin and its bundle out of a project", plugins)
+    found.add_argument("id", type=int, help="its number, see `tailormt plugin list`")
+    found.add_argument("--yes", action="store_true", required=True, help="yes, for good")
+    found = command("default", "say which plugin a project uses where none is named", plugins)
+    found.add_argument("--project", type=int, required=True, metavar="ID", help="the project's number")
+    found.add_argument("id", nargs="?", help="the plugin's number, or `base` for the base alone [show it]")
+    found = command("blend", "two to four plugins of one base as one plugin, each at its weight", plugins)
+    found.add_argument("parts", nargs="+", metavar="PLUGIN.zip=WEIGHT", help="a bundle and its weight, 0 to 1 [1]")
+    found.add_argument("-o", "--output", required=True, metavar="BLEND.zip", help="the bundle to write")
+    found.add_argument("--name", default="", help="the blend's name [the bundle's]")
+    found.add_argument("--base", default="", metavar="DIR", help=BASE)
+    found.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
     found = command("swap", "give a plugin other samples without training, where its method looks them up", plugins)
     found.add_argument("bundle", metavar="PLUGIN.zip", help="the plugin")
     found.add_argument(
         "--samples", nargs="+", required=True, metavar="FILE", help="the sentences that take the place of its own"
     )
     found.add_argument("-o", "--output", required=True, metavar="NEW.zip", help="the bundle to write")
-    found.add_argument(
-        "--base", default="", metavar="DIR", help="folder, short name or hub id of its base [one that knows the pair]"
-    )
+    found.add_argument("--base", default="", metavar="DIR", help=BASE)
     found.add_argument(
         "--backward", default="", metavar="DIR", help="base of the other direction, where sources must be written"
     )
     found.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
 
 
-def plugin_swap(args: argparse.Namespace) -> tuple[Any, str]:
+def library(args: argparse.Namespace) -> Library:
+    from engine.plugins.library import Library
+    from engine.store import Store
+
+    return Library(Store(args.settings.store_url), args.settings)
+
+
+def plugin_list(args: argparse.Namespace) -> Shown:
+    store = library(args).store
+    projects = [store.projects.get(args.project)] if args.project is not None else store.projects.list()
+    rows: list[dict[str, Any]] = []
+    for project in projects:
+        tags, default = store.tags.of(project.id), store.defaults.get(project.id)
+        rows += [
+            {
+                "id": row.id, "project": project.id, "name": row.name, "method": row.method, "path": row.path,
+                "metrics": row.metrics, "tags": tags.get(row.id, []), "default": default is not None and row.id == default.id,
+            }
+            for row in store.plugins.list(project.id)
+        ]  # fmt: skip
+    rows.sort(key=lambda row: -row["id"])
+    cells = [
+        [r["id"], r["project"], r["name"], r["method"], "yes" if r["default"] else "", ", ".join(r["tags"]), r["path"]]
+        for r in rows
+    ]
+    text = table(["id", "project", "name", "method", "default", "tags", "bundle"], cells)
+    return rows, text if rows else "There are no plugins yet. Make one with `tailormt customize` or in the studio."
+
+
+def plugin_verify(args: argparse.Namespace) -> Shown:
+    from engine.base import BaseModel
+    from engine.plugins.bundle import read_bundle_card
+    from engine.plugins.checks import check_bundle
+
+    more: dict[str, Any] = {}
+    if args.project is not None:
+        project = library(args).store.projects.get(args.project)
+        more = {
+            "direction": (project.source, project.target),
+            "base": lambda: BaseModel.load(project.base, project.source, project.target, settings=args.settings),
+            "cache": args.settings.home_dir / "unpacked",
+        }
+    checks = list(check_bundle(args.bundle, **more))
+    if not checks[-1].ok:
+        raise BundleError(checks[-1].sentence)
+    card = read_bundle_card(args.bundle)
+    made = card["provenance"].get("created", "")
+    text = (
+        f"{args.bundle} is whole: {card['name']}, {card['method']}, {card['source']} to {card['target']}, made {made} for the "
+        f"base {card['base_model_name_or_path']}; files {', '.join(card['files'])}."
+    )
+    steps = table(["check", "found"], [[check.title, check.sentence] for check in checks])
+    return {**card, "checks": [check.to_mapping() for check in checks]}, f"{steps}\n\n{text}"
+
+
+def plugin_export(args: argparse.Namespace) -> Shown:
+    from engine.plugins.bundle import read_bundle_card
+
+    shelf, output = library(args), Path(args.output)
+    shelf.export(shelf.store.plugins.get(args.id), output, with_phrases=args.with_phrases)
+    files = read_bundle_card(output)["files"]
+    return {"output": args.output, "files": files}, f"Wrote {args.output}."
+
+
+def plugin_import(args: argparse.Namespace) -> Shown:
+    from engine.base import BaseModel
+
+    shelf = library(args)
+    project = shelf.store.projects.get(args.project)
+
+    def base() -> BaseModel:
+        return BaseModel.load(project.base, project.source, project.target, settings=args.settings)
+
+    row = shelf.import_bundle(project, args.bundle, base)
+    return {"id": row.id, "path": row.path}, f"Imported {row.name} as plugin {row.id} of {project.name}."
+
+
+def plugin_rename(args: argparse.Namespace) -> Shown:
+    shelf = library(args)
+    row = shelf.store.plugins.get(args.id)
+    shelf.rename(row.project_id, row.name, args.name)
+    name = shelf.store.plugins.get(args.id).name
+    return {"id": args.id, "name": name}, f"{row.name} is now {name}."
+
+
+def plugin_tag(args: argparse.Namespace) -> Shown:
+    shelf = library(args)
+    row = shelf.store.plugins.get(args.id)
+    tags = shelf.tag(row.project_id, row.name, args.tags)
+    return {"id": args.id, "tags": tags}, f"{row.name}: {', '.join(tags) or 'no tags'}."
+
+
+def plugin_delete(args: argparse.Namespace) -> Shown:
+    shelf = library(args)
+    row = shelf.store.plugins.get(args.id)
+    shelf.delete(row)
+    return {"id": args.id}, f"Plugin {args.id}, {row.name}, is deleted."
+
+
+def plugin_default(args: argparse.Namespace) -> Shown:
+    store = library(args).store
+    project = store.projects.get(args.project)
+    if args.id == "base":
+        store.defaults.set(project.id, None)
+    elif args.id is not None:
+        try:
+            store.defaults.set(project.id, int(args.id))
+        except ValueError:
+            raise OptionError(
+                f"{args.id} is no plugin's number. Give one of `tailormt plugin list`, or base."
+            ) from None
+    row = store.defaults.get(project.id)
+    name = f"plugin {row.id}, {row.name}" if row else "the base alone"
+    return {
+        "project": project.id,
+        "plugin": row.id if row else None,
+    }, f"{project.name} uses {name} where none is named."
+
+
+def plugin_blend(args: argparse.Namespace) -> Shown:
+    from engine.base import BaseModel
+    from engine.base.shelf import Shelf
+    from engine.plugins.blend import make_blend
+    from engine.plugins.bundle import read_bundle_card
+
+    parts = [part_of(text) for text in args.parts]
+    output = Path(args.output)
+    check_writable(output, "the blend")
+    first = read_bundle_card(parts[0].path)
+    place = args.base or str(Shelf(args.settings).default(first["source"], first["target"]))
+    base = BaseModel.load(place, first["source"], first["target"], download=args.download, settings=args.settings)
+    if base.fingerprint() != first["base_fingerprint"]:
+        raise InputError(
+            f"{parts[0].path} was made for the base {first['base_model_name_or_path']}, not for {base.name}. Name its base "
+            "with --base."
+        )
+    progress = TerminalProgress(quiet=args.quiet)
+    try:
+        card = make_blend(output, args.name or output.stem, parts, base=base, progress=progress)
+    finally:
+        progress.close()
+    return card, f"Wrote {args.output}: {card['provenance']['made_of']}."
+
+
+def part_of(text: str) -> Any:
+    """`style.zip=0.7` -> a part of a blend. Raises OptionError on a weight that is no number."""
+    from engine.plugins.blend import Part
+
+    path, mark, weight = text.rpartition("=")
+    if not mark or Path(text).exists():
+        return Part(Path(text), 1.0)
+    try:
+        return Part(Path(path), float(weight))
+    except ValueError:
+        raise OptionError(f"{text}: the weight {weight!r} is no number. Write it as PLUGIN.zip=0.7.") from None
+
+
+def plugin_swap(args: argparse.Namespace) -> Shown:
     from engine.base.shelf import Shelf
     from engine.methods import get_method
     from engine.plugins.bundle import read_bundle_card
@@ -57,4 +252,15 @@ def plugin_swap(args: argparse.Namespace) -> tuple[Any, str]:
     return done, f"Wrote {done['output']}: {done['sentences']:,} sentences to look up, the weights as they were."
 
 
-SWAP_COMMANDS = {"plugin swap": plugin_swap}
+PLUGIN_COMMANDS = {
+    "plugin list": plugin_list,
+    "plugin verify": plugin_verify,
+    "plugin export": plugin_export,
+    "plugin import": plugin_import,
+    "plugin rename": plugin_rename,
+    "plugin tag": plugin_tag,
+    "plugin delete": plugin_delete,
+    "plugin default": plugin_default,
+    "plugin blend": plugin_blend,
+    "plugin swap": plugin_swap,
+}

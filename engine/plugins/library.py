@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,13 +73,13 @@ class Library:
     def take_in(self, project: ProjectRow, file: Path, shown: str = "", *, move: bool = False) -> PluginRow:
         """Copy (or move) a checked bundle into the project and enter it; `shown` is the file's name for people."""
         card = read_bundle_card(file)
-        place = free_place(self.folder(project.id), Path(shown or file.name).stem)
-        if move:
-            with storage_errors("the plugin", place):
-                file.replace(place)
-        else:
-            with replacing(place, "the plugin") as temporary:
-                shutil.copyfile(file, temporary)
+        with free_place(self.folder(project.id), Path(shown or file.name).stem) as place:
+            if move:
+                with storage_errors("the plugin", place):
+                    file.replace(place)
+            else:
+                with replacing(place, "the plugin") as temporary:
+                    shutil.copyfile(file, temporary)
         return self.store.plugins.create(
             project.id,
             str(card["name"]) or place.stem,
@@ -171,8 +172,8 @@ class Library:
         if strange is not None:
             raise InputError(f"{strange.name} belongs to another project. Import it into this one first.")
         parts = [Part(present(row), weights[row.id], row.name) for row in rows]
-        place = free_place(self.folder(project.id), name)
-        card = make_blend(place, name, parts, base=base, progress=progress)
+        with free_place(self.folder(project.id), name) as place:
+            card = make_blend(place, name, parts, base=base, progress=progress)
         return self.store.plugins.create(
             project.id, str(card["name"]), method=str(card["method"]), path=str(place),
             base_fingerprint=str(card["base_fingerprint"]), metrics={},
@@ -208,11 +209,21 @@ def needs_texts(path: Path) -> bool:
     return False
 
 
-def free_place(folder: Path, name: str) -> Path:
-    """A file name for a bundle that is not taken: letters of any script and digits, the rest as hyphens."""
+@contextlib.contextmanager
+def free_place(folder: Path, name: str) -> Iterator[Path]:
+    """A file name for a bundle that nobody else has, held for the block: letters of any script and digits, else hyphens."""
     stem = re.sub(r"[\W_]+", "-", name.lower()).strip("-")[:60] or "plugin"
     place, number = folder / f"{stem}.zip", 2
-    while place.exists():
-        place = folder / f"{stem}-{number}.zip"
-        number += 1
-    return place
+    with storage_errors("the plugin", folder):
+        while True:
+            try:
+                place.touch(exist_ok=False)
+                break
+            except FileExistsError:
+                place = folder / f"{stem}-{number}.zip"
+                number += 1
+    try:
+        yield place
+    except BaseException:
+        place.unlink(missing_ok=True)
+        raise
