@@ -27,6 +27,7 @@ ALONE = names("img wbr embed area input")  # void elements within a sentence
 CODE = names("code kbd samp var")  # kept as they are, in the place of a word
 SKIPPED = names("script style pre textarea svg math iframe object template noembed xmp plaintext canvas audio video")
 VOID = ALONE | names("area base br col hr link meta param source track")
+OPTIONAL = names("p li dt dd td th tr option optgroup thead tbody tfoot")  # whose end may be left out
 ATTRIBUTES = ("alt", "title", "placeholder", "aria-label", "summary", "label")
 DESCRIPTIONS = names("description keywords og:title og:description og:site_name twitter:title twitter:description")
 ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'=<>`]+)""")
@@ -294,14 +295,32 @@ def _closed(piece: Piece) -> bool:
 
 
 def _element_end(pieces: Sequence[Piece], start: int) -> int:
-    """The place after the element that begins at `start`; after its tag where it has no end."""
-    depth = 0
+    """The place after the element that begins at `start`, whose end may be left out where HTML allows it; after its tag
+    alone where an inline element has no end.
+    """
+    name = pieces[start].name
+    opened: list[str] = []
     for place in range(start, len(pieces)):
-        if pieces[place].name == pieces[start].name:
-            depth += {"open": 1, "close": -1}.get(pieces[place].kind, 0)
-            if not depth:
+        piece = pieces[place]
+        if piece.kind == "open":
+            implied = (
+                name in OPTIONAL and opened == [name] and (piece.name == name or (name == "p" and _block(piece.name)))
+            )
+            if implied:
+                return place
+            opened.append(piece.name)
+        elif piece.kind == "close" and piece.name in opened:
+            while opened.pop() != piece.name:
+                pass
+            if not opened:
                 return place + 1
-    return start + 1
+        elif piece.kind == "close" and _block(piece.name) and _block(name):
+            return place  # the end of what the element is in
+    return len(pieces) if _block(name) else start + 1
+
+
+def _block(name: str) -> bool:
+    return name not in INLINE and name not in ALONE and name not in CODE and name not in ("br", "sup")
 
 
 def _pairs(run: Sequence[Piece]) -> dict[int, int]:

@@ -73,6 +73,7 @@ class Unit:
     markup: bool = False  # tags may be written in the text itself, as <b>
     shortcut: str = ""  # the mark before the letter of a keyboard shortcut, & or _, where the text may have one
     keep_lines: bool = False  # a line break in the text ends a sentence and stays
+    whole: bool = False  # one sentence, whatever stands in it
 
     @property
     def text(self) -> str:

@@ -175,7 +175,7 @@ def _sentences(found: Prepared, source: str) -> list[tuple[int, int]]:
     at = 0
     ends = [m.start() for m in ATOM.finditer(text) if ord(m[0]) - FIRST in found.breaks]
     for end in [*ends, len(text)]:
-        places += _split(text, at, end, source)
+        places += _split(text, at, end, "" if found.unit.whole else source)
         at = end + 1
     return [(a, b) for a, b in places if _has_words(text[a:b])]
 
@@ -187,14 +187,14 @@ def _has_words(text: str) -> bool:
 
 
 def _split(text: str, begin: int, end: int, source: str) -> list[tuple[int, int]]:
-    """The sentences in a stretch of text; with stand-ins for atoms, which end no sentence."""
+    """The sentences in a stretch of text, which without a language is one; with stand-ins for atoms, which end no sentence."""
     from engine.corpora.sentences import split_sentences
 
     whole = mask(text, begin, end)
     if not whole.text:
         return []
     places, at = [], 0
-    for sentence in split_sentences(whole.text, source):
+    for sentence in split_sentences(whole.text, source) if source else [whole.text]:
         for _ in range(sum(not c.isspace() for c in sentence)):  # a splitter may change spaces, nothing else
             at += 1
             while at < len(whole.text) and whole.text[at].isspace():
