@@ -220,5 +220,5 @@ def _agreement(decided: Mapping[str, Mapping[int, str]], seed: int) -> Agreement
         return Agreement(None, None, None, 0, len(decided))
     shared = sorted(set.intersection(*(set(chosen) for chosen in decided.values())))
     counts = [[sum(chosen[item] == one for chosen in decided.values()) for one in CHOICES] for item in shared]
-    kappa, interval = fleiss_kappa(counts), kappa_interval(counts, seed)
-    return Agreement(kappa, *(interval or (None, None)), len(shared), len(decided))
+    low, high = kappa_interval(counts, seed) or (None, None)
+    return Agreement(fleiss_kappa(counts), low, high, len(shared), len(decided))
