@@ -1,8 +1,8 @@
 """The studio's REST interface: /api/v1 for everything the studio does, and the shapes of LibreTranslate and DeepL.
 
 `create_api` makes an application of its own, which `studio.api.front.Front` puts before the pages. Handlers that touch the
-store or the disk are plain functions, which the server runs in threads; a text to translate waits in a queue without holding
-one (`engine.serving`). Heavy modules are imported in the handlers that need them.
+store or the disk are plain functions, which the server runs in threads; what waits for translations (`engine.serving`) has
+threads of its own. Heavy modules are imported in the handlers that need them.
 
 A new part of the interface is a module with a `router`, and its name in ROUTERS.
 """

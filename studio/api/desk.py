@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
+import anyio
+import anyio.to_thread
 from fastapi import Depends, Path, Query, Request
 
 from engine.errors import InputError, TailorError
@@ -17,7 +19,7 @@ from engine.serving import Batcher, Work
 from studio.api.errors import Problem
 
 if TYPE_CHECKING:
-    from engine.decoding.align import Alignment
+    from engine.documents import Result, Unit
     from engine.store import ComparisonRow, JobRow, PluginRow, ProjectRow
     from studio.service import Service
 
@@ -25,6 +27,8 @@ __all__ = ["ALONE", "Desk", "DeskDep", "Id", "Limit", "Means", "Offset"]
 
 ALONE = ("base", "none", "vanilla", "0")  # names that ask for the base without a plugin
 LARGEST_ID = 2**31 - 1
+WAITERS = 64  # requests that wait for translations at once; others wait for one of them
+Got = TypeVar("Got")
 
 Id = Annotated[int, Path(ge=1, le=LARGEST_ID, description="Its number.")]
 Offset = Annotated[int, Query(ge=0, le=10**9, description="How many to pass over.")]
@@ -53,6 +57,7 @@ class Desk:
         self.service = service
         self.batcher = Batcher(service.models)
         self.seen: dict[int, float] = {}  # tokens, and when their use was last written down
+        self._waiters: anyio.CapacityLimiter | None = None
         self.characters = 0  # translated since the start for callers without a token
 
     # -- rows, or 404
@@ -194,16 +199,26 @@ class Desk:
 
     async def translate(self, means: Means, texts: Sequence[str], strength: float = 1.0,
                         decoding: Mapping[str, Any] | None = None) -> list[str]:  # fmt: skip
-        """Translate off the event loop; an empty text stays empty."""
-        if means.plugin is not None and not means.plugin.exists:
-            raise InputError(f"The bundle of {means.plugin.name} is no longer at its place. Train or import it again.")
+        """Sentences as the base gives them; an empty one stays empty. Holds no thread while it waits."""
+        self._present(means)
         return await asyncio.wrap_future(self.batcher.submit(means.work(strength, decoding), texts))
 
-    def align(self, means: Means, pairs: Sequence[tuple[str, str]]) -> list[Alignment]:
-        """Which words of the translations come from which of the sources."""
-        from engine.decoding.align import align
+    def through(self, means: Means, work: Work, units: Sequence[Unit]) -> list[Result]:
+        """Units of texts, with their tags and placeholders in their places. Waits: for a thread of `apart`."""
+        from engine.queued import translate_through
 
-        return align(self.service.models.base(means.base, means.source, means.target), pairs) if pairs else []
+        self._present(means)
+        return translate_through(self.batcher, work, units)
+
+    async def apart(self, run: Callable[[], Got]) -> Got:
+        """Run what waits for translations in threads of their own, so that those of other requests stay free."""
+        if self._waiters is None:
+            self._waiters = anyio.CapacityLimiter(WAITERS)
+        return await anyio.to_thread.run_sync(run, limiter=self._waiters)
+
+    def _present(self, means: Means) -> None:
+        if means.plugin is not None and not means.plugin.exists:
+            raise InputError(f"The bundle of {means.plugin.name} is no longer at its place. Train or import it again.")
 
     def reads(self, means: Means, pairs: Sequence[tuple[str, str]], top: int) -> list[list[dict[str, Any]]]:
         """What each token of each translation read from the plugin's memory; nothing without a plugin."""

@@ -37,22 +37,22 @@ async def translated(
     CAT tools send the short tags that they show (<g1>, <x2/>) in texts that they call plain; these are kept too. `tags` are
     the settings of `engine.markup.Markup`. Raises Problem or a TailorError.
     """
-    from engine.layout import Layout
-    from engine.tagged import Kind, has_short_tags
+    work = means.work(strength, decoding)  # settings are checked before any work
 
-    means.work(strength, decoding)  # settings are checked before any work
-    short = kind == "text" and any(map(has_short_tags, texts))
-    if kind == "text" and not short:
-        layout = Layout(texts, means.source, means.target, split)
-        found = layout.join(await desk.translate(means, layout.pieces, strength, decoding))
-    else:
+    def run() -> list[str]:
+        from engine.layout import Layout
         from engine.markup import Markup
+        from engine.tagged import has_short_tags
 
-        read: Kind = "html" if kind == "html" else "short" if short else "xml"
-        markup = await run_in_threadpool(Markup, texts, read, means.source, means.target, split, **(tags or {}))
-        pieces = await desk.translate(means, markup.pieces, strength, decoding)
-        aligned = await run_in_threadpool(desk.align, means, markup.to_align(pieces))
-        found = await run_in_threadpool(markup.join, pieces, aligned)
+        if kind != "text":
+            cut: Layout | Markup = Markup(texts, kind, split, **(tags or {}))
+        elif any(map(has_short_tags, texts)):
+            cut = Markup(texts, "short", split)
+        else:
+            cut = Layout(texts, split)
+        return cut.join(desk.through(means, work, cut.units))
+
+    found = await desk.apart(run)
     count(desk, caller, sum(map(len, texts)))
     return found
 
@@ -155,7 +155,7 @@ def list_lines(
     desk.comparison(number)
     sheet = desk.service.store.sheets.get(number)
     found = desk.service.store.sheets.page(number, order, offset, limit)
-    systems = [bodies.System(**{key: one.get(key) for key in bodies.System.model_fields}) for one in sheet.systems]
+    systems = [bodies.System.model_validate(dict(one)) for one in sheet.systems]
     lines = [rows.finite({key: getattr(one, key) for key in bodies.Line.model_fields}) for one in found]
     return bodies.Lines(
         systems=systems,

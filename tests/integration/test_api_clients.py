@@ -234,6 +234,9 @@ def test_omegats_way_of_asking(studio: Running, vanilla: list[str]) -> None:
     assert httpx.get(address, params=given, timeout=60).json() == {"translatedText": vanilla[0]}
     given["q"] = "<g0>The rain</g0> stopped<x1/>."
     text = httpx.get(address, params=given, timeout=60).json()["translatedText"]
+    assert (
+        "%s" in httpx.get(address, params={**given, "q": "The rain stopped, %s."}, timeout=60).json()["translatedText"]
+    )
     assert re.fullmatch(r"[^<>]*<g0>[^<>]+</g0>[^<>]*<x1/>[^<>]*", text), text
 
 
