@@ -99,6 +99,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         door = view(script=TOUR)
         dialogs = view(ASK, script=ANSWER, classes="tm-dialogs")
         goto = gr.Textbox(visible="hidden")
+        busy = gr.Textbox("busy", visible="hidden")
 
     def shown() -> tuple[str, str]:
         rows = glances(service)
@@ -117,6 +118,13 @@ def build(demo: gr.Blocks, service: Service) -> None:
             title, body, NEW if some else "", gr.update(visible=not some), tour_door(tour, some),
             gr.update(visible=bool(asked)), line,
         )  # fmt: skip
+
+    def poll(busy: str) -> tuple[Any, ...]:
+        # While nothing is at work there is nothing new to see here.
+        active = bool(service.store.jobs.list(states=("queued", "running"), limit=1))
+        if not active and not busy:
+            return (gr.skip(),) * 3
+        return (*shown(), "busy" if active else "")
 
     def rename(event: gr.EventData) -> tuple[str, str]:
         name = " ".join(str(event.name).split())[:LONGEST_NAME]
@@ -141,7 +149,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
     quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
     everything = [frame.title, cards, new, first, door, terms, licence]
     demo.load(guard(fill), None, everything, **quiet)
-    frame.timer.tick(guard(shown, polled=True), None, [frame.title, cards], **quiet)
+    frame.timer.tick(guard(poll, polled=True), busy, [frame.title, cards, busy], **quiet)
     dialogs.rename(guard(rename), None, [frame.title, cards], **quiet)
     dialogs.delete(guard(delete), None, everything, **quiet)
     drop.upload(guard(take), drop, goto, **quiet).then(None, goto, None, js=GO)

@@ -13,7 +13,7 @@ from studio.catalog import language_name
 from studio.html import Cell, bars, card, esc, note, number, table, tag, titled
 from studio.theme import DOMAINS
 
-__all__ = ["domain_shares", "file_table", "files_card", "leak_card", "length_bars", "side_cards"]
+__all__ = ["domain_shares", "file_table", "files_card", "leak_card", "length_bars", "side_cards", "unread_card"]
 
 SHOWN = 4  # reasons named in a folded line
 UNITS = {"line": "lines", "paragraph": "paragraphs", "page": "pages"}
@@ -44,6 +44,18 @@ def files_card(
         tag(f"{language_name(code)} {share:.0%}", "accent" if code == language else "") for code, share in shares
     )
     return warnings + titled("Files", file_table(report, labels, project), tags)
+
+
+def unread_card(names: Sequence[str]) -> str:
+    """Files of the project that the last reading did not come to, as when one of them is damaged; each can be removed."""
+    if not names:
+        return ""
+    lines = "".join(
+        f'<li><b>{esc(name)}</b> <button type="button" class="tm-text-button" data-remove="{esc(name)}" '
+        f'aria-label="Remove {esc(name)}">Remove</button></li>'
+        for name in names
+    )
+    return card(f'<ul class="tm-tests">{lines}</ul>', "Not read yet")
 
 
 def side_cards(report: Mapping[str, Any]) -> str:

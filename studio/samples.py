@@ -19,7 +19,7 @@ from studio.forms import build_form
 from studio.frame import address, guard, heading, page, wanted
 from studio.html import view
 from studio.reading import job_line, next_link, summary
-from studio.report import files_card, leak_card, side_cards
+from studio.report import files_card, leak_card, side_cards, unread_card
 from studio.segments import View, chosen, listing, view_counts
 from studio.sentences import BROWSE, change_bar, sentence_card
 from studio.service import Service
@@ -148,10 +148,12 @@ def build(demo: gr.Blocks, service: Service) -> None:
         found = service.report(project.id)
         busy = job is not None and job.active and job.kind == "prepare"
         leaked = int(service.leaks(project.id).get("samples", 0))
+        listed = {Path(str(one.get("name", ""))).name for one in found.get("files", [])}
+        unread = [] if busy else [path.name for path in service.sample_files(project.id) if path.name not in listed]
         return (
             heading("Samples", summary(found, project) if found else TEXT),
             job_line(job, bool(found)),
-            files_card(found, project.target, service.labels(project.id), project.id, leaked),
+            unread_card(unread) + files_card(found, project.target, service.labels(project.id), project.id, leaked),
             next_link(project) if found and not busy else "",
             bool(found),
         )

@@ -64,14 +64,15 @@ def sentence_card(
     """The card with tabs, filter and rows. `several`: the samples are more than one file."""
     view = found.view
     rows = "".join(_row(one, language, source_language, view, several=several) for one in found.items)
-    heads = f'<thead><tr><th>sentence</th><th class="num">{"place" if several else "line"}</th><th></th></tr></thead>'
+    place = "place" if several else "line"
+    heads = f'<thead><tr><th>sentence</th><th class="num">{place}</th><th aria-label="decision"></th></tr></thead>'
     nothing = f'<p class="tm-nothing">{esc(NOTHING[view.view])}</p>'
     if (view.words or view.reason or view.file or view.domain) and view.view != "random":
         nothing = '<p class="tm-nothing">No sentence fits.</p>'
     table = f'<table class="tm tm-sentences">{heads}<tbody>{rows}</tbody></table>' if rows else nothing
     return (
         f'<div class="tm-card tm-browser" id="sentences" data-query="{esc(view.query(at=view.at))}">{_tabs(view, counts, project)}'
-        f"{_filter(found)}{table}{_foot(found, project)}</div>"
+        f"{_filter(found, project)}{table}{_foot(found, project)}</div>"
     )
 
 
@@ -93,7 +94,7 @@ def _tabs(view: View, counts: Mapping[str, int | None], project: int) -> str:
     return f'<nav class="tm-tabs" aria-label="Views of the sentences">{links}</nav>'
 
 
-def _filter(found: Listing) -> str:
+def _filter(found: Listing, project: int) -> str:
     view = found.view
     if view.view == "random":
         return ""
@@ -109,9 +110,9 @@ def _filter(found: Listing) -> str:
         fields += f'<select data-filter="reason" aria-label="Reason">{options}</select>'
     for name, value in (("file", Path(view.file).name), ("domain", view.domain)):
         if value:
+            link = _link(view, project, **{name: ""})
             fields += (
-                f'<span class="tm-chip">{esc(name)}: {esc(value)} '
-                f'<a data-go="{esc(view.query(**{name: ""}))}" href="#" aria-label="Any {esc(name)}">×</a></span>'
+                f'<span class="tm-chip">{esc(name)}: {esc(value)} <a {link} aria-label="Any {esc(name)}">×</a></span>'
             )
     return f'<div class="tm-find">{fields}<span class="tm-right">{_bulk(found)}</span></div>'
 

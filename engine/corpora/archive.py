@@ -14,7 +14,17 @@ from engine.errors import CorpusError
 
 __all__ = ["check_archive", "document"]
 
-DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, EOFError, struct.error)
+# A directory that points to nowhere makes zipfile seek there, which is an OSError.
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    NotImplementedError,
+    EOFError,
+    OSError,
+    struct.error,
+    ValueError,
+)
 
 MOST_MEMBERS = 10_000
 MOST_BYTES = 1 << 30  # unpacked, all members together
@@ -33,7 +43,7 @@ def document(path: Path, what: str) -> Iterator[zipfile.ZipFile]:
     """The opened archive of a document, checked. `what` names the format: "Word document"."""
     try:
         archive = zipfile.ZipFile(path)
-    except zipfile.BadZipFile:
+    except DAMAGE:
         with path.open("rb") as file:
             old = file.read(4) == b"\xd0\xcf\x11\xe0"
         why = (

@@ -38,6 +38,16 @@ INVISIBLE = re.compile(
 # The joiners U+200C and U+200D are spelling in Arabic and Indic scripts and hold emoji together; elsewhere they are dirt.
 JOINER = re.compile("[\u200c\u200d]+")
 JOINING = re.compile("[\u0600-\u0fff\u1000-\u109f\u1780-\u17ff]")
+# What PDF readers give for plain characters: radicals of dictionaries (⾬ for 雨, ⻢ for 马), ligatures (ﬁ), in either
+# compatibility form or, where Unicode has none, as its table of equivalent ideographs says.
+RADICALS = (
+    "⺁厂⺟母⺠民⻁虎⻄西⻅见⻆角⻉贝⻋车⻐钅⻑長⻓长⻔门⻘青⻙韦⻚页⻛风⻜飞⻝食⻠饣⻢马⻣骨"
+    "⻤鬼⻥鱼⻦鸟⻧卤⻨麦⻩黄⻬齐⻭歯⻮齿⻯竜⻰龙⻳龟"
+)
+LOOKALIKES = {
+    **{code: unicodedata.normalize("NFKC", chr(code)) for code in (*range(0x2F00, 0x2FD6), *range(0xFB00, 0xFB07))},
+    **dict(zip(map(ord, RADICALS[::2]), RADICALS[1::2], strict=True)),
+}
 PICTURE = re.compile("[\u2600-\u27bf\ufe0f\U0001f000-\U0001faff]")
 SPACE = re.compile(r"[\s\x1c-\x1f\x85]+")
 
@@ -45,13 +55,14 @@ SPACE = re.compile(r"[\s\x1c-\x1f\x85]+")
 def clean(text: str, normalization: str = "NFC") -> str:
     """The text in one Unicode form, without invisible characters, with single spaces and none at the ends.
 
-    Full-width punctuation stays as it is under NFC. `clean` of a cleaned text is the same text.
+    Full-width punctuation stays as it is under NFC, look-alikes of plain characters become those.
+    `clean` of a cleaned text is the same text.
     """
     text = INVISIBLE.sub("", text)
     text = JOINER.sub(_joiner, text)
     if normalization != "none":
         form = cast(Literal["NFC", "NFKC"], normalization)
-        text = unicodedata.normalize(form, text)
+        text = unicodedata.normalize(form, text.translate(LOOKALIKES))
     return SPACE.sub(" ", text).strip()
 
 

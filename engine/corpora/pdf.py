@@ -35,15 +35,18 @@ def read_pdf(path: Path, request: Request) -> Reading:
     def items() -> Iterator[Record | Skip]:
         blank = 0
         before: tuple[int, str] | None = None
+        full = False  # did the page before end in the midst of a paragraph?
         for number, lines in _without_running_heads(_pages(path, reader, pages, place)):
             blank += not lines
-            for text in paragraphs(lines):
-                if before and not ENDS.search(before[1]) and (text[:1].islower() or _wide(before[1][-1:], text[:1])):
+            for order, text in enumerate(paragraphs(lines)):
+                going_on = text[:1].islower() or (full and before and _wide(before[1][-1:], text[:1]))
+                if before and order == 0 and going_on and not ENDS.search(before[1]):
                     before = (before[0], _joined(before[1], text))  # it went on over the page
                     continue
                 if before:
                     yield _item(*before, request)
                 before = (number, text)
+            full = bool(lines) and len(lines[-1]) >= SHORT * _width(lines)
         if before:
             yield _item(*before, request)
         if blank == pages:
@@ -146,10 +149,7 @@ def _edge(line: str) -> str:
 
 def paragraphs(lines: Sequence[str]) -> Iterator[str]:
     """The paragraphs of a page's lines: a blank line, or one that ends early, ends a paragraph."""
-    filled = [line for line in lines if line]
-    if not filled:
-        return
-    width = sorted(map(len, filled))[int(0.9 * (len(filled) - 1))]
+    width = _width(lines)
     text = ""
     for line in lines:
         if line:
@@ -159,6 +159,12 @@ def paragraphs(lines: Sequence[str]) -> Iterator[str]:
             text = ""
     if text:
         yield text
+
+
+def _width(lines: Sequence[str]) -> int:
+    """The usual length of a full line."""
+    filled = sorted(len(line) for line in lines if line)
+    return filled[min(len(filled) - 1, int(0.9 * len(filled)))] if filled else 0
 
 
 def _joined(before: str, line: str) -> str:

@@ -191,3 +191,6 @@ def test_a_memory_by_its_path_and_one_that_is_damaged(studio: Studio, page: Any,
     page.locator(".tm-more-files input[type=file]").set_input_files(str(bad))
     expect(page.get_by_text(re.compile(r"bad\.tmx, line 2: it declares an XML entity"))).to_be_visible(timeout=120_000)
     expect(page.get_by_text("It holds English 59, Chinese 59.")).to_be_visible()  # what was read before is still there
+    page.get_by_role("button", name="Remove bad.tmx").click()
+    expect(page.get_by_text("Not read yet")).to_have_count(0)
+    expect(page.get_by_text(re.compile("declares an XML entity"))).to_have_count(0, timeout=120_000)

@@ -171,3 +171,9 @@ def test_identify_real_text() -> None:
     assert abs(sum(mixed.values()) - 1) < 1e-9
     assert identify(english, "qq") is None
     assert identify([], "en") is None
+
+
+def test_lookalikes_from_pdf_readers_become_plain_characters() -> None:
+    assert clean("那天夜⾥下着⾬，⺟亲骑⻢出⻔。") == "那天夜里下着雨，母亲骑马出门。"
+    assert clean("The ﬁrst oﬃce") == "The first office"
+    assert clean("⾬", "none") == "⾬"

@@ -436,6 +436,18 @@ def test_pdf_paragraphs_without_heads_and_numbers(tmp_path: Path) -> None:
     assert corpus.report.files[0].unit == "page"
 
 
+def test_headings_stand_alone_and_chinese_goes_on_over_the_page() -> None:
+    from engine.corpora.pdf import paragraphs
+
+    lines = [
+        "秋天的夜",
+        "那天夜里下着雨，他坐在窗前，听着雨点打在瓦上的声音，",
+        "心里却并不觉得凄凉，反倒有几分安静。",
+        "第二天早晨，雨停了，",
+    ]
+    assert list(paragraphs(lines)) == [lines[0], lines[1] + lines[2], lines[3]]
+
+
 def test_pdf_without_text_or_damaged(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="holds no text, only pictures of pages"):
         read(pdf([[], []], tmp_path / "a.pdf"), "en")

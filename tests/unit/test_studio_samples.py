@@ -27,7 +27,7 @@ from studio.home import project_card
 from studio.lines import open_lines
 from studio.projects import glances
 from studio.reading import job_line
-from studio.report import file_table, files_card, leak_card, length_bars, side_cards
+from studio.report import file_table, files_card, leak_card, length_bars, side_cards, unread_card
 from studio.segments import PAGE, View, chosen, listing, view_counts
 from studio.sentences import change_bar, sentence_card
 from studio.service import Service
@@ -314,6 +314,8 @@ def test_files_say_what_they_hold_and_lead_to_every_sentence() -> None:
     assert "It holds English 100, Chinese 100, French 12." in shown
     assert "/samples?project=5&amp;view=skipped&amp;reason=in+other+languages&amp;file=m.tmx" in shown
     assert "Bonjour &lt;b&gt;" in shown
+    assert unread_card([]) == ""
+    assert 'data-remove="a &quot;.txt"' in unread_card(['a ".txt'])
     assert "12 pages" in file_table({"files": [{**file, "unit": "page", "lines": 12}]})
 
 
