@@ -52,13 +52,13 @@ def translate_document(
     Cancelled when `progress` says so, with nothing written to `output`.
     """
     progress = progress or Progress()
-    progress.begin("Reading the document", 0, 4)
+    progress.begin("Reading the document")
     check_writable(output, "the translation")
     context = Context(name or path.name, translator.source, translator.target, options or DocumentOptions())
     document = open_document(path, context, most_bytes=most_bytes)
     finished = Finished(partial, translator.key())
-    results = translate_units(document.units, translator, finished, progress, first=1, steps=4)
-    progress.begin("Writing the document", 3, 4)
+    results = translate_units(document.units, translator, finished, progress)
+    progress.check()
     data = document.build(results)
     with replacing(output, "the translation") as temporary:
         temporary.write_bytes(data)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BaseTranslator", "Finished", "Translator", "translate_units"]
 
+SHARE = 0.95  # of the time is translation, the rest is alignment
 PART = 64  # sentences aligned between two looks at the progress
 
 
@@ -142,15 +143,12 @@ def translate_units(
     translator: Translator,
     finished: Finished,
     progress: Progress,
-    *,
-    first: int = 0,
-    steps: int = 2,
 ) -> list[Result]:
-    """One result a unit, in order. Two steps of `progress`, from number `first` of `steps`.
+    """One result a unit, in order; one step of `progress`.
 
     Raises Cancelled when `progress` says so; what was translated is in `finished`.
     """
-    progress.begin("Translating", first, steps)
+    progress.begin("Translating")
     prepared = []
     for i, unit in enumerate(units):
         if i % 64 == 0:
@@ -160,7 +158,6 @@ def translate_units(
     _translate([masked.text for plan in plans for _, masked in plan], translator, finished, progress)
     sentences = [[Sentence(place, masked, finished.known[masked.text]) for place, masked in plan] for plan in plans]
     _try_again(prepared, sentences, translator, finished, Checked(progress))
-    progress.begin("Placing tags", first + 1, steps)
     alignments = _alignments(prepared, sentences, translator, progress)
     results = []
     for i, (found, own) in enumerate(zip(prepared, sentences, strict=True)):
@@ -178,15 +175,14 @@ def _translate(texts: Sequence[str], translator: Translator, finished: Finished,
     done = 0.0
     sentences = 0
     for batch, work in batches:
-        progress.advance(done, whole, f"{sentences:,} of {len(different):,} sentences")
+        progress.advance(SHARE * done / whole, 1.0, f"{sentences:,} of {len(different):,} sentences")
         # The same batches after a stop as without one, so that the result is the same to the bit.
         part = [different[i] for i in batch]
         if any(text not in finished.known for text in part):
             finished.add(list(zip(part, translator.translate(part, progress), strict=True)))
         done += work
         sentences += len(batch)
-    if batches:
-        progress.advance(done, whole, f"{sentences:,} sentences")
+    progress.advance(SHARE, 1.0, f"{sentences:,} sentences")
 
 
 def _try_again(
@@ -233,7 +229,7 @@ def _alignments(
     different = list(dict.fromkeys(pairs))
     aligned: dict[tuple[str, str], Alignment] = {}
     for begin in range(0, len(different), PART):
-        progress.advance(begin, len(different))
+        progress.advance(SHARE + (1 - SHARE) * begin / len(different), 1.0, "placing tags")
         part = different[begin : begin + PART]
         aligned |= zip(part, translator.align(part, Checked(progress)), strict=True)
     for (i, k), pair in zip(wanted, pairs, strict=True):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.documents import library as documents
 from engine.errors import Cancelled, InputError
 from engine.jobs import explore
 from engine.jobs.progress import plain
@@ -220,10 +221,24 @@ def _customize(context: JobContext) -> dict[str, Any]:
     return summary | {"plugin_id": made.id}
 
 
+def _compare(context: JobContext) -> dict[str, Any]:
+    from engine.comparison import job
+
+    return job.run(context)
+
+
+def _check_comparison(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    from engine.comparison import job
+
+    return job.check(arguments)
+
+
 KINDS: dict[str, Kind] = {
     "prepare": Kind("Read samples and find phrases", _prepare, _check_request),
     "leakage": Kind("Compare samples with test files", _leakage),
     "customize": Kind("Make a plugin", _customize, _check_request),
+    "compare": Kind("Compare translations", _compare, _check_comparison),
     "proportions": Kind("Fit domain proportions", explore.proportions),
     "phrase_map": Kind("Draw the map of phrases", explore.phrase_map),
+    "translate": Kind("Translate a document", documents.run, documents.check),
 }
