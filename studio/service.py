@@ -6,7 +6,6 @@ Nothing here knows Gradio. Long work goes to a job; only translating a few sente
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,12 +19,13 @@ from engine.languages import canonical
 from engine.serving import Models
 from engine.settings import Settings
 from studio.catalog import Catalog, language_name
-from studio.files import device_line, free_name, read_object, read_rows, slug
+from studio.files import device_line, read_object, read_rows, slug
 from studio.sample_files import SampleFiles
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.plugins import Plugin
+    from engine.plugins.library import Library
     from engine.store import ComparisonRow, JobRow, PluginRow, ProjectRow, Store
 
 __all__ = ["Overview", "Service"]
@@ -226,35 +226,16 @@ class Service(SampleFiles):
         for start in range(0, len(texts), part):
             yield base.translate(list(texts[start : start + part]), loaded, strength=strength, decoding=decoding)
 
-    @property
-    def _unpacked(self) -> Path:
-        return self.settings.home_dir / "unpacked"
+    @cached_property
+    def library(self) -> Library:
+        """What can be done with plugins."""
+        from engine.plugins.library import Library
+
+        return Library(self.store, self.settings)
 
     def import_bundle(self, project: ProjectRow, file: str | Path) -> PluginRow:
         """Check a bundle and take it into the project. Raises BundleError when it is damaged, unsafe or not for the base."""
-        from engine.plugins import Plugin, read_bundle_card, verify_bundle
-
-        try:
-            verify_bundle(file)
-            card = read_bundle_card(file)
-            Plugin.load(file, self.base_model(project), cache=self._unpacked)  # it must fit before it is kept
-        except TailorError as error:  # people know their file by its name, not by where the upload lies
-            raise type(error)(str(error).replace(str(file), Path(file).name)) from error
-        folder = self.workspace(project.id) / "plugins"
-        with storage_errors("the bundle", folder):
-            folder.mkdir(exist_ok=True)
-            place = free_name(folder / f"{slug(Path(file).stem)}.zip")
-            partial = place.with_suffix(".part")
-            shutil.copyfile(file, partial)
-            partial.replace(place)
-        return self.store.plugins.create(
-            project.id,
-            str(card.get("name") or Path(file).stem),
-            method=str(card.get("method", "")),
-            path=str(place),
-            base_fingerprint=str(card.get("base_fingerprint", "")),
-            metrics=card.get("metrics") or {},
-        )
+        return self.library.import_bundle(project, file, lambda: self.base_model(project))
 
     def plugin_card(self, row: PluginRow) -> Card:
         """The card in a plugin's bundle; an empty one where the bundle is gone or damaged."""
