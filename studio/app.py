@@ -7,7 +7,7 @@ from pathlib import Path
 
 import gradio as gr
 from fastapi import FastAPI, Response
-from fastapi.responses import FileResponse, PlainTextResponse
+from fastapi.responses import PlainTextResponse
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -18,6 +18,7 @@ from studio import compare, home, phrases, plugins, rate, samples, train
 from studio.api import create_api
 from studio.api.front import Front
 from studio.frame import PAGES
+from studio.plugin_routes import add_plugin_routes
 from studio.raters import add_rater_routes
 from studio.service import Service
 from studio.theme import build_theme, style_sheet
@@ -82,15 +83,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(Front, api=create_api(service))  # the REST interface, before the pages
     app.add_middleware(KeepHome)
 
-    @app.get("/download/plugins/{number}")
-    def bundle(number: int) -> Response:
-        try:
-            row = service.store.plugins.get(number)
-        except TailorError as error:
-            return PlainTextResponse(str(error), status_code=404)
-        if not row.exists:
-            return PlainTextResponse(f"The bundle of {row.name} is no longer at its place.", status_code=404)
-        return FileResponse(row.path, filename=Path(row.path).name, media_type="application/zip")
+    add_plugin_routes(app, service)
 
     @app.get("/download/comparisons/{number}")
     def comparison(number: int) -> Response:

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from engine.cards import Card, parse_card
 from engine.errors import InputError
+from engine.plugins.library import by_name
 from engine.samples import bundled_samples
 from engine.settings import Settings
 from studio.cards import card_fold, license_line, render_markdown
 from studio.chooser import base_terms, sample_cards
-from studio.plugins import plugin_cards
+from studio.plugin_cards import plugin_cards, seen
 from studio.report import domain_shares, file_table
 from studio.service import Service
 
@@ -168,7 +169,7 @@ def test_a_plugin_shows_its_card_and_the_licence_of_its_base(service: Service, t
     row = service.store.plugins.create(project.id, "Golden", method="memory_adapter", path=str(bundle))
     card = service.plugin_card(row)
     assert card.title == "Golden"
-    page = plugin_cards([row], project, service.catalog.base_card(project.base), {row.id: card})
+    page = plugin_cards(by_name([row]), {row.id: seen(row)}, project, service.catalog.base_card(project.base))
     assert "Licence of the base: research and evaluation only." in page
     assert "<td>memory_adapter</td>" in page
     bundle.unlink()
