@@ -120,6 +120,8 @@ def summary_text(summary: dict[str, Any]) -> str:
     if "bleu" in figures:
         bleu = f"BLEU {figures['bleu_vanilla']} -> {figures['bleu']}"
         held_out = f"{loss}{bleu} on {figures['held_out_sentences']} of your own sentences"
+        if "general_bleu" in figures:
+            held_out += f", {figures['general_bleu_vanilla']} -> {figures['general_bleu']} on general text"
     lines = [
         f"Plugin     {summary['plugin']} ({summary['bytes'] / 2**20:.1f} MiB)",
         f"Samples    {summary['sentences']:,} sentences, {summary['phrases']:,} phrases, {sum(summary['memory']):,} remembered",

@@ -6,6 +6,9 @@ Phrases are only found for a method that needs them; pairs come before the metho
 
 A workspace is a folder; each step leaves files there and a stamp of what it was made from in steps.json. Called again,
 steps whose stamp still holds are skipped, and an interrupted training goes on from its checkpoint.
+
+Several runs can share a workspace: samples, phrases and pairs are made once for all of them, and what belongs to a run alone
+(method, training, datastore, summary) lies in a folder of its own, so that none destroys what another has made.
 """
 
 from __future__ import annotations
@@ -15,13 +18,16 @@ import dataclasses
 import hashlib
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.decoding.options import Decoding
 from engine.errors import CorpusError, InputError
+from engine.figures import figures
 from engine.files import write_json
+from engine.general import general_pairs
+from engine.paces import Clock, Paces, note_run
 from engine.progress import Progress
 from engine.request import CustomizeRequest, knn_config, method_config, training_config
 from engine.settings import Settings
@@ -47,10 +53,10 @@ if TYPE_CHECKING:
     from engine.decoding.knn.options import KnnOptions
     from engine.methods import Artefacts, Method
     from engine.methods.samples import Samples
-    from engine.phrases.exclusions import Exclusions
     from engine.plugins import Plugin
     from engine.training import TrainingOptions
     from engine.training.loop import Result
+    from engine.training.watch import Watch
 
 __all__ = ["CustomizeRequest", "customize", "method_config", "prepare", "training_config"]
 
@@ -76,7 +82,7 @@ def prepare(
         pair = load_pair(request, settings)
         if after_samples is not None:
             after_samples(corpus, pair)
-        phrases = find_phrases(request, train, pair.forward, workspace, stamps, progress, settings)
+        phrases = find_phrases(request, train, pair.forward, stamps, progress, settings)
     return {"sentences": len(corpus), "phrases": len(phrases), "parser": phrases.parser}
 
 
@@ -86,10 +92,12 @@ def customize(
     progress: Progress | None = None,
     settings: Settings | None = None,
     *,
+    run: Path | None = None,
     until: str = "bundle",
 ) -> dict[str, Any]:
     """The whole main job; returns a summary of counts, figures and times, also kept in summary.json.
 
+    `run`: the folder of what belongs to this run alone, where several share the workspace; else the workspace.
     `until` ("memory", "training", "bundle") ends it after that step with what is known then.
     Raises a TailorError with one sentence on bad input, Cancelled when the user stops it; finished steps stay.
     """
@@ -101,12 +109,13 @@ def customize(
         raise InputError("output is needed: the bundle to write, as PLUGIN.zip.")
     begin = time.monotonic()
     with held(workspace):
-        return run_steps(request, workspace, progress, settings, begin, until)
+        return run_steps(request, workspace, run, progress, settings, begin, until)
 
 
 def run_steps(
-    request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings, begin: float, until: str
-) -> dict[str, Any]:
+    request: CustomizeRequest, workspace: Path, run: Path | None, progress: Progress, settings: Settings, begin: float,
+    until: str,
+) -> dict[str, Any]:  # fmt: skip
     from engine.base.precision import check_trainable
     from engine.methods import get_method
     from engine.methods.samples import Samples
@@ -116,7 +125,9 @@ def run_steps(
 
     method, config, training = get_method(request.method), method_config(request), training_config(request)
     needs = method.capabilities
-    stamps = Stamps(workspace)
+    stamps, folder = Stamps(workspace, shared=run is not None), run or workspace
+    folder.mkdir(parents=True, exist_ok=True)
+    own = Stamps(folder) if run is not None else stamps
     times: dict[str, float] = {}
 
     @contextlib.contextmanager
@@ -125,34 +136,38 @@ def run_steps(
         yield
         times[step] = round(time.monotonic() - start, 1)
 
+    progress = clock = Clock(progress)
     with timed("samples"):
         corpus = read_samples(request, workspace, stamps, progress)
         train, valid = split_samples(corpus)
-    pair = load_pair(request, settings)
+    with timed("loading"):
+        pair = load_pair(request, settings)
     if needs.trains:
         check_trainable(pair.forward)
     exclusions = Exclusions.load(workspace)
     excluded = exclusions.holder(request.target)
     samples = Samples(
-        pair, [one for one in train if not excluded(one.text)], valid, workspace / "method", settings
+        pair, [one for one in train if not excluded(one.text)], valid, folder / "method", settings
     )  # sentences of phrases that the user left out are not there for any method
     check_samples(samples, method)
 
     def pairs() -> None:
         with timed("pairs"):
             wanted = train if needs.trains or needs.needs_pairs or request.knn else []
-            samples.sentence_pairs = make_pairs(
-                wanted, valid, pair, training.keep_pairs, workspace, stamps, progress, exclusions
-            )
+            samples.sentence_pairs = make_pairs(wanted, valid, pair, training.keep_pairs, stamps, progress, exclusions)
 
     if needs.needs_phrases:
         with timed("phrases"):
-            found = find_phrases(request, train, pair.forward, workspace, stamps, progress, settings)
+            found = find_phrases(request, train, pair.forward, stamps, progress, settings)
             samples.phrases = without_excluded(found, exclusions, request.target)
     if needs.needs_pairs:
         pairs()
     with timed("memory"):
-        artefacts = prepare_method(samples, method, config, stamps, progress, exclusions)
+        made_from: list[Any] = [stamps.used["phrases"] if needs.needs_phrases else stamps.get("samples")]
+        made_from += [stamps.used["pairs"], training.keep_pairs] if needs.needs_pairs else [""]
+        left_out = exclusions.stamp() if needs.needs_phrases else exclusions.sentence_stamp()
+        made_from += [digest(left_out)] if left_out else []  # nothing where nothing is: older stamps hold
+        artefacts = prepare_method(samples, method, config, made_from, own, progress)
     config = artefacts.config or config
     sizes = artefacts.memory.sizes if artefacts.memory else []
     if until == "memory":
@@ -160,13 +175,15 @@ def run_steps(
     if not needs.needs_pairs:
         pairs()
     with timed("training"):
-        module, result = trained(samples, method, artefacts, config, training, workspace, stamps, progress)
+        watch = watched(samples, training.watch, progress) if needs.trains and training.watch else None
+        made_from = [own.get("method"), stamps.used["pairs"]]
+        module, result = trained(samples, method, artefacts, config, training, folder, made_from, watch, own, progress)
     if until == "training":
         return {**(dataclasses.asdict(result) if result else {}), "times": times}
     plugin, carried = Plugin(method, module, {}), Carried()
     if request.knn:
         with timed("knn"):
-            carried = add_datastore(samples, plugin, knn_config(request), workspace, stamps, progress)
+            carried = add_datastore(samples, plugin, knn_config(request), folder, stamps.used["pairs"], own, progress)
     with timed("evaluation"):
         known = [(one.source, one.target) for one in samples.pairs("valid")]
         tuning, held_out = known[::2][:MOST], known[1::2][:MOST] or known
@@ -176,7 +193,8 @@ def run_steps(
             progress.begin("Choosing decoding settings", 6, STEPS)
             decoding = tune_decoding(pair.forward, plugin, tuning, progress)
             progress.begin("Comparing with the base", 6, STEPS)
-            metrics = compare_with_base(pair.forward, plugin, held_out, Decoding.from_mapping(decoding), progress)
+            texts = [segment.text for segment in corpus.segments]
+            metrics = figures(pair, plugin, held_out, Decoding.from_mapping(decoding), settings, texts, progress)
     if result:
         metrics |= {
             "validation_loss_before": round(result.first_loss, 4),
@@ -232,7 +250,20 @@ def run_steps(
         "warnings": corpus.report.warnings,
         "seconds": {**times, "total": round(time.monotonic() - begin, 1)},
     }
-    write_json(workspace / "summary.json", summary, "the summary")
+    write_json(folder / "summary.json", summary, "the summary")
+    clock.stop()
+    note_run(
+        Paces.of(settings, pair.forward),
+        request,
+        samples,
+        training,
+        result,
+        times,
+        clock.seconds,
+        stamps,
+        own,
+        sum(sizes),
+    )
     return summary
 
 
@@ -257,17 +288,11 @@ def check_samples(samples: Samples, method: Method) -> None:
 
 
 def prepare_method(
-    samples: Samples, method: Method, config: Any, stamps: Stamps, progress: Progress, exclusions: Exclusions
+    samples: Samples, method: Method, config: Any, made_from: Sequence[Any], stamps: Stamps, progress: Progress
 ) -> Artefacts:
     """Step 3: the method's own files, in a folder that is emptied when what they are made from has changed."""
     progress.begin("Preparing the method", 2, STEPS)
-    needs, pair, folder = method.capabilities, samples.pair, samples.workspace
-    made_from = [
-        stamps.get("phrases" if needs.needs_phrases else "samples"),
-        stamps.get("pairs") if needs.needs_pairs else "",
-    ]
-    left_out = exclusions.stamp() if needs.needs_phrases else exclusions.sentence_stamp()
-    made_from += [digest(left_out)] if left_out else []  # nothing where nothing is: older stamps hold
+    pair, folder = samples.pair, samples.workspace
     stamp = digest(
         *made_from, method.name, config.to_mapping(), pair.forward.fingerprint(), pair.backward.fingerprint()
     )
@@ -279,9 +304,21 @@ def prepare_method(
     return method.prepare(samples, config, progress)
 
 
+def watched(samples: Samples, count: int, progress: Progress) -> Watch:
+    """What is translated while a method learns: that half of the held-out pairs on which decoding is chosen, and general text."""
+    from engine.training.watch import Watch
+
+    progress.begin("Choosing sentences to watch", 5, STEPS)
+    known = [segment.text for segment in (*samples.train, *samples.valid)]
+    style = [(one.source, one.target) for one in samples.pairs("valid")][::2][:count]
+    return Watch(
+        samples.pair.forward, style, general_pairs(samples.pair, samples.settings.assets_dir, count, but=known)
+    )
+
+
 def trained(
-    samples: Samples, method: Method, artefacts: Artefacts, config: Any, training: TrainingOptions, workspace: Path,
-    stamps: Stamps, progress: Progress,
+    samples: Samples, method: Method, artefacts: Artefacts, config: Any, training: TrainingOptions, run: Path,
+    made_from: Sequence[str], watch: Watch | None, stamps: Stamps, progress: Progress,
 ) -> tuple[nn.Module, Result | None]:  # fmt: skip
     """Step 5: the module, trained where the method trains, ready for decoding."""
     import torch
@@ -293,8 +330,8 @@ def trained(
     torch.manual_seed(training.seed)  # the module's first weights
     module = method.build(base, artefacts, config)
     if method.capabilities.trains:
-        folder = workspace / "training"
-        stamp = digest(stamps.get("method"), stamps.get("pairs"), training.to_mapping(), samples.settings.precision)
+        folder = run / "training"
+        stamp = digest(*made_from, training.to_mapping(), samples.settings.precision)
         if not stamps.holds("training", stamp):
             stamps.begin("training")
             shutil.rmtree(folder, ignore_errors=True)
@@ -308,6 +345,7 @@ def trained(
             training,
             folder,
             precision=samples.settings.precision,
+            watch=watch,
             progress=progress,
         )
         method.complete(module)
@@ -325,7 +363,7 @@ class Carried:
 
 
 def add_datastore(
-    samples: Samples, plugin: Plugin, options: KnnOptions, workspace: Path, stamps: Stamps, progress: Progress
+    samples: Samples, plugin: Plugin, options: KnnOptions, run: Path, pairs: str, stamps: Stamps, progress: Progress
 ) -> Carried:
     """A datastore of the training pairs by the customized base, which the plugin decodes with from now on.
 
@@ -335,11 +373,11 @@ def add_datastore(
     from engine.decoding.knn.make import make_knn
 
     progress.begin("Recording the datastore", 5, STEPS)
-    folder = workspace / "knn"
+    folder = run / "knn"
     trained = hashlib.sha256()
     for key, value in sorted(plugin.module.state_dict().items()):
         trained.update(key.encode() + value.detach().cpu().float().numpy().tobytes())
-    stamp = digest(stamps.get("method"), stamps.get("pairs"), trained.hexdigest(), options.to_mapping())
+    stamp = digest(stamps.get("method"), pairs, trained.hexdigest(), options.to_mapping())
     if not stamps.holds("knn", stamp):
         stamps.begin("knn")
         shutil.rmtree(folder, ignore_errors=True)
@@ -357,34 +395,3 @@ def device_line(base: BaseModel) -> str:
 
     about = describe_device(base.device)
     return f"{about['name']}, {about['free'] / 2**30:.1f} of {about['total'] / 2**30:.1f} GiB free"
-
-
-def compare_with_base(
-    base: BaseModel, plugin: Plugin, pairs: list[tuple[str, str]], decoding: Decoding, progress: Progress
-) -> dict[str, Any]:
-    """BLEU and chrF of base and customized base on held-out samples under the same decoding, with the paired-bootstrap p.
-
-    The sources of monolingual samples are synthetic, so these figures flatter; test on real pairs where you have some.
-    """
-    from engine.evaluation import evaluate
-
-    sources, references = [a for a, _ in pairs], [b for _, b in pairs]
-    vanilla = base.translate(sources, decoding=decoding, progress=progress)
-    customized = base.translate(sources, plugin, decoding=decoding, progress=progress)
-    report = evaluate(
-        {"vanilla": vanilla, "customized": customized},
-        references,
-        language=base.target,
-        baseline="vanilla",
-        samples=500,
-    )
-    before, after = report["vanilla"].figures(), report["customized"].figures()
-    return {
-        "held_out_sentences": len(pairs),
-        "bleu_vanilla": round(before["bleu"].score, 2),
-        "bleu": round(after["bleu"].score, 2),
-        "bleu_p": round(after["bleu"].p or 0.0, 4),
-        "chrf_vanilla": round(before["chrf"].score, 2),
-        "chrf": round(after["chrf"].score, 2),
-        "bleu_signature": report.signatures["BLEU"],
-    }

@@ -60,6 +60,9 @@ class Settings(Options):
         10_000, "Longest line taken from an upload, in characters; longer ones are skipped.", low=100
     )
 
+    first_look: bool = option(
+        True, "After an upload, translate a few sentences with what needs no training, before anything is chosen."
+    )
     loaded_bases: int = option(
         2, "Bases that the studio keeps in memory; the one used longest ago makes room.", low=1, high=64
     )

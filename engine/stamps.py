@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from engine.files import write_json
 
-__all__ = ["Stamps", "digest", "digest_files"]
+__all__ = ["SHARED", "Stamps", "digest", "digest_files"]
+
+SHARED = "shared"  # in a workspace: a folder for each further way in which a step was done
 
 
 def digest(*parts: Any) -> str:
@@ -28,10 +31,18 @@ def digest_files(paths: Iterable[str]) -> list[str]:
 
 
 class Stamps:
-    """steps.json of a workspace."""
+    """steps.json of a folder.
 
-    def __init__(self, workspace: Path) -> None:
-        self.file = workspace / "steps.json"
+    `shared`: several runs use the folder, perhaps with different settings, so `home` gives each way of doing a step a place
+    of its own. `used` holds the stamps of the steps that were asked for, wherever they are kept; `made` names those that
+    were done, not skipped.
+    """
+
+    def __init__(self, folder: Path, *, shared: bool = False, of: str = "") -> None:
+        self.folder, self.shared, self._of = folder, shared, of
+        self.file = folder / "steps.json"
+        self.used: dict[str, str] = {}
+        self.made: set[str] = set()
         try:
             self.values: dict[str, str] = json.loads(self.file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -39,6 +50,24 @@ class Stamps:
 
     def get(self, step: str) -> str:
         return self.values.get(step, "")
+
+    def home(self, step: str, stamp: str) -> Stamps:
+        """Where that step is kept: here, or, where another run's stands here that is made of the same samples, in a folder of
+        its own. What is made of samples that have changed makes room.
+        """
+        self.used[step] = stamp
+        samples = self.get("samples")
+        if not self.shared or self.get(step) in ("", stamp) or self.get(f"{step} of") != samples:
+            return self
+        name = step.replace(" ", "-")
+        for other in (self.folder / SHARED).glob(f"{name}-*"):
+            if Stamps(other).get(f"{step} of") != samples:
+                shutil.rmtree(other, ignore_errors=True)
+        place = self.folder / SHARED / f"{name}-{stamp[:16]}"
+        place.mkdir(parents=True, exist_ok=True)
+        apart = Stamps(place, of=samples)
+        apart.made = self.made
+        return apart
 
     def holds(self, step: str, stamp: str, *files: Path) -> bool:
         """Whether the step was done with this stamp and its files are still there."""
@@ -51,6 +80,10 @@ class Stamps:
 
     def set(self, step: str, stamp: str) -> None:
         self.values[step] = stamp
+        self.made.add(step)
+        samples = self._of or self.get("samples")
+        if samples and step != "samples":
+            self.values[f"{step} of"] = samples
         self._write()
 
     def _write(self) -> None:

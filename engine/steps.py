@@ -36,6 +36,7 @@ __all__ = [
     "read_samples",
     "split_samples",
     "without_excluded",
+    "write_sources",
 ]
 
 STEPS = 7
@@ -107,8 +108,7 @@ def split_samples(corpus: Corpus) -> tuple[list[Segment], list[Segment]]:
 
 
 def find_phrases(
-    request: CustomizeRequest, train: list[Segment], base: BaseModel, workspace: Path, stamps: Stamps, progress: Progress,
-    settings: Settings,
+    request: CustomizeRequest, train: list[Segment], base: BaseModel, stamps: Stamps, progress: Progress, settings: Settings
 ) -> PhraseSet:  # fmt: skip
     """Step 2: phrases.jsonl, from the training part alone, so that validation stays honest; trees and counts beside it."""
     from engine.phrases import PhraseSet, extract_phrases
@@ -117,11 +117,13 @@ def find_phrases(
 
     options = phrase_config(request)
     stamp = digest(stamps.get("samples"), options.to_mapping(), base.fingerprint(), *map(str, settings.parser_dirs))
-    file = workspace / "phrases.jsonl"
-    if stamps.holds("phrases", stamp, file):
+    home = stamps.home("phrases", stamp)
+    file = home.folder / "phrases.jsonl"
+    if home.holds("phrases", stamp, file):
         return PhraseSet.load(file)
     progress.begin("Finding phrases", 1, STEPS)
-    with writing_trees(workspace / TREES_FILE) as trees:
+    shown = home is stamps  # the phrases that pages show, with trees and counts beside them
+    with writing_trees(home.folder / TREES_FILE) if shown else contextlib.nullcontext() as trees:
         found = extract_phrases(
             [segment.text for segment in train],
             request.target,
@@ -131,17 +133,39 @@ def find_phrases(
             trees=trees,
             progress=progress,
         )
-    stamps.begin("phrases")
+    home.begin("phrases")
     found.save(file)
-    progress.begin("Comparing with general text", 1, STEPS)
-    open_table(workspace, request.target, settings.assets_dir, train, found, progress)
-    stamps.set("phrases", stamp)
+    if shown:
+        progress.begin("Comparing with general text", 1, STEPS)
+        open_table(home.folder, request.target, settings.assets_dir, train, found, progress)
+    home.set("phrases", stamp)
     return found
 
 
+def write_sources(segments: Sequence[Segment], pair: LanguagePair, stamps: Stamps, progress: Progress) -> list[str]:
+    """The source of each segment, by the frozen reverse model where the user gave none; kept in sources.jsonl until the
+    pairs are made of them.
+    """
+    from engine.decoding.resumable import back_translate_all
+
+    missing = [segment.text for segment in segments if segment.source is None]
+    stamp = digest(stamps.get("samples"), pair.backward.fingerprint(), digest(missing))
+    home = stamps.home("sources", stamp)
+    file = home.folder / "sources.jsonl"
+    if not home.holds("sources", stamp, file):
+        progress.begin("Writing source sentences", 4, STEPS)
+        made = back_translate_all(pair.backward, missing, home.folder / "sources.partial.jsonl", progress)
+        home.begin("sources")
+        write_jsonl(file, ({"source": source} for source in made), "the source sentences")
+        home.set("sources", stamp)
+    with file.open(encoding="utf-8") as lines:
+        written = iter([str(json.loads(line)["source"]) for line in lines])
+    return [next(written) if segment.source is None else segment.source for segment in segments]
+
+
 def make_pairs(
-    train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, keep: float, workspace: Path, stamps: Stamps,
-    progress: Progress, exclusions: Exclusions | None = None,
+    train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, keep: float, stamps: Stamps, progress: Progress,
+    exclusions: Exclusions | None = None,
 ) -> dict[str, list[SentencePair]]:  # fmt: skip
     """Step 3 or 4: pairs.jsonl; sources by the frozen reverse model, but where the user gave them.
 
@@ -149,26 +173,23 @@ def make_pairs(
     the validation pairs are made. Training pairs that hold a phrase which the user left out with its sentences stay in the
     file as the part "excluded", and are not returned.
     """
-    from engine.decoding.resumable import back_translate_all
     from engine.methods.samples import SentencePair
     from engine.training.selection import best_supported, support
 
-    file = workspace / "pairs.jsonl"
     stamp = digest(stamps.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), bool(train), 2)
-    if not stamps.holds("pairs written", stamp, file) and not stamps.holds("pairs", stamp, file):
-        progress.begin("Writing source sentences", 4, STEPS)
+    home = stamps.home("pairs written", stamp)
+    file = home.folder / "pairs.jsonl"
+    if not home.holds("pairs written", stamp, file) and not home.holds("pairs", stamp, file):
         both = [*train, *valid]
-        missing = [segment.text for segment in both if segment.source is None]
-        made = iter(back_translate_all(pair.backward, missing, workspace / "pairs.partial.jsonl", progress))
         made_rows: list[dict[str, Any]] = [
             {
-                "source": next(made) if segment.source is None else segment.source,
+                "source": source,
                 "target": segment.text,
                 "domain": segment.domain,
                 "part": "train" if i < len(train) else "valid",
                 "synthetic": segment.source is None,
             }
-            for i, segment in enumerate(both)
+            for i, (segment, source) in enumerate(zip(both, write_sources(both, pair, stamps, progress), strict=True))
         ]
         rows = [row for row in made_rows if row["source"]]
         progress.begin("Weighing the sentence pairs", 4, STEPS)
@@ -176,11 +197,12 @@ def make_pairs(
         values = support(pair.forward, [(row["source"], row["target"]) for row in weighed], progress)
         for row, value in zip(weighed, values, strict=True):
             row["support"] = round(value, 4)
-        stamps.begin("pairs")
+        home.begin("pairs")
         write_jsonl(file, rows, "the sentence pairs")
-        stamps.set("pairs written", stamp)
-        stamps.set("pairs", stamp)
-    set_excluded_apart(file, stamp, pair.forward.target, stamps, exclusions)
+        home.set("pairs written", stamp)
+        home.set("pairs", stamp)
+        (stamps.home("sources", stamps.used["sources"]).folder / "sources.jsonl").unlink(missing_ok=True)
+    stamps.used["pairs"] = set_excluded_apart(file, stamp, pair.forward.target, home, exclusions)
     stored: dict[str, list[SentencePair]] = {"train": [], "valid": []}
     with file.open(encoding="utf-8") as lines:
         for row in map(json.loads, lines):
@@ -192,15 +214,16 @@ def make_pairs(
     return stored
 
 
-def set_excluded_apart(file: Path, stamp: str, language: str, stamps: Stamps, exclusions: Exclusions | None) -> None:
-    """Mark the training pairs in pairs.jsonl that the user left out; sources, which take long, are not written again.
+def set_excluded_apart(file: Path, stamp: str, language: str, stamps: Stamps, exclusions: Exclusions | None) -> str:
+    """Mark the training pairs in pairs.jsonl that the user left out; sources, which take long, are not written again. Returns
+    the stamp of the pairs as they are used.
 
     The stamp "pairs" says which pairs there are and which of them are used, "pairs written" only the first.
     """
     left_out = exclusions.sentence_stamp() if exclusions else []
     wanted = digest(stamp, left_out) if left_out else stamp
     if stamps.holds("pairs", wanted, file):
-        return
+        return wanted
     holds = exclusions.holder(language) if exclusions else lambda _: False
     with file.open(encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
@@ -211,6 +234,7 @@ def set_excluded_apart(file: Path, stamp: str, language: str, stamps: Stamps, ex
     stamps.set("pairs written", stamp)
     write_jsonl(file, rows, "the sentence pairs")
     stamps.set("pairs", wanted)
+    return wanted
 
 
 def without_excluded(phrases: PhraseSet, exclusions: Exclusions, language: str) -> PhraseSet:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from engine.jobs.background import start_background_worker, stop_background_worker
 from engine.jobs.kinds import KINDS, JobContext, Kind, enqueue, resume
-from engine.jobs.paths import log_file, log_tail, workspace_folder
+from engine.jobs.paths import job_folder, log_file, log_tail, workspace_folder
 
 __all__ = [
     "KINDS",
     "JobContext",
     "Kind",
     "enqueue",
+    "job_folder",
     "log_file",
     "log_tail",
     "resume",

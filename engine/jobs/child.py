@@ -44,6 +44,7 @@ def main(arguments: list[str]) -> int:
     """Run the job with that number; 0 when its end is written in its row, whatever that end is."""
     faulthandler.enable()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
     payload = receive()
     from engine.store import Store
 

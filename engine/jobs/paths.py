@@ -6,8 +6,9 @@ from pathlib import Path
 
 from engine.settings import Settings
 from engine.store.rows import JobRow
+from engine.workspace import run_folder
 
-__all__ = ["log_file", "log_tail", "workspace_folder"]
+__all__ = ["job_folder", "log_file", "log_tail", "workspace_folder"]
 
 
 def workspace_folder(settings: Settings, project_id: int) -> Path:
@@ -20,6 +21,11 @@ def job_workspace(settings: Settings, job: JobRow) -> Path:
     if job.project_id is not None:
         return workspace_folder(settings, job.project_id)
     return _made(settings.home_dir / "jobs" / str(job.id))
+
+
+def job_folder(workspace: Path, job: JobRow) -> Path:
+    """The folder of what belongs to one job alone; a job without a project has its workspace to itself."""
+    return run_folder(workspace, job.id) if job.project_id is not None else workspace
 
 
 def log_file(settings: Settings, job_id: int) -> Path:

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from engine.errors import Cancelled, InputError, StorageError
+from engine.jobs.usage import UsageMeter
 from engine.progress import Progress
 from engine.store.rows import JobRow, JobState
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from engine.store import Store
 
 __all__ = ["RowProgress", "StopReason", "plain"]
+
+log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
 BEAT_SECONDS = 2.0
@@ -70,6 +73,11 @@ class RowProgress(Progress):
         if self.stop_reason is not None:
             raise Cancelled("The job was asked to stop; finished steps and the last checkpoint are kept.")
 
+    def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
+        if step != self.step:
+            log.info("%s (step %d of %d)", step, index + 1, steps)
+        super().begin(step, index, steps)
+
     def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
         with self._lock:
             self._figures = {
@@ -87,6 +95,7 @@ class RowProgress(Progress):
         with self._lock:
             self._metrics |= plain(row)
             self._changed = True
+        log.info("%s", ", ".join(f"{key} {value:g}" for key, value in row.items() if isinstance(value, (int, float))))
 
     def _write(self) -> bool:
         """Write what has changed; says whether there was anything."""
@@ -111,18 +120,21 @@ class RowProgress(Progress):
 
     def _write_on(self) -> None:
         beat = time.monotonic()
+        meter = UsageMeter()
         while not self._closing.wait(LOOK_SECONDS):
             try:
                 self._look()
+                if (usage := meter.measure()) is not None:
+                    self._store.usage.note(self._job.id, **usage)
                 if self._write():
                     beat = time.monotonic()
                 elif time.monotonic() - beat >= BEAT_SECONDS:
                     beat = time.monotonic()
                     self._store.jobs.heartbeat(self._job.id, self._job.attempt)
             except StorageError as error:  # the database is busy: the work goes on, the figures come later
-                logging.getLogger(__name__).warning("%s", error)
+                log.warning("%s", error)
             except Exception:
-                logging.getLogger(__name__).exception("progress could not be written")
+                log.exception("progress could not be written")
 
 
 def plain(value: Any) -> Any:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,6 +142,18 @@ class Method(ABC):
 
     def finish(self, module: nn.Module) -> None:  # noqa: B027 - most methods need nothing here
         """Prepare a trained module for decoding: whatever is constant from now on is computed here, once."""
+
+    @contextlib.contextmanager
+    def trial(self, module: nn.Module) -> Iterator[None]:
+        """A module in the middle of its training is ready to translate inside the block; afterwards it trains on as if nothing
+        had been.
+        """
+        learning = module.training
+        module.eval()
+        try:
+            yield
+        finally:
+            module.train(learning)
 
     def swap(
         self, base: BaseModel, module: nn.Module, pairs: Sequence[SentencePair], workspace: Path,

@@ -23,6 +23,7 @@ from engine.errors import CorpusError, ModelError
 from engine.files import replacing
 from engine.phrases.table import PhraseTable, layers_of
 from engine.progress import Progress
+from engine.workspace import latest_file
 
 if TYPE_CHECKING:
     import torch
@@ -56,7 +57,7 @@ def make_map(
     progress = progress or Progress()
     if len(table) < 3:
         raise CorpusError("There are too few phrases for a map. Add more sentences.")
-    found = memory_vectors(workspace / "method") or base_vectors(table, base, most, progress)
+    found = memory_vectors(latest_file(workspace, f"method/{MEMORY}").parent) or base_vectors(table, base, most, progress)
     progress.begin("Drawing the map", progress.index, progress.steps)
     points, explained = plane(found.values)
     places = {text: place for place, text in enumerate(table.texts)}

@@ -23,6 +23,7 @@ from engine.store.sheets import Sheets
 from engine.store.tables import SCHEMA_VERSION, Base, SchemaVersion
 from engine.store.tags import Tags
 from engine.store.tokens import Tokens
+from engine.store.usage import Usages
 
 __all__ = ["Store"]
 
@@ -58,6 +59,7 @@ class Store:
         self.ratings = Ratings(self)
         self.tags = Tags(self)
         self.tokens = Tokens(self)
+        self.usage = Usages(self)
 
     def read(self) -> contextlib.AbstractContextManager[Session]:
         """A short transaction that reads."""

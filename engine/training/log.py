@@ -50,11 +50,18 @@ class Meter:
         self._reset()
 
     def _reset(self) -> None:
-        self.begin, self.tokens, self.batches = time.monotonic(), 0, 0
+        self.begin = self.last = time.monotonic()
+        self.tokens = self.batches = 0
         self.sums: dict[str, float] = {}
+
+    def rest(self) -> None:
+        """What was done since the last batch was no training; the time since then does not count."""
+        self.begin += time.monotonic() - self.last
+        self.last = time.monotonic()
 
     def add(self, tokens: int, loss: float, parts: Mapping[str, float]) -> None:
         """Count a batch: its target tokens, loss and the loss's terms."""
+        self.last = time.monotonic()
         self.tokens += tokens
         self.batches += 1
         for key, value in {"loss": loss, **parts}.items():

@@ -26,6 +26,7 @@ from engine.training.checkpoint import Position, load_checkpoint, save_checkpoin
 from engine.training.data import Pairs, epoch_batches
 from engine.training.log import Meter, MetricsLog
 from engine.training.options import TrainingOptions
+from engine.training.watch import Watch
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -138,12 +139,14 @@ def train(
     folder: Path,
     *,
     precision: str = "auto",
+    watch: Watch | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Train `module` in place and leave the best weights in it; checkpoints and metrics.jsonl go to `folder`.
 
     Called again with the same options after a stop, it goes on from the last checkpoint and ends with the same weights
     as an undisturbed run (bit for bit on a CPU). Raises Cancelled after writing a checkpoint when the user stops it.
+    `watch` translates at each validation; what it finds goes into that row.
     """
     progress = progress or Progress()
     if not len(training) or not len(validation):
@@ -178,16 +181,23 @@ def train(
             best = {key: value.detach().clone() for key, value in module.state_dict().items()}
         else:
             position.worse += 1
-        row = {"step": position.update, "valid_loss": round(loss, 5), "seconds": round(clock(), 1)}
+        row: dict[str, Any] = {"step": position.update, "valid_loss": round(loss, 5), "seconds": round(clock(), 1)}
+        if watch is not None:
+            attached.close()
+            row |= watch.row(method, module if position.update else None, progress)
+            attached.enter_context(method.attach(base, module))
         log.write(row)
         progress.metrics(row)
+        meter.rest()
 
-    with base.lock, method.attach(base, module), out_of_memory(options):
+    meter = Meter()
+    with base.lock, contextlib.ExitStack() as attached, out_of_memory(options):
+        attached.enter_context(method.attach(base, module))
         module.train()
         if not restored:
             validation_step()
         batches = epoch_batches(training.lengths, options.tokens_per_batch, seed=options.seed, epoch=position.epoch)
-        meter, limit = Meter(), options.max_updates
+        limit = options.max_updates
         if options.max_epochs is not None:
             # Epochs differ by a batch or so; the first one's count stands for all, so that the end is known from the start.
             whole = len(epoch_batches(training.lengths, options.tokens_per_batch, seed=options.seed, epoch=0))

@@ -40,6 +40,13 @@ class TrainingOptions(Options):
     beta2: float = option(0.98, "Adam's decay of the square.", low=0, high=0.99999, advanced=True)
     clip_norm: float = option(1.0, "Largest gradient norm; 0: no clipping.", low=0, advanced=True)
     validate_every: int = option(500, "Updates between two validations.", low=1)
+    watch: int = option(
+        0,
+        "Held-out sentences of the samples, and as many of general text, that are translated greedily at each validation to "
+        "watch the style's BLEU rise and the general one fall; 0: none.",
+        low=0,
+        high=500,
+    )
     patience: int = option(5, "Stop after this many validations without a better one; 0: never.", low=0)
     checkpoint_every: int = option(500, "Updates between two checkpoints.", low=1, advanced=True)
     seed: int = option(1, "Seed of everything random.", low=0)

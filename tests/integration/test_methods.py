@@ -28,7 +28,7 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 TRAINING = {
     "max_updates": 12, "tokens_per_batch": 256, "learning_rate": 0.003, "warmup": 2, "validate_every": 6,
-    "checkpoint_every": 3, "patience": 0, "keep_pairs": 1.0,
+    "checkpoint_every": 3, "patience": 0, "keep_pairs": 1.0, "watch": 2,
 }  # fmt: skip
 SOURCES = ["The rain stopped.", "He said nothing.", "I waited for a letter.", "Nobody came to the door."]
 

@@ -152,7 +152,7 @@ def ready(
         learn, valid = split_samples(corpus) if train else ([], list(corpus.segments))
         pair = load_pair(request, args.settings)
         plugin = Plugin.load(args.plugin, pair.forward, cache=args.settings.home_dir / "unpacked")
-        return make_pairs(learn, valid, pair, 1.0, workspace, stamps, progress), plugin, pair.forward
+        return make_pairs(learn, valid, pair, 1.0, stamps, progress), plugin, pair.forward
 
 
 def clean(args: argparse.Namespace, workspace: Path) -> None:

@@ -138,13 +138,27 @@ class TranslationMemory(Method):
             module.artefacts.files[VECTORS] = module.workspace / VECTORS
 
     def finish(self, module: Any) -> None:
-        from engine.methods.translation_memory.index import build_index
-
         module.eval()
         self.forget_refresher(module)
+        self.index(module)
+
+    def index(self, module: Any) -> None:
+        """Build the index by the weights as they are, where there is none."""
+        from engine.methods.translation_memory.index import build_index
+
         if module.index is None and module.rows:
             pad, device = module.where
             module.index = build_index(module.retriever.target, module.rows, pad, device, module.config.search_depth)
+
+    @contextlib.contextmanager
+    def trial(self, module: Any) -> Iterator[None]:
+        """The training's own indexes stay: another one is built for the block."""
+        with super().trial(module):
+            self.index(module)
+            try:
+                yield
+            finally:
+                module.index = None
 
     def swap(
         self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path,

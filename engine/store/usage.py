@@ -1,0 +1,68 @@
+"""What the process of each job takes of its machine, as it last said."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import BigInteger, ForeignKey
+from sqlalchemy.orm import Mapped, mapped_column
+
+from engine.store import tables
+from engine.store.repositories import to_row
+
+if TYPE_CHECKING:
+    from engine.store.store import Store
+
+__all__ = ["JobUsage", "UsageRow", "Usages"]
+
+
+class JobUsage(tables.Base):
+    __tablename__ = "job_usage"
+
+    job_id: Mapped[int] = mapped_column(ForeignKey("job.id", ondelete="CASCADE"), primary_key=True)
+    cpu: Mapped[float] = mapped_column(default=0.0)
+    memory: Mapped[int] = mapped_column(BigInteger, default=0)
+    peak: Mapped[int] = mapped_column(BigInteger, default=0)
+    gpu: Mapped[int] = mapped_column(BigInteger, default=0)
+    gpu_total: Mapped[int] = mapped_column(BigInteger, default=0)
+    measured: Mapped[datetime.datetime] = mapped_column(default=tables.now)
+
+
+@dataclass(frozen=True)
+class UsageRow:
+    """Processor in percent of one core; memory, its peak, the GPU's memory and its size in bytes (0 without a GPU)."""
+
+    job_id: int
+    cpu: float
+    memory: int
+    peak: int
+    gpu: int
+    gpu_total: int
+    measured: datetime.datetime
+
+
+class Usages:
+    """The usage of each job."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def note(self, job_id: int, *, cpu: float, memory: int, peak: int, gpu: int = 0, gpu_total: int = 0) -> None:
+        """The newest figures of a job; a job whose row is gone is passed over."""
+        with self._store.write() as session:
+            if session.get(tables.Job, job_id) is None:
+                return
+            record = session.get(JobUsage, job_id)
+            if record is None:
+                record = JobUsage(job_id=job_id)
+                session.add(record)
+            record.cpu, record.memory, record.peak = cpu, memory, max(peak, record.peak or 0)
+            record.gpu, record.gpu_total, record.measured = gpu, gpu_total, tables.now()
+
+    def get(self, job_id: int) -> UsageRow | None:
+        """What the job last said; None where it said nothing yet."""
+        with self._store.read() as session:
+            record = session.get(JobUsage, job_id)
+            return None if record is None else to_row(UsageRow, record)

@@ -1,0 +1,182 @@
+"""A first look, and several runs of one project: what they share, and that none destroys what another has made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import Cancelled
+from engine.jobs import enqueue
+from engine.jobs.kinds import KINDS, JobContext
+from engine.jobs.paths import job_folder, job_workspace
+from engine.pipeline import customize
+from engine.preview import FILE, preview
+from engine.progress import Progress
+from engine.settings import Settings
+from engine.store import JobRow, Store
+from engine.training.log import read_metrics
+from engine.workspace import latest_file
+from tests.bases import make_base
+
+TRAINING = {
+    "max_updates": 8, "tokens_per_batch": 256, "learning_rate": 0.003, "warmup": 2, "validate_every": 4, "checkpoint_every": 2,
+    "patience": 0, "watch": 2,
+}  # fmt: skip
+
+
+class StopAt(Progress):
+    """Wants to stop at an update of the training."""
+
+    def __init__(self, update: int) -> None:
+        super().__init__()
+        self.update = update
+
+    def advance(self, done: float, total: float | None, note: str = "") -> None:
+        if self.step == "Training" and done >= self.update:
+            raise Cancelled("Stopped.")
+
+
+class Steps(Progress):
+    """Remembers the steps, and how far each report says that it all is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+        self.places: list[float] = []
+
+    def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
+        if self.step not in self.seen:
+            self.seen.append(self.step)
+        self.places.append((self.index + (done / total if total else 0)) / self.steps)
+
+
+@pytest.fixture
+def asked(request_for: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
+    def make(name: str, **changes: Any) -> Any:
+        options = changes.pop("training", {})
+        if changes.get("method", "memory_adapter") != "memory_adapter":
+            changes["method_options"] = ""
+        return request_for(
+            tmp_path / f"{name}.zip", training_options=json.dumps({**TRAINING, **options}), **changes
+        )  # fmt: skip
+
+    return make
+
+
+def test_a_first_look_shows_sentences_before_anything_is_chosen_and_leaves_its_work_to_the_runs(
+    asked: Callable[..., Any], tmp_path: Path, home: Path
+) -> None:
+    work, steps, settings = tmp_path / "work", Steps(), Settings(home=str(home), device="cpu")
+    found = preview(asked("look"), work, steps, settings)
+    kinds = {row["kind"] for row in found["rows"]}
+    assert kinds == {"plain", "held out"}
+    own = [row for row in found["rows"] if row["kind"] == "held out"]
+    assert all(row["vanilla"] is not None and row["customized"] is not None for row in found["rows"])
+    assert all(row["reference"] for row in own)
+    assert found["differ"] == sum(row["vanilla"] != row["customized"] for row in found["rows"])
+    assert found["loss"] <= found["loss_base"]
+    assert json.loads((work / FILE).read_text(encoding="utf-8")) == found
+    assert steps.places == sorted(steps.places), "the bar never goes back"
+    assert "Translating a few sentences" in steps.seen
+    again = Steps()
+    assert preview(asked("look"), work, again, settings) == found
+    assert "Writing source sentences" not in again.seen
+    # A run takes over the source sentences.
+    later = Steps()
+    customize(asked("run", method="lhuc"), work, later, settings, run=work / "runs" / "1")
+    assert "Weighing the sentence pairs" in later.seen
+    assert "Writing source sentences" not in later.seen
+    assert not (work / "sources.jsonl").exists(), "the pairs hold them now"
+    paces = json.loads((home / "paces.json").read_text(encoding="utf-8"))
+    ((figures,),) = [list(shapes.values()) for shapes in paces.values()]
+    assert {"start", "sources", "weighing", "training lhuc", "evaluation lhuc", "peak lhuc 256"} <= set(figures)
+
+
+def test_runs_in_a_row_share_the_samples_and_keep_their_own(
+    asked: Callable[..., Any], tmp_path: Path, home: Path
+) -> None:
+    work, settings = tmp_path / "work", Settings(home=str(home), device="cpu")
+    one, two = work / "runs" / "1", work / "runs" / "2"
+    with pytest.raises(Cancelled):
+        customize(asked("one", method="lhuc"), work, StopAt(5), settings, run=one)
+    stopped = read_metrics(one / "training" / "metrics.jsonl")
+    kept = {path: path.stat().st_mtime_ns for path in one.rglob("*") if path.is_file()}
+    pairs = (work / "pairs.jsonl").stat().st_mtime_ns
+    other = customize(asked("two", method="extreme"), work, None, settings, run=two)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept, (
+        "the first run's checkpoint and curve are as they were"
+    )
+    assert (work / "pairs.jsonl").stat().st_mtime_ns == pairs
+    assert other["updates"] == 8
+    steps = Steps()
+    resumed = customize(asked("one", method="lhuc"), work, steps, settings, run=one)
+    assert resumed["updates"] == 8
+    rows = read_metrics(one / "training" / "metrics.jsonl")
+    assert rows[: len(stopped) - 1] == stopped[: len(stopped) - 1], "its curve goes on where it was"
+    assert [row["step"] for row in rows if "valid_loss" in row] == [0, 4, 8]
+    assert "Writing source sentences" not in steps.seen
+    assert json.loads((two / "summary.json").read_text(encoding="utf-8"))["method"] == "extreme"
+    assert resumed["metrics"]["general_sentences"] > 10
+    assert {"general_bleu", "general_bleu_vanilla", "general_bleu_p", "general_chrf"} <= set(resumed["metrics"])
+
+
+def test_a_run_over_another_base_leaves_the_pairs_of_the_first(
+    asked: Callable[..., Any], tmp_path: Path, home: Path
+) -> None:
+    work, settings = tmp_path / "work", Settings(home=str(home), device="cpu")
+    customize(asked("one", method="extreme"), work, None, settings, run=work / "runs" / "1")
+    pairs = (work / "pairs.jsonl").read_bytes()
+    other = make_base(tmp_path / "other-base", d=16)
+    customize(asked("two", method="extreme", base=str(other)), work, None, settings, run=work / "runs" / "2")
+    assert (work / "pairs.jsonl").read_bytes() == pairs
+    assert len(list(work.glob("shared/pairs-written-*/pairs.jsonl"))) == 1
+    steps = Steps()
+    customize(asked("three", method="extreme"), work, steps, settings, run=work / "runs" / "3")
+    assert "Weighing the sentence pairs" not in steps.seen
+
+
+def test_jobs_of_a_project_have_folders_of_their_own_and_tidy_them(
+    asked: Callable[..., Any], tmp_path: Path, home: Path
+) -> None:
+    settings = Settings(home=str(home), device="cpu")
+    store = Store(settings.store_url)
+    request = asked("x")
+    project = store.projects.create("Style", "en", "zh", request.base)
+
+    def run(job: JobRow) -> dict[str, Any]:
+        return KINDS[job.kind].run(JobContext(job, store, settings, job_workspace(settings, job), Progress()))
+
+    common = {"samples": list(request.samples), "phrase_options": request.phrase_options, "budget": "quick"}
+    run(enqueue(store, "prepare", common, project_id=project.id))
+    look = next(job for job in store.jobs.list(project.id) if job.kind == "preview")
+    assert look.state == "queued"
+    assert run(look)["sentences"] > 20
+    options = {"method_options": request.method_options, "training_options": request.training_options}
+    jobs = [enqueue(store, "customize", {**common, **options, "name": name}, project_id=project.id) for name in "ab"]
+    results = [run(job) for job in jobs]
+    rows = store.plugins.list(project.id)
+    assert {row.job_id for row in rows} == {job.id for job in jobs}
+    assert len({result["plugin"] for result in results}) == 2
+    workspace = job_workspace(settings, jobs[0])
+    for job in jobs:
+        folder = job_folder(workspace, job)
+        assert (folder / "training" / "metrics.jsonl").exists()
+        assert (folder / "summary.json").exists()
+        assert not (folder / "training" / "checkpoint").exists()
+    assert latest_file(workspace, "method/phrase_pairs.jsonl").parent.parent == job_folder(workspace, jobs[1])
+
+
+def test_a_look_gives_way_to_samples_that_are_about_to_be_read_again(asked: Callable[..., Any], home: Path) -> None:
+    settings = Settings(home=str(home), device="cpu")
+    store = Store(settings.store_url)
+    request = asked("x")
+    project = store.projects.create("Style", "en", "zh", request.base)
+    look = enqueue(store, "preview", {"samples": list(request.samples)}, project_id=project.id)
+    enqueue(store, "prepare", {"samples": list(request.samples)}, project_id=project.id)
+    context = JobContext(look, store, settings, job_workspace(settings, look), Progress())
+    assert "skipped" in KINDS["preview"].run(context)
+    assert not (context.workspace / FILE).exists()
