@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 import gradio as gr
@@ -101,21 +102,24 @@ def create_app(settings: Settings) -> FastAPI:
     add_rater_routes(app, service)
     demo = build(settings, service)
     demo.queue(default_concurrency_limit=8)
-    return gr.mount_gradio_app(
-        app,
-        demo,
-        path="/",
-        server_name=settings.host,
-        server_port=settings.port,
-        footer_links=[],
-        run_history=False,
-        show_error=False,
-        ssr_mode=False,
-        favicon_path=str(FAVICON),
-        max_file_size=f"{settings.max_upload_mib}mb",
-        theme=build_theme(),
-        css=style_sheet(),
-    )
+    with warnings.catch_warnings():
+        # Gradio warns of SSR with several pages even where it is switched off, as it is here.
+        warnings.filterwarnings("ignore", message="SSR mode is not supported with multi-page apps")
+        return gr.mount_gradio_app(
+            app,
+            demo,
+            path="/",
+            server_name=settings.host,
+            server_port=settings.port,
+            footer_links=[],
+            run_history=False,
+            show_error=False,
+            ssr_mode=False,
+            favicon_path=str(FAVICON),
+            max_file_size=f"{settings.max_upload_mib}mb",
+            theme=build_theme(),
+            css=style_sheet(),
+        )
 
 
 def launch(settings: Settings, open_browser: bool = False) -> None:

@@ -46,9 +46,11 @@ def scores(metrics: Mapping[str, Any]) -> list[Score]:
     """The scores in a plugin's metrics: what `engine.pipeline` measured on held-out samples, or evaluation reports
     (`engine.evaluation.Report.to_mapping`) by kind of text."""
     flat = [
-        Score("held-out samples", metric, metrics[f"{metric}_vanilla"], metrics[metric], p=metrics.get(f"{metric}_p"))
-        for metric in NAMES
-        if all(isinstance(metrics.get(key), int | float) for key in (metric, f"{metric}_vanilla"))
+        Score(kind, name, metrics[f"{key}_vanilla"], metrics[key], p=metrics.get(f"{key}_p"))
+        for kind, prefix in (("held-out samples", ""), ("general", "general_"))
+        for name in NAMES
+        for key in [prefix + name]
+        if all(isinstance(metrics.get(one), int | float) for one in (key, f"{key}_vanilla"))
     ]
     return flat + [score for kind, report in _reports(metrics) for score in _of(kind, report)]
 

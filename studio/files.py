@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.files import read_object
 
-__all__ = ["device_line", "free_name", "read_object", "read_rows", "slug"]
+__all__ = ["cores", "device_line", "free_name", "read_object", "read_rows", "slug"]
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
@@ -62,5 +62,12 @@ def device_line() -> str:
     if hasattr(torch, "cuda") and torch is not None and torch.cuda.is_available():
         free, total = torch.cuda.mem_get_info()
         return f"{torch.cuda.get_device_name()} · {(total - free) / 2**30:.1f} of {total / 2**30:.0f} GiB"
-    cores = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
-    return f"CPU, {cores} {'core' if cores == 1 else 'cores'} · {used}"
+    count = cores()
+    return f"CPU, {count} {'core' if count == 1 else 'cores'} · {used}"
+
+
+def cores() -> int:
+    """The processor's cores."""
+    import psutil
+
+    return psutil.cpu_count(logical=False) or psutil.cpu_count() or 1

@@ -31,7 +31,12 @@ PAGES = {
     "plugins": "Plugins",
 }
 POLL_SECONDS = 2.0
-WORDS = {"prepare": "Reading samples", "leakage": "Comparing with test files", "customize": "Making a plugin"}
+WORDS = {
+    "prepare": "Reading samples",
+    "leakage": "Comparing with test files",
+    "preview": "A first look",
+    "customize": "Making a plugin",
+}
 
 
 @dataclass
@@ -54,6 +59,13 @@ def guard(function: Callable[..., Any], *, polled: bool = False) -> Callable[...
     What is `polled` fails without a toast, which would come again every two seconds.
     """
     say = _note if polled else _toast
+    # A handler that fills nothing must return nothing on an error either, or Gradio complains of a value too many.
+    if inspect.signature(function).return_annotation in (None, "None"):
+        tell = say
+
+        def say(error: Exception) -> None:
+            tell(error)
+
     if inspect.isgeneratorfunction(function):
 
         @functools.wraps(function)
@@ -181,7 +193,7 @@ def foot_boxes(seen: Overview) -> str:
             queued = f" · {seen.waiting} queued" if seen.waiting else ""
             step = f"{job.step or 'starting'} ({job.step_index + 1} of {job.steps})"
             lines = f"<b>{esc(word)}</b> · {share:.0%}<br>{esc(step)}<br>{esc(left)}{queued}"
-        link = address("train" if job.kind == "customize" else "samples", job.project_id)
+        link = address("train" if job.kind in ("customize", "preview") else "samples", job.project_id)
         boxes += f'<a class="tm-job" href="{esc(link)}"><div class="tm-box">{lines}{bar(share)}</div></a>'
     base = seen.project.base.rstrip("/").rsplit("/", 1)[-1] if seen.project else ""
     below = f"<br>base {esc(base)}, frozen" if base else ""

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from studio.theme import FONTS, ROLES, layer_colours
+from studio.html import esc
+from studio.theme import DOMAINS, FONTS, ROLES, layer_colours
 
-__all__ = ["length_histogram", "loss_curve"]
+__all__ = ["MEASURES", "bleu_curve", "length_histogram", "loss_curve", "overlaid"]
 
 TRAIN = ROLES["accent"][0]
 VALID = "#C97A00"
@@ -75,6 +76,67 @@ def loss_curve(rows: Sequence[Mapping[str, Any]], total: int | None = None) -> A
     figure.update_xaxes(showgrid=False, rangemode="tozero")
     if total:
         figure.update_xaxes(range=[0, total])
+    return figure
+
+
+def bleu_curve(rows: Sequence[Mapping[str, Any]], total: int | None = None) -> Any:
+    """BLEU of a few watched sentences by step: style and general text, each with the base's own as a dotted line."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    for name, key, colour in (("style BLEU", "style_bleu", TRAIN), ("general BLEU", "general_bleu", VALID)):
+        points = [(row["step"], row[key]) for row in rows if row.get(key) is not None and "step" in row]
+        figure.add_scatter(
+            x=[step for step, _ in points],
+            y=[value for _, value in points],
+            name=name,
+            mode="lines+markers",
+            line={"color": colour, "width": 2},
+            hovertemplate="step %{x:,}: %{y:.1f}<extra>" + name + "</extra>",
+        )
+        if points and points[0][0] == 0:
+            figure.add_hline(y=points[0][1], line={"color": colour, "width": 1, "dash": "dot"})
+    _style(figure, height=270)
+    figure.update_layout(showlegend=True)
+    figure.update_xaxes(showgrid=False, rangemode="tozero")
+    if total:
+        figure.update_xaxes(range=[0, total])
+    return figure
+
+
+MEASURES = {
+    "valid_loss": ("validation loss", 3),
+    "nll": ("training loss", 3),
+    "style_bleu": ("style BLEU", 1),
+    "general_bleu": ("general BLEU", 1),
+}
+
+
+def overlaid(runs: Sequence[tuple[str, Sequence[Mapping[str, Any]]]], measure: str) -> Any:
+    """One measure of several runs by step, a colour a run. `runs`: name and rows; `measure`: a key of MEASURES."""
+    import plotly.graph_objects as go
+
+    name_of, digits = MEASURES[measure]
+    figure = go.Figure()
+    for place, (name, rows) in enumerate(runs):
+        points = [
+            (row["step"], row.get(measure, row.get("loss") if measure == "nll" else None))
+            for row in rows
+            if "step" in row
+        ]
+        points = [(step, value) for step, value in points if value is not None]
+        figure.add_scatter(
+            x=[step for step, _ in points],
+            y=[value for _, value in points],
+            name=name,
+            mode="lines" if len(points) > 12 else "lines+markers",
+            line={"color": DOMAINS[place % len(DOMAINS)], "width": 2},
+            hovertemplate=f"step %{{x:,}}: %{{y:.{digits}f}}<extra>{esc(name)}</extra>",
+        )
+    _style(figure, height=270)
+    figure.update_layout(showlegend=True)
+    figure.update_yaxes(title={"text": name_of, "font": {"size": 12}})
+    figure.update_xaxes(showgrid=False, rangemode="tozero")
     return figure
 
 

@@ -174,29 +174,37 @@ class Service(SampleFiles):
         *,
         method_options: dict[str, Any],
         training_options: dict[str, Any],
+        base: str = "",
+        knn: bool = False,
+        knn_options: dict[str, Any] | None = None,
     ) -> JobRow:
-        """Queue a training run. Raises InputError without samples, or while a run of the project is at work."""
+        """Queue a training run; it waits for those before it. Another `base` becomes the project's. Raises InputError without
+        samples.
+        """
         if not self.sample_files(project.id):
             raise InputError("This project has no samples yet. Add some on the page Samples.")
-        runs = self.runs(project.id)
-        if any(job.active for job in runs):
-            raise InputError("A run of this project is waiting or at work. Wait for it, or cancel it first.")
-        number = len(runs) + 1
-        output = self.workspace(project.id) / "plugins" / f"{slug(project.name)}-{number}.zip"
+        if base and base != project.base:
+            project = self.store.projects.update(project.id, base=base)
+        given = {"method_options": method_options, "training_options": training_options, "knn_options": knn_options}
         arguments = self.request(
             project,
             method=method,
             budget=budget,
-            name=f"{project.name} {number}",
-            output=str(output),
-            method_options=json.dumps(method_options) if method_options else "",
-            training_options=json.dumps(training_options) if training_options else "",
+            name=f"{project.name} {len(self.runs(project.id)) + 1}",
+            knn=knn,
+            **{name: json.dumps(value) if value else "" for name, value in given.items()},
         )
         return self._queue("customize", project, arguments)
 
-    def curve(self, project_id: int) -> list[dict[str, Any]]:
-        """Rows of training/metrics.jsonl of the run at work or the last one."""
-        return read_rows(self.workspace(project_id) / "training" / "metrics.jsonl")
+    def curve(self, project_id: int, job: JobRow | None = None) -> list[dict[str, Any]]:
+        """Figures of a run, update by update; without one named, of the run at work or the last one."""
+        from engine.jobs import job_folder
+
+        jobs = self.runs(project_id)
+        job = job or next((one for one in jobs if one.state == "running"), None) or next(iter(jobs), None)
+        workspace = self.workspace(project_id)
+        folder = job_folder(workspace, job) if job else workspace
+        return read_rows(folder / "training" / "metrics.jsonl")
 
     # -- plugins and translation
 

@@ -1,323 +1,316 @@
-"""The page Train: choose a method and a budget, start, and see whether it is learning."""
+"""The page Train: choose a method and a budget, see what it takes, start, and see whether it is learning."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
+import shutil
 from typing import Any
 
 import gradio as gr
 
-from engine.errors import InputError
-from engine.progress import duration
-from engine.store import JobRow, PluginRow, ProjectRow
-from studio.figures import scores
-from studio.forms import Form, build_form
+from engine.errors import InputError, TailorError
+from engine.store import JobRow, ProjectRow
+from studio.files import cores
 from studio.frame import address, guard, heading, page, wanted
-from studio.html import Cell, bar, card, empty, esc, note, number, table, tag, view
-from studio.plots import loss_curve
+from studio.html import esc, note, view
+from studio.live import (
+    ACT,
+    compare_card,
+    device_card,
+    figure_card,
+    log_card,
+    no_runs,
+    progress_card,
+    runs_table,
+    training,
+)  # fmt: skip
+from studio.look import LOOK, look_card
+from studio.methods import PICK, can_look_up, estimate_line, lacking, method_card, method_cards
+from studio.planning import BUDGETS, PlanForm, plan_in_address
+from studio.plots import MEASURES, bleu_curve, loss_curve, overlaid
+from studio.runs import Plan, Runs
 from studio.service import Service
 
-__all__ = ["MethodCard", "build", "method_cards", "progress_card", "runs_table"]
+__all__ = ["build"]
 
 TEXT = "The base stays as it is; a plugin learns beside it. You can close this page: work goes on."
-BUDGETS = [("Quick", "quick"), ("Balanced", "balanced"), ("Best", "best")]
-STATES = {"queued": "", "running": "accent", "succeeded": "done", "failed": "bad", "cancelled": "", "interrupted": ""}
-PICK = """
-element.addEventListener('click', (event) => {
-  const card = event.target.closest('[data-method]');
-  if (card && !card.disabled) trigger('choose', {name: card.dataset.method});
-});
-"""
-ACT = """
-element.addEventListener('click', (event) => {
-  const link = event.target.closest('[data-act]');
-  if (link) trigger('act', {act: link.dataset.act, job: link.dataset.job});
-});
-"""
-
-
-@dataclass(frozen=True)
-class MethodCard:
-    """What the registry says of a method, and what it lacks here (empty when it can run)."""
-
-    name: str
-    title: str
-    summary: str
-    facts: str
-    lacks: str
+LOG = 6_000  # characters of the log's end
+# What the form holds goes into the address, so that a reload or a shared link shows it again.
+MARK = """(text) => {
+  if (!text) return;
+  const address = new URL(window.location.href);
+  for (const [key, value] of Object.entries(JSON.parse(text))) {
+    if (value) address.searchParams.set(key, value); else address.searchParams.delete(key);
+  }
+  window.history.replaceState(null, '', address);
+}"""
 
 
 def build(demo: gr.Blocks, service: Service) -> None:
     """Lay out the page `/train`."""
-    from engine.methods import get_method, method_names
-    from engine.training import TrainingOptions, budget_options
-
-    names = method_names()
-    methods = {name: get_method(name) for name in names}
+    runs_of = Runs(service)
+    bare: dict[str, Any] = {"show_label": False, "container": False}
     with page(demo, service, "train", "Train", TEXT) as frame:
         with frame.actions:
             start = gr.Button("Start training", variant="primary")
+        told = view()
         cards = view(script=PICK)
-        method = gr.Textbox(names[0], visible="hidden")
-        with gr.Column(elem_classes="tm-card tm-pad tm-stack"):
+        method, where, seen, picked = (gr.Textbox("", visible="hidden") for _ in range(4))
+        with gr.Column(elem_classes="tm-card tm-pad tm-stack tm-plan"):
             with gr.Row(elem_classes="tm-budget"):
                 view("Budget", classes="tm-label")
-                budget = gr.Radio(
-                    BUDGETS, value="balanced", show_label=False, container=False, elem_classes="tm-segments"
-                )
+                budget = gr.Radio(BUDGETS, value="balanced", elem_classes="tm-segments", **bare)
+                knn = gr.Checkbox(False, label="Look words up too (kNN)", container=False, elem_classes="tm-knn")
+                base = gr.Dropdown([], label="Base", visible=False, elem_classes="tm-base", **bare)
                 before = view(classes="tm-quiet tm-right")
             with gr.Accordion("Advanced settings", open=False, elem_classes="tm-advanced"):
-                forms: dict[str, Form] = {}
-                groups = []
-                for name, one in methods.items():
-                    with gr.Column(visible=name == names[0]) as group:
-                        view(f"<h2>{esc(one.capabilities.title)}</h2>", classes="tm-card-title")
-                        forms[name] = build_form(one.config_class, budget_options("balanced", name)["method"])
-                    groups.append(group)
-                view("<h2>Training</h2>", classes="tm-card-title")
-                training = build_form(TrainingOptions, budget_options("balanced", names[0])["training"])
-        with gr.Row(elem_classes="tm-split", visible=False) as live:
+                form = PlanForm()
+        with gr.Row(elem_classes="tm-live", visible=False) as live:
             with gr.Column(scale=3, min_width=360, elem_classes="tm-card tm-pad tm-stack"):
                 status = view()
-                plot = gr.Plot(show_label=False, container=False, elem_classes="tm-plot")
+                measure = gr.Radio(
+                    [("Loss", "loss"), ("BLEU", "bleu")],
+                    value="loss",
+                    visible=False,
+                    elem_classes="tm-segments",
+                    **bare,
+                )
+                plot = gr.Plot(visible=False, elem_classes="tm-plot", **bare)
+                device = view()
+                with gr.Accordion("Log", open=False, elem_classes="tm-advanced"):
+                    log = view()
             figures = view(script=ACT, scale=2, min_width=260)
         runs = view(script=ACT)
-        seen = gr.Textbox("", visible="hidden")
+        with gr.Column(visible=False, elem_classes="tm-card tm-pad tm-stack") as comparing:
+            with gr.Row(elem_classes="tm-budget"):
+                view("<h2>Compared</h2>", classes="tm-card-title")
+                kinds = [(name, key) for key, (name, _) in MEASURES.items()]
+                against = gr.Radio(kinds, value="valid_loss", elem_classes="tm-segments", **bare)
+            overlay = gr.Plot(elem_classes="tm-plot", **bare)
+            compared = view()
+        look = view(script=LOOK)
+    controls = [method, budget, knn, base, *form.widgets]
 
-    def fill(request: gr.Request, chosen: str) -> tuple[Any, ...]:
+    # -- the form
+
+    def fill(request: gr.Request) -> dict[Any, Any]:
         project = service.project(wanted(request))
-        return (heading("Train", TEXT), method_cards(_cards(service, project), chosen), estimate(service, project))
+        plan, says = plan_in_address(runs_of, form, project, request.query_params)
+        chosen = form.methods[plan.method]
+        if not says and project and (lack := lacking(service, project, chosen))[0]:
+            says = f"{chosen.capabilities.title} {lack[0]} here. {lack[1]}"
+        bases = runs_of.bases(project) if project else []
+        plain = plan == Plan(form.names[0], "balanced", plan.base)  # what the page was built with
+        return {
+            frame.title: heading("Train", TEXT),
+            told: note(says) if says else "",
+            cards: all_cards(project, plan),
+            before: line(project, plan),
+            method: plan.method,
+            budget: plan.budget,
+            base: gr.update(choices=bases, value=plan.base or None, visible=len(bases) > 1),
+            picked: ",".join(_numbers(str(request.query_params.get("runs", "")))),
+            knn: on_top(plan),
+            **form.visible(plan),
+            **({} if plain else form.shown(plan)),
+        }
 
-    def poll(request: gr.Request, known: str) -> tuple[Any, ...]:
+    def all_cards(project: ProjectRow | None, plan: Plan) -> str:
+        known = runs_of.estimates(project, plan.base, plan.budget) if project else {}
+        found = [method_card(service, project, one, known.get(name)) for name, one in form.methods.items()]
+        return method_cards(found, plan.method)
+
+    def on_top(plan: Plan) -> Any:
+        able = can_look_up(form.methods[plan.method])
+        return gr.update(interactive=able, value=plan.knn and able)
+
+    def line(project: ProjectRow | None, plan: Plan) -> str:
+        """The estimate, or what stands in its way."""
+        if project is None:
+            return ""
+        made = runs_of.estimate(project, plan)
+        if made is None:
+            return f'No samples read yet. <a href="{esc(address("samples", project.id))}">Go to Samples</a>'
+        return estimate_line(made, _machine(service), sum(job.active for job in runs_of.of(project.id)))
+
+    def refresh(request: gr.Request, *given: Any) -> dict[Any, Any]:
+        """The estimate of what the form holds, and the address that shows the same."""
         project = service.project(wanted(request))
         if project is None:
-            return gr.update(visible=False), "", gr.skip(), "", no_runs(None), gr.update(interactive=False), ""
-        jobs = service.runs(project.id)
-        busy = any(job.active for job in jobs)
-        button = gr.update(interactive=not busy, value="Training" if busy else "Start training")
-        rows = service.curve(project.id)
-        if not jobs:
-            return gr.update(visible=False), "", gr.skip(), "", no_runs(project), button, ""
-        # A chart is sent again only when there is more to see, so that zooming into it is not undone every two seconds.
-        stamp = f"{jobs[0].id}.{jobs[0].attempt}.{len(rows)}"
-        chart = gr.skip() if stamp == known else loss_curve(rows, _steps(jobs[0]))
-        plugins = {row.job_id: row for row in service.store.plugins.list(project.id)}
-        return (
-            gr.update(visible=True),
-            progress_card(jobs[0], len(jobs), rows),
-            chart,
-            figure_card(jobs[0], rows),
-            runs_table(jobs, plugins, project),
-            button,
-            stamp,
-        )
+            return {before: "", where: ""}
+        try:
+            plan = form.plan(project, given)
+            return {before: line(project, plan), where: json.dumps(form.address(plan, project))}
+        except TailorError as error:
+            return {before: f'<p class="tm-warn">{esc(error)}</p>', where: ""}
 
-    def pick(request: gr.Request, event: gr.EventData) -> tuple[Any, ...]:
-        if event.name not in methods:
+    def pick(event: gr.EventData, effort: str, wished: bool) -> dict[Any, Any]:
+        if event.name not in form.methods:
             raise InputError("This method is no longer there. Reload the page.")
-        shown = method_cards(_cards(service, service.project(wanted(request))), event.name)
-        return (event.name, shown, *(gr.update(visible=name == event.name) for name in names))
+        plan = Plan(event.name, effort, "", wished)
+        # What a budget sets depends on the method, so the settings are those of both; what was changed by hand gives way.
+        return {method: event.name, knn: on_top(plan), **form.visible(plan), **form.shown(plan, knn=False)}
 
-    def begin(request: gr.Request, chosen: str, effort: str, *values: Any) -> None:
+    def spend(request: gr.Request, effort: str, chosen: str, of: str) -> dict[Any, Any]:
+        project = service.project(wanted(request))
+        plan = Plan(chosen, effort, of or (project.base if project else ""))
+        return {cards: all_cards(project, plan), **form.shown(plan, knn=False)}
+
+    def rebase(request: gr.Request, effort: str, chosen: str, of: str) -> str:
+        return all_cards(service.project(wanted(request)), Plan(chosen, effort, of))
+
+    def begin(request: gr.Request, *given: Any) -> str:
         project = service.need(wanted(request))
-        place = 0
-        options: dict[str, dict[str, Any]] = {}
-        for name, form in (*forms.items(), ("", training)):
-            part = values[place : place + len(form.widgets)]
-            place += len(form.widgets)
-            if name in ("", chosen):
-                options[name] = form.changed(part, budget_options(effort, chosen)["method" if name else "training"])
-        service.start_run(project, chosen, effort, method_options=options[chosen], training_options=options[""])
-        gr.Info("It starts when a worker is free.", duration=5, title="The run is queued")
+        plan = form.plan(project, given)
+        chosen = form.methods[plan.method]
+        if lack := lacking(service, project, chosen)[0]:
+            raise InputError(f"{chosen.capabilities.title} {lack} here. Choose another method.")
+        waiting = sum(job.active for job in runs_of.of(project.id))
+        runs_of.start(project, plan)
+        others = "one run of this project comes" if waiting == 1 else f"{waiting} runs of this project come"
+        says = f"{others.capitalize()} first." if waiting else "It starts when a worker is free."
+        gr.Info(says, duration=5, title="The run is queued")
+        return json.dumps({"run": "", "clone": ""})
 
-    def spend(effort: str, chosen: str) -> list[Any]:
-        shown = [value for name, form in forms.items() for value in form.values(budget_options(effort, name)["method"])]
-        return [*shown, *training.values(budget_options(effort, chosen)["training"])]
+    # -- the runs
+
+    def poll(request: gr.Request, known: str, compare: str, which: str, other: str) -> dict[Any, Any]:
+        project = service.project(wanted(request))
+        fresh = _Fresh(known)
+        jobs = runs_of.of(project.id) if project else []
+        job = runs_of.shown(jobs, str(request.query_params.get("run", "")))
+        if project is None or job is None:
+            fresh.put(look, "look", look_card(project, *runs_of.look(project)) if project else "")
+            fresh.put(runs, "runs", no_runs(project))
+            hidden = gr.update(visible=False)
+            button = gr.update(interactive=project is not None)
+            return {**fresh.found, live: hidden, comparing: hidden, start: button, seen: fresh.stamps}
+        rows, waiting = runs_of.curve(job), runs_of.places()
+        fresh.put(look, "look", _folded(look_card(project, *runs_of.look(project)), runs_of.look(project)))
+        fresh.put(status, "status", progress_card(job, len(jobs) - jobs.index(job), rows, waiting.get(job.id, 0)))
+        fresh.put(device, "device", device_card(job, service.store.usage.get(job.id), cores()))
+        fresh.put(log, "log", log_card(_tail(job)))
+        fresh.put(figures, "figures", figure_card(job, rows, project))
+        # A chart is sent again only when there is more to see, so that zooming into it is not undone every two seconds.
+        if fresh.changed("plot", f"{job.id}.{job.attempt}.{len(rows)}.{which}"):
+            total = int(job.total) if job.total and training(job) else None
+            draw = bleu_curve if which == "bleu" else loss_curve
+            fresh.found[plot] = gr.update(value=draw(rows, total), visible=True) if rows else gr.update(visible=False)
+        watched = any(row.get("style_bleu") is not None for row in rows)
+        if fresh.changed("measure", str(watched)):
+            fresh.found[measure] = gr.update(visible=watched)
+        made, chosen = runs_of.plugins(project.id), [int(part) for part in _numbers(compare)]
+        fresh.put(runs, "runs", runs_table(jobs, made, project, waiting, chosen, job.id))
+        together = [(len(jobs) - at, one) for at, one in enumerate(jobs) if one.id in chosen][::-1]
+        if len(together) > 1:
+            curves = [(f"run {number}", runs_of.curve(one)) for number, one in together]
+            if fresh.changed("overlay", f"{compare}.{other}.{[len(one) for _, one in curves]}"):
+                fresh.found[overlay] = overlaid(curves, other)
+            fresh.put(compared, "compared", compare_card(together, made))
+        word = "Add to the queue" if any(one.active for one in jobs) else "Start training"
+        return {
+            **fresh.found,
+            live: gr.update(visible=True),
+            comparing: gr.update(visible=len(together) > 1),
+            start: gr.update(value=word, interactive=True),
+            seen: fresh.stamps,
+        }
 
     def act(request: gr.Request, event: gr.EventData) -> None:
         from engine.jobs import resume
 
-        number_of = int(event.job)
+        number = int(event.job)
+        if number not in [job.id for job in runs_of.of(service.need(wanted(request)).id)]:
+            raise InputError("That run is no longer there. Reload the page.")
         if event.act == "cancel":
-            service.store.jobs.cancel(number_of)
+            service.store.jobs.cancel(number)
         elif event.act == "resume":
-            resume(service.store, number_of)
+            resume(service.store, number)
+
+    def choose_runs(event: gr.EventData) -> tuple[str, str]:
+        wished = ",".join(_numbers(str(event.runs)))
+        return wished, json.dumps({"runs": wished})
+
+    def look_now(request: gr.Request) -> None:
+        runs_of.look_again(service.need(wanted(request)))
 
     quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-    live_outputs = [live, status, plot, figures, runs, start, seen]
-    demo.load(guard(fill), method, [frame.title, cards, before], **quiet)
-    demo.load(guard(poll), seen, live_outputs, **quiet)
-    frame.timer.tick(guard(poll, polled=True), seen, live_outputs, **quiet)
-    cards.choose(guard(pick), None, [method, cards, *groups], **quiet)
-    widgets = [widget for form in (*forms.values(), training) for widget in form.widgets]
-    budget.input(guard(spend), [budget, method], widgets, **quiet)
-    start.click(guard(begin), [method, budget, *widgets], None, **quiet).then(guard(poll), seen, live_outputs, **quiet)
-    for place in (runs, figures):
-        place.act(guard(act), None, None, **quiet).then(guard(poll), seen, live_outputs, **quiet)
+    asked = [seen, picked, measure, against]
+    polled = [look, live, status, measure, plot, device, log, figures, runs, comparing, compared, overlay, start, seen]
+    settings = [*form.groups, form.looking, *form.widgets]
 
+    def then_poll(event: Any) -> None:
+        event.then(guard(poll), asked, polled, **quiet)
 
-def _cards(service: Service, project: ProjectRow | None) -> list[MethodCard]:
-    from engine.methods import get_method, method_names
+    def then_mark(event: Any) -> None:
+        event.then(guard(refresh), controls, [before, where], **quiet).then(None, where, None, js=MARK)
 
-    report = service.report(project.id) if project else {}
-    found = []
-    for name in method_names():
-        about = get_method(name).capabilities
-        lacks = ""
-        if about.needs_bilingual and not report.get("source_language"):
-            lacks = "needs sentences with translations"
-        elif about.needs_domains > 1:
-            lacks = f"needs {about.needs_domains} domains"
-        facts = [
-            "learns from phrases" if about.needs_phrases else "",
-            "" if about.trains else "trains nothing",
-            "has a strength dial" if about.offers_strength else "",
-        ]
-        found.append(MethodCard(name, about.title, about.summary, " · ".join(fact for fact in facts if fact), lacks))
-    return found
-
-
-def _steps(job: JobRow) -> int | None:
-    return int(job.total) if job.total and job.step.lower().startswith("train") else None
-
-
-def estimate(service: Service, project: ProjectRow | None) -> str:
-    """What a start will use, as far as it is known."""
-    if project is None:
-        return ""
-    if not service.sentences(project.id):
-        return f'No samples read yet. <a href="{esc(address("samples", project.id))}">Go to Samples</a>'
-    sentences = number(len(service.sentences(project.id)))
-    phrases = number(len(service.phrases(project.id)))
-    return f"Learns from <b>{sentences} sentences</b> and <b>{phrases} phrases</b>"
-
-
-# -- what is shown
-
-
-def method_cards(cards: Sequence[MethodCard], chosen: str) -> str:
-    """The methods as cards, the chosen one framed; those that lack something say what."""
-    body = "".join(
-        f'<button type="button" role="radio" class="tm-method" data-method="{esc(one.name)}" '
-        f'aria-checked="{"true" if one.name == chosen else "false"}"{" disabled" if one.lacks else ""}>'
-        f"<h3>{esc(one.title)}</h3>{tag(one.lacks) if one.lacks else ''}<p>{esc(one.summary)}</p>"
-        f"<p>{esc(one.facts)}</p></button>"
-        for one in cards
+    filled = [frame.title, told, cards, before, method, budget, base, picked, knn, *settings]
+    then_poll(demo.load(guard(fill), None, filled, **quiet))
+    frame.timer.tick(guard(poll, polled=True), asked, polled, **quiet)
+    then_mark(cards.choose(guard(pick), [budget, knn], [method, knn, *settings], **quiet))
+    then_mark(budget.input(guard(spend), [budget, method, base], [cards, *form.widgets], **quiet))
+    then_mark(base.input(guard(rebase), [budget, method, base], cards, **quiet))
+    then_mark(knn.input(lambda wished: gr.update(visible=wished), knn, form.looking, **quiet))
+    gr.on(form.settled, guard(refresh), controls, [before, where], trigger_mode="always_last", **quiet).then(
+        None, where, None, js=MARK
     )
-    return f'<div class="tm-methods" role="radiogroup" aria-label="Method">{body}</div>'
+    then_poll(start.click(guard(begin), controls, where, **quiet).then(None, where, None, js=MARK))
+    for one in (runs, figures):
+        then_poll(one.act(guard(act), None, None, **quiet))
+    then_poll(runs.pick(guard(choose_runs), None, [picked, where], **quiet).then(None, where, None, js=MARK))
+    then_poll(look.look(guard(look_now), None, None, **quiet))
+    for control in (measure, against):
+        control.input(guard(poll), asked, polled, **quiet)
 
 
-def progress_card(job: JobRow, run: int, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Run, method, budget and state at the left; how far and how long at the right; the reason where it failed."""
-    words = f"Run {run} · {_words(job.arguments.get('method', ''))} · {job.arguments.get('budget', 'balanced')}"
-    state = tag(job.step or "starting" if job.state == "running" else job.state, STATES.get(job.state, ""))
-    parts = []
-    if job.state == "running":
-        if job.total:
-            parts.append(f"{number(job.done)} of {number(job.total)}")
-        if job.eta is not None:
-            parts.append(f"{duration(job.eta)} left in this step")
-        speed = next((row["tokens_per_second"] for row in reversed(rows) if row.get("tokens_per_second")), None)
-        if speed and _steps(job):
-            parts.append(f"{number(speed)} tokens/s")
-    elif job.seconds is not None and not job.active:
-        parts.append(f"took {duration(job.seconds)}")
-    line = f'<div class="tm-card-head"><h2>{esc(words)} {state}</h2><h2>{esc(" · ".join(parts))}</h2></div>'
-    if job.state == "running":
-        line += bar(job.fraction) + (f'<p class="tm-quiet">{esc(job.note)}</p>' if job.note and not rows else "")
-    if job.state == "failed":
-        line += note(job.error, bad=True)
-    if job.state == "interrupted":
-        line += note(job.error or "The run was interrupted. It can be resumed from its last checkpoint.")
-    return line
+class _Fresh:
+    """What the page shows already is not sent again: so focus, selection and open parts stay where they are."""
+
+    def __init__(self, known: str) -> None:
+        self.found: dict[Any, Any] = {}
+        try:
+            self._known = dict(json.loads(known or "{}"))
+        except (ValueError, TypeError):
+            self._known = {}
+
+    def changed(self, name: str, what: str) -> bool:
+        from engine.stamps import digest
+
+        stamp = digest(what)[:12]
+        before, self._known[name] = self._known.get(name), stamp
+        return before != stamp
+
+    def put(self, component: Any, name: str, shown: str) -> None:
+        if self.changed(name, shown):
+            self.found[component] = shown
+
+    @property
+    def stamps(self) -> str:
+        return json.dumps(self._known)
 
 
-def figure_card(job: JobRow, rows: Sequence[Mapping[str, Any]]) -> str:
-    """The validations so far: loss, and BLEU on style and general text where they were measured."""
-    checks = [row for row in rows if row.get("valid_loss") is not None]
-    columns = [
-        (key, name)
-        for key, name in (
-            ("valid_loss", "validation loss"),
-            ("style_bleu", "style BLEU"),
-            ("general_bleu", "general BLEU"),
-        )
-        if any(row.get(key) is not None for row in checks)
-    ]
-    if checks:
-        body = [
-            [Cell(number(row.get("step", 0)))]
-            + [Cell(number(row.get(key), 3 if key == "valid_loss" else 1), kind="num") for key, _ in columns]
-            for row in checks[-7:]
-        ]
-        inner = table(["step", *(name for _, name in columns)], body, numeric=range(1, len(columns) + 1))
-    else:
-        inner = '<p class="tm-quiet">The first validation comes after the first part of training.</p>'
-    sample = next((row for row in reversed(rows) if row.get("sample_translation")), None)
-    if sample:
-        inner += (
-            f'<div class="tm-sample"><p class="tm-quiet">{esc(sample.get("sample_source", ""))}</p>'
-            f"<p>{esc(sample['sample_translation'])}</p></div>"
-        )
-    buttons = ""
-    if job.active:
-        waits = "Cancelling" if job.cancel_requested else "Cancel"
-        buttons = f'<button type="button" class="tm-link-button" data-act="cancel" data-job="{job.id}">{waits}</button>'
-    return card(inner + buttons, "While it trains" if job.active else "Validation")
+def _numbers(text: str) -> list[str]:
+    return [part for part in text.split(",") if part.isdigit()]
 
 
-def runs_table(jobs: Sequence[JobRow], plugins: Mapping[int | None, PluginRow], project: ProjectRow) -> str:
-    """All runs, newest first, with what can be done with each."""
-    rows = []
-    for place, job in enumerate(jobs):
-        plugin = plugins.get(job.id)
-        state = f"{job.step or 'running'} {job.fraction:.0%}" if job.state == "running" else job.state.value
-        state = "done" if job.state == "succeeded" else state
-        rows.append(
-            [
-                Cell(len(jobs) - place),
-                Cell(_words(job.arguments.get("method", ""))),
-                Cell(job.arguments.get("budget", "balanced")),
-                Cell(html=tag(state, STATES.get(job.state, ""))),
-                Cell(number(_bleu(plugin, "style"), 1), kind="num"),
-                Cell(number(_bleu(plugin, "general"), 1), kind="num"),
-                Cell(duration(job.seconds) if job.seconds is not None else "–", kind="num"),
-                Cell(html=_links(job, plugin, project)),
-            ]
-        )
-    heads = ["run", "method", "budget", "state", "style BLEU", "general BLEU", "time", ""]
-    return f'<div class="tm-card">{table(heads, rows, numeric=[4, 5, 6])}</div>'
+def _folded(body: str, look: tuple[JobRow | None, dict[str, Any]]) -> str:
+    """The first look where there are runs already: below a line, open only while it is made for the first time."""
+    job, found = look
+    opened = " open" if job is not None and job.active and not found else ""
+    return f'<details class="tm-more"{opened}><summary>First look</summary>{body}</details>'
 
 
-def _links(job: JobRow, plugin: PluginRow | None, project: ProjectRow) -> str:
-    def button(act: str, word: str) -> str:
-        return f'<button type="button" class="tm-text-button" data-act="{act}" data-job="{job.id}">{word}</button>'
+def _machine(service: Service) -> dict[str, int]:
+    """Memory of the machine, and what of memory and disk is free, in bytes."""
+    import psutil
 
-    if job.active:
-        return button("cancel", "Cancelling" if job.cancel_requested else "Cancel")
-    if job.resumable:
-        return button("resume", "Resume")
-    if plugin is not None:
-        compare = address("compare", project.id)
-        return f'<a href="{esc(compare)}&amp;plugin={plugin.id}">Compare</a> · <a href="/download/plugins/{plugin.id}">Download</a>'
-    return ""
+    memory = psutil.virtual_memory()
+    free = shutil.disk_usage(service.settings.home_dir).free
+    return {"memory": int(memory.total), "free_memory": int(memory.available), "free_disk": int(free)}
 
 
-def _bleu(plugin: PluginRow | None, kind: str) -> float | None:
-    kinds = (kind, "held-out samples") if kind == "style" else (kind,)
-    found = scores(plugin.metrics) if plugin else []
-    return next((one.after for one in found if one.metric == "bleu" and one.kind in kinds), None)
+def _tail(job: JobRow) -> str:
+    from engine.jobs import log_tail
 
-
-def _words(name: Any) -> str:
-    return str(name).replace("_", " ")
-
-
-def no_runs(project: ProjectRow | None) -> str:
-    """What stands where the runs will be."""
-    if project is None:
-        return empty(
-            "No project yet", "A plugin learns from samples.", '<p><a href="/samples?project=new">Go to Samples</a></p>'
-        )
-    return f'<p class="tm-quiet">No runs yet. {esc("The first one takes a few minutes with the quick budget.")}</p>'
+    return log_tail(job, LOG)

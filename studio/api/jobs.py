@@ -142,13 +142,11 @@ def list_runs(desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit = 100)
 
 @router.post("/projects/{number}/runs", status_code=202, dependencies=[may("write")], tags=["runs"])
 def start_run(desk: DeskDep, number: Id, wish: models.RunWish) -> models.Job:
-    """Start a training on the project's samples. The plugin appears in /plugins when its job has succeeded."""
+    """Queue a training on the project's samples. The plugin appears in /plugins when its job has succeeded."""
     project = desk.project(number)
     checked(wish)
     if not desk.service.sample_files(number):
         raise Problem(409, "This project has no samples yet. Add some first.")
-    if any(row.active for row in desk.service.runs(number)):
-        raise Problem(409, "A run of this project is waiting or at work. Wait for it, or cancel it first.")
     return rows.job(
         desk.service.start_run(
             project,

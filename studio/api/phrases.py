@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field, StringConstraints
 
 from engine.errors import InputError
+from engine.workspace import latest_file
 from studio.api import models, rows
 from studio.api.auth import may
 from studio.api.desk import Desk, DeskDep, Id, Limit, Offset
@@ -119,7 +120,7 @@ def undo_exclusion(desk: DeskDep, number: Id) -> Excluded:
 def collected(desk: Desk, number: int) -> Sequence[dict[str, Any]]:
     """All phrases with layer and back-translation, by count; kept until a file changes."""
     folder = desk.service.workspace(number)
-    files = (folder / "phrases.jsonl", folder / "method" / "phrase_pairs.jsonl")
+    files = (folder / "phrases.jsonl", latest_file(folder, "method/phrase_pairs.jsonl"))
     stamps = (path.stat().st_mtime_ns if path.exists() else 0 for path in files)
     return _collected(*files, *stamps, desk.service.decoder_layers(desk.project(number)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -80,28 +81,40 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     """`python app.py` on a free port with an empty home; the worker that it starts is stopped at the end."""
     from engine.jobs import stop_background_worker
 
+    settings = free_settings(tmp_path_factory.mktemp("home"))
+    try:
+        with served(settings) as (url, _):
+            yield Studio(url, settings, Store(settings.store_url))
+    finally:
+        stop_background_worker(settings)
+
+
+def free_settings(home: Path) -> Settings:
+    """Settings of a studio with that home, on a free port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    settings = Settings(home=str(tmp_path_factory.mktemp("home")), port=port, device="cpu")
+        return Settings(home=str(home), port=free.getsockname()[1], device="cpu")
+
+
+@contextlib.contextmanager
+def served(settings: Settings) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """`python app.py` as long as the block lasts: its address and its process. The worker that it starts outlives it."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GRADIO_")} | {
         "TAILORMT_HOME": settings.home,
-        "TAILORMT_PORT": str(port),
+        "TAILORMT_PORT": str(settings.port),
         "TAILORMT_DEVICE": "cpu",
     }
-    log = (settings.home_dir / "studio.log").open("wb")
-    process = subprocess.Popen(
-        [sys.executable, str(ROOT / "app.py")], cwd=ROOT, env=environment, stdout=log, stderr=subprocess.STDOUT
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        _wait(url, process, settings)
-        yield Studio(url, settings, Store(settings.store_url))
-    finally:
-        process.terminate()
-        process.wait(timeout=20)
-        stop_background_worker(settings)
-        log.close()
+    with (settings.home_dir / "studio.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, str(ROOT / "app.py")], cwd=ROOT, env=environment, stdout=log, stderr=subprocess.STDOUT
+        )
+        try:
+            url = f"http://127.0.0.1:{settings.port}"
+            _wait(url, process, settings)
+            yield url, process
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
 
 
 def _wait(url: str, process: subprocess.Popen[bytes], settings: Settings) -> None:

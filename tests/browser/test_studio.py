@@ -16,7 +16,6 @@ from studio.frame import PAGES
 from studio.service import Service
 
 
-
 def test_an_empty_studio_invites(studio: Studio, page: Any) -> None:
     if studio.store.projects.list():
         pytest.skip("another test was first")
@@ -192,65 +191,6 @@ def test_compare_marks_changes_and_runs_no_markup(studio: Studio, page: Any) -> 
     expect(page.locator(".tm-projects summary")).to_have_text("<b>Marks</b>")
     assert page.evaluate("window.hacked") is None
     assert page.locator(".tm-shell img").count() == 0
-
-
-def test_a_run_can_be_watched_and_cancelled(studio: Studio, page: Any) -> None:
-    project = studio.project("Watch")
-    arguments = {"method": "memory_adapter", "budget": "quick"}
-    # Written as running by another worker: a queued one would be taken by the studio's own.
-    with studio.store.write() as session:
-        from engine.store import tables
-
-        session.add(
-            tables.Job(
-                kind="customize",
-                project_id=project.id,
-                arguments=arguments,
-                state="running",
-                step="Training",
-                step_index=5,
-                steps=8,
-                done=62.0,
-                total=100.0,
-                eta=125.0,
-                worker="test",
-                heartbeat=tables.now(),
-                started=tables.now(),
-            )
-        )
-    folder = studio.workspace(project) / "training"
-    folder.mkdir()
-    (folder / "metrics.jsonl").write_text(
-        '{"step": 10, "nll": 5.1}\n{"step": 50, "nll": 4.1}\n{"step": 50, "valid_loss": 4.2}\n', encoding="utf-8"
-    )
-    page.goto(f"{studio.url}/train?project={project.id}")
-    for _ in range(2):
-        expect(page.get_by_text("62 of 100 · 2 min left in this step")).to_be_visible()
-        expect(page.locator(".js-plotly-plot .js-line").first).to_be_visible()
-        expect(page.locator(".block.tm-foot")).to_contain_text("Making a plugin · 70%")
-        page.reload()
-    expect(page.get_by_role("button", name="Training")).to_be_disabled()
-    page.get_by_role("button", name="Cancel").first.click()
-    expect(page.get_by_text("Cancelling").first).to_be_visible()
-    (row,) = studio.store.jobs.list(project.id)
-    assert row.cancel_requested
-    studio.store.jobs.cancelled(row.id, row.attempt)
-    expect(page.get_by_role("button", name="Resume")).to_be_visible()
-
-
-def test_budgets_fill_the_form_and_a_bad_value_is_named(studio: Studio, page: Any) -> None:
-    project = studio.project("Budget")
-    page.goto(f"{studio.url}/train?project={project.id}")
-    expect(page.get_by_role("radio", name="Memory adapter")).to_have_attribute("aria-checked", "true")
-    page.get_by_role("button", name="Advanced settings").click()
-    field = page.get_by_label("Max updates")
-    expect(field).to_have_value(updates("balanced"))
-    page.get_by_text("Quick", exact=True).click()
-    expect(field).to_have_value(updates("quick"))
-    field.fill("-3")
-    page.get_by_role("button", name="Start training").click()
-    expect(page.get_by_text("max_updates: -3 is below the smallest allowed value, 0.")).to_be_visible()
-    assert studio.store.jobs.list(project.id) == []
 
 
 def test_a_damaged_bundle_becomes_a_sentence(studio: Studio, page: Any, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from studio.figures import figure_row, scores
 from studio.forms import build_form, label
 from studio.frame import PAGES
 from studio.phrases import Filter, Row, phrase_table, select
-from studio.train import MethodCard, method_cards
 
 ROWS = [
     Row("雨", 1, 96, "NN", 0, "rain"),
@@ -88,17 +87,6 @@ def test_figures_of_a_real_evaluation() -> None:
 
 def test_labels_are_words() -> None:
     assert label("learning_rate") == "Learning rate"
-
-
-def test_a_method_that_lacks_something_says_what_and_cannot_be_chosen() -> None:
-    cards = [
-        MethodCard("a", "Memory adapter", "Reads phrases.", "", ""),
-        MethodCard("b", "Domain mixing", "Experts.", "", "needs 2 domains"),
-    ]
-    shown = method_cards(cards, "a")
-    assert 'data-method="a" aria-checked="true">' in shown
-    assert 'data-method="b" aria-checked="false" disabled>' in shown
-    assert "needs 2 domains" in shown
 
 
 def test_pages_have_their_places() -> None:

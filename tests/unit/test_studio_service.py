@@ -118,15 +118,31 @@ def test_rows_of_a_file_that_is_being_written(tmp_path: Path) -> None:
     assert len(read_rows(path)) == 3
 
 
-def test_a_run_needs_samples_and_no_other_run(service: Service, project: ProjectRow) -> None:
+def test_runs_need_samples_and_wait_for_each_other(service: Service, project: ProjectRow) -> None:
     with pytest.raises(InputError, match="no samples yet"):
         service.start_run(project, "memory_adapter", "quick", method_options={}, training_options={})
     folder = service.workspace(project.id) / "samples"
     folder.mkdir()
     (folder / "a.txt").write_text("雨还在下。\n", encoding="utf-8")
-    service.store.jobs.enqueue("customize", {}, project_id=project.id)
-    with pytest.raises(InputError, match="waiting or at work"):
-        service.start_run(project, "memory_adapter", "quick", method_options={}, training_options={})
+    first = service.start_run(project, "memory_adapter", "quick", method_options={}, training_options={})
+    second = service.start_run(
+        project, "lhuc", "best", method_options={}, training_options={"max_updates": 7}, knn=True
+    )
+    assert [job.id for job in service.runs(project.id)] == [second.id, first.id]
+    assert {first.state, second.state} == {"queued"}
+    assert json.loads(second.arguments["training_options"]) == {"max_updates": 7}
+    assert second.arguments["knn"] is True
+    assert first.arguments["name"] != second.arguments["name"]
+
+
+def test_each_run_has_a_curve_of_its_own(service: Service, project: ProjectRow) -> None:
+    jobs = [service.store.jobs.enqueue("customize", {}, project_id=project.id) for _ in range(2)]
+    for job in jobs:
+        folder = service.workspace(project.id) / "runs" / str(job.id) / "training"
+        folder.mkdir(parents=True)
+        (folder / "metrics.jsonl").write_text(f'{{"step": {job.id}}}\n', encoding="utf-8")
+    assert service.curve(project.id, jobs[0]) == [{"step": jobs[0].id}]
+    assert service.curve(project.id) == [{"step": jobs[1].id}], "without one named, the newest"
 
 
 def test_parser_is_what_the_extraction_noted(service: Service, project: ProjectRow) -> None:

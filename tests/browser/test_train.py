@@ -1,0 +1,222 @@
+"""The page Train as a user meets it: the form, the queue, a run that is watched, runs compared, and nothing lost."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import BASE, SAMPLE, Studio, free_settings, served
+from playwright.sync_api import expect
+
+from engine.store import JobRow, ProjectRow, Store
+from engine.training import budget_options
+from engine.training.log import read_metrics
+from studio.runs import Plan, Runs
+from studio.service import Service
+
+FIRST = {"style_bleu": 2.1, "general_bleu": 13.4, "sample_source": "The rain.", "sample_translation": "雨。"}
+LATER = {"style_bleu": 3.9, "general_bleu": 13.0, "sample_source": "The rain.", "sample_translation": "雨停。"}
+ROWS = [
+    {"step": 0, "valid_loss": 5.2, **FIRST},
+    {"step": 10, "nll": 5.1, "tokens_per_second": 940.0},
+    {"step": 50, "nll": 4.1, "tokens_per_second": 950.0},
+    {"step": 50, "valid_loss": 4.2, **LATER},
+]
+
+
+def updates(budget: str) -> str:
+    return str(budget_options(budget, "memory_adapter")["training"]["max_updates"])
+
+
+def run_of(
+    studio: Studio, project: ProjectRow, state: str, rows: list[dict[str, Any]] | None = None, **more: Any
+) -> JobRow:
+    """A run in a state that no worker touches, with its curve."""
+    from engine.store import tables
+
+    with studio.store.write() as session:
+        record = tables.Job(
+            kind="customize",
+            project_id=project.id,
+            arguments={"method": "memory_adapter", "budget": "quick", **more.pop("arguments", {})},
+            state=state,
+            worker="test",
+            heartbeat=tables.now(),
+            started=tables.now(),
+            finished=None if state == "running" else tables.now(),
+            **more,
+        )
+        session.add(record)
+        session.flush()
+        number = record.id
+    folder = studio.workspace(project) / "runs" / str(number) / "training"
+    folder.mkdir(parents=True)
+    lines = [json.dumps(row) for row in rows or []]
+    (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return studio.store.jobs.get(number)
+
+
+AT_WORK: dict[str, Any] = {"step": "Training", "step_index": 5, "steps": 8, "done": 62.0, "total": 100.0, "eta": 125.0}
+
+
+def test_a_run_is_watched_queued_behind_and_cancelled(studio: Studio, page: Any) -> None:
+    project = studio.project("Watch")
+    run = run_of(studio, project, "running", ROWS, **AT_WORK)
+    studio.store.usage.note(run.id, cpu=142.0, memory=1_500_000_000, peak=1_600_000_000)
+    page.goto(f"{studio.url}/train?project={project.id}")
+    for _ in range(2):
+        expect(page.get_by_text("62 of 100 · 2 min left in this step · 950 tokens/s")).to_be_visible()
+        expect(page.locator(".js-plotly-plot .js-line").first).to_be_visible()
+        expect(page.locator(".block.tm-foot")).to_contain_text("Making a plugin · 70%")
+        expect(page.get_by_text("processor 142 % of")).to_be_visible()
+        expect(page.locator(".tm-sample mark.new").first).to_be_visible()
+        page.reload()
+    # Another run waits for it, and can be taken out of the queue again.
+    page.get_by_text("Quick", exact=True).click()
+    page.get_by_role("button", name="Add to the queue").click()
+    expect(page.locator(".tm-runs")).to_contain_text("waiting, 2nd")
+    waiting = studio.store.jobs.list(project.id)[0]
+    assert waiting.state == "queued"
+    assert json.loads(waiting.arguments["training_options"])["watch"] > 0
+    page.locator(".tm-runs").get_by_role("button", name="Cancel").first.click()
+    expect(page.locator(".tm-runs")).to_contain_text("cancelled")
+    assert studio.store.jobs.get(waiting.id).state == "cancelled"
+    page.goto(f"{studio.url}/train?project={project.id}&run={run.id}")
+    page.get_by_role("button", name="Cancel").first.click()
+    expect(page.get_by_text("Cancelling").first).to_be_visible()
+    assert studio.store.jobs.get(run.id).cancel_requested
+    studio.store.jobs.cancelled(run.id, run.attempt)
+    expect(page.get_by_role("button", name="Resume").first).to_be_visible()
+
+
+def test_the_form_follows_budget_and_method_and_survives_a_reload(studio: Studio, page: Any) -> None:
+    project = studio.project("Budget")
+    page.goto(f"{studio.url}/train?project={project.id}")
+    expect(page.get_by_role("radio", name="Memory adapter")).to_have_attribute("aria-checked", "true")
+    expect(page.locator(".tm-before")).to_contain_text(re.compile("Before you start: .* GiB · disk .*B · CPU"))
+    page.get_by_role("button", name="Advanced settings").click()
+    field = page.get_by_label("Max updates")
+    expect(field).to_have_value(updates("balanced"))
+    page.get_by_text("Quick", exact=True).click()
+    expect(field).to_have_value(updates("quick"))
+    said = page.locator(".tm-before").inner_text()
+    field.fill("77")
+    field.blur()
+    expect(page.locator(".tm-before")).not_to_have_text(said)
+    page.get_by_role("radio", name="Memory adapter").press("ArrowRight")
+    expect(page.get_by_role("radio", name="kNN-MT")).to_have_attribute("aria-checked", "true")
+    expect(page.get_by_label("Look words up too (kNN)")).to_be_disabled()
+    page.wait_for_url(re.compile("method=knn"))
+    page.get_by_role("radio", name="Residual adapters").click()
+    page.get_by_label("Look words up too (kNN)").check()
+    page.wait_for_url(re.compile("knn=yes"))
+    field.fill("78")
+    field.blur()
+    page.wait_for_url(re.compile("max_updates"))
+    page.reload()
+    expect(page.get_by_role("radio", name="Residual adapters")).to_have_attribute("aria-checked", "true")
+    expect(page.get_by_label("Look words up too (kNN)")).to_be_checked()
+    page.get_by_role("button", name="Advanced settings").click()
+    expect(field).to_have_value("78")
+    field.fill("-3")
+    page.get_by_role("button", name="Start training").click()
+    expect(page.get_by_text("max_updates: -3 is below the smallest allowed value, 0.").first).to_be_visible()
+    assert studio.store.jobs.list(project.id) == []
+
+
+def test_a_run_is_cloned_and_runs_are_compared(studio: Studio, page: Any) -> None:
+    project = studio.project("Clone")
+    one = run_of(
+        studio, project, "succeeded", ROWS, arguments={"training_options": '{"max_updates": 7}'}, result={"updates": 7}
+    )
+    two = run_of(studio, project, "succeeded", ROWS, arguments={"method": "lhuc"}, result={"updates": 50})
+    metrics = {"bleu": 13.1, "bleu_vanilla": 7.8, "general_bleu": 10.1, "general_bleu_vanilla": 10.2}
+    studio.store.plugins.create(project.id, "x", method="lhuc", path="x.zip", metrics=metrics, job_id=two.id)
+    page.goto(f"{studio.url}/train?project={project.id}")
+    for run in (one, two):
+        page.locator(f"[data-run='{run.id}']").check()
+        page.wait_for_timeout(300)
+    expect(page.get_by_text("10.2 → 10.1")).to_be_visible()
+    expect(page.locator(".js-plotly-plot")).to_have_count(2)
+    page.wait_for_url(re.compile(f"runs={two.id}%2C{one.id}|runs={one.id}%2C{two.id}"))
+    page.reload()
+    expect(page.get_by_text("10.2 → 10.1")).to_be_visible()
+    page.locator(".tm-runs").get_by_role("link", name="Clone").last.click()
+    page.wait_for_url(re.compile(f"clone={one.id}"))
+    expect(page.get_by_text("The settings of an earlier run.")).to_be_visible()
+    page.get_by_role("button", name="Advanced settings").click()
+    expect(page.get_by_label("Max updates")).to_have_value("7")
+
+
+@pytest.mark.slow
+def test_a_first_look_comes_by_itself_and_the_page_shows_it(studio: Studio, page: Any, tmp_path: Path) -> None:
+    sample = tmp_path / "short.txt"
+    sample.write_text("\n".join(SAMPLE.read_text(encoding="utf-8").splitlines()[:60]) + "\n", encoding="utf-8")
+    service = Service(studio.settings)
+    project = service.create_project("Look", "en", "zh", str(BASE))
+    service.add_samples(project, [sample])
+    page.goto(f"{studio.url}/train?project={project.id}")
+    expect(page.get_by_text(re.compile(r"\d+ of \d+ sentences change"))).to_be_visible(timeout=180_000)
+    assert page.locator("table.tm-look tbody tr").count() == 5
+    page.get_by_role("link", name="Make a plugin of it").click()
+    expect(page.get_by_role("radio", name="kNN-MT")).to_have_attribute("aria-checked", "true")
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_when_studio_and_worker_are_killed(chromium: Any, tmp_path: Path) -> None:
+    from engine.jobs import stop_background_worker
+    from engine.jobs.processes import end_tree
+
+    settings = free_settings(tmp_path / "home")
+    store, service = Store(settings.store_url), Service(settings)
+    sample = tmp_path / "short.txt"
+    sample.write_text("\n".join(SAMPLE.read_text(encoding="utf-8").splitlines()[:60]) + "\n", encoding="utf-8")
+    project = service.create_project("Killed", "en", "zh", str(BASE))
+    folder = service.workspace(project.id) / "samples"
+    folder.mkdir()
+    (folder / "short.txt").write_bytes(sample.read_bytes())
+    options = {
+        "max_updates": 5000,
+        "max_minutes": None,
+        "validate_every": 10,
+        "checkpoint_every": 5,
+        "patience": 0,
+        "watch": 2,
+    }
+    run = Runs(service).start(project, Plan("lhuc", "quick", project.base, training_options=options))
+    curve = service.workspace(project.id) / "runs" / str(run.id) / "training" / "metrics.jsonl"
+
+    def until(ready: Any) -> None:
+        end = time.monotonic() + 150
+        while not ready():
+            assert time.monotonic() < end, store.jobs.get(run.id)
+            time.sleep(0.3)
+
+    page = chromium.new_context(viewport={"width": 1280, "height": 800}).new_page()
+    try:
+        with served(settings) as (url, process):
+            until(lambda: any(row["step"] >= 20 for row in read_metrics(curve)))
+            page.goto(f"{url}/train?project={project.id}")
+            expect(page.get_by_text(re.compile(r"\d+ of 5,000"))).to_be_visible(timeout=30_000)
+            process.kill()
+            (worker,) = store.workers.list(within=None)
+            end_tree(worker.pid)
+        before = [row for row in read_metrics(curve) if row["step"] <= 20]
+        with served(settings) as (url, _):
+            page.goto(f"{url}/train?project={project.id}")
+            expect(page.locator(".tm-runs")).to_contain_text("interrupted in training", timeout=60_000)
+            expect(page.locator(".js-plotly-plot .js-line").first).to_be_visible()
+            page.get_by_role("button", name="Resume").first.click()
+            until(lambda: store.jobs.get(run.id).state == "running")
+            until(lambda: read_metrics(curve)[-1]["step"] >= 30 and store.jobs.get(run.id).attempt == 2)
+            assert [row for row in read_metrics(curve) if row["step"] <= 20] == before
+            expect(page.get_by_text(re.compile(r"\d+ of 5,000"))).to_be_visible(timeout=30_000)
+            store.jobs.cancel(run.id)
+            until(lambda: not store.jobs.get(run.id).active)
+    finally:
+        page.context.close()
+        stop_background_worker(settings)
