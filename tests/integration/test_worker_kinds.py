@@ -44,16 +44,14 @@ class CustomizeRequest(Options):
 
 
 def prepare(
-    request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings, *, after_samples: Any = None
+    request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings, *, after_samples: object = None
 ) -> None:
     corpus = import_corpus([Path(path) for path in request.samples], request.target, progress=progress)
     corpus.save(workspace)
     PhraseSet([Phrase("月光", 1, 3, "NP", 0)], "Tried with a stand-in.").save(workspace / "phrases.jsonl")
 
 
-def customize(
-    request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings, *, run: Path
-) -> dict[str, Any]:
+def customize(request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings) -> dict[str, Any]:
     prepare(request, workspace, progress, settings)
     with zipfile.ZipFile(request.output, "w") as bundle:
         bundle.writestr("README.md", "a plugin")
@@ -134,7 +132,7 @@ def test_a_cancelled_reading_leaves_the_corpus_as_it_was(
     job = enqueue(store, "prepare", {"samples": [str(SAMPLES)]}, project_id=project.id)
     _run(store, settings, job)
 
-    def stops(*given: object, **more: object) -> None:
+    def stops(*given: object, **named: object) -> None:
         assert store.corpora.list(project.id)[0].state == "reading"
         raise Cancelled("stop")
 
