@@ -95,7 +95,7 @@ async def share(
     """What each word of some sentences shares with each domain, by the samples' proportions or by a plugin's own."""
     project = await run_in_threadpool(desk.project, number)
     found = await run_in_threadpool(shares_of, desk, project, wish)
-    count(desk, caller, sum(map(len, wish.sentences)))
+    await run_in_threadpool(count, desk, caller, sum(map(len, wish.sentences)))
     return bodies.Proportions(**rows.finite(found))
 
 

@@ -53,7 +53,7 @@ async def translated(
         return cut.join(desk.through(means, work, cut.units))
 
     found = await desk.apart(run)
-    count(desk, caller, sum(map(len, texts)))
+    await run_in_threadpool(count, desk, caller, sum(map(len, texts)))
     return found
 
 
@@ -125,7 +125,7 @@ async def compare(
         customized = await desk.translate(means, texts, wish.strength)
         more = {"plugin_id": means.plugin.id, "plugin": means.plugin.name, "method": means.plugin.method,
                 "strength": wish.strength}  # fmt: skip
-    count(desk, caller, sum(map(len, texts)) * (2 if means.plugin else 1))
+    await run_in_threadpool(count, desk, caller, sum(map(len, texts)) * (2 if means.plugin else 1))
     made = [
         {"source": text, "vanilla": before, "customized": after} | more
         for text, before, after in zip(texts, vanilla, customized, strict=True)
