@@ -166,7 +166,8 @@ def test_a_plugin_from_start_to_import(studio: Studio, page: Any, tmp_path: Path
     bundle = tmp_path / "mine.zip"
     download.value.save_as(bundle)
     page.locator("input[type=file]").first.set_input_files(str(bundle))
-    expect(page.locator(".tm-plugin")).to_have_count(2, timeout=60_000)
+    expect(page.locator(".tm-import")).to_contain_text("Imported as version 2 of", timeout=60_000)
+    expect(page.get_by_text("1 older version")).to_be_visible()
 
 
 def test_compare_marks_changes_and_runs_no_markup(studio: Studio, page: Any) -> None:
