@@ -78,11 +78,11 @@ def prepare(
     with held(workspace):
         stamps = Stamps(workspace)
         corpus = read_samples(request, workspace, stamps, progress)
-        train, _ = split_samples(corpus)
+        train, valid = split_samples(corpus)
         pair = load_pair(request, settings)
         if after_samples is not None:
             after_samples(corpus, pair)
-        phrases = find_phrases(request, train, pair.forward, stamps, progress, settings)
+        phrases = find_phrases(request, train, valid, pair.forward, stamps, progress, settings)
     return {"sentences": len(corpus), "phrases": len(phrases), "parser": phrases.parser}
 
 
@@ -158,7 +158,7 @@ def run_steps(
 
     if needs.needs_phrases:
         with timed("phrases"):
-            found = find_phrases(request, train, pair.forward, stamps, progress, settings)
+            found = find_phrases(request, train, valid, pair.forward, stamps, progress, settings)
             samples.phrases = without_excluded(found, exclusions, request.target)
     if needs.needs_pairs:
         pairs()

@@ -108,7 +108,8 @@ def split_samples(corpus: Corpus) -> tuple[list[Segment], list[Segment]]:
 
 
 def find_phrases(
-    request: CustomizeRequest, train: list[Segment], base: BaseModel, stamps: Stamps, progress: Progress, settings: Settings
+    request: CustomizeRequest, train: list[Segment], valid: list[Segment], base: BaseModel, stamps: Stamps, progress: Progress,
+    settings: Settings,
 ) -> PhraseSet:  # fmt: skip
     """Step 2: phrases.jsonl, from the training part alone, so that validation stays honest; trees and counts beside it."""
     from engine.phrases import PhraseSet, extract_phrases
@@ -131,6 +132,7 @@ def find_phrases(
             parser_dirs=settings.parser_dirs,
             pieces=base.pieces,
             trees=trees,
+            draw_too=[segment.text for segment in valid],
             progress=progress,
         )
     home.begin("phrases")

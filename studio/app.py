@@ -15,10 +15,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from engine.errors import TailorError
 from engine.projects import finish_deletions
 from engine.settings import Settings
-from studio import compare, home, phrases, plugins, rate, samples, train
+from studio import compare, home, phrases, plugins, proportions, rate, samples, train
 from studio.api import create_api
 from studio.api.front import Front
 from studio.frame import PAGES
+from studio.phrase_routes import add_phrase_routes
+from studio.plotted import add_figure_routes
 from studio.plugin_routes import add_plugin_routes
 from studio.raters import add_rater_routes
 from studio.service import Service
@@ -41,6 +43,7 @@ HEADERS = {
 MODULES = {
     "samples": samples,
     "phrases": phrases,
+    "proportions": proportions,
     "train": train,
     "compare": compare,
     "rate": rate,
@@ -100,6 +103,8 @@ def create_app(settings: Settings) -> FastAPI:
         )
 
     add_rater_routes(app, service)
+    add_figure_routes(app)
+    add_phrase_routes(app, service)
     demo = build(settings, service)
     demo.queue(default_concurrency_limit=8)
     with warnings.catch_warnings():

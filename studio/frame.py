@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 PAGES = {
     "samples": "Samples",
     "phrases": "Phrases",
+    "proportions": "Proportions",
     "train": "Train",
     "compare": "Compare",
     "rate": "Rate",
@@ -36,7 +37,11 @@ WORDS = {
     "leakage": "Comparing with test files",
     "preview": "A first look",
     "customize": "Making a plugin",
+    "proportions": "Fitting proportions",
+    "phrase_map": "Drawing the map",
 }
+# The page of a kind of job.
+AT_WORK = {"preview": "train", "customize": "train", "proportions": "proportions", "phrase_map": "phrases"}
 
 
 @dataclass
@@ -173,7 +178,7 @@ def step_list(seen: Overview, name: str) -> str:
     }
     links = "".join(
         f'<a href="{esc(address(slug, project))}"{" aria-current=page" if slug == name else ""}>{esc(label)}'
-        f"<small>{esc(states[slug])}</small></a>"
+        f"<small>{esc(states.get(slug, ''))}</small></a>"
         for slug, label in PAGES.items()
     )
     return f'<nav class="tm-steps" aria-label="Steps">{links}</nav>'
@@ -193,7 +198,7 @@ def foot_boxes(seen: Overview) -> str:
             queued = f" · {seen.waiting} queued" if seen.waiting else ""
             step = f"{job.step or 'starting'} ({job.step_index + 1} of {job.steps})"
             lines = f"<b>{esc(word)}</b> · {share:.0%}<br>{esc(step)}<br>{esc(left)}{queued}"
-        link = address("train" if job.kind in ("customize", "preview") else "samples", job.project_id)
+        link = address(AT_WORK.get(job.kind, "samples"), job.project_id)
         boxes += f'<a class="tm-job" href="{esc(link)}"><div class="tm-box">{lines}{bar(share)}</div></a>'
     base = seen.project.base.rstrip("/").rsplit("/", 1)[-1] if seen.project else ""
     below = f"<br>base {esc(base)}, frozen" if base else ""

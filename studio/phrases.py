@@ -1,260 +1,390 @@
-"""The page Phrases: what was found in the samples, which decoder layer will read it, and which parser found it."""
+"""The page Phrases: what was found in the samples, what is typical of them, which decoder layer will read it.
+
+The tree, the histograms, the table and the map show the same phrase; what is looked at stands in the address.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import gradio as gr
 
+from engine.errors import InputError
+from engine.phrases.exclusions import Exclusions
+from engine.phrases.types import Tree
 from engine.store import ProjectRow
-from studio.catalog import language_name
-from studio.files import read_rows
 from studio.frame import address, guard, heading, page, wanted
-from studio.html import Cell, card, empty, esc, lang_attribute, number, table, tag, view
-from studio.plots import length_histogram
+from studio.html import card, esc, number, view
+from studio.phrase_data import (
+    ORDERS,
+    PAGE,
+    SHOWS,
+    Phrases,
+    PhraseView,
+    Row,
+    own_sources,
+    phrases_of,
+    stamp_of,
+    with_page_of,
+)
+from studio.phrase_sentences import at_sentence, check_share, holding, left_out, parsed_tree, spots, tree_of
+from studio.phrase_tree import TREE_SCRIPT, tree_svg
+from studio.phrase_views import (
+    HISTOGRAM_SCRIPT,
+    KEEP,
+    MAP_INVITE,
+    MARK,
+    TABLE_SCRIPT,
+    detail_card,
+    histograms,
+    map_figure,
+    map_state,
+    no_phrases,
+    origin_card,
+    phrase_table,
+    tree_card,
+    where_line,
+)
+from studio.plotted import figure_view
 from studio.service import Service
+from studio.watched import just_done, newest_job
 
-__all__ = ["Filter", "Row", "build", "collect", "phrase_table", "select"]
+__all__ = ["build"]
 
 TEXT = "What was found in your samples: phrases of one word up to whole clauses."
-PAGE = 25
-ORDERS = {"most frequent": "times", "longest": "tokens", "shortest": "-tokens"}
-
-
-PICK = """
-const pick = (event) => {
-  const row = event.target.closest('tr[data-key]');
-  if (!row || (event.type === 'keydown' && event.key !== 'Enter')) return;
-  element.querySelectorAll('tr[aria-selected]').forEach((one) => one.removeAttribute('aria-selected'));
-  row.setAttribute('aria-selected', 'true');
-  trigger('pick', {phrase: row.dataset.key});
-};
-element.addEventListener('click', pick);
-element.addEventListener('keydown', pick);
-"""
-
-
-@dataclass(frozen=True)
-class Row:
-    """A phrase with the layer (from 0) that reads it and, once training made them, its back-translation."""
-
-    text: str
-    length: int
-    count: int
-    label: str
-    layer: int
-    source: str = ""
-
-
-@dataclass(frozen=True)
-class Filter:
-    """Which rows to show: `words` in phrase or back-translation, lengths in tokens, a layer from 0 (-1: any), an order."""
-
-    words: str = ""
-    low: int = 0
-    high: int = 10**9
-    layer: int = -1
-    order: str = "times"
-
-    @classmethod
-    def of(cls, *values: Any) -> Filter:
-        """From the values of the five widgets; empty ones mean no limit."""
-        words, low, high, layer, order = values
-        return cls(
-            str(words or "").strip().casefold(),
-            int(low or 0),
-            int(high or 10**9),
-            -1 if layer is None else int(layer),
-            ORDERS.get(order, "times"),
-        )
+EXAMPLES = 2
 
 
 def build(demo: gr.Blocks, service: Service) -> None:
     """Lay out the page `/phrases`."""
     with page(demo, service, "phrases", "Phrases", TEXT) as frame:
         with frame.actions:
+            undo = gr.Button("Undo", size="md", visible=False)
+            export = view()
             onward = view()
         nothing = view()
-        with gr.Row(visible=False, elem_classes="tm-split") as body:
-            with gr.Column(scale=3, elem_classes="tm-card tm-stack"):
-                with gr.Row(elem_classes="tm-filters"):
-                    text = gr.Textbox(placeholder="Search", show_label=False, container=False, scale=3, min_width=140)
-                    low = gr.Dropdown([], label="From", scale=1, min_width=110, show_label=False, container=False)
-                    high = gr.Dropdown([], label="To", scale=1, min_width=110, show_label=False, container=False)
-                    layer = gr.Dropdown([], label="Layer", scale=1, min_width=110, show_label=False, container=False)
-                    order = gr.Dropdown(
-                        list(ORDERS), value="most frequent", scale=1, min_width=140, show_label=False, container=False
-                    )
-                rows = view(classes="tm-scroll", script=PICK)
-                with gr.Row(elem_classes="tm-pager"):
-                    place = view(classes="tm-quiet")
-                    back = gr.Button("Back", size="sm", min_width=60, scale=0)
-                    forth = gr.Button("Next", size="sm", min_width=60, scale=0)
-            with gr.Column(scale=2, min_width=300):
-                with gr.Column(elem_classes="tm-card tm-pad tm-stack"):
-                    view("<h2>Phrases by length, coloured by decoder layer</h2>", classes="tm-card-title")
-                    plot = gr.Plot(show_label=False, container=False, elem_classes="tm-plot")
-                example = view()
-                origin = view()
-        at = gr.Number(0, visible="hidden", precision=0)
+        with gr.Column(visible=False, elem_classes="tm-phrase-page") as body:
+            with gr.Row(elem_classes="tm-phrase-row"):
+                tree = view(classes="tm-grow", script=TREE_SCRIPT)
+                bars = view(classes="tm-aside", script=HISTOGRAM_SCRIPT)
+            with gr.Row(elem_classes="tm-phrase-row"):
+                with gr.Column(elem_classes="tm-card tm-stack tm-grow"):
+                    with gr.Row(elem_classes="tm-phrase-filters"):
+                        text = gr.Textbox(
+                            label="Search", placeholder="Search", show_label=False, container=False, min_width=100
+                        )
+                        low = _choice("From length", [])
+                        high = _choice("To length", [])
+                        layer = _choice("Layer", [])
+                        order = _choice("Order", list(ORDERS.items()))
+                        shown = _choice("Show", list(SHOWS.items()))
+                    rows = view(classes="tm-scroll", script=TABLE_SCRIPT)
+                    with gr.Row(elem_classes="tm-pager"):
+                        place = view(classes="tm-quiet")
+                        back = gr.Button("Back", size="sm", min_width=60, scale=0)
+                        forth = gr.Button("Next", size="sm", min_width=60, scale=0)
+                    with gr.Row(elem_classes="tm-pager tm-phrase-acts"):
+                        whole = gr.Checkbox(
+                            True, label="Leave out with their sentences", container=False, min_width=200
+                        )
+                        bulk = gr.Button("Leave out all of these", size="sm", visible=False, scale=0)
+                        translate = gr.Button("Translate these back", size="sm", visible=False, scale=0)
+                with gr.Column(elem_classes="tm-aside"):
+                    detail = view(script=KEEP)
+                    with gr.Column(elem_classes="tm-card tm-pad tm-stack"):
+                        with gr.Row(elem_classes="tm-map-head"):
+                            view("<h2>Map of phrases</h2>", classes="tm-card-title")
+                            draw_map = gr.Button("Draw the map", size="sm", scale=0)
+                        progress = view()
+                        points = figure_view()
+                    origin = view()
+        mark = view(script=MARK, visible="hidden")
+        state = gr.Textbox("", visible="hidden")
+        stamp = gr.Textbox("", visible="hidden")
+    filters = [text, low, high, layer, order, shown]
 
-    def fill(request: gr.Request) -> tuple[Any, ...]:
+    # -- what is shown
+
+    def found_in(project: ProjectRow) -> Phrases | None:
+        return phrases_of(service.workspace(project.id), project, service.settings, service.decoder_layers(project))
+
+    def need(request: gr.Request) -> tuple[ProjectRow, Phrases]:
+        project = service.need(wanted(request))
+        found = found_in(project)
+        if found is None:
+            raise InputError("The phrases are being found again. Wait a moment and reload the page.")
+        return project, found
+
+    def everything(project: ProjectRow, found: Phrases, look: PhraseView) -> dict[Any, Any]:
+        """All but the tree and the filters, as the view has it."""
+        chosen = found.find(look.phrase) if look.phrase else None
+        places = found.select(look)
+        first = max(0, min(look.start, (len(places) - 1) // PAGE * PAGE))
+        look = look.but(start=first)
+        part = [found.row(int(one)) for one in places[first : first + PAGE]]
+        row = found.row(chosen) if chosen is not None else None
+        steps = found.exclusions
+        return {
+            rows: phrase_table(part, project.target, project.source, look.phrase),
+            place: where_line(first, len(part), len(places), found, left_out(service.workspace(project.id), project.target)),
+            bars: f'<div class="tm-card tm-pad">{histograms(found, look, row)}</div>',
+            detail: detail_of(project, row),
+            undo: gr.update(visible=bool(steps.steps), value=f"Undo: {steps.last}" if steps.steps else "Undo"),
+            export: f'<a class="tm-link-button" href="/download/phrases/{project.id}?{esc(look.query())}" download>Export CSV</a>',
+            bulk: gr.update(visible=look.filtered and look.show == "used" and len(places) > 0,
+                            value=f"Leave out all {number(len(places))}"),
+            translate: gr.update(visible=any(not one.source for one in part)),
+            mark: f'<span data-address="{esc(address("phrases", project.id))}{esc("&" + look.query() if look.query() else "")}" '
+                  f'data-chosen="{esc(look.phrase)}"></span>',
+            state: look.query(),
+            stamp: stamp_of(service.workspace(project.id)),
+        }  # fmt: skip
+
+    def detail_of(project: ProjectRow, row: Row | None) -> str:
+        if row is None:
+            said = "Choose a phrase in the tree, the table or the map to see it in its sentences."
+            return card(f'<p class="tm-quiet" style="margin:0">{said}</p>')
+        sentences = service.sentences(project.id)
+        some = holding(sentences, row.text, project.target)
+        return detail_card(row, sentences, some[:EXAMPLES], project.target, len(some))
+
+    def with_sentence(project: ProjectRow, look: PhraseView) -> PhraseView:
+        folder = service.workspace(project.id)
+        return at_sentence(
+            look, service.sentences(project.id), project.target, lambda text: tree_of(folder, text) is not None
+        )
+
+    def tree_views(project: ProjectRow, found: Phrases, look: PhraseView) -> Iterator[str]:
+        """The tree as it was kept; where it was not, what is being done, and then the tree."""
+        sentences = service.sentences(project.id)
+        at = look.sentence
+        if not 0 <= at < len(sentences):
+            return
+        text = str(sentences[at]["text"])
+        drawn = tree_of(service.workspace(project.id), text)
+        if drawn is None:
+            yield tree_card(at, len(sentences), '<p class="tm-quiet tm-tree-wait">Parsing the sentence…</p>')
+            drawn = parsed_tree(service.workspace(project.id), text, project.target, service.settings)
+        yield tree_card(at, len(sentences), svg(drawn, project, found, look))
+
+    def svg(drawn: Tree, project: ProjectRow, found: Phrases, look: PhraseView) -> str:
+        def key_of(text: str) -> str:
+            at = found.find(text)
+            return found.table.texts[at] if at is not None else ""
+
+        caption = ""
+        chosen = found.find(look.phrase)
+        if chosen is not None:
+            row = found.row(chosen)
+            caption = f"{row.length} {'token' if row.length == 1 else 'tokens'} → "
+            caption += f"layer {row.layer + 1}" if row.layer >= 0 else "left out"
+        return tree_svg(
+            drawn, project.target, sentence=look.sentence, key_of=key_of, chosen=look.phrase, caption=caption
+        )
+
+    def controls(found: Phrases, look: PhraseView) -> dict[Any, Any]:
+        """The filters, set to what the view has."""
+        lengths = sorted(set(found.table.lengths.tolist()))
+        return {
+            text: look.words,
+            low: gr.update(choices=[(f"from {one}", one) for one in lengths], value=look.low or lengths[0]),
+            high: gr.update(choices=[(f"to {one}", one) for one in lengths], value=look.high or lengths[-1]),
+            layer: gr.update(choices=[("any layer", -1)] + [(f"layer {one + 1}", one) for one in range(found.layer_count)],
+                             value=look.layer),
+            order: gr.update(choices=[one for one in ORDERS.items() if one[1] != "typical" or found.table.general_words],
+                             value=look.order if look.order != "typical" or found.table.general_words else "times"),
+            shown: look.show,
+        }  # fmt: skip
+
+    def map_card(project: ProjectRow) -> dict[Any, Any]:
+        file = service.workspace(project.id) / "phrases.map.json.gz"
+        job = newest_job(service, project, "phrase_map")
+        busy = job is not None and job.active
+        there = file.is_file()
+        return {
+            draw_map: gr.update(value="Draw again" if there else "Draw the map", interactive=not busy),
+            progress: map_state(job) if busy or not there else "",
+            points: map_figure(project, file.stat().st_mtime_ns, service.decoder_layers(project))
+            if there
+            else MAP_INVITE,
+        }
+
+    # -- what happens
+
+    def fill(request: gr.Request) -> Iterator[dict[Any, Any]]:
         project = service.project(wanted(request))
-        found, layers = collect(service, project) if project else ([], 0)
-        if project is None or not found:
-            hidden = gr.update(visible=False)
-            return (heading("Phrases", TEXT), "", no_phrases(project), hidden, *(gr.skip(),) * 5)
-        lengths = sorted({row.length for row in found})
-        title = (
-            f"{number(len(found))} phrases of {lengths[0]} to {lengths[-1]} tokens in "
-            f"{number(len(service.sentences(project.id)))} sentences."
-        )
-        return (
-            heading("Phrases", title),
-            f'<a class="tm-link-button tm-filled" href="{esc(address("train", project.id))}">Train a plugin</a>',
-            "",
-            gr.update(visible=True),
-            gr.update(choices=[(f"from {length}", length) for length in lengths], value=lengths[0]),
-            gr.update(choices=[(f"to {length}", length) for length in lengths], value=lengths[-1]),
-            gr.update(choices=[("any layer", -1)] + [(f"layer {one + 1}", one) for one in range(layers)], value=-1),
-            length_histogram([row.length for row in found], [row.layer for row in found], layers),
-            origin_card(service.parser(project.id), project),
-        )
+        found = found_in(project) if project else None
+        if project is None or found is None or not len(found):
+            yield {
+                frame.title: heading("Phrases", TEXT), onward: "", nothing: no_phrases(project), undo: gr.update(visible=False),
+                export: "", body: gr.update(visible=False), stamp: stamp_of(service.workspace(project.id)) if project else "",
+            }  # fmt: skip
+            return
+        look = PhraseView.of(dict(request.query_params))
+        if look.order == "typical" and not found.table.general_words:
+            look = look.but(order="times")
+        sentences = service.sentences(project.id)
+        look = with_sentence(project, look)
+        lengths = found.table.lengths
+        yield {
+            frame.title: heading(
+                "Phrases",
+                f"{number(len(found))} phrases of {lengths.min()} to {lengths.max()} tokens in "
+                f"{number(len(sentences))} sentences.",
+            ),
+            onward: f'<a class="tm-link-button tm-filled" href="{esc(address("train", project.id))}">Train a plugin</a>',
+            nothing: "",
+            body: gr.update(visible=True),
+            origin: origin_card(service.parser(project.id), project, bool(found.table.general_words)),
+            **everything(project, found, look),
+            **controls(found, look),
+            **map_card(project),
+        }
+        for shape in tree_views(project, found, look):
+            yield {tree: shape}
 
-    def show(request: gr.Request, *values: Any) -> tuple[str, str, int]:
+    def choose(request: gr.Request, query: str, event: gr.EventData) -> Iterator[dict[Any, Any]]:
+        """A phrase was chosen, wherever: all show it, and the tree is of a sentence that holds it."""
+        project, found = need(request)
+        at = found.find(str(event.phrase))
+        if at is None:
+            return
+        row = found.row(at)
+        look = PhraseView.of(query).but(phrase=row.text)
+        sentences = service.sentences(project.id)
+        given = int(getattr(event, "sentence", None) or -1)
+        inside = 0 <= given < len(sentences) and spots(row.text, project.target).search(str(sentences[given]["text"]))
+        look = look.but(sentence=given) if inside else with_sentence(project, look.but(sentence=-1))
+        look = with_page_of(found, look, at)
+        yield everything(project, found, look)
+        for shape in tree_views(project, found, look):
+            yield {tree: shape}
+
+    def step(request: gr.Request, query: str, event: gr.EventData) -> Iterator[dict[Any, Any]]:
+        project, found = need(request)
+        look = PhraseView.of(query).but(sentence=int(event.sentence))
+        yield everything(project, found, look)
+        for shape in tree_views(project, found, look):
+            yield {tree: shape}
+
+    def press(request: gr.Request, query: str, event: gr.EventData) -> Iterator[dict[Any, Any]]:
+        """A bar was pressed: its phrases in the table, the first of them chosen; pressed again, all phrases."""
+        project, found = need(request)
+        look = PhraseView.of(query).but(low=int(event.low), high=int(event.high), layer=int(event.layer), start=0)
+        places = found.select(look)
+        if look.filtered and len(places):
+            look = look.but(phrase=found.table.texts[int(places[0])], sentence=-1)
+        look = with_sentence(project, look)
+        yield everything(project, found, look) | controls(found, look)
+        for shape in tree_views(project, found, look):
+            yield {tree: shape}
+
+    def filtered(request: gr.Request, query: str, *values: Any) -> dict[Any, Any]:
+        project, found = need(request)
+        words, least, most, of_layer, by, which = values
+        ends = found.table.lengths.min(), found.table.lengths.max()
+        look = PhraseView.of(query).but(
+            words=str(words or "").strip(), low=0 if least in (None, ends[0]) else int(least),
+            high=0 if most in (None, ends[1]) else int(most),
+            layer=-1 if of_layer is None else int(of_layer), order=by, show=which, start=0,
+        )  # fmt: skip
+        return everything(project, found, look)
+
+    def turn(pages: int) -> Any:
+        def turned(request: gr.Request, query: str) -> dict[Any, Any]:
+            project, found = need(request)
+            look = PhraseView.of(query)
+            return everything(project, found, look.but(start=look.start + pages * PAGE))
+
+        return turned
+
+    def keep(request: gr.Request, query: str, sentences: bool, event: gr.EventData) -> dict[Any, Any]:
+        project, _ = need(request)
+        return decided(project, query, [str(event.phrase)], bool(event.keep), sentences)
+
+    def leave_out_all(request: gr.Request, query: str, sentences: bool) -> dict[Any, Any]:
+        project, found = need(request)
+        texts = [found.table.texts[int(one)] for one in found.select(PhraseView.of(query))]
+        return decided(project, query, texts, False, sentences)
+
+    def decided(project: ProjectRow, query: str, phrases: list[str], kept: bool, sentences: bool) -> dict[Any, Any]:
+        folder = service.workspace(project.id)
+        if kept:
+            Exclusions.restore(folder, phrases)
+        else:
+            if sentences:
+                check_share(phrases, service.sentences(project.id), project.target)
+            Exclusions.exclude(folder, phrases, sentences=sentences)
+        return again(project, query)
+
+    def take_back(request: gr.Request, query: str) -> dict[Any, Any]:
+        project, _ = need(request)
+        Exclusions.undo(service.workspace(project.id))
+        return again(project, query)
+
+    def again(project: ProjectRow, query: str) -> dict[Any, Any]:
+        found = found_in(project)
+        return everything(project, found, PhraseView.of(query)) if found else {state: query}
+
+    def back_translate_shown(request: gr.Request, query: str) -> Iterator[dict[Any, Any]]:
+        from engine.decoding.greedy import back_translate
+
+        project, found = need(request)
+        look = PhraseView.of(query)
+        part = [found.row(int(one)) for one in found.select(look)[look.start : look.start + PAGE]]
+        missing = [row.text for row in part if not row.source]
+        yield {translate: gr.update(value="Translating…", interactive=False)}
+        try:
+            base = service.models.base(project.base, project.target, project.source)
+            own_sources(service.workspace(project.id), dict(zip(missing, back_translate(base, missing), strict=True)))
+            yield again(project, query)
+        finally:
+            yield {translate: gr.update(value="Translate these back", interactive=True)}
+
+    def start_map(request: gr.Request) -> dict[Any, Any]:
+        from engine.jobs import enqueue
+
+        project, _ = need(request)
+        job = newest_job(service, project, "phrase_map")
+        if job is None or not job.active:
+            enqueue(service.store, "phrase_map", {}, project_id=project.id)
+        return map_card(project)
+
+    def poll(request: gr.Request, query: str, seen: str) -> Iterator[dict[Any, Any]]:
+        """The map as it gets ready, and all of it again when another window or a job changed something."""
         project = service.project(wanted(request))
         if project is None:
-            return "", "", 0
-        chosen = select(collect(service, project)[0], Filter.of(*values[:5]))
-        first = max(0, min(int(values[5] or 0), (len(chosen) - 1) // PAGE * PAGE))
-        part = chosen[first : first + PAGE]
-        where = (
-            f"{number(first + 1)}–{number(first + len(part))} of {number(len(chosen))}" if part else "No phrase fits."
-        )
-        return phrase_table(part, project.target, project.source), where, first
-
-    def from_start(request: gr.Request, *values: Any) -> tuple[str, str, int]:
-        return show(request, *values, 0)
-
-    def backwards(request: gr.Request, *values: Any) -> tuple[str, str, int]:
-        return show(request, *values[:-1], (values[-1] or 0) - PAGE)
-
-    def onwards(request: gr.Request, *values: Any) -> tuple[str, str, int]:
-        return show(request, *values[:-1], (values[-1] or 0) + PAGE)
-
-    def pick(request: gr.Request, event: gr.EventData) -> str:
-        project = service.need(wanted(request))
-        chosen = next((row for row in collect(service, project)[0] if row.text == event.phrase), None)
-        return example_card(chosen, service.sentences(project.id), project.target) if chosen else ""
+            yield {stamp: gr.skip()}
+        elif stamp_of(service.workspace(project.id)) == seen:
+            job = newest_job(service, project, "phrase_map")
+            recent = job is not None and (job.active or just_done(job))
+            yield map_card(project) if recent else {stamp: gr.skip()}
+        else:
+            yield from fill(request)
 
     quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-    filters = [text, low, high, layer, order]
-    outputs = [rows, place, at]
-    demo.load(guard(fill), None, [frame.title, onward, nothing, body, low, high, layer, plot, origin], **quiet).then(
-        guard(show), [*filters, at], outputs, **quiet
-    )
-
-    text.change(guard(from_start), filters, outputs, trigger_mode="always_last", **quiet)
-    for widget in filters[1:]:
-        widget.input(guard(from_start), filters, outputs, **quiet)
-    rows.pick(guard(pick), None, example, **quiet)
-    back.click(guard(backwards), [*filters, at], outputs, **quiet)
-    forth.click(guard(onwards), [*filters, at], outputs, **quiet)
-
-
-def collect(service: Service, project: ProjectRow) -> tuple[Sequence[Row], int]:
-    """The project's phrases, each with its decoder layer and back-translation; and how many layers there are."""
-    folder = service.workspace(project.id)
-    files = (folder / "phrases.jsonl", folder / "method" / "phrase_pairs.jsonl")
-    layers = service.decoder_layers(project)
-    return _collect(*files, _stamp(files[0]), _stamp(files[1]), layers), layers
-
-
-def _stamp(path: Path) -> int:
-    return path.stat().st_mtime_ns if path.exists() else 0
+    shows = [rows, place, bars, detail, undo, export, bulk, translate, mark, state, stamp]
+    mapped = [draw_map, progress, points]
+    whole_page = [frame.title, onward, nothing, body, origin, *shows, *filters, *mapped, tree]
+    demo.load(guard(fill), None, whole_page, **quiet)
+    frame.timer.tick(guard(poll, polled=True), [state, stamp], whole_page, **quiet)
+    for source in (tree, rows, points):
+        source.pick(guard(choose), state, [*shows, tree], trigger_mode="always_last", **quiet)
+    tree.step(guard(step), state, [*shows, tree], trigger_mode="always_last", **quiet)
+    bars.bar(guard(press), state, [*shows, *filters, tree], **quiet)
+    for widget in filters:
+        widget.input(guard(filtered), [state, *filters], shows, trigger_mode="always_last", **quiet)
+    back.click(guard(turn(-1)), state, shows, **quiet)
+    forth.click(guard(turn(1)), state, shows, **quiet)
+    rows.keep(guard(keep), [state, whole], shows, **quiet)
+    detail.keep(guard(keep), [state, whole], shows, **quiet)
+    bulk.click(guard(leave_out_all), [state, whole], shows, **quiet)
+    undo.click(guard(take_back), state, shows, **quiet)
+    translate.click(guard(back_translate_shown), state, shows, **quiet)
+    draw_map.click(guard(start_map), None, mapped, **quiet)
 
 
-@lru_cache(maxsize=4)
-def _collect(phrases: Path, pairs: Path, *stamps_and_layers: int) -> tuple[Row, ...]:
-    from engine.memory import assign_layers
-
-    found = [row for row in read_rows(phrases) if "text" in row and "length" in row]
-    places = assign_layers([int(row["length"]) for row in found], stamps_and_layers[-1]) if found else []
-    sources = {row.get("target"): str(row.get("source", "")) for row in read_rows(pairs)}
-    return tuple(
-        Row(
-            text=str(one["text"]),
-            length=int(one["length"]),
-            count=int(one.get("count", 1)),
-            label=str(one.get("label", "")),
-            layer=layer,
-            source=sources.get(one["text"], ""),
-        )
-        for one, layer in zip(found, places, strict=True)
-    )
-
-
-def select(rows: Sequence[Row], wish: Filter) -> list[Row]:
-    """The rows that fit, in the order wished for."""
-    chosen = [
-        row
-        for row in rows
-        if wish.low <= row.length <= wish.high
-        and wish.layer in (-1, row.layer)
-        and (not wish.words or wish.words in row.text.casefold() or wish.words in row.source.casefold())
-    ]
-    if wish.order == "times":
-        return sorted(chosen, key=lambda row: (-row.count, -row.length, row.text))
-    sign = 1 if wish.order == "-tokens" else -1
-    return sorted(chosen, key=lambda row: (sign * row.length, -row.count, row.text))
-
-
-def phrase_table(rows: Sequence[Row], target: str, source: str) -> str:
-    """Phrase, back-translation where there is one, label, tokens, times, layer."""
-    translated = any(row.source for row in rows)
-    kinds = any(row.label not in ("", "statistical") for row in rows)
-    heads = ["phrase", *(["back-translation"] if translated else []), *(["kind"] if kinds else [])]
-    heads += ["tokens", "times", "layer"]
-    body = [
-        [
-            Cell(row.text, lang=target),
-            *([Cell(row.source, kind="quiet", lang=source)] if translated else []),
-            *([Cell(row.label, kind="quiet")] if kinds else []),
-            Cell(row.length, kind="num"),
-            Cell(number(row.count), kind="num"),
-            Cell(html=tag(row.layer + 1, "accent"), kind="num"),
-        ]
-        for row in rows
-    ]
-    return table(
-        heads, body, numeric=range(len(heads) - 3, len(heads)), kind="tm-click", keys=[row.text for row in rows]
-    )
-
-
-def example_card(row: Row, sentences: Sequence[Mapping[str, Any]], language: str) -> str:
-    """A phrase where it stands in the samples, and the layer that reads it."""
-    text = next((str(one["text"]) for one in sentences if row.text in str(one.get("text", ""))), "")
-    before, found, after = text.partition(row.text)
-    shown = f"{esc(before)}<b>{esc(found)}</b>{esc(after)}" if found else esc(row.text)
-    count = "once" if row.count == 1 else f"{number(row.count)} times"
-    facts = f"{row.length} {'token' if row.length == 1 else 'tokens'} · {count} · read in layer {row.layer + 1}"
-    return card(
-        f'<p class="tm-example"{lang_attribute(language)}>{shown}</p><p class="tm-quiet">{esc(facts)}</p>', row.text
-    )
-
-
-def origin_card(parser: str, project: ProjectRow) -> str:
-    """Who found the phrases, in a sentence."""
-    text = parser or f"Phrases of {language_name(project.target)} text."
-    why = "Short phrases are read low in the decoder, long ones high."
-    return card(f'<p class="tm-quiet" style="margin:0">{esc(text)}<br>{esc(why)}</p>', "Where they come from")
-
-
-def no_phrases(project: ProjectRow | None) -> str:
-    """The empty page with the next step."""
-    link = f'<p style="margin-top:16px"><a href="{esc(address("samples", project.id if project else "new"))}">Go to Samples</a></p>'
-    return empty("No phrases yet", "They are found while your samples are read.", link)
+def _choice(label: str, choices: list[Any]) -> Any:
+    value = choices[0][1] if choices else None
+    return gr.Dropdown(choices, value=value, label=label, show_label=False, container=False, min_width=80)

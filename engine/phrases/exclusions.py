@@ -120,7 +120,8 @@ class Exclusions:
         if not self.steps:
             return ""
         count = len(self.steps[-1]["phrases"])
-        return f"{self.steps[-1]['action']} {count:,} {'phrase' if count == 1 else 'phrases'}"
+        words = {"exclude": "leave out", "restore": "take back"}
+        return f"{words[self.steps[-1]['action']]} {count:,} {'phrase' if count == 1 else 'phrases'}"
 
     # -- honouring
 

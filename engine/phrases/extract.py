@@ -41,14 +41,15 @@ def extract_phrases(
     parser_dirs: Sequence[Path] = (),
     pieces: Pieces | None = None,
     trees: Callable[[str, Tree], None] | None = None,
+    draw_too: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> PhraseSet:
     """The phrases of the user's sentences with their counts, exactly as they stand there.
 
     `language` is the sentences' code (en, zh, zho_Hans…). `parser_dirs` are folders with stanza models, the preferred one
     first. `pieces` gives a sentence's pieces in the base's vocabulary; the statistical way uses it for languages without
-    spaces. `trees` is given every sentence that can be drawn, with its tree. Progress is advanced in sentences. The same
-    input gives the same output.
+    spaces. `trees` is given every sentence that can be drawn, with its tree, and those of `draw_too`, which give no phrases.
+    Progress is advanced in sentences. The same input gives the same output.
 
     Raises MissingError when the parser asked for is not on disk (or could not be downloaded), ModelError when it fails on
     everything, Cancelled.
@@ -77,19 +78,21 @@ def extract_phrases(
             text = texts[place]
             if options.min_length <= length <= longest and free_of(codes(text), start, end):
                 collector.add(text[start:end], length, "statistical", first[text], weight=repeats[text], sound=sound)
-        for number, text in enumerate(texts if trees is not None else ()):
-            if number % EVERY == 0:
-                progress.advance(number, len(texts), "drawing trees")
-            if trees is not None and len(text) <= DRAWABLE:
-                trees(text, association.tree(text))
+        if trees is not None:
+            for number, text in enumerate([*texts, *draw_too]):
+                if number % EVERY == 0:
+                    progress.advance(number, len(texts) + len(draw_too), "drawing trees")
+                if len(text) <= DRAWABLE:
+                    trees(text, association.tree(text))
         parser = f"Statistical: phrases are cut where neighbouring {_unit_name(language, pieces)} belong together least, {why}."
     else:
         spans_of = MAKE_SPANS[model.kind]
-        for place, parses in parse_sentences(pipeline, texts, progress):
-            drawn = whole_tree(model.kind, parses, texts[place]) if trees is not None else None
+        everything = [*texts, *draw_too] if trees is not None else texts
+        for place, parses in parse_sentences(pipeline, everything, progress):
+            drawn = whole_tree(model.kind, parses, everything[place]) if trees is not None else None
             if trees is not None and drawn is not None:
-                trees(texts[place], drawn)
-            for parsed in parses:
+                trees(everything[place], drawn)
+            for parsed in parses if place < len(texts) else ():
                 spans = clean_spans(spans_of(parsed), parsed.tokens, shortest=options.min_length, longest=longest)
                 text = texts[place]
                 for head, last, label in spans:

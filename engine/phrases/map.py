@@ -57,7 +57,9 @@ def make_map(
     progress = progress or Progress()
     if len(table) < 3:
         raise CorpusError("There are too few phrases for a map. Add more sentences.")
-    found = memory_vectors(latest_file(workspace, f"method/{MEMORY}").parent) or base_vectors(table, base, most, progress)
+    found = memory_vectors(latest_file(workspace, f"method/{MEMORY}").parent) or base_vectors(
+        table, base, most, progress
+    )
     progress.begin("Drawing the map", progress.index, progress.steps)
     points, explained = plane(found.values)
     places = {text: place for place, text in enumerate(table.texts)}

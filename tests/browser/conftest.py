@@ -59,6 +59,7 @@ class Studio:
         """A project with real sentences and phrases, as if its samples had been read."""
         from engine.corpora import import_corpus
         from engine.phrases import PhraseOptions, extract_phrases
+        from engine.phrases.trees import TREES_FILE, writing_trees
 
         project = self.store.projects.create(name, "en", "zh", str(BASE))
         folder = self.workspace(project)
@@ -67,7 +68,8 @@ class Studio:
         corpus = import_corpus([SAMPLE], "zh")
         corpus.save(folder)
         sentences = [segment.text for segment in corpus.segments]
-        phrases = extract_phrases(sentences, "zh", PhraseOptions(parser="statistical"))
+        with writing_trees(folder / TREES_FILE) as trees:
+            phrases = extract_phrases(sentences, "zh", PhraseOptions(parser="statistical"), trees=trees)
         phrases.save(folder / "phrases.jsonl")
         report = json.loads((folder / "import_report.json").read_text(encoding="utf-8"))
         row = self.store.corpora.create(project.id, SAMPLE.name, folder=str(folder))

@@ -62,35 +62,6 @@ def test_a_file_that_is_too_odd_becomes_a_sentence_and_no_project(studio: Studio
     assert len(studio.store.projects.list()) == before
 
 
-def test_phrases_can_be_searched_and_filtered(studio: Studio, page: Any) -> None:
-    project = studio.project("Phrases")
-    page.goto(f"{studio.url}/phrases?project={project.id}")
-    expect(page.locator(".js-plotly-plot")).to_be_visible()
-    rows = page.locator("table.tm tbody tr")
-    expect(rows).to_have_count(25)
-    first = rows.first.locator("td").first.inner_text()
-    page.get_by_role("button", name="Next").click()
-    expect(page.get_by_text(re.compile(r"^26–50 of"))).to_be_visible()
-    page.get_by_placeholder("Search").fill(first)
-    expect(page.get_by_text(re.compile(r"^1–"))).to_be_visible()
-    for text in rows.locator("td:first-child").all_inner_texts():
-        assert first in text
-    page.get_by_placeholder("Search").fill("<nothing has this>")
-    expect(page.get_by_text("No phrase fits.")).to_be_visible()
-
-
-def test_a_click_on_a_phrase_shows_it_in_its_sentence(studio: Studio, page: Any) -> None:
-    project = studio.project("Example")
-    page.goto(f"{studio.url}/phrases?project={project.id}")
-    row = page.locator("table.tm tbody tr").nth(3)
-    phrase = row.locator("td").first.inner_text()
-    row.click()
-    expect(row).to_have_attribute("aria-selected", "true")
-    example = page.locator(".tm-example")
-    expect(example.locator("b")).to_have_text(phrase)
-    assert example.inner_text() in SAMPLE.read_text(encoding="utf-8").splitlines()
-
-
 def test_addresses_survive_reload_and_back(studio: Studio, page: Any) -> None:
     one, two = studio.project("First address"), studio.project("Second address")
     page.goto(f"{studio.url}/phrases?project={one.id}")

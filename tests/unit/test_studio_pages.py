@@ -14,32 +14,9 @@ from engine.training import BUDGETS, TrainingOptions, budget_options
 from studio.figures import figure_row, scores
 from studio.forms import build_form, label
 from studio.frame import PAGES
-from studio.phrases import Filter, Row, phrase_table, select
 
-ROWS = [
-    Row("雨", 1, 96, "NN", 0, "rain"),
-    Row("不曾停歇", 2, 6, "VP", 1, "had not stopped"),
-    Row("雨还在下", 3, 2, "IP", 2, ""),
-]
 CLASSES: list[tuple[str, type[Options]]] = [(name, get_method(name).config_class) for name in method_names()]
 CLASSES.append(("", TrainingOptions))
-
-
-def test_select_filters_and_orders() -> None:
-    def texts(*values: object) -> list[str]:
-        return [row.text for row in select(ROWS, Filter.of(*values))]
-
-    assert texts("", None, None, None, "most frequent") == ["雨", "不曾停歇", "雨还在下"]
-    assert texts("", None, None, -1, "longest") == ["雨还在下", "不曾停歇", "雨"]
-    assert texts("雨", 2, 10, -1, "most frequent") == ["雨还在下"]
-    assert texts("STOPPED", 1, 10, -1, "most frequent") == ["不曾停歇"]
-    assert texts("", 1, 10, 0, "shortest") == ["雨"]
-    assert texts("xyz", 1, 10, -1, "shortest") == []
-
-
-def test_phrase_table_shows_back_translations_only_where_there_are_some() -> None:
-    assert "back-translation" in phrase_table(ROWS, "zh", "en")
-    assert "back-translation" not in phrase_table(ROWS[2:], "zh", "en")
 
 
 @pytest.mark.parametrize(("method", "cls"), CLASSES, ids=lambda value: value if isinstance(value, str) else "")
@@ -90,4 +67,5 @@ def test_labels_are_words() -> None:
 
 
 def test_pages_have_their_places() -> None:
-    assert list(PAGES) == ["samples", "phrases", "train", "compare", "plugins"]
+    order = ["samples", "phrases", "proportions", "train", "compare", "rate", "plugins", "translate"]
+    assert list(PAGES) == [name for name in order if name in PAGES]
