@@ -18,6 +18,7 @@ from engine.base.commands import add_base_commands
 from engine.base.train.commands import add_train_flags
 from engine.benching.commands import add_methods_flags
 from engine.client.commands import add_client_commands, add_token_commands
+from engine.comparison.commands import add_evaluate_flags
 from engine.corpora.types import CorpusOptions
 from engine.decoding.knn.commands import add_knn_commands
 from engine.decoding.options import Decoding
@@ -139,14 +140,8 @@ def parser() -> argparse.ArgumentParser:
         "--dry-run", action="store_true", help="only show what plugins would send to a service, a request a line"
     )
     using(command("compare", "translations of base and plugin side by side"), True)
-    found = command("evaluate", "BLEU and chrF with signatures, intervals and paired bootstrap")
-    found.add_argument("system", nargs="+", metavar="NAME=FILE", help="translations to score")
-    found.add_argument("--reference", required=True, metavar="FILE", help="the right translations, a line for a line")
-    found.add_argument("--target", required=True, metavar="LANG", help="language of the translations")
-    found.add_argument(
-        "--baseline", default="", metavar="NAME", help="system that the others are compared with [the first]"
-    )
-    found.add_argument("--seed", type=int, default=12345, help="[12345]")
+    found = command("evaluate", "BLEU, chrF, perplexity and style score with intervals and paired bootstrap")
+    add_evaluate_flags(found)
     command("methods", "methods of customization and what each needs")
     found = command("proportions", "what the words of samples and sentences share with each domain")
     base(found)

@@ -18,6 +18,7 @@ from engine.base.commands import BASE_COMMANDS
 from engine.base.train import commands as train_base
 from engine.benching.commands import BENCH_COMMANDS
 from engine.client.commands import CLIENT_COMMANDS
+from engine.comparison.commands import COMPARISON_COMMANDS
 from engine.corpora.commands import CORPUS_COMMANDS
 from engine.decoding.knn.commands import KNN_COMMANDS
 from engine.documents import commands as documents
@@ -252,18 +253,6 @@ def compare(args: argparse.Namespace) -> Shown:
     return rows, f"{text}\n\n{changed} of {len(rows)} sentences differ."
 
 
-def evaluate(args: argparse.Namespace) -> Shown:
-    from engine.evaluation import evaluate_files
-
-    systems: dict[str, Path] = {}
-    for system in args.system:
-        name, mark, file = system.partition("=")
-        systems[name if mark else Path(system).stem] = Path(file if mark else system)
-    baseline = args.baseline or next(iter(systems))
-    report = evaluate_files(systems, Path(args.reference), language=args.target, baseline=baseline, seed=args.seed)
-    return report.to_mapping(), report.table()
-
-
 def methods(args: argparse.Namespace) -> Shown:
     from engine.methods import get_method, method_names
 
@@ -313,7 +302,7 @@ COMMANDS = {
     "customize": customize,
     "translate": translate,
     "compare": compare,
-    "evaluate": evaluate,
+    **COMPARISON_COMMANDS,
     "methods": methods,
     **BASE_COMMANDS,
     **CORPUS_COMMANDS,

@@ -1,0 +1,228 @@
+"""`tailormt evaluate`: figures of translations that are there, or of a base and plugins over sentences that they translate
+first. It is the code that the studio's page Compare measures with, so the same files give the same figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import OptionError
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.comparison.measure import Ground
+    from engine.evaluation.style import StyleScorers
+    from engine.progress import Progress
+    from engine.store.sheets import LineRow
+
+__all__ = ["COMPARISON_COMMANDS", "add_evaluate_flags"]
+
+Shown = tuple[Any, str]
+
+
+def add_evaluate_flags(found: argparse.ArgumentParser) -> None:
+    """The flags of `tailormt evaluate`."""
+    found.add_argument("system", nargs="*", metavar="NAME=FILE", help="translations to score, a line for a line")
+    found.add_argument("--reference", metavar="FILE", help="the right translations of them")
+    found.add_argument("--target", required=True, metavar="LANG", help="language of the translations")
+    found.add_argument("--source", default="", metavar="LANG", help="language translated from; needed but for files")
+    found.add_argument(
+        "--input", nargs="+", metavar="FILE",
+        help="sentences to translate and score: txt, two txt (sentences and references), tsv, tmx, xliff, ...",
+    )  # fmt: skip
+    found.add_argument("--base", default="", metavar="DIR", help="base that translates [one that knows the pair]")
+    found.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
+    found.add_argument(
+        "--plugin", action="append", metavar="PLUGIN.zip", help="plugin beside the base alone; up to three, repeatable"
+    )
+    found.add_argument(
+        "--strength", action="append", type=float, metavar="S", help="strength of each plugin, in their order [1.0]"
+    )
+    found.add_argument(
+        "--samples", nargs="+", metavar="FILE",
+        help="the style's sentences, for perplexity and classifier score; learnt once and kept",
+    )  # fmt: skip
+    found.add_argument(
+        "--general", action=argparse.BooleanOptionalAction, default=True,
+        help="with --input, score general text beside it",
+    )  # fmt: skip
+    found.add_argument(
+        "-o",
+        "--output",
+        default="",
+        metavar="FILE",
+        help="with --input, write texts and figures: .tsv .xlsx .tmx .xlf .html",
+    )
+    found.add_argument(
+        "--baseline", default="", metavar="NAME", help="system that the others are compared with [the first]"
+    )
+    found.add_argument("--seed", type=int, default=12345, help="[12345]")
+
+
+def evaluate(args: argparse.Namespace) -> Shown:
+    """Scores of files, or of systems over sentences. Raises OptionError on flags that do not go together."""
+    from engine.terminal import TerminalProgress
+
+    progress = TerminalProgress(quiet=getattr(args, "quiet", False))
+    if bool(args.input) == bool(args.system):
+        raise OptionError(
+            "Give translations to score as NAME=FILE, or sentences to translate with --input; one of the two."
+        )
+    if (args.input or args.samples) and not args.source:
+        raise OptionError("--source is needed: the language that is translated from.")
+    try:
+        return of_sentences(args, progress) if args.input else of_files(args, progress)
+    finally:
+        progress.close()
+
+
+def of_files(args: argparse.Namespace, progress: Progress) -> Shown:
+    """Translations that are there."""
+    from engine.evaluation import evaluate_files
+
+    if not (args.reference or args.samples):
+        raise OptionError("Give --reference for BLEU and chrF, or --samples for the style's figures.")
+    systems: dict[str, Path] = {}
+    for system in args.system:
+        name, mark, file = system.partition("=")
+        systems[name if mark else Path(system).stem] = Path(file if mark else system)
+    report = evaluate_files(
+        systems,
+        Path(args.reference) if args.reference else None,
+        language=args.target,
+        baseline=args.baseline or next(iter(systems)),
+        seed=args.seed,
+        style=scorers_of(args, progress) if args.samples else None,
+    )
+    return report.to_mapping(), report.table()
+
+
+def of_sentences(args: argparse.Namespace, progress: Progress) -> Shown:
+    """A base and its plugins over sentences: translated, scored, and written where that is asked for."""
+    import datetime
+
+    from engine.comparison.export import Content, write
+    from engine.comparison.measure import measure
+    from engine.comparison.sentences import read_sentences
+    from engine.comparison.systems import Translator
+    from engine.evaluation import Report
+    from engine.files import check_writable
+
+    if args.output:
+        check_writable(Path(args.output), "the comparison")
+    read = read_sentences(args.input, args.source, args.target)
+    base = load_base(args)
+    systems, paths = named_systems(args)
+    translate = Translator.of_files(base, paths, args.settings.home_dir / "unpacked")
+    lines = translated_lines(read.lines, systems, translate, progress)
+    figures = measure(lines, systems, translate, ground_of(args, base), progress)
+    content = Content(
+        title=Path(args.input[0]).name,
+        source=args.source,
+        target=args.target,
+        base=base.name,
+        created=datetime.datetime.now(datetime.UTC),
+        systems=systems,
+        figures=figures,
+        lines=lambda: iter(lines),
+        count=len(lines),
+        references=read.references,
+    )
+    if args.output:
+        write(content, Path(args.output))
+    parts = [
+        f"{title}\n{Report.from_mapping(figures[kind]).table()}"
+        for kind, title in (("text", "These sentences"), ("general", "General text"))
+        if figures[kind]
+    ]
+    return {**figures, "output": args.output}, "\n\n".join([*parts, *figures["notes"], *read.notes])
+
+
+def named_systems(args: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, Path]]:
+    """The base alone and the plugins as a comparison names them, and the plugins' bundles by those names."""
+    from engine.comparison.systems import MOST_PLUGINS, VANILLA
+    from engine.plugins import read_bundle_card
+
+    plugins, strengths = args.plugin or [], args.strength or []
+    if len(plugins) > MOST_PLUGINS:
+        raise OptionError(f"--plugin: up to {MOST_PLUGINS} plugins are compared at once.")
+    if len(strengths) > len(plugins):
+        raise OptionError("--strength: there are more strengths than plugins.")
+    systems: list[dict[str, Any]] = [{"name": VANILLA, "plugin_id": None, "method": "", "strength": 1.0}]
+    paths: dict[str, Path] = {}
+    for place, path in enumerate(plugins):
+        card = read_bundle_card(Path(path))
+        name, number = str(card["name"]), 2
+        while name in paths or name == VANILLA:
+            name, number = f"{card['name']} ({number})", number + 1
+        strength = strengths[place] if place < len(strengths) else 1.0
+        systems.append({"name": name, "plugin_id": None, "method": card["method"], "strength": strength})
+        paths[name] = Path(path)
+    return systems, paths
+
+
+def translated_lines(
+    sentences: list[tuple[str, str | None]], systems: list[dict[str, Any]], translate: Any, progress: Progress
+) -> list[LineRow]:
+    from engine.comparison.fill import judged, translated
+    from engine.comparison.job import PART
+    from engine.comparison.measure import STEPS
+    from engine.store.sheets import LineRow
+
+    progress.begin("Translating", 0, STEPS)
+    blank: list[Any] = [None] * len(systems)
+    lines = [
+        LineRow(place, source, reference, list(blank), list(blank), None, None)
+        for place, (source, reference) in enumerate(sentences)
+    ]
+    done: list[LineRow] = []
+    for begin in range(0, len(lines), PART):
+        part = translated(lines[begin : begin + PART], systems, translate)
+        done += [judged(line, translate.base.target) for line in part]
+        progress.advance(len(done), len(lines))
+    return done
+
+
+def load_base(args: argparse.Namespace) -> BaseModel:
+    from engine.base import BaseModel
+    from engine.base.shelf import Shelf
+
+    base = args.base or str(Shelf(args.settings).default(args.source, args.target))
+    return BaseModel.load(base, args.source, args.target, download=args.download, settings=args.settings)
+
+
+def ground_of(args: argparse.Namespace, base: BaseModel) -> Ground:
+    """The samples as an import reads them, and a folder in the home that belongs to them."""
+    from engine.comparison.job import reverse_of
+    from engine.comparison.measure import Ground
+    from engine.stamps import digest
+
+    texts: list[str] = []
+    sources: list[str | None] = []
+    if args.samples:
+        from engine.corpora import import_corpus
+        from engine.samples import named_files
+
+        files = [Path(path) for path in named_files(args.samples, args.settings.assets_dir)]
+        corpus = import_corpus(files, args.target, source_language=args.source)
+        texts, sources = corpus.texts(), [segment.source for segment in corpus.segments]
+    folder = args.settings.home_dir / "evaluation" / digest(base.fingerprint(), args.source, args.target, texts)[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    backward = reverse_of(args.settings, args.source, args.target, base)
+    return Ground(folder, args.settings.assets_dir, texts, sources, backward, args.seed, args.general)
+
+
+def scorers_of(args: argparse.Namespace, progress: Progress) -> StyleScorers:
+    from engine.evaluation.style import learn_style
+
+    base = load_base(args)
+    ground = ground_of(args, base)
+    return learn_style(
+        ground.texts, base, ground.folder, ground.assets,
+        backward=ground.backward, sources=ground.sources, progress=progress,
+    )  # fmt: skip
+
+
+COMPARISON_COMMANDS = {"evaluate": evaluate}

@@ -1,0 +1,63 @@
+"""The figures of a comparison in rows that a page, a spreadsheet and a report show alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["TITLES", "Row", "figure_rows", "sure", "value"]
+
+TITLES = {"bleu": "BLEU", "chrf": "chrF", "classifier": "Style classifier", "perplexity": "Perplexity"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric on one kind of text ("text", "general") of one system: score, 95 % interval, the base's score, and p
+    against it (None for the base itself).
+    """
+
+    kind: str
+    metric: str
+    system: str
+    score: float
+    low: float
+    high: float
+    before: float | None = None
+    p: float | None = None
+
+    @property
+    def title(self) -> str:
+        name = TITLES[self.metric]
+        return f"{name}, general text" if self.kind == "general" else name
+
+
+def figure_rows(figures: Mapping[str, Any]) -> list[Row]:
+    """All figures of a comparison (`engine.comparison.measure`), by kind and metric; general text always after the other."""
+    rows = []
+    for kind in ("text", "general"):
+        report = figures.get(kind) or {}
+        systems = [one for one in report.get("systems", []) if isinstance(one, Mapping)]
+        for metric in TITLES:
+            base: float | None = None
+            for system in systems:
+                found = system.get(metric)
+                if not isinstance(found, Mapping):
+                    continue
+                name, score = str(system["name"]), float(found["score"])
+                rows.append(Row(kind, metric, name, score, found["low"], found["high"], base, found.get("p")))
+                if name == report.get("baseline"):
+                    base = score
+    return rows
+
+
+def value(metric: str, score: float) -> str:
+    """A score as it is written: `13.4`, `67 %`, `97`."""
+    if metric == "classifier":
+        return f"{score:.0f} %"
+    return f"{score:,.0f}" if metric == "perplexity" and score >= 100 else f"{score:.1f}"
+
+
+def sure(p: float | None) -> str:
+    """A p-value as it is written: `p < 0.001`, `p = 0.041`."""
+    return "" if p is None else "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"

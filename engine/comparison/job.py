@@ -1,0 +1,112 @@
+"""A comparison as a job: translate what is missing, learn what is to be learnt, measure. It goes on where it stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from engine.comparison.fill import fill
+from engine.comparison.measure import STEPS, Ground, measure, scored_by_style
+from engine.comparison.systems import Translator
+from engine.errors import InputError, TailorError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from engine.base import BaseModel
+    from engine.jobs.kinds import JobContext
+    from engine.settings import Settings
+    from engine.store import ProjectRow, Store
+
+__all__ = ["check", "ground_of", "run", "translator_of"]
+
+PART = 64  # lines between two looks at whether to stop
+
+
+def check(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The job's arguments: the comparison's number. Raises InputError without one."""
+    try:
+        return {"comparison_id": int(arguments["comparison_id"])}
+    except (KeyError, TypeError, ValueError):
+        raise InputError("A job that compares needs comparison_id, the comparison's number.") from None
+
+
+def run(context: JobContext) -> dict[str, Any]:
+    """Fill and measure the comparison; returns its number and how many sentences differ."""
+    from engine.evaluation.style import load_style
+    from engine.serving import Models
+
+    store, progress = context.store, context.progress
+    number = int(context.job.arguments["comparison_id"])
+    sheet = store.sheets.get(number)
+    project = store.projects.get(sheet.project_id)
+    progress.begin("Translating", 0, STEPS)
+    translate = translator_of(store, project, Models(context.settings))
+    done = store.sheets.count(number)[0]
+    progress.advance(done, sheet.lines)
+    for part in fill(store, number, translate, project.target, PART):
+        done += len(part)
+        progress.advance(done, sheet.lines)
+    ground = ground_of(context.settings, context.workspace, project, translate.base)
+    while True:
+        sheet = store.sheets.get(number)
+        lines = list(store.sheets.lines(number))
+        figures = measure(lines, sheet.systems, translate, ground, progress)
+        if sheet.revision == store.sheets.get(number).revision:
+            break  # else a strength was changed while this was measured
+        for _ in fill(store, number, translate, project.target, PART):
+            progress.check()
+    store.sheets.update(number, figures=figures)
+    scorers = load_style(ground.texts, translate.base, ground.folder) if ground.texts else None
+    if scorers is not None:
+        again = list(scored_by_style(lines, scorers))
+        for begin in range(0, len(again), 1000):
+            store.sheets.rescored(number, again[begin : begin + 1000])
+    return {"comparison_id": number, "sentences": sheet.lines, "different": store.sheets.count(number)[1]}
+
+
+def translator_of(store: Store, project: ProjectRow, models: Any) -> Translator:
+    """Translates with the project's base and its plugins, held in `models` (engine.serving.Models)."""
+    base = models.base(project.base, project.source, project.target)
+
+    def load(system: Mapping[str, Any]) -> Any:
+        row = store.plugins.get(int(system["plugin_id"]))
+        if not row.exists:
+            raise InputError(f"The bundle of {row.name} is no longer at {row.path}. Train it again or import it.")
+        return models.plugin(row.path, base)
+
+    return Translator(base, load)
+
+
+def ground_of(settings: Settings, workspace: Path, project: ProjectRow, base: BaseModel) -> Ground:
+    """The project's samples, and the base turned round where it translates both ways, else the shelf's reverse one."""
+    import json
+
+    texts: list[str] = []
+    sources: list[str | None] = []
+    file = workspace / "corpus.jsonl"
+    if file.exists():
+        with file.open(encoding="utf-8") as lines:
+            for row in map(json.loads, lines):
+                texts.append(str(row["text"]))
+                sources.append(row.get("source"))
+    folder = workspace / "evaluation"
+    folder.mkdir(parents=True, exist_ok=True)
+    return Ground(
+        folder, settings.assets_dir, texts, sources, reverse_of(settings, project.source, project.target, base)
+    )
+
+
+def reverse_of(settings: Settings, source: str, target: str, base: BaseModel) -> BaseModel | None:
+    """The base turned round, else the first of the shelf that translates back; None where there is none."""
+    from engine.base import BaseModel
+    from engine.base.shelf import Shelf
+
+    try:
+        return base.directed(target, source)
+    except TailorError:
+        pass
+    try:
+        return BaseModel.load(Shelf(settings).default(target, source), target, source, settings=settings)
+    except TailorError:
+        return None
