@@ -5,13 +5,16 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.documents import library as documents
 from engine.errors import Cancelled, InputError
 from engine.jobs import explore
+from engine.jobs.paths import job_folder
 from engine.jobs.progress import plain
 from engine.progress import Progress
 from engine.settings import Settings
@@ -33,6 +36,11 @@ class JobContext:
     settings: Settings
     workspace: Path
     progress: Progress
+
+    @property
+    def run(self) -> Path:
+        """The folder of what belongs to this job alone; the jobs of a project share the rest of the workspace."""
+        return job_folder(self.workspace, self.job)
 
 
 @dataclass(frozen=True)
@@ -140,7 +148,8 @@ def _record_samples(context: JobContext, corpus: CorpusRow | None) -> dict[str, 
 
     report = json.loads((context.workspace / "import_report.json").read_text(encoding="utf-8"))
     path = context.workspace / "phrases.jsonl"
-    phrases = PhraseSet.load(path)
+    # A method may need no phrases, and the samples may not have been read by a job of their own.
+    phrases = PhraseSet.load(path) if path.exists() else PhraseSet([], "")
     result = {"kept": report["kept"], "phrases": len(phrases.phrases)}
     if corpus is not None:
         context.store.corpora.update(
@@ -181,6 +190,7 @@ def _prepare(context: JobContext) -> dict[str, Any]:
     _reading(context, corpus, work)
     result = _record_samples(context, corpus)
     _leakage(context)
+    _look_soon(context)
     return result
 
 
@@ -194,12 +204,29 @@ def _leakage(context: JobContext) -> dict[str, Any]:
     return check_leaks(context.workspace, project.target, project.source, context.progress)
 
 
+def _look_soon(context: JobContext) -> None:
+    """After an upload: queue the first look, which trains nothing."""
+    if context.settings.first_look and context.job.project_id is not None:
+        arguments = {name: value for name, value in context.job.arguments.items() if name != "corpus_id"}
+        context.store.jobs.enqueue("preview", arguments, project_id=context.job.project_id)
+
+
+def _preview(context: JobContext) -> dict[str, Any]:
+    from engine.preview import preview
+
+    later = context.store.jobs.list(context.job.project_id, states=("queued",)) if context.job.project_id else []
+    if any(job.kind == "prepare" and job.id > context.job.id for job in later):
+        return {"skipped": "the samples are about to be read again"}  # which ends with a look of its own
+    found = preview(_request(context), context.workspace, context.progress, context.settings)
+    return {key: found[key] for key in ("differ", "sentences", "loss_base", "loss")}
+
+
 def _customize(context: JobContext) -> dict[str, Any]:
     from engine import pipeline
     from engine.plugins import read_bundle_card
 
     request = _request(context)
-    summary = pipeline.customize(request, context.workspace, context.progress, context.settings)
+    summary = pipeline.customize(request, context.workspace, context.progress, context.settings, run=context.run)
     _record_samples(context, _corpus(context, request))
     if context.job.project_id is None:
         return summary
@@ -214,9 +241,12 @@ def _customize(context: JobContext) -> dict[str, Any]:
     plugins = context.store.plugins
     for row in plugins.list(context.job.project_id):
         if row.path == request.output:  # an earlier attempt came this far
-            return summary | {"plugin_id": plugins.update(row.id, **values).id}
-    made = plugins.create(context.job.project_id, path=request.output, **values)
-    explore.proportions_of_plugin(context, made.id, request.method)
+            made = plugins.update(row.id, **values)
+            break
+    else:
+        made = plugins.create(context.job.project_id, path=request.output, **values)
+        explore.proportions_of_plugin(context, made.id, request.method)
+    _tidy(context.run)
     return summary | {"plugin_id": made.id}
 
 
@@ -232,11 +262,25 @@ def _check_comparison(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return job.check(arguments)
 
 
+def _tidy(run: Path) -> None:
+    """Drop what only a run that goes on would need: the bundle holds what was made. Tables, curves and the memory, which is
+    drawn as a map, stay.
+    """
+    for pattern in ("training/checkpoint*", "method/datastore.*", "method/*.faiss", "knn"):
+        for place in run.glob(pattern):
+            if place.is_dir():
+                shutil.rmtree(place, ignore_errors=True)
+            else:
+                place.unlink(missing_ok=True)
+
+
 KINDS: dict[str, Kind] = {
     "prepare": Kind("Read samples and find phrases", _prepare, _check_request),
     "leakage": Kind("Compare samples with test files", _leakage),
+    "preview": Kind("First look without training", _preview, _check_request),
     "customize": Kind("Make a plugin", _customize, _check_request),
     "compare": Kind("Compare translations", _compare, _check_comparison),
     "proportions": Kind("Fit domain proportions", explore.proportions),
     "phrase_map": Kind("Draw the map of phrases", explore.phrase_map),
+    "translate": Kind("Translate a document", documents.run, documents.check),
 }
