@@ -15,10 +15,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from engine.errors import TailorError
 from engine.projects import finish_deletions
 from engine.settings import Settings
-from studio import compare, home, phrases, plugins, proportions, rate, samples, train
+from studio import compare, home, phrases, plugins, proportions, rate, samples, train, translate
 from studio.api import create_api
 from studio.api.front import Front
 from studio.frame import PAGES
+from studio.papers import add_document_routes
 from studio.phrase_routes import add_phrase_routes
 from studio.plotted import add_figure_routes
 from studio.plugin_routes import add_plugin_routes
@@ -48,6 +49,7 @@ MODULES = {
     "compare": compare,
     "rate": rate,
     "plugins": plugins,
+    "translate": translate,
 }
 
 
@@ -103,6 +105,7 @@ def create_app(settings: Settings) -> FastAPI:
         )
 
     add_rater_routes(app, service)
+    add_document_routes(app, service)
     add_figure_routes(app)
     add_phrase_routes(app, service)
     demo = build(settings, service)

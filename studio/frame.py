@@ -30,6 +30,7 @@ PAGES = {
     "compare": "Compare",
     "rate": "Rate",
     "plugins": "Plugins",
+    "translate": "Translate",
 }
 POLL_SECONDS = 2.0
 WORDS = {
@@ -39,9 +40,16 @@ WORDS = {
     "customize": "Making a plugin",
     "proportions": "Fitting proportions",
     "phrase_map": "Drawing the map",
+    "translate": "Translating a document",
 }
 # The page of a kind of job.
-AT_WORK = {"preview": "train", "customize": "train", "proportions": "proportions", "phrase_map": "phrases"}
+AT_WORK = {
+    "preview": "train",
+    "customize": "train",
+    "proportions": "proportions",
+    "phrase_map": "phrases",
+    "translate": "translate",
+}
 
 
 @dataclass

@@ -124,13 +124,37 @@ class Row:
         return level(self.log_likelihood)
 
 
+class TableIndex:
+    """What is found out of a table once, whatever is left out of it."""
+
+    def __init__(self, table: PhraseTable) -> None:
+        self.table = table
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        return {" ".join(text.split()): place for place, text in enumerate(self.table.folded)}
+
+    @cached_property
+    def orders(self) -> dict[str, np.ndarray]:
+        table = self.table
+        times, longest = -table.counts, -table.lengths.astype(np.int64)
+        key = table.keyness
+        towards = np.where(key.log_ratio > 0, key.log_likelihood, -key.log_likelihood)
+        return {
+            "typical": np.lexsort((longest, times, -towards, -key.value)) if table.general_words else np.lexsort((longest, times)),
+            "times": np.lexsort((longest, times)),
+            "long": np.lexsort((times, longest)),
+            "short": np.lexsort((times, -longest)),
+        }  # fmt: skip
+
+
 class Phrases:
     """The phrases of a project with what the user decided; made anew when a file changes."""
 
     def __init__(
-        self, table: PhraseTable, sources: Sequence[str], exclusions: Exclusions, layers: int, language: str
+        self, index: TableIndex, sources: Sequence[str], exclusions: Exclusions, layers: int, language: str
     ) -> None:
-        self.table, self.sources, self.exclusions = table, sources, exclusions
+        self.index, self.table, self.sources, self.exclusions = index, index.table, sources, exclusions
         self.layer_count, self.language = layers, language
 
     def __len__(self) -> int:
@@ -140,7 +164,7 @@ class Phrases:
     def excluded(self) -> np.ndarray:
         """(n,) which are left out: those themselves, and those around one that goes with its sentences."""
         out = np.zeros(len(self.table), dtype=bool)
-        places = self.places
+        places = self.index.places
         for key in self.exclusions.phrases:
             if key in places:
                 out[places[key]] = True
@@ -162,26 +186,9 @@ class Phrases:
         found[kept] = layers_of(self.table.lengths[kept], self.layer_count)
         return found
 
-    @cached_property
-    def places(self) -> dict[str, int]:
-        return {" ".join(text.split()): place for place, text in enumerate(self.table.folded)}
-
-    @cached_property
-    def _orders(self) -> dict[str, np.ndarray]:
-        table = self.table
-        times, longest = -table.counts, -table.lengths.astype(np.int64)
-        key = table.keyness
-        towards = np.where(key.log_ratio > 0, key.log_likelihood, -key.log_likelihood)
-        return {
-            "typical": np.lexsort((longest, times, -towards, -key.value)) if table.general_words else np.lexsort((longest, times)),
-            "times": np.lexsort((longest, times)),
-            "long": np.lexsort((times, longest)),
-            "short": np.lexsort((times, -longest)),
-        }  # fmt: skip
-
     def find(self, text: str) -> int | None:
         """The place of a phrase, whatever its case."""
-        return self.places.get(phrase_key(text))
+        return self.index.places.get(phrase_key(text))
 
     def select(self, view: PhraseView) -> np.ndarray:
         """The places that fit a view, in its order."""
@@ -200,7 +207,7 @@ class Phrases:
             fits &= np.fromiter((words in text for text in table.folded), dtype=bool, count=len(table)) | np.fromiter(
                 (words in text for text in self._folded_sources), dtype=bool, count=len(table)
             )
-        order = self._orders[view.order]
+        order = self.index.orders[view.order]
         chosen: np.ndarray = order[fits[order]]
         return chosen
 
@@ -237,7 +244,7 @@ def phrases_of(workspace: Path, project: ProjectRow, settings: Settings, layers:
     if not (workspace / "phrases.jsonl").is_file() or not (workspace / "corpus.jsonl").is_file():
         return None
     try:
-        table = _table(workspace, stamps_of(workspace, "phrases.jsonl"), project.target, settings.assets_dir)
+        table = _table(workspace, stamps_of(workspace, "phrases.jsonl"), project.target, settings.assets_dir).table
     except TailorError:  # being written
         return None
     stamps = stamps_of(workspace, EXCLUSIONS_FILE, SOURCES_FILE)
@@ -265,8 +272,8 @@ def stamps_of(workspace: Path, *names: str) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=4)
-def _table(workspace: Path, stamps: tuple[int, ...], language: str, assets: Path) -> PhraseTable:
-    return open_table(workspace, language, assets)
+def _table(workspace: Path, stamps: tuple[int, ...], language: str, assets: Path) -> TableIndex:
+    return TableIndex(open_table(workspace, language, assets))
 
 
 @lru_cache(maxsize=4)
@@ -274,12 +281,11 @@ def _phrases(
     workspace: Path, made_from: str, language: str, assets: Path, stamps: tuple[int, ...], pairs: tuple[Path, int],
     layers: int,
 ) -> Phrases:  # fmt: skip
-    table = _table(workspace, stamps_of(workspace, "phrases.jsonl"), language, assets)
+    index = _table(workspace, stamps_of(workspace, "phrases.jsonl"), language, assets)
     sources = {row.get("target"): row.get("source") for row in read_rows(workspace / SOURCES_FILE)}
     sources |= {row.get("target"): row.get("source") for row in read_rows(pairs[0])}
-    return Phrases(
-        table, [str(sources.get(text) or "") for text in table.texts], Exclusions.load(workspace), layers, language
-    )
+    texts = [str(sources.get(text) or "") for text in index.table.texts]
+    return Phrases(index, texts, Exclusions.load(workspace), layers, language)
 
 
 def own_sources(workspace: Path, made: Mapping[str, str]) -> None:

@@ -12,11 +12,12 @@ from typing import Any
 from engine.errors import InputError
 from engine.languages import unspaced
 from engine.phrases.exclusions import EXCLUSIONS_FILE, Exclusions
+from engine.phrases.occurrences import Finder
 from engine.phrases.trees import TREES_FILE, read_tree
 from engine.phrases.types import Tree
 from engine.settings import Settings
 from studio.files import read_rows
-from studio.phrase_data import PhraseView, stamps_of
+from studio.phrase_data import FEW, PhraseView, stamps_of
 
 __all__ = ["at_sentence", "check_share", "holding", "left_out", "parsed_tree", "spots", "tree_of"]
 
@@ -69,10 +70,7 @@ def at_sentence(
 
 def check_share(phrases: Sequence[str], sentences: Sequence[Mapping[str, Any]], language: str) -> int:
     """How many sentences go with these phrases. Raises InputError where that leaves too little to learn from."""
-    from engine.phrases.occurrences import Finder
-
-    finder = Finder(phrases, language)
-    gone = sum(finder.any(row["text"]) for row in sentences)
+    gone = len(held_by(sentences, phrases, language))
     if gone > MOST_SHARE * len(sentences):
         what = f"“{phrases[0]}” stands" if len(phrases) == 1 else f"These {len(phrases):,} phrases stand"
         raise InputError(
@@ -82,10 +80,19 @@ def check_share(phrases: Sequence[str], sentences: Sequence[Mapping[str, Any]], 
     return gone
 
 
+def held_by(sentences: Sequence[Mapping[str, Any]], phrases: Sequence[str], language: str) -> set[int]:
+    """The sentences that hold one of the phrases; a few phrases are looked for one by one, which is faster."""
+    if len(phrases) <= FEW:
+        return {place for phrase in phrases for place in holding(sentences, phrase, language)}
+    finder = Finder(phrases, language)
+    return {place for place, row in enumerate(sentences) if finder.any(row["text"])}
+
+
 @lru_cache(maxsize=8)
 def _left_out(workspace: Path, stamps: tuple[int, ...], language: str) -> int:
-    held = Exclusions.load(workspace).holder(language)
-    return sum(held(str(row.get("text", ""))) for row in read_rows(workspace / "corpus.jsonl"))
+    found = Exclusions.load(workspace)
+    phrases = [found.phrases[key] for key in found.with_sentences]
+    return len(held_by(read_rows(workspace / "corpus.jsonl"), phrases, language))
 
 
 def left_out(workspace: Path, language: str) -> int:

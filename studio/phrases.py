@@ -303,10 +303,14 @@ def build(demo: gr.Blocks, service: Service) -> None:
         project, _ = need(request)
         return decided(project, query, [str(event.phrase)], bool(event.keep), sentences)
 
-    def leave_out_all(request: gr.Request, query: str, sentences: bool) -> dict[Any, Any]:
+    def leave_out_all(request: gr.Request, query: str, sentences: bool) -> Iterator[dict[Any, Any]]:
         project, found = need(request)
+        yield {bulk: gr.update(value="Leaving out…", interactive=False)}
         texts = [found.table.texts[int(one)] for one in found.select(PhraseView.of(query))]
-        return decided(project, query, texts, False, sentences)
+        try:
+            yield decided(project, query, texts, False, sentences)
+        finally:
+            yield {bulk: gr.update(interactive=True)}
 
     def decided(project: ProjectRow, query: str, phrases: list[str], kept: bool, sentences: bool) -> dict[Any, Any]:
         folder = service.workspace(project.id)

@@ -19,7 +19,7 @@ from engine.languages import canonical
 from engine.serving import Models
 from engine.settings import Settings
 from studio.catalog import Catalog, language_name
-from studio.files import device_line, read_object, read_rows, slug
+from studio.files import device_line, read_object, read_rows
 from studio.sample_files import SampleFiles
 
 if TYPE_CHECKING:

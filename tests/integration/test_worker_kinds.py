@@ -51,7 +51,9 @@ def prepare(
     PhraseSet([Phrase("月光", 1, 3, "NP", 0)], "Tried with a stand-in.").save(workspace / "phrases.jsonl")
 
 
-def customize(request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings) -> dict[str, Any]:
+def customize(
+    request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings, *, run: Path
+) -> dict[str, Any]:
     prepare(request, workspace, progress, settings)
     with zipfile.ZipFile(request.output, "w") as bundle:
         bundle.writestr("README.md", "a plugin")

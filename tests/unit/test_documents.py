@@ -67,7 +67,10 @@ def test_a_pair_over_two_sentences_is_over_both_translations() -> None:
     ("text", "kept"),
     [
         ("Delete %s from {folder}?", ["%s", "{folder}"]),
-        ("See https://example.org/a_b?c=1. Then write to me@example.org!", ["https://example.org/a_b?c=1", "me@example.org"]),
+        (
+            "See https://example.org/a_b?c=1. Then write to me@example.org!",
+            ["https://example.org/a_b?c=1", "me@example.org"],
+        ),
         ("Hello {{ user.name }} and ${you}", ["{{ user.name }}", "${you}"]),
         ("You have %(count)d new of %d", ["%(count)d", "%d"]),
         ("It is {0:.2f} wide and {name!r} long", ["{0:.2f}", "{name!r}"]),
@@ -113,7 +116,9 @@ def test_what_is_lost_every_time_is_put_back_and_reported() -> None:
 
 
 def test_a_mangled_stand_in_gives_its_place_to_the_placeholder() -> None:
-    mangled = Words(lambda words: [(k, "11" if re.search(r"\d|DNA", word) else word.upper()) for k, word in enumerate(words)])
+    mangled = Words(
+        lambda words: [(k, "11" if re.search(r"\d|DNA", word) else word.upper()) for k, word in enumerate(words)]
+    )
     (result,) = translate_units([Unit(["You have %d new messages."])], mangled, Finished(None, ""), Progress())
     assert result.parts == ["YOU HAVE %d NEW MESSAGES."]
     assert "check its place" in result.doubt
@@ -125,7 +130,9 @@ def test_numbers_that_go_missing_are_reported() -> None:
     assert result.doubt == "The number 1907 is not in the translation."
 
 
-WORDS = st.sampled_from(["open", "the", "door,", "%s", "{name}", "now.", "Then", "http://a.b/c", "5", "&", "雨停了。", "<b>"])
+WORDS = st.sampled_from(
+    ["open", "the", "door,", "%s", "{name}", "now.", "Then", "http://a.b/c", "5", "&", "雨停了。", "<b>"]
+)
 
 
 @st.composite
@@ -244,7 +251,9 @@ def test_bombs_entities_and_other_files_are_refused(tmp_path: Path) -> None:
         assert not output.exists()
 
     refused(archive(tmp_path / "bomb.docx", {"word/document.xml": b"<a>" + b" " * (64 << 20) + b"</a>"}), "not opened")
-    entities = b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;">]><xliff version="1.2">&d;</xliff>'
+    entities = (
+        b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;">]><xliff version="1.2">&d;</xliff>'
+    )
     (tmp_path / "a.xlf").write_bytes(entities)
     refused(tmp_path / "a.xlf", "declares XML entities")
     (tmp_path / "b.xlf").write_bytes(entities.decode().encode("utf-16"))
