@@ -18,6 +18,7 @@ from engine.cli import common, parser
 from engine.corpora import CorpusOptions
 from engine.decoding.knn.options import KnnOptions
 from engine.decoding.options import Decoding
+from engine.documents.model import DocumentOptions
 from engine.methods import get_method, method_names
 from engine.options import Option, describe
 from engine.parsers.options import ParserTraining
@@ -41,6 +42,7 @@ SECTIONS = (
     (PhraseOptions, "Phrases", "`--phrase-option NAME=VALUE`."),
     (TrainingOptions, "Training", "`--training-option NAME=VALUE`. The defaults are the budget `best`."),
     (Decoding, "Decoding", "Flags of `translate` and `compare`."),
+    (DocumentOptions, "Documents", "Flags of `translate` for documents; see [documents](documents.md)."),
     (
         KnnOptions,
         "kNN decoding",

@@ -7,17 +7,16 @@ import warnings
 from pathlib import Path
 
 import gradio as gr
-from fastapi import FastAPI, Response
-from fastapi.responses import PlainTextResponse
+from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from engine.errors import TailorError
 from engine.projects import finish_deletions
 from engine.settings import Settings
 from studio import compare, home, phrases, plugins, proportions, rate, samples, train, translate
 from studio.api import create_api
 from studio.api.front import Front
+from studio.compare_routes import add_comparison_routes
 from studio.frame import PAGES
 from studio.papers import add_document_routes
 from studio.phrase_routes import add_phrase_routes
@@ -91,19 +90,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     add_plugin_routes(app, service)
 
-    @app.get("/download/comparisons/{number}")
-    def comparison(number: int) -> Response:
-        try:
-            row = service.store.comparisons.get(number)
-        except TailorError as error:
-            return PlainTextResponse(str(error), status_code=404)
-        name = f"comparison-{number}.tsv"
-        return Response(
-            compare.as_tsv(row.rows),
-            media_type="text/tab-separated-values; charset=utf-8",
-            headers={"Content-Disposition": f'attachment; filename="{name}"'},
-        )
-
+    add_comparison_routes(app, service)
     add_rater_routes(app, service)
     add_document_routes(app, service)
     add_figure_routes(app)

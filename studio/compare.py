@@ -1,50 +1,96 @@
-"""The page Compare: the same base with and without a plugin, sentence by sentence."""
+"""The page Compare: the same base alone and with up to three plugins, sentence by sentence; what was read for a word; figures.
+
+The address names the comparison, its order, its place and the word that is open. A hidden field holds the same, since an
+event does not see an address that changed after the page was loaded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import gradio as gr
 
-from engine.errors import InputError
-from engine.store import ComparisonRow, PluginRow, ProjectRow
+from engine.errors import InputError, TailorError
+from engine.store import ProjectRow
+from engine.store.sheets import SheetRow
 from studio.catalog import language_name
-from studio.difference import compare_table
-from studio.figures import figure_row
-from studio.frame import guard, page, wanted
+from studio.compare_figures import figure_cards
+from studio.compare_reading import reading_panel, waiting_panel
+from studio.compare_scripts import MARK, MENUS, PANEL, STATE, TABLE
+from studio.compare_views import (
+    ORDERS,
+    PAGE,
+    Languages,
+    compare_table,
+    export_menu,
+    file_card,
+    progress_card,
+    share_menu,
+)
+from studio.comparing import Comparing
+from studio.frame import address, guard, page, wanted
 from studio.html import empty, esc, view
 from studio.service import Service
 
-__all__ = ["as_tsv", "build", "split_lines"]
+__all__ = ["Here", "build"]
 
-TEXT = "The same base with and without your plugin. Only what the plugin changed is marked."
-MOST = 500  # sentences in one comparison; whole documents have their own place
-DIAL = """
-element.addEventListener('input', (event) => {
-  if (event.target.type === 'range') event.target.nextElementSibling.textContent = Number(event.target.value);
-});
-element.addEventListener('change', (event) => {
-  if (event.target.type === 'range') trigger('dial', {strength: Number(event.target.value)});
-});
-"""
-# The comparison gets an address of its own without a reload.
-MARK = """(number, project) => {
-  if (!number) return;
-  const address = new URL(window.location.href);
-  address.searchParams.set('project', project);
-  address.searchParams.set('comparison', number);
-  window.history.replaceState(null, '', address);
-}"""
+TEXT = "The same base with and without your plugins. Click a word to see what was read from memory for it."
+QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+
+
+@dataclass(frozen=True)
+class Here:
+    """What the address says beside the project: comparison, order, first line, and the open word as line.system.start-end."""
+
+    comparison: int = 0
+    order: str = "place"
+    offset: int = 0
+    word: str = ""
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Here:
+        """From the address or the hidden field; what is no value of its kind is left out."""
+
+        def whole(name: str) -> int:
+            text = str(values.get(name) or "0")
+            return int(text) if text.isdecimal() else 0
+
+        order = str(values.get("order") or "place")
+        return cls(
+            whole("comparison"), order if order in ORDERS else "place", whole("offset"), str(values.get("word") or "")
+        )
+
+    @classmethod
+    def read(cls, text: str) -> Here:
+        try:
+            found = json.loads(text or "{}")
+        except ValueError:
+            found = {}
+        return cls.of(found if isinstance(found, dict) else {})
+
+    def text(self) -> str:
+        return json.dumps(asdict(self))
+
+    def at(self) -> tuple[int, int, int, int] | None:
+        """The open word: line, system, start, end."""
+        try:
+            line, system, stretch = self.word.split(".")
+            start, end = stretch.split("-")
+            return int(line), int(system), int(start), int(end)
+        except ValueError:
+            return None
 
 
 def build(demo: gr.Blocks, service: Service) -> None:
     """Lay out the page `/compare`."""
+    desk = Comparing(service)
     with page(demo, service, "compare", "Compare", TEXT) as frame:
         with frame.actions:
-            upload = gr.UploadButton("Open file…", file_types=[".txt"], file_count="single", size="md")
-            export = view()
+            upload = gr.UploadButton("Open file…", file_types=sorted(_endings()), file_count="multiple", size="md")
+            menus = view(classes="tm-menus", script=MENUS)
             run = gr.Button("Translate", variant="primary", interactive=False)
         nothing = view()
         with gr.Row(visible=False, elem_classes="tm-ask", equal_height=True) as ask:
@@ -57,195 +103,283 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 scale=4,
                 container=False,
             )
+            file = view(classes="tm-file-box", visible=False)
             with gr.Column(scale=1, min_width=240, elem_classes="tm-fields"):
-                plugin = gr.Dropdown([], label="Plugin", interactive=True)
+                plugins = gr.Dropdown(
+                    [], label="Plugins, up to three", interactive=True, multiselect=True, max_choices=3
+                )
                 earlier = gr.Dropdown([], label="Earlier comparisons", interactive=True)
-        table = view(script=DIAL)
-        figures = view()
-        shown = gr.Textbox("", visible="hidden")
-        project_number = gr.Textbox("", visible="hidden")
+        state = view(script=STATE)
+        with gr.Row(elem_classes="tm-compare-body"):
+            table = view(classes="tm-compare-table", script=TABLE)
+            panel = view(classes="tm-compare-panel", script=PANEL)
+        figures = view(classes="tm-compare-figures", script=STATE)
+        here = gr.Textbox("", visible="hidden")
+        seen = gr.Textbox("", visible="hidden")
+        number = gr.Textbox("", visible="hidden")
+
+    def shown(project: ProjectRow, place: Here, sheet: SheetRow | None) -> str:
+        """The table of a comparison, or what stands in its place."""
+        if sheet is None:
+            return invitation(project, bool(service.store.plugins.list(project.id)))
+        known = Languages(
+            project.source, project.target, language_name(project.source), project.base.rstrip("/").rsplit("/", 1)[-1]
+        )
+        offset = place.offset if place.offset < sheet.lines else 0
+        store = service.store.sheets
+        return compare_table(
+            sheet, store.page(sheet.comparison_id, place.order, offset, PAGE), known,
+            counts=store.count(sheet.comparison_id), order=place.order, offset=offset,
+        )  # fmt: skip
+
+    def below(sheet: SheetRow | None) -> str:
+        if sheet is None or len(sheet.systems) < 2:
+            return ""
+        job = desk.job(sheet)
+        metrics = []
+        for system in sheet.systems[1:]:
+            try:
+                metrics.append(service.store.plugins.get(int(system["plugin_id"] or 0)).metrics)
+            except TailorError:
+                metrics.append({})
+        return figure_cards(sheet, busy=job is not None and job.active, plugins=metrics)
+
+    def around(sheet: SheetRow | None) -> str:
+        return share_menu(sheet) + export_menu(sheet) if sheet else ""
+
+    def choices(project: ProjectRow) -> list[tuple[str, int]]:
+        return [(f"{made:%d %b %H:%M} · {title}", one) for one, title, made in service.store.sheets.titles(project.id)]
+
+    def whole(project: ProjectRow, sheet: SheetRow | None, place: Here) -> tuple[Any, ...]:
+        """Everything below the actions, for a comparison that has just been opened or made."""
+        at_file = sheet is not None and bool(sheet.file)
+        lines = service.store.sheets.page(sheet.comparison_id, limit=500) if sheet and not at_file else []
+        typed = "\n".join(line.source for line in lines) or service.catalog.demo_lines(project.source)
+        number_ = sheet.comparison_id if sheet else 0
+        return (
+            gr.update(value=typed, visible=not at_file),
+            gr.update(value=file_card(sheet, project.id) if sheet and at_file else "", visible=at_file),
+            gr.update(choices=choices(project), value=number_ or None),
+            progress_card(desk.job(sheet)),
+            shown(project, place, sheet),
+            below(sheet),
+            around(sheet),
+            replace(place, comparison=number_).text(),
+        )
 
     def fill(request: gr.Request) -> tuple[Any, ...]:
         project = service.project(wanted(request))
         if project is None:
-            hidden = gr.update(visible=False)
-            start = '<p style="margin-top:16px"><a href="/samples?project=new">Go to Samples</a></p>'
+            start = '<p><a href="/samples?project=new">Go to Samples</a></p>'
             invite = empty("Nothing to compare yet", "A comparison belongs to a project.", start)
-            return hidden, gr.update(interactive=False), invite, gr.skip(), gr.skip(), "", "", "", "", "", ""
+            off = gr.update(interactive=False)
+            return (
+                gr.update(visible=False),
+                off,
+                invite,
+                gr.skip(),
+                *(gr.skip(),) * 2,
+                gr.skip(),
+                "",
+                "",
+                "",
+                "",
+                "",
+                "",
+            )
         rows = service.store.plugins.list(project.id)
-        saved = service.comparisons(project.id)
-        current = _wanted_comparison(request, saved)
-        chosen = _wanted_plugin(request, rows, current)
+        asked = str(request.query_params.get("plugin", ""))
+        number_ = "new" if asked else str(request.query_params.get("comparison", ""))
+        sheet = desk.sheet(project, number_)
+        place = Here.of(dict(request.query_params))
+        if sheet is None or place.comparison != sheet.comparison_id:
+            place = Here()
+        chosen = [one["plugin_id"] for one in sheet.systems[1:]] if sheet else []
+        if asked.isdecimal():
+            chosen = [int(asked)]
+        elif sheet is None or (len(sheet.systems) == 1 and sheet.file):
+            chosen = [row.id for row in rows[:1]]
+        known = {row.id for row in rows}
         return (
             gr.update(visible=True),
             gr.update(interactive=True),
             "",
-            gr.update(
-                choices=[("base alone", 0)] + [(row.name, row.id) for row in rows], value=chosen.id if chosen else 0
-            ),
-            gr.update(choices=[(_title(row), row.id) for row in saved], value=current.id if current else None),
-            "\n".join(str(row["source"]) for row in current.rows)
-            if current
-            else service.catalog.demo_lines(project.source),
-            render(current.rows, project) if current else invitation(project, chosen),
-            figure_row(chosen.metrics) if chosen else "",
-            _export(current),
-            str(current.id) if current else "",
+            gr.update(choices=[(row.name, row.id) for row in rows], value=[one for one in chosen if one in known]),
+            *whole(project, sheet, place),
             str(project.id),
         )
 
-    def open_file(file: str) -> str:
-        try:
-            lines = Path(file).read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError:
-            raise InputError(f"{Path(file).name} is not UTF-8 text. Save it as UTF-8 and open it again.") from None
-        return "\n".join(split_lines(lines))
-
-    def translate(request: gr.Request, lines: str, number: int) -> Iterator[tuple[Any, ...]]:
+    def open_file(request: gr.Request, files: list[str], place: str) -> tuple[Any, ...]:
         project = service.need(wanted(request))
-        texts = split_lines(lines)
-        if not texts:
-            raise InputError("Type or open at least one sentence to translate.")
-        row = service.store.plugins.get(int(number)) if number else None
-        rows = [_fresh(text, row, 1.0) for text in texts]
+        sheet, typed = desk.opened(project, files)
+        if sheet is None:
+            return (gr.update(value=typed, visible=True), gr.update(value="", visible=False), *(gr.skip(),) * 6)
+        return whole(project, sheet, Here())
+
+    def reopen(request: gr.Request, wish: int | None) -> tuple[Any, ...]:
+        project = service.need(wanted(request))
+        sheet = desk.sheet(project, str(wish or ""))
+        rows = {row.id for row in service.store.plugins.list(project.id)}
+        chosen = [one["plugin_id"] for one in sheet.systems[1:] if one["plugin_id"] in rows] if sheet else []
+        return (*whole(project, sheet, Here()), chosen, "")
+
+    def work(project: ProjectRow, sheet: SheetRow, place: Here) -> Iterator[tuple[Any, ...]]:
+        """Translate what is missing: at once, shown as it comes, or in a job."""
+        if desk.long(sheet):
+            job = desk.enqueue(sheet)
+            yield shown(project, place, sheet), below(sheet), progress_card(job)
+            return
+        for _ in desk.fill(project, sheet):
+            yield shown(project, place, sheet), gr.skip(), ""
+        sheet = desk.measure_at_once(project, service.store.sheets.get(sheet.comparison_id))
+        yield shown(project, place, sheet), below(sheet), progress_card(desk.job(sheet))
+
+    def translate(request: gr.Request, lines: str, chosen: list[int], place: str) -> Iterator[tuple[Any, ...]]:
+        project = service.need(wanted(request))
+        now = Here.read(place)
+        like = desk.sheet(project, str(now.comparison)) if now.comparison else None
+        if like is not None and like.file:
+            sheet = desk.of_file(project, like, chosen or [])
+        else:
+            sheet = desk.typed(project, lines, chosen or [], like)
+        now = Here(sheet.comparison_id, now.order if like else "place")
         busy = gr.update(interactive=False, value="Translating")
-        yield render(rows, project), busy, gr.skip(), gr.skip(), gr.skip(), gr.skip()
-        for key, used in (("vanilla", None), ("customized", row)):
-            if key == "customized" and row is None:
-                continue
-            place = 0
-            for part in service.translate(project, texts, used):
-                for result in part:
-                    rows[place][key] = result
-                    place += 1
-                yield render(rows, project), busy, gr.skip(), gr.skip(), gr.skip(), gr.skip()
-        saved = service.store.comparisons.create(project.id, texts[0][:60], rows)
-        everything = [(_title(one), one.id) for one in service.comparisons(project.id)]
-        yield (
-            render(rows, project),
-            gr.skip(),
-            gr.update(choices=everything, value=saved.id),
-            figure_row(row.metrics) if row else "",
-            _export(saved),
-            str(saved.id),
-        )
+        opened = gr.update(choices=choices(project), value=sheet.comparison_id)
+        yield shown(project, now, sheet), below(sheet), gr.skip(), busy, opened, around(sheet), now.text(), ""
+        for part in work(project, sheet, now):
+            yield *part, gr.skip(), gr.skip(), gr.skip(), gr.skip(), gr.skip()
 
     def release() -> Any:
         return gr.update(interactive=True, value="Translate")
 
-    def turn(request: gr.Request, number: str, event: gr.EventData) -> Iterator[str]:
-        project = service.need(wanted(request))
-        if not number:
+    def goes_on(request: gr.Request, place: str) -> Iterator[tuple[Any, ...]]:
+        """A page that was closed in the middle of its sentences goes on when it is opened again."""
+        project, now = service.project(wanted(request)), Here.read(place)
+        sheet = desk.sheet(project, str(now.comparison)) if project and now.comparison else None
+        if project is None or sheet is None or sheet.file or not service.store.sheets.pending(sheet.comparison_id, 1):
+            yield gr.skip(), gr.skip(), gr.skip()
             return
-        saved = service.store.comparisons.get(int(number))
-        rows = [dict(row) for row in saved.rows]
-        plugin_number = rows[0].get("plugin_id") if rows else None
-        if plugin_number is None:
-            return
-        used = service.store.plugins.get(int(plugin_number))
-        strength = min(1.0, max(0.0, float(event.strength)))
-        place = 0
-        for part in service.translate(project, [str(row["source"]) for row in rows], used, strength):
-            for result in part:
-                rows[place] |= {"customized": result, "strength": strength}
-                place += 1
-        for row in rows:
-            row["strength"] = strength
-        service.store.comparisons.update(saved.id, rows=rows)
-        yield render(rows, project)
+        yield from work(project, sheet, now)
 
-    def reopen(request: gr.Request, number: int | None) -> tuple[Any, ...]:
-        project = service.need(wanted(request))
-        saved = service.store.comparisons.get(int(number or 0))
-        lines = "\n".join(str(row["source"]) for row in saved.rows)
-        return render(saved.rows, project), lines, _export(saved), str(saved.id)
+    def turn(request: gr.Request, place: str, event: gr.EventData) -> Iterator[tuple[Any, ...]]:
+        project, now = service.need(wanted(request)), Here.read(place)
+        sheet = desk.sheet(project, str(now.comparison))
+        if sheet is None:
+            raise InputError("This comparison is no longer there. Reload the page.")
+        sheet = desk.turn(project, sheet, int(event.system), float(event.strength))
+        now = replace(now, comparison=sheet.comparison_id, word="")
+        opened = gr.update(choices=choices(project), value=sheet.comparison_id)
+        yield shown(project, now, sheet), below(sheet), gr.skip(), opened, around(sheet), now.text(), ""
+        for part in work(project, sheet, now):
+            yield *part, gr.skip(), gr.skip(), gr.skip(), gr.skip()
 
-    quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-    demo.load(
-        guard(fill),
-        None,
-        [ask, run, nothing, plugin, earlier, text, table, figures, export, shown, project_number],
-        **quiet,
-    )
-    upload.upload(guard(open_file), upload, text, **quiet)
+    def leaf(request: gr.Request, place: str, event: gr.EventData) -> tuple[Any, ...]:
+        project, now = service.need(wanted(request)), Here.read(place)
+        now = Here.of({**asdict(now), "order": event.order, "offset": str(event.offset)})
+        return shown(project, now, desk.sheet(project, str(now.comparison))), now.text()
+
+    def look(request: gr.Request, place: str, event: gr.EventData) -> Iterator[tuple[Any, ...]]:
+        now = replace(Here.read(place), word=f"{event.line}.{event.system}.{event.start}-{event.end}")
+        yield waiting_panel(str(event.word)[:80]), gr.skip()
+        yield read(service.need(wanted(request)), now), now.text()
+
+    def read(project: ProjectRow, now: Here) -> str:
+        sheet, at = desk.sheet(project, str(now.comparison)), now.at()
+        if sheet is None or at is None:
+            return ""
+        found = desk.read(project, sheet, *at)
+        system = sheet.systems[at[1]]
+        return reading_panel(
+            found, system=str(system["name"]) if at[1] else "Vanilla", strength=float(system["strength"]),
+            source=project.source, target=project.target,
+        )  # fmt: skip
+
+    def read_again(request: gr.Request, place: str) -> Iterator[str]:
+        """The word that the address names."""
+        now, project = Here.read(place), service.project(wanted(request))
+        yield waiting_panel("…") if now.at() and project else ""
+        if now.at() and project:
+            yield read(project, now)
+
+    def close(place: str) -> tuple[str, str]:
+        return "", replace(Here.read(place), word="").text()
+
+    def act(request: gr.Request, place: str, event: gr.EventData) -> tuple[Any, ...]:
+        """Measure or go on: both are the job; or cancel it."""
+        project, now = service.need(wanted(request)), Here.read(place)
+        sheet = desk.sheet(project, str(now.comparison))
+        if sheet is None:
+            raise InputError("This comparison is no longer there. Reload the page.")
+        if event.act == "cancel":
+            job = desk.job(sheet)
+            if job is not None and job.active:
+                service.store.jobs.cancel(job.id)
+        else:
+            desk.enqueue(sheet)
+            sheet = service.store.sheets.get(sheet.comparison_id)
+        return progress_card(desk.job(sheet)), below(sheet)
+
+    def poll(request: gr.Request, place: str, before: str) -> tuple[Any, ...]:
+        """While a job is at work its progress, and after each part of it the table."""
+        project, now = service.project(wanted(request)), Here.read(place)
+        sheet = desk.sheet(project, str(now.comparison)) if project and now.comparison else None
+        job = desk.job(sheet)
+        stamp = f"{job.id} {job.state} {job.step} {job.done} {job.cancel_requested}" if job else ""
+        if project is None or sheet is None or stamp == before:
+            return (gr.skip(),) * 4
+        moved = job is not None and (not job.active or job.step_index == 0)
+        done = job is not None and not job.active
+        return (
+            progress_card(job),
+            shown(project, now, sheet) if moved else gr.skip(),
+            below(sheet) if done else gr.skip(),
+            stamp,
+        )
+
+    def share(request: gr.Request, place: str, event: gr.EventData) -> tuple[Any, ...]:
+        project, now = service.need(wanted(request)), Here.read(place)
+        sheet = desk.sheet(project, str(now.comparison))
+        if sheet is None:
+            raise InputError("This comparison is no longer there. Reload the page.")
+        service.store.sheets.update(sheet.comparison_id, title=str(event.title), kept=True)
+        return gr.update(choices=choices(project), value=sheet.comparison_id)
+
+    parts = [text, file, earlier, state, table, figures, menus, here]
+    ready = demo.load(guard(fill), None, [ask, run, nothing, plugins, *parts, number], **QUIET)
+    ready.then(guard(read_again), here, panel, **QUIET)
+    ready.then(guard(goes_on), here, [table, figures, state], concurrency_limit=2, **QUIET)
+    upload.upload(guard(open_file), [upload, here], parts, **QUIET).then(None, [here, number], None, js=MARK)
     run.click(
-        guard(translate), [text, plugin], [table, run, earlier, figures, export, shown], concurrency_limit=2, **quiet
-    ).then(guard(release), None, run, **quiet).then(None, [shown, project_number], None, js=MARK)
-    table.dial(guard(turn), shown, table, concurrency_limit=2, trigger_mode="always_last", **quiet)
-    earlier.input(guard(reopen), earlier, [table, text, export, shown], **quiet).then(
-        None, [shown, project_number], None, js=MARK
-    )
+        guard(translate), [text, plugins, here], [table, figures, state, run, earlier, menus, here, panel],
+        concurrency_limit=2, **QUIET,
+    ).then(guard(release), None, run, **QUIET)  # fmt: skip
+    table.dial(
+        guard(turn), here, [table, figures, state, earlier, menus, here, panel],
+        concurrency_limit=2, trigger_mode="always_last", **QUIET,
+    )  # fmt: skip
+    table.leaf(guard(leaf), here, [table, here], trigger_mode="always_last", **QUIET)
+    table.word(guard(look), here, [panel, here], trigger_mode="always_last", **QUIET)
+    panel.close(guard(close), here, [panel, here], **QUIET)
+    state.act(guard(act), here, [state, figures], **QUIET)
+    figures.act(guard(act), here, [state, figures], **QUIET)
+    menus.share(guard(share), here, earlier, **QUIET)
+    earlier.input(guard(reopen), earlier, [*parts, plugins, panel], **QUIET)
+    here.change(None, [here, number], None, js=MARK)
+    frame.timer.tick(guard(poll, polled=True), [here, seen], [state, table, figures, seen], **QUIET)
 
 
-def _fresh(text: str, plugin: PluginRow | None, strength: float) -> dict[str, Any]:
-    row: dict[str, Any] = {"source": text, "vanilla": None, "customized": None}
-    if plugin is not None:
-        row |= {"plugin_id": plugin.id, "plugin": plugin.name, "method": plugin.method, "strength": strength}
-    return row
+def _endings() -> set[str]:
+    from engine.corpora import READERS
+
+    return {ending for one in READERS.values() for ending in one.endings}
 
 
-def _wanted_comparison(request: gr.Request, saved: Sequence[ComparisonRow]) -> ComparisonRow | None:
-    number = str(request.query_params.get("comparison", ""))
-    if request.query_params.get("plugin"):
-        return None
-    return next((row for row in saved if str(row.id) == number), saved[0] if saved else None)
-
-
-def _wanted_plugin(request: gr.Request, rows: Sequence[PluginRow], current: ComparisonRow | None) -> PluginRow | None:
-    number = str(request.query_params.get("plugin", ""))
-    if not number and current and current.rows:
-        number = str(current.rows[0].get("plugin_id", ""))
-    return next((row for row in rows if str(row.id) == number), rows[0] if rows else None)
-
-
-def _title(row: ComparisonRow) -> str:
-    return f"{row.created:%d %b %H:%M} · {row.title}"
-
-
-def _export(row: ComparisonRow | None) -> str:
-    return f'<a class="tm-link-button" href="/download/comparisons/{row.id}" download>Export</a>' if row else ""
-
-
-def split_lines(text: str) -> list[str]:
-    """The sentences of a text, one a line, without empty ones. Raises InputError when there are too many."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if len(lines) > MOST:
-        raise InputError(f"A comparison takes up to {MOST} sentences, these are {len(lines):,}. Take a part of them.")
-    return lines
-
-
-def render(rows: Sequence[Mapping[str, Any]], project: ProjectRow) -> str:
-    """The table of a comparison, saved or in the making."""
-    first = rows[0] if rows else {}
-    return compare_table(
-        rows,
-        source=project.source,
-        target=project.target,
-        source_name=language_name(project.source),
-        base=project.base.rstrip("/").rsplit("/", 1)[-1],
-        plugin=str(first.get("plugin", "")),
-        method=str(first.get("method", "")).replace("_", " "),
-        strength=float(first.get("strength", 1.0)),
-    )
-
-
-def invitation(project: ProjectRow, plugin: PluginRow | None) -> str:
+def invitation(project: ProjectRow, has_plugins: bool) -> str:
     """What stands where the table will be."""
-    more = "" if plugin else f'<p style="margin-top:16px"><a href="/train?project={project.id}">Train a plugin</a></p>'
-    text = (
-        "Type or open sentences above, then translate."
-        if plugin
+    more = "" if has_plugins else f'<p><a href="{esc(address("train", project.id))}">Train a plugin</a></p>'
+    words = (
+        "Type sentences or open a file, then translate."
+        if has_plugins
         else "There is no plugin yet; the base alone translates."
     )
-    return empty(f"Compare {esc(language_name(project.source))} into {esc(language_name(project.target))}", text, more)
-
-
-def as_tsv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A comparison as tab-separated text with a head, one sentence a line; for a spreadsheet or a script."""
-
-    def flat(value: Any) -> str:
-        return " ".join(str(value or "").split())
-
-    lines = ["source\tvanilla\tcustomized"]
-    lines += ["\t".join(flat(row.get(key)) for key in ("source", "vanilla", "customized")) for row in rows]
-    return "﻿" + "\n".join(lines) + "\n"
+    return empty(f"Compare {language_name(project.source)} into {language_name(project.target)}", words, more)

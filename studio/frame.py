@@ -38,6 +38,7 @@ WORDS = {
     "leakage": "Comparing with test files",
     "preview": "A first look",
     "customize": "Making a plugin",
+    "compare": "Comparing translations",
     "proportions": "Fitting proportions",
     "phrase_map": "Drawing the map",
     "translate": "Translating a document",
@@ -46,6 +47,7 @@ WORDS = {
 AT_WORK = {
     "preview": "train",
     "customize": "train",
+    "compare": "compare",
     "proportions": "proportions",
     "phrase_map": "phrases",
     "translate": "translate",

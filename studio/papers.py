@@ -110,7 +110,7 @@ def done_table(papers: Sequence[Paper], project: ProjectRow) -> str:
             ]
         )
         under.append(_below(paper, doubtful, project))
-    heads = ["document", "with", "translated", "state", "", ""]
+    heads = ["document", "with", "translated", "state", "when", ""]
     return f'<div class="tm-card tm-scroll">{table(heads, rows, numeric=[2], kind="tm-papers-done", under=under)}</div>'
 
 

@@ -133,7 +133,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             undo: gr.update(visible=bool(steps.steps), value=f"Undo: {steps.last}" if steps.steps else "Undo"),
             export: f'<a class="tm-link-button" href="/download/phrases/{project.id}?{esc(look.query())}" download>Export CSV</a>',
             bulk: gr.update(visible=look.filtered and look.show == "used" and len(places) > 0,
-                            value=f"Leave out all {number(len(places))}"),
+                            value=f"Leave out all {number(len(places))}", interactive=True),
             translate: gr.update(visible=any(not one.source for one in part)),
             mark: f'<span data-address="{esc(address("phrases", project.id))}{esc("&" + look.query() if look.query() else "")}" '
                   f'data-chosen="{esc(look.phrase)}"></span>',
@@ -212,7 +212,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
 
     # -- what happens
 
-    def fill(request: gr.Request) -> Iterator[dict[Any, Any]]:
+    def fill(request: gr.Request, query: str = "") -> Iterator[dict[Any, Any]]:
         project = service.project(wanted(request))
         found = found_in(project) if project else None
         if project is None or found is None or not len(found):
@@ -221,7 +221,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 export: "", body: gr.update(visible=False), stamp: stamp_of(service.workspace(project.id)) if project else "",
             }  # fmt: skip
             return
-        look = PhraseView.of(dict(request.query_params))
+        look = PhraseView.of(query or dict(request.query_params))
         if look.order == "typical" and not found.table.general_words:
             look = look.but(order="times")
         sentences = service.sentences(project.id)
@@ -309,8 +309,9 @@ def build(demo: gr.Blocks, service: Service) -> None:
         texts = [found.table.texts[int(one)] for one in found.select(PhraseView.of(query))]
         try:
             yield decided(project, query, texts, False, sentences)
-        finally:
-            yield {bulk: gr.update(interactive=True)}
+        except Exception:
+            yield {bulk: gr.update(value=f"Leave out all {number(len(texts))}", interactive=True)}
+            raise
 
     def decided(project: ProjectRow, query: str, phrases: list[str], kept: bool, sentences: bool) -> dict[Any, Any]:
         folder = service.workspace(project.id)
@@ -365,7 +366,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             recent = job is not None and (job.active or just_done(job))
             yield map_card(project) if recent else {stamp: gr.skip()}
         else:
-            yield from fill(request)
+            yield from fill(request, query)
 
     quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
     shows = [rows, place, bars, detail, undo, export, bulk, translate, mark, state, stamp]

@@ -112,8 +112,9 @@ def build(demo: gr.Blocks, service: Service) -> None:
 
     # -- what is shown
 
-    def fill(request: gr.Request) -> Iterator[dict[Any, Any]]:
-        project, given = service.project(wanted(request)), request.query_params
+    def fill(request: gr.Request, given: Mapping[str, Any] | None = None) -> Iterator[dict[Any, Any]]:
+        """The page as its address has it, or as it is `given`, since an address that changed later is not told."""
+        project, given = service.project(wanted(request)), given or dict(request.query_params)
         hidden = gr.update(visible=False)
         if project is None:
             yield {nothing: no_proportions(None, "", False), onward: "", fit: hidden, body: hidden}
@@ -238,26 +239,26 @@ def build(demo: gr.Blocks, service: Service) -> None:
 
         enqueue(service.store, KIND, {"plugin_id": row.id} if row else {}, project_id=project.id)
 
-    def fit_again(request: gr.Request, plugin: Any) -> Iterator[dict[Any, Any]]:
+    def fit_again(request: gr.Request, *values: Any) -> Iterator[dict[Any, Any]]:
         project = service.need(wanted(request))
-        row = known(project, str(plugin or ""))[1]
+        row = known(project, str(values[0] or ""))[1]
         if active_job(service, project) is None:
             if row is None:
                 (folder_of(service.workspace(project.id)) / SHOWN).unlink(missing_ok=True)
             queue(project, row)
-        yield from fill(request)
+        yield from fill(request, as_it_is(*values))
 
-    def poll(request: gr.Request, before: str) -> Iterator[dict[Any, Any]]:
+    def as_it_is(plugin: Any, text: str, of_side: str, sought: str) -> dict[str, Any]:
+        return {"plugin": plugin or "", "sentence": text, "side": of_side, "word": sought}
+
+    def poll(request: gr.Request, before: str, *values: Any) -> Iterator[dict[Any, Any]]:
         project = service.project(wanted(request))
         if project is None or seen(project) == before:
             yield {stamp: gr.skip()}
-        elif "corpus" in known(project, str(request.query_params.get("plugin", "")))[0] and active_job(
-            service, project
-        ):
-            job = active_job(service, project)
-            yield {nothing: job_card(job) if job else "", stamp: seen(project)}
+        elif (job := active_job(service, project)) and "corpus" in known(project, str(values[0] or ""))[0]:
+            yield {nothing: job_card(job), stamp: seen(project)}
         else:
-            yield from fill(request)
+            yield from fill(request, as_it_is(*values) if before else None)
 
     quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
     whole = [
@@ -278,7 +279,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         stamp,
     ]
     demo.load(guard(fill), None, whole, **quiet)
-    frame.timer.tick(guard(poll, polled=True), stamp, whole, **quiet)
+    frame.timer.tick(guard(poll, polled=True), [stamp, of, sentence, side, word], whole, **quiet)
     for event in (show.click, sentence.submit):
         event(guard(look), [sentence, of], [shapes, mark], concurrency_limit=2, **quiet)
     offered.example(guard(example), of, [sentence, shapes, mark], **quiet)
@@ -287,7 +288,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
     for source in (shapes, corpus, words):
         source.word(guard(chosen_word), [side, of], [word, side, corpus, words, mark], **quiet)
     of.input(guard(other), [sentence, side, word, of], whole, concurrency_limit=2, **quiet)
-    fit.click(guard(fit_again), of, whole, **quiet)
+    fit.click(guard(fit_again), [of, sentence, side, word], whole, **quiet)
 
 
 # -- behind the page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -16,7 +17,8 @@ from studio.ratings import manage_box, rater_table, result_cards
 from studio.service import Service
 
 if TYPE_CHECKING:
-    from engine.store import ComparisonRow, ProjectRow
+    from engine.evaluation.rounds import Texts
+    from engine.store import ProjectRow, Store
     from engine.store.ratings import RoundRow
 
 __all__ = ["build"]
@@ -85,7 +87,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
 
     def fill(request: gr.Request) -> dict[Any, Any]:
         project = service.project(wanted(request))
-        saved = service.comparisons(project.id) if project else []
+        saved = service.store.sheets.titles(project.id) if project else []
         rows = service.store.ratings.list(project.id) if project else []
         row = _wanted_round(request, rows)
         bare = {around: "", start: hidden, nothing: "", form: hidden, shown: hidden, current: "", project_number: ""}
@@ -96,17 +98,14 @@ def build(demo: gr.Blocks, service: Service) -> None:
             return bare | {shown: there, current: str(row.id)}
         if not saved:
             return bare | {nothing: invitation(project)}
-        first = _wanted_comparison(request, saved)
-        choices = gr.update(
-            choices=[(f"{one.created:%d %b %H:%M} · {one.title}", one.id) for one in saved], value=first.id
-        )
-        return bare | {start: there, form: there, comparison: choices} | systems(first.id, USUAL)
+        first = _wanted_comparison(request, [number_ for number_, *_ in saved])
+        choices = [(f"{made:%d %b %H:%M} · {title}", number_) for number_, title, made in saved]
+        menu = gr.update(choices=choices, value=first)
+        return bare | {start: there, form: there, comparison: menu} | systems(first, USUAL)
 
     def systems(chosen: int | None, limit: float | None) -> dict[Any, Any]:
-        from engine.evaluation.rounds import texts_of
-
-        known = list(texts_of(_comparison(service, chosen).rows).systems)
-        first, second = known[-1] if known else None, known[0] if known else None
+        known = list(_texts(service, chosen).systems)
+        first, second = known[min(1, len(known) - 1)], known[0]
         return {
             one: gr.update(choices=known, value=first),
             two: gr.update(choices=known, value=second),
@@ -114,7 +113,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         }
 
     def count(chosen: int | None, first: str | None, second: str | None, limit: float | None) -> str:
-        return _preview(_comparison(service, chosen), first or "", second or "", limit)
+        return _preview(_texts(service, chosen), first or "", second or "", limit)
 
     def begin(
         request: gr.Request,
@@ -125,16 +124,21 @@ def build(demo: gr.Blocks, service: Service) -> None:
         given: str,
         with_style: bool,
     ) -> dict[Any, Any]:
-        from engine.evaluation.rounds import new_round, texts_of
+        from engine.evaluation.rounds import new_round
 
-        project, saved = service.need(wanted(request)), _comparison(service, chosen)
+        project, texts = service.need(wanted(request)), _texts(service, chosen)
+        sheet = service.store.sheets.get(int(chosen or 0))
         raters = [line.strip() for line in given.replace(",", "\n").splitlines() if line.strip()]
         if not raters:
             raise InputError("Name at least one rater: each gets a link of their own.")
-        about = {"comparison": saved.title, "examples": _examples(service, project.id) if with_style else []}
+        about = {
+            "comparison": sheet.title,
+            "systems": [system for system in sheet.systems if system["name"] in (first, second)],
+            "examples": _examples(service, project.id) if with_style else [],
+        }
         row = new_round(
-            service.store, project.id, texts_of(saved.rows), first, second, raters=raters, sentences=_limit(limit),
-            comparison_id=saved.id, about=about,
+            service.store, project.id, texts, first, second, raters=raters, sentences=_limit(limit),
+            comparison_id=sheet.comparison_id, about=about,
         )  # fmt: skip
         rows = service.store.ratings.list(project.id)
         return {around: _around(rows, row, project), start: hidden, form: hidden, shown: there, current: str(row.id)}
@@ -201,15 +205,24 @@ def _wanted_round(request: gr.Request, rows: Sequence[RoundRow]) -> RoundRow | N
     return next((row for row in rows if str(row.id) == number_), rows[0] if rows else None)
 
 
-def _wanted_comparison(request: gr.Request, saved: Sequence[ComparisonRow]) -> ComparisonRow:
+def _wanted_comparison(request: gr.Request, saved: Sequence[int]) -> int:
     number_ = str(request.query_params.get("comparison", ""))
-    return next((row for row in saved if str(row.id) == number_), saved[0])
+    return next((one for one in saved if str(one) == number_), saved[0])
 
 
-def _comparison(service: Service, chosen: int | None) -> ComparisonRow:
+def _texts(service: Service, chosen: int | None) -> Texts:
+    """What a comparison holds; kept while it stays as it is."""
     if not chosen:
         raise InputError("Choose a comparison.")
-    return service.store.comparisons.get(int(chosen))
+    sheets = service.store.sheets
+    return _read(service.store, int(chosen), sheets.get(int(chosen)).revision, sheets.count(int(chosen))[0])
+
+
+@lru_cache(maxsize=2)
+def _read(store: Store, comparison: int, revision: int, done: int) -> Texts:
+    from engine.evaluation.rounds import texts_of
+
+    return texts_of(store, comparison)
 
 
 def _limit(value: float | None) -> int:
@@ -218,12 +231,12 @@ def _limit(value: float | None) -> int:
     return int(value)
 
 
-def _preview(saved: ComparisonRow, one: str, two: str, limit: float | None) -> str:
+def _preview(texts: Texts, one: str, two: str, limit: float | None) -> str:
     """How many sentences a round would ask."""
-    from engine.evaluation.rounds import pick_items, texts_of
+    from engine.evaluation.rounds import pick_items
 
     try:
-        items, same = pick_items(texts_of(saved.rows), one, two, sentences=_limit(limit))
+        items, same = pick_items(texts, one, two, sentences=_limit(limit))
     except InputError as error:
         return f"<p>{esc(error)}</p>"
     left = f" {number(same)} are the same in both and are left out." if same else ""

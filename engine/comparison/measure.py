@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from engine.comparison.fill import largest_change
 from engine.comparison.systems import VANILLA, Translator
 from engine.evaluation.evaluate import evaluate
-from engine.evaluation.general import general_text, keep_translations, translations
+from engine.evaluation.general import general_text, keep_translations, kept_text, translations
 from engine.progress import Progress
 from engine.stamps import digest
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.evaluation.style import StyleScorers
     from engine.store.sheets import LineRow
 
-__all__ = ["STEPS", "Ground", "measure", "scored_by_style"]
+__all__ = ["STEPS", "Ground", "measure", "ready", "scored_by_style"]
 
 STEPS = 6  # of a comparison with everything: translating, three of the style's scorers, general text, scoring
 SAMPLES = 1000  # bootstrap resamples
@@ -122,7 +122,7 @@ def measure_general(
     made: dict[str, list[str]] = {}
     total = len(systems) * len(text.sources)
     for system in systems:
-        stamp = digest(base.fingerprint(), base.source, base.target, text.sources, identity(system, translate))
+        stamp = general_stamp(text.sources, system, translate)
         found = translations(ground.folder, stamp)
         if found is None or len(found) != len(text.sources):
             found = []
@@ -135,6 +135,26 @@ def measure_general(
     return evaluate(
         made, text.references, language=base.target, baseline=str(systems[0]["name"]), samples=SAMPLES, seed=ground.seed
     ).to_mapping()
+
+
+def ready(systems: Sequence[Mapping[str, Any]], translate: Translator, ground: Ground) -> bool:
+    """Whether all that `measure` would have to learn or translate is kept already, so that it takes no time."""
+    from engine.evaluation.style import load_style
+
+    base = translate.base
+    if ground.texts and load_style(ground.texts, base, ground.folder) is None:
+        return False
+    if not ground.general or ground.backward is None:
+        return bool(ground.texts)
+    text = kept_text(ground.assets, ground.backward, ground.folder)
+    return text is not None and all(
+        translations(ground.folder, general_stamp(text.sources, system, translate)) is not None for system in systems
+    )
+
+
+def general_stamp(sources: Sequence[str], system: Mapping[str, Any], translate: Translator) -> str:
+    base = translate.base
+    return digest(base.fingerprint(), base.source, base.target, list(sources), identity(system, translate))
 
 
 def identity(system: Mapping[str, Any], translate: Translator) -> list[Any]:

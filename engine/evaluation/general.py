@@ -19,7 +19,7 @@ from engine.progress import Progress
 if TYPE_CHECKING:
     from engine.base import BaseModel
 
-__all__ = ["GeneralText", "general_sentences", "general_text", "translations"]
+__all__ = ["GeneralText", "general_sentences", "general_text", "keep_translations", "kept_text", "translations"]
 
 FILE = "general.json"
 MOST = 120  # sentences; more would keep a user waiting for a third figure after the point
@@ -51,23 +51,37 @@ def general_text(
     sample of the language came along. Raises Cancelled, StorageError.
     """
     from engine.decoding.greedy import back_translate
-    from engine.stamps import digest
 
-    known = general_sentences(assets, backward.source)
-    if not known:
-        return None
-    references = sorted(random.Random("general text").sample(known, min(most, len(known))), key=known.index)
-    stamp = digest(backward.fingerprint(), backward.source, backward.target, references)
-    kept = read(folder / FILE)
-    if kept.get("stamp") == stamp:
-        return GeneralText(list(kept["sources"]), list(kept["references"]))
+    kept = kept_text(assets, backward, folder, most)
+    references = drawn(assets, backward, most)
+    if kept is not None or not references:
+        return kept
     sources = back_translate(backward, references, progress=progress)
     both = [(a, b) for a, b in zip(sources, references, strict=True) if a.strip()]
     made = GeneralText([a for a, _ in both], [b for _, b in both])
-    write_json(
-        folder / FILE, {"stamp": stamp, "sources": made.sources, "references": made.references}, "the general text"
-    )
+    about = {"stamp": stamp_of(backward, references), "sources": made.sources, "references": made.references}
+    write_json(folder / FILE, about, "the general text")
     return made
+
+
+def kept_text(assets: Path, backward: BaseModel, folder: Path, most: int = MOST) -> GeneralText | None:
+    """The same where it was made before; None where it has to be made."""
+    kept = read(folder / FILE)
+    if kept.get("stamp") != stamp_of(backward, drawn(assets, backward, most)):
+        return None
+    return GeneralText(list(kept["sources"]), list(kept["references"]))
+
+
+def drawn(assets: Path, backward: BaseModel, most: int) -> list[str]:
+    """The sentences that are used, in the sample's order."""
+    known = general_sentences(assets, backward.source)
+    return sorted(random.Random("general text").sample(known, min(most, len(known))), key=known.index)
+
+
+def stamp_of(backward: BaseModel, references: Sequence[str]) -> str:
+    from engine.stamps import digest
+
+    return digest(backward.fingerprint(), backward.source, backward.target, list(references))
 
 
 def translations(folder: Path, stamp: str) -> list[str] | None:

@@ -38,14 +38,22 @@ class Texts:
     systems: dict[str, list[str]]
 
 
-def texts_of(rows: Sequence[Mapping[str, Any]]) -> Texts:
-    """Sources and systems of a saved comparison; sentences that a system has not translated are left out."""
-    named = {"vanilla": "vanilla"}
-    if rows and rows[0].get("plugin"):
-        named["customized"] = str(rows[0]["plugin"])
-    whole = [row for row in rows if row.get("source") and all(row.get(key) is not None for key in named)]
-    sources = [str(row["source"]) for row in whole]
-    return Texts(sources, {name: [str(row[key]) for row in whole] for key, name in named.items()})
+def texts_of(store: Store, comparison_id: int) -> Texts:
+    """Sources and systems of a saved comparison; sentences that a system has not translated yet are left out.
+
+    Raises InputError when there is no comparison.
+    """
+    from sqlalchemy import select
+
+    from engine.store.sheets import ComparisonLine
+
+    sheet = store.sheets.get(comparison_id)
+    names = [str(system["name"]) for system in sheet.systems]
+    query = select(ComparisonLine.source, ComparisonLine.texts).where(ComparisonLine.comparison_id == comparison_id)
+    with store.read() as session:  # two columns of up to 50,000 lines, without an object for each
+        rows = session.execute(query.where(ComparisonLine.done.is_(True)).order_by(ComparisonLine.place)).all()
+    columns = zip(*(row.texts for row in rows), strict=True) if rows else [[] for _ in names]
+    return Texts([row.source for row in rows], dict(zip(names, map(list, columns), strict=True)))
 
 
 def pick_items(
@@ -56,6 +64,8 @@ def pick_items(
     `sentences` is the most items, drawn at random and kept in their order. Raises InputError where a system is not known,
     both are one, or nothing is left to be rated.
     """
+    if len(texts.systems) < 2:
+        raise InputError("This comparison is of the base alone. Compare it with a plugin, then let people rate.")
     for name in (one, two):
         if name not in texts.systems:
             raise InputError(f"The comparison has no system {name}. It has {', '.join(texts.systems)}.")
@@ -65,7 +75,9 @@ def pick_items(
     items = [{"source": source, "one": first, "two": second} for source, first, second in rows]
     different = [item for item in items if " ".join(item["one"].split()) != " ".join(item["two"].split())]
     if not different:
-        raise InputError(f"{one} and {two} wrote the same for every sentence, so there is nothing to rate.")
+        raise InputError(
+            f"{one} and {two} wrote the same for every sentence that both have done: there is nothing to rate."
+        )
     most = min(MOST, sentences or MOST)
     drawn = sorted(_drawn(seed, "items", len(different))[:most])
     return [different[place] for place in drawn], len(items) - len(different)

@@ -231,6 +231,8 @@ class Sheets:
 
     def rescored(self, comparison_id: int, lines: Sequence[LineRow]) -> None:
         """Write scores and change of these lines."""
+        if not lines:
+            return  # an update without rows would be one of all rows
         rows = [
             {"comparison_id": comparison_id, "place": line.place, "scores": line.scores, "change": line.change}
             for line in lines

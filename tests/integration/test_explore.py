@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from engine.corpora import Corpus
-from engine.errors import CorpusError
+from engine.errors import CorpusError, InputError
 from engine.jobs import KINDS, JobContext
 from engine.memory import load_pairs
-from engine.methods.domain_mixing.explore import PAIRS, explore_samples, folder_of, read_shown
+from engine.methods.domain_mixing.explore import PAIRS, explore_plugin, explore_samples, folder_of, read_shown
 from engine.phrases.exclusions import Exclusions
 from engine.phrases.map import MAP_FILE
 from engine.phrases.table import open_table
@@ -114,6 +114,29 @@ def test_why_there_are_no_proportions_is_kept(context: JobContext, tmp_path: Pat
     with pytest.raises(CorpusError, match="general one"):
         explore_samples(segments, pair, tmp_path, tmp_path / "no assets", stamp="1")
     assert "general one" in read_shown(folder_of(tmp_path))["error"]
+
+
+def test_a_trained_plugin_has_proportions_of_its_own(
+    tiny: Path, request_for: Callable[..., Any], tmp_path: Path
+) -> None:
+    from engine.base import LanguagePair
+    from engine.plugins import Plugin
+
+    options = {"method_options": '{"rank": 2, "words": 300}', "training_options": '{"max_updates": 2, "warmup": 1}'}
+    request = request_for(tmp_path / "plugin.zip", method="domain_mixing", **options)
+    customize(request, tmp_path / "work")
+    pair = LanguagePair.load(tiny, "en", "zh")
+    plugin = Plugin.load(request.output, pair.forward, cache=tmp_path / "unpacked")
+    with pytest.raises(InputError, match="samples first"):
+        explore_plugin(pair.forward, plugin, 7, tmp_path / "work")
+    segments = Corpus.load(tmp_path / "work").segments
+    before = explore_samples(segments, pair, tmp_path / "work", ROOT / "assets", words=300)
+    shown = explore_plugin(pair.forward, plugin, 7, tmp_path / "work")
+    assert read_shown(folder_of(tmp_path / "work", 7)) == shown
+    assert shown["domains"] == before["domains"]
+    for side in ("encoder", "decoder"):
+        assert shown["corpus"][side]["word_count"] == before["corpus"][side]["word_count"], "the same sentences"
+        assert [row["text"] for row in shown["examples"][0][side]["words"]]
 
 
 def test_the_map_has_every_phrase_at_a_place(context: JobContext) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from engine.errors import InputError
 from engine.evaluation.rating import QUESTIONS
 from engine.evaluation.rounds import (
     SIDES,
+    Texts,
     as_csv,
     as_mapping,
     ask_again,
@@ -53,10 +56,17 @@ def store(url: str) -> Store:
     return Store(url)
 
 
+def saved(store: Store, rows: Sequence[dict[str, Any]] = ROWS) -> Texts:
+    """What a saved comparison of these rows holds."""
+    project = store.projects.create("Essays", "en", "zh", "base")
+    return texts_of(store, store.comparisons.create(project.id, "Rain", list(rows)).id)
+
+
 @pytest.fixture
 def round_(store: Store) -> RoundRow:
-    project = store.projects.create("Essays", "en", "zh", "base")
-    return new_round(store, project.id, texts_of(ROWS), "Lu Xun", "vanilla", raters=("Mei", "Jan", "Ute"), seed=7)
+    texts = saved(store)
+    project = store.projects.list()[0]
+    return new_round(store, project.id, texts, "Lu Xun", "vanilla", raters=("Mei", "Jan", "Ute"), seed=7)
 
 
 def prefer(store: Store, rater: RaterRow, wanted: str, times: int = 100) -> None:
@@ -70,8 +80,10 @@ def prefer(store: Store, rater: RaterRow, wanted: str, times: int = 100) -> None
             choose(store, rater, now.item, question, side)
 
 
-def test_a_comparison_has_two_systems_and_same_sentences_are_left_out() -> None:
-    texts = texts_of([*ROWS, {"source": "not translated", "vanilla": "没有", "customized": None, "plugin": "Lu Xun"}])
+def test_a_comparison_has_two_systems_and_same_sentences_are_left_out(store: Store) -> None:
+    texts = saved(
+        store, [*ROWS, {"source": "not translated", "vanilla": "没有", "customized": None, "plugin": "Lu Xun"}]
+    )
     assert list(texts.systems) == ["vanilla", "Lu Xun"]
     assert texts.sources == SOURCES
     items, same = pick_items(texts, "Lu Xun", "vanilla")
@@ -83,14 +95,31 @@ def test_a_comparison_has_two_systems_and_same_sentences_are_left_out() -> None:
     assert some == pick_items(texts, "vanilla", "Lu Xun", sentences=4, seed=3)[0]
 
 
-def test_what_cannot_be_rated_is_said() -> None:
-    texts = texts_of(ROWS)
+def test_any_two_of_several_plugins_can_be_rated(store: Store) -> None:
+    systems = [{"name": name, "plugin_id": None, "method": "", "strength": 1.0} for name in ("vanilla", "A", "B")]
+    project = store.projects.create("Essays", "en", "zh", "base")
+    sheet = store.sheets.create(
+        project.id, "Three", [("One.", None), ("Two.", "二。")], systems,
+        texts={0: ["一。", "二。"], 1: ["壹。", "二。"], 2: ["壹。", "贰。"]},
+    )  # fmt: skip
+    texts = texts_of(store, sheet.comparison_id)
+    assert list(texts.systems) == ["vanilla", "A", "B"]
+    assert pick_items(texts, "B", "A") == ([{"source": "Two.", "one": "贰。", "two": "二。"}], 1)
+    store.sheets.turn(sheet.comparison_id, 1, 0.5)
+    with pytest.raises(InputError, match="nothing to rate"):
+        pick_items(texts_of(store, sheet.comparison_id), "B", "A")  # its sentences are being made again
+
+
+def test_what_cannot_be_rated_is_said(store: Store) -> None:
+    texts = saved(store)
+    with pytest.raises(InputError, match="base alone"):
+        pick_items(saved(store, [{"source": "a", "vanilla": "b", "customized": None}]), "vanilla", "x")
     with pytest.raises(InputError, match=r"no system kNN\. It has vanilla, Lu Xun"):
         pick_items(texts, "kNN", "vanilla")
     with pytest.raises(InputError, match="two different systems"):
         pick_items(texts, "vanilla", "vanilla")
     with pytest.raises(InputError, match="wrote the same for every sentence"):
-        pick_items(texts_of(ROWS[5:6]), "vanilla", "Lu Xun")
+        pick_items(saved(store, ROWS[5:6]), "vanilla", "Lu Xun")
 
 
 def test_sides_are_even_and_orders_differ_and_both_stay(store: Store, url: str, round_: RoundRow) -> None:
@@ -179,13 +208,13 @@ def test_links_cannot_be_guessed_and_names_are_one_a_rater(store: Store, round_:
     with pytest.raises(InputError, match="named Mei already"):
         store.ratings.add_rater(round_.id, " Mei ")
     with pytest.raises(InputError, match="same name"):
-        new_round(store, round_.project_id, texts_of(ROWS), "Lu Xun", "vanilla", raters=("A", " A"))
+        new_round(store, round_.project_id, saved(store), "Lu Xun", "vanilla", raters=("A", " A"))
     prefer(store, raters[0], "不曾", 2)
     store.ratings.remove_rater(raters[0].id)
     assert store.ratings.rater(raters[0].token) is None
     assert store.ratings.answers(round_.id) == []
     store.projects.delete(round_.project_id)
-    assert store.ratings.list() == []
+    assert store.ratings.list(round_.project_id) == []
 
 
 def test_exports_hold_what_was_chosen_and_no_link(store: Store, round_: RoundRow) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from engine.errors import InputError
 from engine.evaluation.rating import QUESTIONS, summarize
-from engine.evaluation.rounds import choose, new_round, sides, task, texts_of
+from engine.evaluation.rounds import Texts, choose, new_round, sides, task, texts_of
 from engine.plugins.library import by_name
 from engine.plugins.repack import amend
 from engine.settings import Settings
@@ -138,10 +138,20 @@ def test_a_failed_import_leaves_nothing_and_a_licence_waits(
 # -- ratings
 
 
+def saved(service: Service, project: ProjectRow, rows: list[dict[str, object]]) -> Texts:
+    return texts_of(service.store, service.store.comparisons.create(project.id, "Rain", rows).id)
+
+
 def test_a_round_as_the_page_shows_it(service: Service, project: ProjectRow) -> None:
     rows = [{"source": f"s{n}", "vanilla": "a", "customized": f"b{n}", "plugin": HOSTILE} for n in range(9)]
     row = new_round(
-        service.store, project.id, texts_of(rows), HOSTILE, "vanilla", raters=[HOSTILE, "Jan"], about={"examples": []}
+        service.store,
+        project.id,
+        saved(service, project, rows),
+        HOSTILE,
+        "vanilla",
+        raters=[HOSTILE, "Jan"],
+        about={"examples": []},
     )
     assert result_cards(service.store, row) == ""
     mei, jan = service.store.ratings.raters(row.id)
@@ -169,7 +179,7 @@ def test_a_round_as_the_page_shows_it(service: Service, project: ProjectRow) -> 
 
 def test_a_verdict_names_what_is_sure_only(service: Service, project: ProjectRow) -> None:
     rows = [{"source": f"s{n}", "vanilla": "a", "customized": f"b{n}", "plugin": "Lu Xun"} for n in range(12)]
-    row = new_round(service.store, project.id, texts_of(rows), "Lu Xun", "vanilla", raters=["Mei"])
+    row = new_round(service.store, project.id, saved(service, project, rows), "Lu Xun", "vanilla", raters=["Mei"])
     worse = {n: {"content": "lose", "fluency": "tie", "style": "win" if n < 7 else "lose"} for n in range(12)}
     found = summarize({"Mei": worse})
     assert verdict(found, row) == "<b>vanilla</b> is better in content; no sure difference in fluency and style."

@@ -1,0 +1,128 @@
+"""The figures below a comparison: a card a metric with interval and p, general text always beside the style."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.comparison.figures import Row, figure_rows, sure, value
+from engine.store.sheets import SheetRow
+from studio.html import esc, number
+
+__all__ = ["figure_cards"]
+
+FEW = 30  # sentences below which figures say little
+LOWER = ("perplexity",)
+
+
+def figure_cards(sheet: SheetRow, *, busy: bool, plugins: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Cards of what was measured, and what it rests on; before that the way to measure. `plugins` are their metrics from
+    training, shown until there is something better.
+    """
+    rows = figure_rows(sheet.figures)
+    if not rows:
+        return _invitation(sheet, busy, plugins)
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.kind, row.metric), []).append(row)
+    cards = "".join(_card(group) for group in groups.values())
+    return f'<div class="tm-figures">{cards}</div>{_rests_on(sheet)}'
+
+
+def _card(rows: Sequence[Row]) -> str:
+    title = rows[0].title + (", lower is better" if rows[0].metric in LOWER else "")
+    if len(rows) == 2:
+        base, plugin = rows
+        body = (
+            f'<div class="value"><s>{value(base.metric, base.score)}</s><span>→</span>{value(plugin.metric, plugin.score)}'
+            f"</div><p>{_sure(plugin)}</p>"
+        )
+    else:
+        body = "".join(
+            f'<div class="tm-figure-row"><span>{esc(row.system)}</span><b>{value(row.metric, row.score)}</b>'
+            f"<small>{_sure(row) if row.before is not None else _interval(row)}</small></div>"
+            for row in rows
+        )
+    return f'<div class="tm-card tm-figure"><h2>{esc(title)}</h2>{body}</div>'
+
+
+def _sure(row: Row) -> str:
+    change = "" if row.before is None else f"{row.score - row.before:+.1f}".replace("-", "−")
+    if row.metric == "perplexity" and row.before:
+        change = f"{100 * (row.score - row.before) / row.before:+.0f} %".replace("-", "−")
+    return esc(" · ".join(filter(None, (change, _interval(row), sure(row.p)))))
+
+
+def _interval(row: Row) -> str:
+    digits = 0 if row.metric in ("classifier", "perplexity") else 1
+    return f"95 % {number(row.low, digits)}–{number(row.high, digits)}"
+
+
+def _invitation(sheet: SheetRow, busy: bool, plugins: Sequence[Mapping[str, Any]]) -> str:
+    from studio.figures import figure_row
+
+    earlier = figure_row(plugins[0]) if len(plugins) == 1 else ""
+    if busy:
+        return earlier
+    what = "BLEU, chrF, " if sheet.references else ""
+    return (
+        f'{earlier}<p class="tm-quiet tm-measure"><button type="button" class="tm-text-button" data-measure>Measure</button> '
+        f"{what}style classifier and perplexity of these sentences, and general text beside them, with intervals. It takes "
+        "some minutes the first time in a project.</p>"
+    )
+
+
+def _rests_on(sheet: SheetRow) -> str:
+    figures = sheet.figures
+    report, general, style = figures.get("text") or {}, figures.get("general") or {}, figures.get("style") or {}
+    few = (
+        f'<p class="tm-quiet">{number(report.get("lines", 0))} sentences are few: look at the intervals.</p>'
+        if 0 < report.get("lines", 0) < FEW
+        else ""
+    )
+    parts = []
+    if report:
+        parts.append(f"Style: {number(report['lines'])} sentences of this comparison.")
+    if general:
+        parts.append(
+            f"General text: {number(general['lines'])} bundled everyday sentences; their sources are back-translations."
+        )
+    if style.get("accuracy"):
+        parts.append(_accuracy(style["accuracy"]))
+    if style:
+        parts.append(
+            f"Perplexity: a language model of {number(style['sentences'])} sample sentences, per {style['unit']}; on samples "
+            f"that it had not seen it is {number(style['held_out_perplexity'])}."
+        )
+    tuned = {name: one for name, one in (figures.get("decoding") or {}).items() if one}
+    for name, settings in tuned.items():
+        said = ", ".join(f"{key.replace('_', ' ')} {one}" for key, one in settings.items())
+        parts.append(f"{name} decodes with its own settings ({said}); vanilla with the defaults.")
+    parts += figures.get("notes", [])
+    parts.append("Intervals and p: paired bootstrap with 1,000 resamples, p against vanilla.")
+    signatures = "".join(
+        f"<li>{esc(name)}{', general text' if kind == 'general' else ''}: <code>{esc(text)}</code></li>"
+        for kind in ("text", "general")
+        for name, text in ((figures.get(kind) or {}).get("signatures") or {}).items()
+    )
+    body = "".join(f"<li>{esc(part)}</li>" for part in parts)
+    return (
+        f'{few}<details class="tm-more tm-rests"><summary>What these figures rest on</summary><ul>{body}{signatures}</ul>'
+        "</details>"
+    )
+
+
+def _accuracy(accuracy: Mapping[str, Any]) -> str:
+    """How far the classifier can be trusted."""
+    kinds = [
+        f"{accuracy[name]:.0f} % of {words}"
+        for name, words in (
+            ("style", "sample sentences"), ("general", "general sentences"),
+            ("reworded", "sample sentences as the base alone puts them"),
+        )
+        if accuracy.get(name) is not None
+    ]  # fmt: skip
+    return (
+        f"Style classifier: right for {accuracy['all']:.0f} % of {number(accuracy['texts'])} texts kept out of its training "
+        f"({', '.join(kinds)})."
+    )

@@ -1,0 +1,160 @@
+"""What the page Compare does in the browser: dials, words that can be pressed, menus; and the address that follows."""
+
+from __future__ import annotations
+
+__all__ = ["MARK", "MENUS", "PANEL", "STATE", "TABLE"]
+
+# Words become elements of their own only in the cell that is pointed at or focused: a page has thousands of them.
+TABLE = """
+const size = (text) => [...text].length;
+const wrap = (box) => {
+  if (box.dataset.wrapped) return;
+  box.dataset.wrapped = 'yes';
+  const code = box.closest('[lang]') ? box.closest('[lang]').lang : undefined;
+  const cut = window.Intl && Intl.Segmenter ? new Intl.Segmenter(code, {granularity: 'word'}) : null;
+  const walker = document.createTreeWalker(box, NodeFilter.SHOW_TEXT), nodes = [];
+  while (walker.nextNode()) nodes.push(walker.currentNode);
+  let at = 0;
+  for (const node of nodes) {
+    const parts = cut ? [...cut.segment(node.data)].map((one) => one.segment) : node.data.split(/(\\s+)/);
+    const fresh = document.createDocumentFragment();
+    for (const part of parts) {
+      const end = at + size(part);
+      if (part.trim()) {
+        const word = document.createElement('span');
+        word.className = 'w';
+        word.dataset.start = at;
+        word.dataset.end = end;
+        word.textContent = part;
+        fresh.append(word);
+      } else fresh.append(part);
+      at = end;
+    }
+    node.replaceWith(fresh);
+  }
+};
+const choose = (word) => {
+  const box = word.closest('.tm-words');
+  element.querySelectorAll('.w.chosen').forEach((one) => one.classList.remove('chosen'));
+  word.classList.add('chosen');
+  trigger('word', {
+    line: Number(box.dataset.line), system: Number(box.dataset.system),
+    start: Number(word.dataset.start), end: Number(word.dataset.end), word: word.textContent,
+  });
+};
+const near = (event) => event.target.closest && event.target.closest('.tm-words');
+element.addEventListener('pointerover', (event) => { const box = near(event); if (box) wrap(box); });
+element.addEventListener('focusin', (event) => { const box = near(event); if (box) wrap(box); });
+element.addEventListener('click', (event) => {
+  const box = near(event);
+  if (box) {
+    wrap(box);
+    const word = document.elementFromPoint(event.clientX, event.clientY);
+    if (word && word.classList.contains('w')) choose(word);
+    return;
+  }
+  const leaf = event.target.closest('[data-offset]');
+  if (leaf) {
+    const order = element.querySelector('[data-order]');
+    trigger('leaf', {order: order ? order.value : 'place', offset: Number(leaf.dataset.offset)});
+  }
+});
+element.addEventListener('keydown', (event) => {
+  const box = near(event);
+  if (!box) return;
+  wrap(box);
+  const words = [...box.querySelectorAll('.w')];
+  if (!words.length) return;
+  const now = words.findIndex((one) => one.classList.contains('here'));
+  const back = getComputedStyle(box).direction === 'rtl' ? 'ArrowRight' : 'ArrowLeft';
+  let next = null;
+  if (event.key === 'ArrowRight' || event.key === 'ArrowLeft') next = now + (event.key === back ? -1 : 1);
+  else if (event.key === 'Home') next = 0;
+  else if (event.key === 'End') next = words.length - 1;
+  else if (event.key === 'Enter' || event.key === ' ') {
+    event.preventDefault();
+    choose(words[Math.max(0, now)]);
+    return;
+  } else return;
+  event.preventDefault();
+  words.forEach((one) => one.classList.remove('here'));
+  words[Math.min(words.length - 1, Math.max(0, next))].classList.add('here');
+});
+element.addEventListener('focusout', (event) => {
+  const box = near(event);
+  if (box) box.querySelectorAll('.w.here').forEach((one) => one.classList.remove('here'));
+});
+element.addEventListener('input', (event) => {
+  if (event.target.type === 'range') event.target.nextElementSibling.textContent = Number(event.target.value);
+});
+element.addEventListener('change', (event) => {
+  if (event.target.type === 'range')
+    trigger('dial', {system: Number(event.target.dataset.system), strength: Number(event.target.value)});
+  if (event.target.matches('[data-order]')) trigger('leaf', {order: event.target.value, offset: 0});
+});
+"""
+
+PANEL = """
+const show = (key) => {
+  element.querySelectorAll('[data-of]').forEach((one) => { one.hidden = one.dataset.of !== key; });
+  element.querySelectorAll('[data-layer]').forEach((one) => one.setAttribute('aria-pressed', one.dataset.layer === key));
+  const at = element.querySelector('[data-at]');
+  if (at) at.value = key;
+};
+element.addEventListener('change', (event) => { if (event.target.matches('[data-at]')) show(event.target.value); });
+element.addEventListener('click', (event) => {
+  const layer = event.target.closest('[data-layer]');
+  if (layer) show(layer.dataset.layer);
+  if (event.target.closest('[data-close]')) trigger('close', {});
+});
+element.addEventListener('keydown', (event) => { if (event.key === 'Escape') trigger('close', {}); });
+"""
+
+STATE = """
+element.addEventListener('click', (event) => {
+  if (event.target.closest('[data-measure]')) trigger('act', {act: 'measure'});
+  if (event.target.closest('[data-again]')) trigger('act', {act: 'measure'});
+  if (event.target.closest('[data-cancel]')) trigger('act', {act: 'cancel'});
+});
+"""
+
+MENUS = """
+element.addEventListener('toggle', (event) => {
+  if (!event.target.open) return;
+  element.querySelectorAll('details[open]').forEach((one) => { if (one !== event.target) one.open = false; });
+  const link = event.target.querySelector('[data-link]');
+  if (link) link.value = window.location.href;
+}, true);
+element.addEventListener('click', async (event) => {
+  const copy = event.target.closest('[data-share]');
+  if (!copy) return;
+  const link = element.querySelector('[data-link]');
+  link.value = window.location.href;
+  trigger('share', {title: element.querySelector('[data-title]').value});
+  link.select();
+  try { await navigator.clipboard.writeText(link.value); } catch (error) { document.execCommand('copy'); }
+  copy.textContent = 'Copied';
+  setTimeout(() => { copy.textContent = 'Copy link'; }, 2000);
+});
+element.addEventListener('keydown', (event) => {
+  if (event.key !== 'Escape') return;
+  const open = element.querySelector('details[open]');
+  if (open) { open.open = false; open.querySelector('summary').focus(); }
+});
+document.addEventListener('click', (event) => {
+  if (!element.contains(event.target)) element.querySelectorAll('details[open]').forEach((one) => { one.open = false; });
+});
+"""
+
+# The address says what the page shows, without a reload.
+MARK = """(here, project) => {
+  if (!here || !project) return;
+  const now = JSON.parse(here), address = new URL(window.location.href);
+  address.search = '';
+  address.searchParams.set('project', project);
+  if (now.comparison) address.searchParams.set('comparison', now.comparison);
+  if (now.order && now.order !== 'place') address.searchParams.set('order', now.order);
+  if (now.offset) address.searchParams.set('offset', now.offset);
+  if (now.word) address.searchParams.set('word', now.word);
+  if (now.comparison) window.history.replaceState(null, '', address);
+}"""

@@ -1,0 +1,114 @@
+"""The page Translate as a person meets it: a document in, the same out; a short text; nothing lost on a reload."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import BASE, Studio
+from playwright.sync_api import expect
+
+from engine.documents.library import Documents
+from engine.store import ProjectRow
+
+PAGE = '<html lang="en"><p>The rain had not stopped. He opened <b>the door</b>.<p translate="no">Tailor MT'
+DONE = 120_000  # milliseconds in which a worker translates it, with another job before it
+
+
+def start(studio: Studio, name: str) -> ProjectRow:
+    return studio.store.projects.create(name, "en", "zh", str(BASE))
+
+
+@pytest.mark.slow
+def test_a_document_comes_back_in_its_format(studio: Studio, page: Any, tmp_path: Path) -> None:
+    project = start(studio, "Documents")
+    (tmp_path / "Rain <i>.html").write_text(PAGE, encoding="utf-8")
+    page.goto(f"{studio.url}/translate?project={project.id}")
+    button = page.get_by_role("button", name="Translate documents")
+    expect(button).to_be_disabled()
+    page.locator("input[type=file]").set_input_files(str(tmp_path / "Rain <i>.html"))
+    expect(button).to_be_enabled()
+    button.click()
+    row = page.locator("table.tm-papers-done tbody tr", has_text="Rain")
+    page.reload()  # the work is a job: nothing of it is in the page
+    expect(row.get_by_text("done")).to_be_visible(timeout=DONE)
+    expect(row).to_contain_text("base alone")
+    expect(page.get_by_text('Left as they were: 1 translate="no".')).to_be_visible()
+    with page.expect_download() as download:
+        row.get_by_role("link", name="Download").click()
+    assert download.value.suggested_filename.endswith(".zh.html")
+    shown = Path(download.value.path()).read_text(encoding="utf-8")
+    assert re.fullmatch(r'<html lang="zh"><p>.*<b>.+</b>.*<p translate="no">Tailor MT', shown)
+    assert re.search("[\u4e00-\u9fff]", shown)
+    assert page.locator("table.tm-papers-done i").count() == 0, "a name is no markup"
+    row.get_by_role("button", name="Delete").click()
+    expect(page.locator("table.tm-papers-done")).to_have_count(0)
+    assert Documents(studio.store, studio.settings).list(project.id) == []
+    assert not list((studio.workspace(project) / "documents").iterdir())
+
+
+def test_what_cannot_be_translated_is_said_at_once(studio: Studio, page: Any, tmp_path: Path) -> None:
+    project = start(studio, "Damaged")
+    (tmp_path / "a.docx").write_bytes(b"this is no document")
+    page.goto(f"{studio.url}/translate?project={project.id}")
+    page.locator("input[type=file]").set_input_files(str(tmp_path / "a.docx"))
+    page.get_by_role("button", name="Translate documents").click()
+    expect(page.get_by_test_id("toast-body").first).to_contain_text("a.docx cannot be opened")
+    assert studio.store.jobs.list(project.id) == []
+
+
+def test_a_short_text_stands_in_the_address(studio: Studio, page: Any) -> None:
+    project = start(studio, "Short")
+    page.goto(f"{studio.url}/translate?project={project.id}")
+    box = page.get_by_placeholder("Or type a short text here")
+    box.fill("The rain had not stopped.\n\nHe opened the door to {name}.")
+    box.press("Shift+Enter")
+    result = page.locator(".tm-result[lang=zh] p")
+    expect(result).to_have_count(3, timeout=60_000)
+    texts = result.all_inner_texts()
+    assert re.search("[\u4e00-\u9fff]", texts[0])
+    assert texts[2].count("{name}") == 1
+    page.wait_for_url(re.compile(r"text=The\+rain"))
+    page.reload()
+    expect(box).to_have_value(re.compile("^The rain had not stopped."))
+    expect(result).to_have_count(3, timeout=60_000)
+    assert result.all_inner_texts() == texts
+
+
+def test_documents_at_work_can_be_watched_and_cancelled(studio: Studio, page: Any) -> None:
+    from engine.store import tables
+
+    project = start(studio, "Watched documents")
+    told = {
+        "document": str(studio.workspace(project) / "documents" / "x" / "source.po"),
+        "name": "messages.po",
+        "strength": 0.5,
+    }
+    with studio.store.write() as session:
+        session.add(
+            tables.Job(
+                kind="translate",
+                project_id=project.id,
+                arguments={**told, "plugin_id": 9, "plugin": "Mine"},
+                state="running",
+                step="Translating",
+                note="310 of 1,204 sentences",
+                done=0.25,
+                total=1.0,
+                eta=125.0,
+                worker="test",
+                heartbeat=tables.now(),
+                started=tables.now(),
+            )
+        )
+    page.goto(f"{studio.url}/translate?project={project.id}")
+    box = page.locator(".tm-paper")
+    expect(box).to_contain_text("messages.po Mine at 0.5")
+    expect(box).to_contain_text("Translating · 310 of 1,204 sentences · 2 min left")
+    box.get_by_role("button", name="Cancel messages.po").click()
+    expect(box.get_by_text("Stopping")).to_be_visible()
+    (row,) = studio.store.jobs.list(project.id)
+    studio.store.jobs.cancelled(row.id, row.attempt)
+    expect(page.get_by_role("button", name="Go on messages.po")).to_be_visible()
