@@ -86,8 +86,8 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 view("<h2>Compared</h2>", classes="tm-card-title")
                 kinds = [(name, key) for key, (name, _) in MEASURES.items()]
                 against = gr.Radio(kinds, value="valid_loss", elem_classes="tm-segments", **bare)
-            overlay = gr.Plot(elem_classes="tm-plot", **bare)
-            compared = view()
+            overlay = gr.Plot(elem_classes="tm-plot tm-overlay", **bare)
+            compared = view(classes="tm-compared")
         look = view(script=LOOK)
     controls = [method, budget, knn, base, *form.widgets]
 
@@ -131,7 +131,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         made = runs_of.estimate(project, plan)
         if made is None:
             return f'No samples read yet. <a href="{esc(address("samples", project.id))}">Go to Samples</a>'
-        return estimate_line(made, _machine(service), sum(job.active for job in runs_of.of(project.id)))
+        return estimate_line(made, _machine(service))
 
     def refresh(request: gr.Request, *given: Any) -> dict[Any, Any]:
         """The estimate of what the form holds, and the address that shows the same."""
