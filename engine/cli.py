@@ -130,6 +130,9 @@ def parser() -> argparse.ArgumentParser:
         return (under or commands).add_parser(name, help=help, description=help, parents=[common()])
 
     job(command("customize", "from sentences to a plugin: the whole main job; resumes after a stop"), True, False)
+    found = command("estimate", "what a customization would take: time, memory, disk; nothing is done")
+    job(found, False, False)
+    found.add_argument("--knn", action="store_true", help="with a datastore for kNN decoding beside the method's own")
     found = command("translate", "translate a file, a line for a line, or a document into the same format")
     using(found, False, INPUT)
     found.add_argument(

@@ -110,6 +110,22 @@ def customize(args: argparse.Namespace) -> Shown:
     return summary, summary_text(summary)
 
 
+def estimate(args: argparse.Namespace) -> Shown:
+    from engine.estimate import estimate_request
+    from engine.progress import duration
+
+    found = estimate_request(request_of(args), args.settings)
+    steps = ", ".join(f"{name} {duration(seconds)}" for name, seconds in found.parts.items())
+    lines = [
+        f"Time       {duration(found.seconds)} ({duration(found.low)} to {duration(found.high)}), {found.sentence}",
+        f"Steps      {steps}",
+        f"Memory     {found.memory / 2**30:.1f} GiB, {found.device}",
+        f"Disk       {found.disk / 2**20:.1f} MiB while it works, {found.bundle / 2**20:.1f} MiB for the plugin",
+        f"Weights    {found.weights:,}",
+    ]
+    return found.to_mapping(), "\n".join([*lines, *(f"Note: {note}" for note in found.notes)])
+
+
 def summary_text(summary: dict[str, Any]) -> str:
     """What a person wants to know after a customization."""
     figures, times = summary["metrics"], summary["seconds"]
@@ -300,6 +316,7 @@ def serve(args: argparse.Namespace) -> Shown:
 
 COMMANDS = {
     "customize": customize,
+    "estimate": estimate,
     "translate": translate,
     "compare": compare,
     **COMPARISON_COMMANDS,

@@ -11,7 +11,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.languages import unspaced
 from engine.methods.sizes import Shape, trained_weights
@@ -20,7 +20,10 @@ from engine.paces import Paces, decoded_tokens, machine, shape_key, threads
 from engine.settings import Settings
 from engine.training import TrainingOptions
 
-__all__ = ["Ask", "Counts", "Estimate", "estimate"]
+if TYPE_CHECKING:
+    from engine.request import CustomizeRequest
+
+__all__ = ["Ask", "Counts", "Estimate", "estimate", "estimate_request"]
 
 MiB, GiB = 2**20, 2**30
 # A plain forward pass in full precision is 1; how many times as much a token of each kind of work costs, where half precision
@@ -102,6 +105,30 @@ class Estimate:
 def estimate(ask: Ask, settings: Settings) -> Estimate:
     """The estimate of a run. Raises ModelError where the base's folder is no usable base."""
     return _Estimator(ask, settings).run()
+
+
+def estimate_request(request: CustomizeRequest, settings: Settings) -> Estimate:
+    """The same for a request of the main job, whose samples are read for it. Raises as reading and checking them does."""
+    from engine.base.shelf import Shelf
+    from engine.corpora import import_corpus
+    from engine.request import corpus_config, method_config, training_config
+    from engine.steps import checked
+
+    request = checked(request)
+    segments = import_corpus(
+        [Path(sample) for sample in request.samples], request.target, source_language=request.source,
+        domains=request.domains, options=corpus_config(request),
+    ).segments  # fmt: skip
+    counts = Counts(
+        len(segments),
+        sum(len(one.text) for one in segments),
+        sourced=sum(one.source is not None for one in segments) / max(1, len(segments)),
+        domains=len({one.domain for one in segments}) or 1,
+        language=request.target,
+    )
+    base = str(Shelf(settings).find(request.base, download=request.download))
+    config, training = method_config(request), training_config(request)
+    return estimate(Ask(base, request.method, config, training, counts, request.budget, request.knn), settings)
 
 
 @cache

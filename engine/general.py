@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.errors import CorpusError
 from engine.progress import Progress
 
 if TYPE_CHECKING:
@@ -26,12 +25,10 @@ def general_pairs(
     comparing the base with its plugins and not with other bases.
     """
     from engine.decoding.greedy import back_translate
-    from engine.methods.domain_mixing.general import general_sentences
+    from engine.evaluation.general import general_sentences
 
-    try:
-        sentences = general_sentences(pair.forward.target, assets, but=but)
-    except CorpusError:
-        return []
+    own = {" ".join(text.split()) for text in but}
+    sentences = [text for text in general_sentences(assets, pair.forward.target) if " ".join(text.split()) not in own]
     random.Random("general").shuffle(sentences)
     sentences = sentences[:count]
     sources = back_translate(pair.backward, sentences, progress=progress)

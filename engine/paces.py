@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import datetime
 import os
+import platform
 import socket
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -134,7 +136,8 @@ def machine(settings: Settings, device: Any = None) -> str:
     """
     kind = device.type if device is not None else settings.device
     if kind == "auto":
-        kind = "cuda" if Path("/dev/nvidia0").exists() else "cpu"
+        apple = sys.platform == "darwin" and platform.machine() == "arm64"
+        kind = "mps" if apple else "cuda" if Path("/dev/nvidia0").exists() else "cpu"
     host = socket.gethostname()
     if kind.partition(":")[0] != "cpu":
         return f"{host}, {kind.partition(':')[0]}"
@@ -158,8 +161,6 @@ def shape_key(config: dict[str, Any]) -> str:
 
 def peak_memory() -> int:
     """The most memory that this process has held so far, in bytes: the GPU's where one is used, else the machine's."""
-    import sys
-
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available() and torch.cuda.max_memory_allocated():
         return int(torch.cuda.max_memory_reserved())

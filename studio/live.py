@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -184,12 +185,13 @@ def device_card(job: JobRow, usage: Any, cores: int) -> str:
     if usage is None:
         return ""
     now = job.state == "running"
-    parts = [f"processor {usage.cpu:.0f} % of {100 * cores} %"] if now else []
-    parts.append(f"memory {usage.memory / 2**30:.1f} GiB" if now else "")
-    parts.append(f"at most {usage.peak / 2**30:.1f} GiB")
+    peak = f"at most {usage.peak / 2**30:.1f} GiB"
+    parts = [f"memory {peak}"]
+    if now:
+        parts = [f"processor {usage.cpu:.0f} % of {100 * cores} %", f"memory {usage.memory / 2**30:.1f} GiB", peak]
     if usage.gpu_total:
         parts.append(f"GPU {usage.gpu / 2**30:.1f} of {usage.gpu_total / 2**30:.0f} GiB")
-    return f'<p class="tm-quiet tm-device">{esc(" · ".join(part for part in parts if part))}</p>'
+    return f'<p class="tm-quiet tm-device">{esc(" · ".join(parts))}</p>'
 
 
 def log_card(text: str) -> str:
@@ -197,8 +199,10 @@ def log_card(text: str) -> str:
     lines = text.rstrip().splitlines()[-LINES:]
     if not lines:
         return '<p class="tm-quiet">The log is empty so far.</p>'
-    shown = esc("\n".join(lines))
-    return f'<pre class="tm-log" tabindex="0" aria-label="End of the log">{shown}</pre>'
+    # Of a line that the work wrote itself the time and the words are enough.
+    plain = [re.sub(r"^\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d),\d+ INFO [\w.]+: ", r"\1  ", line) for line in lines]
+    shown = esc("\n".join(plain))
+    return f'<div class="tm-log" tabindex="0" role="log" aria-label="End of the log"><pre>{shown}</pre></div>'
 
 
 # -- all runs

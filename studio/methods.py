@@ -156,8 +156,8 @@ def _card(one: MethodCard, chosen: str) -> str:
     )
 
 
-def estimate_line(estimate: Estimate, machine: Mapping[str, Any], before: int) -> str:
-    """What a start would take: time, memory, disk, device; how sure; and what waits before it.
+def estimate_line(estimate: Estimate, machine: Mapping[str, Any]) -> str:
+    """What a start would take: time, memory, disk, device; and how sure that is.
 
     `machine`: `memory` and `free_memory`, `free_disk` in bytes. What would not fit is said in so many words.
     """
@@ -169,7 +169,6 @@ def estimate_line(estimate: Estimate, machine: Mapping[str, Any], before: int) -
         esc(estimate.device),
     ]
     span = f"{duration(estimate.low)} to {duration(estimate.high)}, {estimate.sentence}."
-    queue = "" if not before else f" {before} {'run comes' if before == 1 else 'runs come'} first."
     notes = "".join(f" {esc(one)}" for one in estimate.notes)
     steps = ", ".join(f"{name} {duration(seconds)}" for name, seconds in estimate.parts.items())
     warnings = ""
@@ -184,5 +183,5 @@ def estimate_line(estimate: Estimate, machine: Mapping[str, Any], before: int) -
         )
     return (
         f'<div class="tm-before"><p title="{esc(steps)}">Before you start: {" · ".join(parts)}</p>'
-        f'<p class="tm-small">{esc(span)}{notes}{queue}</p>{warnings}</div>'
+        f'<p class="tm-small">{esc(span)}{notes}</p>{warnings}</div>'
     )

@@ -52,15 +52,20 @@ def build(demo: gr.Blocks, service: Service) -> None:
     bare: dict[str, Any] = {"show_label": False, "container": False}
     with page(demo, service, "train", "Train", TEXT) as frame:
         with frame.actions:
-            start = gr.Button("Start training", variant="primary")
+            # What is chosen before the page is filled would be lost when it is, so the controls wait for that.
+            start = gr.Button("Start training", variant="primary", interactive=False)
         told = view()
         cards = view(script=PICK)
         method, where, seen, picked = (gr.Textbox("", visible="hidden") for _ in range(4))
         with gr.Column(elem_classes="tm-card tm-pad tm-stack tm-plan"):
             with gr.Row(elem_classes="tm-budget"):
                 view("Budget", classes="tm-label")
-                budget = gr.Radio(BUDGETS, value="balanced", elem_classes="tm-segments", **bare)
-                knn = gr.Checkbox(False, label="Look words up too (kNN)", container=False, elem_classes="tm-knn")
+                budget = gr.Radio(
+                    BUDGETS, value="balanced", interactive=False, elem_classes="tm-segments", **bare
+                )  # fmt: skip
+                knn = gr.Checkbox(
+                    False, label="Look words up too (kNN)", interactive=False, container=False, elem_classes="tm-knn"
+                )
                 base = gr.Dropdown([], label="Base", visible=False, elem_classes="tm-base", **bare)
                 before = view(classes="tm-quiet tm-right")
             with gr.Accordion("Advanced settings", open=False, elem_classes="tm-advanced"):
@@ -86,8 +91,8 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 view("<h2>Compared</h2>", classes="tm-card-title")
                 kinds = [(name, key) for key, (name, _) in MEASURES.items()]
                 against = gr.Radio(kinds, value="valid_loss", elem_classes="tm-segments", **bare)
-            overlay = gr.Plot(elem_classes="tm-plot", **bare)
-            compared = view()
+            overlay = gr.Plot(elem_classes="tm-plot tm-overlay", **bare)
+            compared = view(classes="tm-compared")
         look = view(script=LOOK)
     controls = [method, budget, knn, base, *form.widgets]
 
@@ -107,7 +112,8 @@ def build(demo: gr.Blocks, service: Service) -> None:
             cards: all_cards(project, plan),
             before: line(project, plan),
             method: plan.method,
-            budget: plan.budget,
+            budget: gr.update(value=plan.budget, interactive=True),
+            start: gr.update(interactive=project is not None),
             base: gr.update(choices=bases, value=plan.base or None, visible=len(bases) > 1),
             picked: ",".join(_numbers(str(request.query_params.get("runs", "")))),
             knn: on_top(plan),
@@ -131,7 +137,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         made = runs_of.estimate(project, plan)
         if made is None:
             return f'No samples read yet. <a href="{esc(address("samples", project.id))}">Go to Samples</a>'
-        return estimate_line(made, _machine(service), sum(job.active for job in runs_of.of(project.id)))
+        return estimate_line(made, _machine(service))
 
     def refresh(request: gr.Request, *given: Any) -> dict[Any, Any]:
         """The estimate of what the form holds, and the address that shows the same."""
@@ -183,8 +189,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             fresh.put(look, "look", look_card(project, *runs_of.look(project)) if project else "")
             fresh.put(runs, "runs", no_runs(project))
             hidden = gr.update(visible=False)
-            button = gr.update(interactive=project is not None)
-            return {**fresh.found, live: hidden, comparing: hidden, start: button, seen: fresh.stamps}
+            return {**fresh.found, live: hidden, comparing: hidden, seen: fresh.stamps}
         rows, waiting = runs_of.curve(job), runs_of.places()
         fresh.put(look, "look", _folded(look_card(project, *runs_of.look(project)), runs_of.look(project)))
         fresh.put(status, "status", progress_card(job, len(jobs) - jobs.index(job), rows, waiting.get(job.id, 0)))
@@ -212,7 +217,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             **fresh.found,
             live: gr.update(visible=True),
             comparing: gr.update(visible=len(together) > 1),
-            start: gr.update(value=word, interactive=True),
+            start: gr.update(value=word),
             seen: fresh.stamps,
         }
 
@@ -245,7 +250,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
     def then_mark(event: Any) -> None:
         event.then(guard(refresh), controls, [before, where], **quiet).then(None, where, None, js=MARK)
 
-    filled = [frame.title, told, cards, before, method, budget, base, picked, knn, *settings]
+    filled = [frame.title, told, cards, before, method, budget, start, base, picked, knn, *settings]
     then_poll(demo.load(guard(fill), None, filled, **quiet))
     frame.timer.tick(guard(poll, polled=True), asked, polled, **quiet)
     then_mark(cards.choose(guard(pick), [budget, knn], [method, knn, *settings], **quiet))

@@ -24,6 +24,7 @@ from studio.api import (
     plugins,
     projects,
     reading,
+    runs,
     samples,
     shares,
     translate,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["PREFIX", "create_api"]
 
 PREFIX = "/api/v1"
-ROUTERS = (catalog, projects, samples, reading, phrases, jobs, plugins, translate, shares)
+ROUTERS = (catalog, projects, samples, reading, phrases, jobs, runs, plugins, translate, shares)
 ABOUT = (
     'Everything that the studio does, for programs. Errors are `{"error": {"code", "message"}}`. A token goes into '
     "`Authorization: Bearer`; `tailormt token create` makes one. It is not needed on the machine that the studio runs on."

@@ -154,6 +154,8 @@ def start_run(desk: DeskDep, number: Id, wish: models.RunWish) -> models.Job:
             wish.budget,
             method_options=wish.method_options,
             training_options=wish.training_options,
+            knn=wish.knn,
+            knn_options=wish.knn_options,
         )
     )
 
@@ -161,15 +163,18 @@ def start_run(desk: DeskDep, number: Id, wish: models.RunWish) -> models.Job:
 def checked(wish: models.RunWish) -> None:
     """Raises OptionError on a method, a setting or a value that there is not, before anything is queued."""
     from engine.pipeline import CustomizeRequest, method_config, training_config
+    from engine.request import knn_config
 
     request = CustomizeRequest(
         method=wish.method,
         budget=wish.budget,
         method_options=json.dumps(wish.method_options),
         training_options=json.dumps(wish.training_options),
+        knn_options=json.dumps(wish.knn_options),
     )
     method_config(request)
     training_config(request)
+    knn_config(request)
 
 
 @router.get("/projects/{number}/runs/curve", dependencies=[may("read")], tags=["runs"])

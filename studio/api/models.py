@@ -205,6 +205,8 @@ class RunWish(Given):
     training_options: dict[str, Any] = Field(
         {}, description="Settings of training, as /options/training describes them."
     )
+    knn: bool = Field(False, description="A datastore for kNN decoding beside what the method makes.")
+    knn_options: dict[str, Any] = Field({}, description="Settings of kNN decoding, as /methods/knn describes them.")
 
 
 class Curve(BaseModel):

@@ -454,6 +454,31 @@ def test_a_run_is_checked_before_it_is_queued(api: TestClient, project: ProjectR
     assert api.get(address).json()["total"] == 2
 
 
+def test_a_run_is_estimated_looked_at_and_has_a_curve_of_its_own(
+    api: TestClient, project: ProjectRow, store: Store, tmp_path: Path
+) -> None:
+    address, folder = f"/api/v1/projects/{project.id}", tmp_path / "projects" / str(project.id)
+    assert "no samples" in said(api.post(f"{address}/runs/estimate", json={}), 409, "conflict")
+    assert "no samples" in said(api.post(f"{address}/look"), 409, "conflict")
+    (folder / "samples").mkdir(parents=True, exist_ok=True)
+    (folder / "samples" / "a.txt").write_text("雨还在下。\n", encoding="utf-8")
+    (folder / "corpus.jsonl").write_text('{"text": "雨还在下。", "domain": ""}\n' * 300, encoding="utf-8")
+    quick, best = (api.post(f"{address}/runs/estimate", json={"budget": name}).json() for name in ("quick", "best"))
+    assert quick["low"] < quick["seconds"] < quick["high"] < best["seconds"]
+    assert "k: 0 is below" in said(api.post(f"{address}/runs", json={"knn_options": {"k": 0}}), 400, "bad_input")
+    assert store.jobs.list() == []
+    assert api.get(f"{address}/look").json() == {"rows": [], "differ": 0, "seconds": {}, "job": None}
+    assert api.post(f"{address}/look").json()["kind"] == "preview"
+    assert api.get(f"{address}/look").json()["job"]["state"] == "queued"
+    runs = [api.post(f"{address}/runs", json={"method": "lhuc", "knn": True}).json() for _ in range(2)]
+    curve = folder / "runs" / str(runs[0]["id"]) / "training" / "metrics.jsonl"
+    curve.parent.mkdir(parents=True)
+    curve.write_text('{"step": 1, "loss": 3.5}\n', encoding="utf-8")
+    assert api.get(f"{address}/runs/{runs[0]['id']}/curve").json()["rows"] == [{"step": 1, "loss": 3.5}]
+    assert api.get(f"{address}/runs/{runs[1]['id']}/curve").json()["rows"] == []
+    said(api.get(f"{address}/runs/999/curve"), 404, "not_found")
+
+
 def test_a_curve_holds_no_numbers_that_json_lacks(api: TestClient, project: ProjectRow, tmp_path: Path) -> None:
     folder = tmp_path / "projects" / str(project.id) / "training"
     folder.mkdir(parents=True)

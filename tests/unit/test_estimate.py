@@ -138,6 +138,20 @@ def test_a_clock_knows_each_step_and_passes_everything_on() -> None:
     assert seen == [("One", 0), ("One", 1), ("Two", 0), {"loss": 1}]
 
 
+def test_the_command_reads_the_samples_and_does_nothing_else(
+    tailormt: Any, sample: Path, tiny: Path, home: Path, tmp_path: Path
+) -> None:
+    line = ["estimate", "--base", tiny, "--source", "en", "--target", "zh", "--samples", sample, "--budget", "quick"]
+    ran = tailormt(*line, "--json")
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    assert found["low"] < found["seconds"] < found["high"]
+    assert set(found["parts"]) >= {"start", "phrases", "sources", "weighing", "training", "evaluation"}
+    assert "GiB" in tailormt(*line).out
+    assert not (home / "work").exists()
+    assert "no method" in tailormt(*line, "--method", "memory_adaptor").sentence
+
+
 @pytest.mark.slow
 def test_a_quick_run_takes_between_half_and_twice_what_was_said(tmp_path: Path) -> None:
     """On the shipped base, right after a first look, as in the studio: the method itself was never run here."""
