@@ -315,6 +315,7 @@ def test_a_table_has_a_line_for_a_line(store: Store, number: int, tmp_path: Path
     for _ in fill(store, number, Words(), "zh", 8):
         pass
     write(content_of(store, number), tmp_path / "c.tsv")
+    assert (tmp_path / "c.tsv").read_bytes().startswith(b"\xef\xbb\xbf"), "spreadsheets tell UTF-8 by it"
     lines = (tmp_path / "c.tsv").read_text(encoding="utf-8-sig").splitlines()
     assert lines[0] == "source\treference\tvanilla\tMine, strength 0.5\tMine (2)"
     assert lines[1] == "The rain had not stopped.\t\tThe vanilla 1\tThe Mine 0.5\tThe Mine (2) 1"

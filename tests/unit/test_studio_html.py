@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import datetime
 import html
 import re
+from collections.abc import Sequence
 from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from studio.compare import as_tsv, split_lines
-from studio.difference import compare_table, count_different, marked
+from engine.comparison.export import Content
+from engine.comparison.export.tables import as_tsv
+from engine.comparison.fill import judged
+from engine.comparison.sentences import split_lines
+from engine.errors import InputError
+from engine.store.sheets import LineRow, SheetRow
+from studio.compare_views import Languages, compare_table, file_card, share_menu
+from studio.difference import marked
 from studio.html import Cell, figure, lang_attribute, note, number, size, table, tag
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&`${7*7}{{value}}"
@@ -50,16 +58,42 @@ class Reader(HTMLParser):
             self.marks[-1] += data
 
 
+NOW = datetime.datetime(2024, 5, 6, 7, 8, tzinfo=datetime.UTC)
+
+
+def sheet_of(rows: Sequence[Sequence[str | None]], plugins: Sequence[str] = ("Lu Xun",), method: str = "memory_adapter",
+             title: str = "Rain", file: str = "", references: int = 0) -> SheetRow:  # fmt: skip
+    """A comparison of rows of (source, vanilla, a text a plugin)."""
+    systems = [{"name": "vanilla", "plugin_id": None, "method": "", "strength": 1.0}]
+    systems += [
+        {"name": name, "plugin_id": place, "method": method, "strength": 0.8} for place, name in enumerate(plugins, 1)
+    ]
+    return SheetRow(1, 3, title, NOW, file, len(rows), references, systems, {}, None, False, 0)
+
+
+def lines_of(rows: Sequence[Sequence[str | None]], reference: str | None = None) -> list[LineRow]:
+    lines = []
+    for place, (source, *texts) in enumerate(rows):
+        line = LineRow(place, str(source), reference, list(texts), [None] * len(texts), None, None)
+        lines.append(judged(line, "zh") if None not in texts else line)
+    return lines
+
+
+def shown(sheet: SheetRow, lines: Sequence[LineRow], languages: Languages | None = None) -> str:
+    """The page's table of these lines."""
+    done = [line for line in lines if None not in line.texts]
+    counts = len(done), sum(bool(line.difference) for line in done)
+    return compare_table(sheet, lines, languages or Languages("en", "zh", "English", "en-zh"), counts=counts)
+
+
 def test_hostile_text_stays_text() -> None:
-    rows = [{"source": HOSTILE, "vanilla": HOSTILE, "customized": HOSTILE + "x"}]
-    shown = compare_table(
-        rows, source='en"><script>', target="zh", source_name=HOSTILE, base=HOSTILE, plugin=HOSTILE, method=HOSTILE
-    )
-    shown += table([HOSTILE], [[Cell(HOSTILE, kind=HOSTILE, lang=HOSTILE)]], kind=HOSTILE)
-    shown += (
-        tag(HOSTILE, HOSTILE) + note(HOSTILE) + figure(HOSTILE, HOSTILE, HOSTILE, HOSTILE) + lang_attribute(HOSTILE)
-    )
-    read = Reader(shown)
+    rows = [[HOSTILE, HOSTILE, HOSTILE + "x", None]]
+    sheet = sheet_of(rows, (HOSTILE, HOSTILE), HOSTILE, HOSTILE, HOSTILE)
+    page = shown(sheet, lines_of(rows, HOSTILE), Languages('en"><script>', "zh", HOSTILE, HOSTILE))
+    page += file_card(sheet, 3) + share_menu(sheet)
+    page += table([HOSTILE], [[Cell(HOSTILE, kind=HOSTILE, lang=HOSTILE)]], kind=HOSTILE)
+    page += tag(HOSTILE, HOSTILE) + note(HOSTILE) + figure(HOSTILE, HOSTILE, HOSTILE, HOSTILE) + lang_attribute(HOSTILE)
+    read = Reader(page)
     assert "img" not in read.names
     assert "script" not in read.names
     assert not [name for name, _ in read.attributes if name.startswith("on")]
@@ -77,26 +111,26 @@ def test_diff_cells_hold_both_texts_to_the_letter(vanilla: str, customized: str,
         assert "<mark" not in old + new
 
 
-@given(texts, texts, texts)
-def test_compare_table_is_well_formed_with_any_text(source: str, vanilla: str, customized: str) -> None:
-    rows = [{"source": source, "vanilla": vanilla, "customized": customized}]
-    read = Reader(
-        compare_table(rows, source="en", target="zh", source_name="English", base="en-zh", plugin="p", method="m")
-    )
-    assert read.names.count("tr") == 2
-    assert len(read.cells) == 4
+@given(st.lists(st.tuples(texts, texts, texts, texts), min_size=1, max_size=3), st.none() | texts)
+def test_compare_table_is_well_formed_with_any_text(rows: list[tuple[str, ...]], reference: str | None) -> None:
+    read = Reader(shown(sheet_of(rows, ("p", "q")), lines_of(rows, reference)))
+    assert read.names.count("tr") == 1 + len(rows)
+    assert len(read.cells) == 5 * len(rows), "number, source, and three systems"
+    for place, (_, *translations) in enumerate(rows):
+        assert read.cells[5 * place] == str(place + 1)
+        given = [html.unescape(html.escape(one)) for one in translations]
+        found = [re.sub(r"chrF \d+$", "", cell) for cell in read.cells[5 * place + 2 : 5 * place + 5]]
+        assert found == given, "cells hold translations to the letter"
 
 
 def test_only_changes_are_marked() -> None:
     rows = [
-        {"source": "The rain had not stopped.", "vanilla": "雨还没有停。", "customized": "雨竟还不曾停歇。"},
-        {"source": "The door opened.", "vanilla": "门开了。", "customized": "门开了。"},
+        ["The rain had not stopped.", "雨还没有停。", "雨竟还不曾停歇。"],
+        ["The door opened.", "门开了。", "门开了。"],
     ]
-    shown = compare_table(
-        rows, source="en", target="zh", source_name="English", base="en-zh", plugin="Lu Xun", method="memory adapter"
-    )
-    read = Reader(shown)
-    body, foot = shown.split("<tbody>")[1].split("</tbody>")
+    page = shown(sheet_of(rows), lines_of(rows))
+    read = Reader(page)
+    body, foot = page.split("<tbody>")[1].split("</tbody>")
     assert body.count('<mark class="old">') >= 1
     assert body.count('<mark class="new">') >= 1
     assert "mark" not in body.split("</tr>")[1], "a sentence that did not change carries no mark"
@@ -107,14 +141,16 @@ def test_only_changes_are_marked() -> None:
 
 
 def test_table_while_it_is_made_and_without_plugin() -> None:
-    half = [{"source": "a", "vanilla": "b", "customized": None}, {"source": "c", "vanilla": None, "customized": None}]
-    shown = compare_table(half, source="en", target="zh", source_name="English", base="b", plugin="p", method="m")
-    assert "0 of 2 done" in shown
-    assert shown.count("tm-pending") == 3
-    alone = compare_table(half, source="en", target="zh", source_name="English", base="b")
-    assert "range" not in alone
+    half: list[list[str | None]] = [["a", "b", None], ["c", None, None]]
+    page = shown(sheet_of(half), lines_of(half))
+    assert "0 of 2 done" in page
+    assert page.count("tm-pending") == 3
+    assert Reader(page).names.count("th") == 4
+    single = [row[:2] for row in half]
+    alone = shown(sheet_of(single, ()), lines_of(single))
+    assert 'type="range"' not in alone
+    assert "differ" not in alone
     assert Reader(alone).names.count("th") == 3
-    assert count_different(half) == 0
 
 
 @pytest.mark.parametrize(
@@ -131,17 +167,20 @@ def test_numbers() -> None:
 
 
 @given(st.lists(texts, min_size=1, max_size=5))
-def test_tsv_has_one_line_a_sentence_and_three_columns(lines: list[str]) -> None:
-    rows = [{"source": line, "vanilla": line, "customized": None} for line in lines]
-    shown = as_tsv(rows)
-    assert shown[0] == "﻿"
-    split = shown[1:].split("\n")[:-1]
-    assert split[0] == "source\tvanilla\tcustomized"
+def test_tsv_has_one_line_a_sentence_and_a_column_a_system(given_lines: list[str]) -> None:
+    rows = [[line, line, None] for line in given_lines]
+    sheet, lines = sheet_of(rows, (HOSTILE + "\t\nx",)), lines_of(rows)
+    content = Content(
+        sheet.title, "en", "zh", "en-zh", NOW, sheet.systems, {}, lambda: iter(lines), len(rows), sheet.references
+    )
+    split = "".join(as_tsv(content)).split("\n")[:-1]
+    assert split[0] == f"source\tvanilla\t{HOSTILE} x, strength 0.8"
     assert len(split) == len(rows) + 1
     assert all(len(line.split("\t")) == 3 for line in split)
 
 
 def test_sentences_are_lines_and_their_number_is_limited() -> None:
-    assert split_lines(" One. \n\n\tTwo.\r\n") == ["One.", "Two."]
-    with pytest.raises(Exception, match="up to 500 sentences, these are 501"):
-        split_lines("a\n" * 501)
+    assert split_lines(" One. \n\n\tTwo.\r\n", 500) == ["One.", "Two."]
+    assert len(split_lines("a\n" * 500, 500)) == 500
+    with pytest.raises(InputError, match="Up to 500 sentences can be typed here, these are 501"):
+        split_lines("a\n" * 501, 500)
