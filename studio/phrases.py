@@ -291,6 +291,11 @@ def build(demo: gr.Blocks, service: Service) -> None:
         )  # fmt: skip
         return everything(project, found, look)
 
+    def searched(request: gr.Request, query: str, *values: Any) -> dict[Any, Any]:
+        """The words typed, unless it was the page that set them."""
+        same = str(values[0] or "").strip() == PhraseView.of(query).words
+        return {state: gr.skip()} if same else filtered(request, query, *values)
+
     def turn(pages: int) -> Any:
         def turned(request: gr.Request, query: str) -> dict[Any, Any]:
             project, found = need(request)
@@ -378,7 +383,9 @@ def build(demo: gr.Blocks, service: Service) -> None:
         source.pick(guard(choose), state, [*shows, tree], trigger_mode="always_last", **quiet)
     tree.step(guard(step), state, [*shows, tree], trigger_mode="always_last", **quiet)
     bars.bar(guard(press), state, [*shows, *filters, tree], **quiet)
-    for widget in filters:
+    # A text field's `input` comes with key presses alone: not what an input method composes, not what is pasted or deleted.
+    text.change(guard(searched), [state, *filters], shows, trigger_mode="always_last", **quiet)
+    for widget in filters[1:]:
         widget.input(guard(filtered), [state, *filters], shows, trigger_mode="always_last", **quiet)
     back.click(guard(turn(-1)), state, shows, **quiet)
     forth.click(guard(turn(1)), state, shows, **quiet)

@@ -284,7 +284,8 @@ def build(demo: gr.Blocks, service: Service) -> None:
         event(guard(look), [sentence, of], [shapes, mark], concurrency_limit=2, **quiet)
     offered.example(guard(example), of, [sentence, shapes, mark], **quiet)
     side.input(guard(turn), [side, word, of], [corpus, words, mark], **quiet)
-    word.input(guard(seek), [side, word, of], [words, mark], trigger_mode="always_last", **quiet)
+    # Not `input`: it comes with key presses alone, not with what an input method composes.
+    word.change(guard(seek), [side, word, of], [words, mark], trigger_mode="always_last", **quiet)
     for source in (shapes, corpus, words):
         source.word(guard(chosen_word), [side, of], [word, side, corpus, words, mark], **quiet)
     of.input(guard(other), [sentence, side, word, of], whole, concurrency_limit=2, **quiet)
