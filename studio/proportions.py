@@ -249,7 +249,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         yield from fill(request, as_it_is(*values))
 
     def as_it_is(plugin: Any, text: str, of_side: str, sought: str) -> dict[str, Any]:
-        return {"plugin": plugin or "", "sentence": text, "side": of_side, "word": sought}
+        return {"plugin": plugin or "", "sentence": text or "", "side": of_side or "", "word": sought or ""}
 
     def poll(request: gr.Request, before: str, *values: Any) -> Iterator[dict[Any, Any]]:
         project = service.project(wanted(request))
