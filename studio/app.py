@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 from fastapi import FastAPI
@@ -18,6 +19,7 @@ from studio.api import create_api
 from studio.api.front import Front
 from studio.compare_routes import add_comparison_routes
 from studio.frame import PAGES
+from studio.i18n import Speaking, said
 from studio.papers import add_document_routes
 from studio.phrase_routes import add_phrase_routes
 from studio.plotted import add_figure_routes
@@ -67,10 +69,24 @@ class KeepHome:
         await self.app(scope, receive, answer if scope["type"] == "http" else send)
 
 
+class Pages(gr.Blocks):
+    """The studio's components, which are built once and described to each browser in its reader's language."""
+
+    _built: Any = None
+
+    @property
+    def config(self) -> Any:
+        return said(self._built) if isinstance(self._built, dict) else self._built
+
+    @config.setter
+    def config(self, value: Any) -> None:
+        self._built = value
+
+
 def build(settings: Settings, service: Service | None = None) -> gr.Blocks:
     """All pages: `/` lists the projects, `/samples` … `/plugins` are the steps, `?project=3` names the project."""
     service = service or Service(settings)
-    with gr.Blocks(title="Tailor MT", analytics_enabled=False, delete_cache=(3600, 86400)) as demo:
+    with Pages(title="Tailor MT", analytics_enabled=False, delete_cache=(3600, 86400)) as demo:
         home.build(demo, service)
     for slug, label in PAGES.items():
         with demo.route(label, f"/{slug}", show_in_navbar=False):
@@ -85,6 +101,7 @@ def create_app(settings: Settings) -> FastAPI:
     # Uploads are private: they go to the home folder, not to a folder that all users of the machine share.
     os.environ.setdefault("GRADIO_TEMP_DIR", str(settings.home_dir / "uploads"))
     app = FastAPI(title="Tailor MT", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(Speaking)  # innermost: the REST interface speaks English to every program
     app.add_middleware(Front, api=create_api(service))  # the REST interface, before the pages
     app.add_middleware(KeepHome)
 

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import inspect
 import logging
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,8 @@ from typing import Any
 import gradio as gr
 
 from engine.errors import TailorError
-from engine.progress import duration
 from studio.html import bar, esc, number, view
+from studio.i18n import LANGUAGES, language, mark, span, tr, trn
 from studio.service import Overview, Service
 from studio.tour import add_tour
 
@@ -23,26 +24,38 @@ __all__ = ["PAGES", "Page", "guard", "heading", "page", "wanted"]
 log = logging.getLogger(__name__)
 
 PAGES = {
-    "samples": "Samples",
-    "phrases": "Phrases",
-    "proportions": "Proportions",
-    "train": "Train",
-    "compare": "Compare",
-    "rate": "Rate",
-    "plugins": "Plugins",
-    "translate": "Translate",
+    "samples": mark("Samples"),
+    "phrases": mark("Phrases"),
+    "proportions": mark("Proportions"),
+    "train": mark("Train"),
+    "compare": mark("Compare"),
+    "rate": mark("Rate"),
+    "plugins": mark("Plugins"),
+    "translate": mark("Translate"),
 }
 POLL_SECONDS = 2.0
 WORDS = {
-    "prepare": "Reading samples",
-    "leakage": "Comparing with test files",
-    "preview": "A first look",
-    "customize": "Making a plugin",
-    "compare": "Comparing translations",
-    "proportions": "Fitting proportions",
-    "phrase_map": "Drawing the map",
-    "translate": "Translating a document",
+    "prepare": mark("Reading samples"),
+    "leakage": mark("Comparing with test files"),
+    "preview": mark("A first look"),
+    "customize": mark("Making a plugin"),
+    "compare": mark("Comparing translations"),
+    "proportions": mark("Fitting proportions"),
+    "phrase_map": mark("Drawing the map"),
+    "translate": mark("Translating a document"),
 }
+# The choice is kept in a cookie; what the address shows stays, but for a language that it named.
+SWITCH = """
+element.addEventListener('click', (event) => {
+  const link = event.target.closest('a[data-language]');
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  document.cookie = `tailormt_language=${link.dataset.language}; Path=/; Max-Age=31536000; SameSite=Lax`;
+  const address = new URL(window.location.href);
+  address.searchParams.delete('lang');
+  if (address.href === window.location.href) window.location.reload(); else window.location.assign(address);
+});
+"""
 # The page of a kind of job.
 AT_WORK = {
     "preview": "train",
@@ -109,11 +122,11 @@ def _note(error: Exception) -> Any:
 
 def _toast(error: Exception) -> Any:
     if isinstance(error, TailorError):
-        sentence = str(error)
+        sentence = tr(str(error))
     else:
         log.exception("an event of the studio failed", exc_info=error)
-        sentence = "This is a fault of the studio, not yours. The details are in its log; please report them."
-    gr.Warning(esc(sentence), duration=12, title="That did not work")
+        sentence = tr("This is a fault of the studio, not yours. The details are in its log; please report them.")
+    gr.Warning(esc(sentence), duration=12, title=tr("That did not work"))
     return gr.skip()
 
 
@@ -123,7 +136,7 @@ def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) ->
     gr.Navbar(visible=False)
     with gr.Row(elem_classes="tm-shell"):
         with gr.Column(elem_classes="tm-side"):
-            top = view(brand(), classes="tm-top")
+            top = view(brand(), classes="tm-top", script=SWITCH)
             steps = view()
             foot = view(classes="tm-foot")
         with gr.Column(elem_classes="tm-main"):
@@ -147,11 +160,20 @@ def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) ->
 
 def heading(title: str, text: str) -> str:
     """The page's name and the sentence under it."""
-    return f"<h1>{esc(title)}</h1><p>{esc(text)}</p>"
+    return f"<h1>{esc(tr(title))}</h1><p>{esc(tr(text))}</p>"
 
 
 def brand() -> str:
-    return '<div class="tm-brand"><a href="/">Tailor<span>·</span>MT</a></div>'
+    """The name, which leads to the first page, and the languages of the interface."""
+    now = language()
+    links = "".join(
+        f'<a href="?lang={code}" data-language="{code}" lang="{code}"{" aria-current=true" if code == now else ""}>{name}</a>'
+        for code, name in LANGUAGES.items()
+    )
+    return (
+        '<div class="tm-brand"><a href="/">Tailor<span>·</span>MT</a>'
+        f'<div class="tm-languages" role="group" aria-label="{esc(tr("Language"))}">{links}</div></div>'
+    )
 
 
 def address(page: str, project: int | str | None) -> str:
@@ -167,10 +189,10 @@ def project_menu(seen: Overview, name: str) -> str:
         f"{' aria-current=true' if current and row.id == current.id else ''}>{esc(row.name)}</a></li>"
         for row in seen.projects
     )
-    label = current.name if current else "New project"
+    label = current.name if current else tr("New project")
     return (
-        f'{brand()}<details class="tm-projects"><summary aria-label="Project"><b>{esc(label)}</b></summary><ul>{items}'
-        '<li class="tm-rule"><a href="/samples?project=new">New project</a></li></ul></details>'
+        f'{brand()}<details class="tm-projects"><summary aria-label="{esc(tr("Project"))}"><b>{esc(label)}</b></summary><ul>{items}'
+        f'<li class="tm-rule"><a href="/samples?project=new">{esc(tr("New project"))}</a></li></ul></details>'
     )
 
 
@@ -187,11 +209,11 @@ def step_list(seen: Overview, name: str) -> str:
         "plugins": str(seen.plugins) if seen.plugins else "",
     }
     links = "".join(
-        f'<a href="{esc(address(slug, project))}"{" aria-current=page" if slug == name else ""}>{esc(label)}'
+        f'<a href="{esc(address(slug, project))}"{" aria-current=page" if slug == name else ""}>{esc(tr(label))}'
         f"<small>{esc(states.get(slug, ''))}</small></a>"
         for slug, label in PAGES.items()
     )
-    return f'<nav class="tm-steps" aria-label="Steps">{links}</nav>'
+    return f'<nav class="tm-steps" aria-label="{esc(tr("Steps"))}">{links}</nav>'
 
 
 def foot_boxes(seen: Overview) -> str:
@@ -200,16 +222,27 @@ def foot_boxes(seen: Overview) -> str:
     boxes = ""
     if job is not None:
         share = job.fraction
-        word = WORDS.get(job.kind, job.kind)
+        word = tr(WORDS.get(job.kind, job.kind))
         if job.state == "queued":
-            lines = f"<b>{esc(word)}</b> · waiting<br>It starts when a worker is free"
+            lines = f"<b>{esc(word)}</b> · {esc(tr('waiting'))}<br>{esc(tr('It starts when a worker is free'))}"
         else:
-            left = f"{duration(job.eta)} left in this step" if job.eta is not None else "estimating"
-            queued = f" · {seen.waiting} queued" if seen.waiting else ""
-            step = f"{job.step or 'starting'} ({job.step_index + 1} of {job.steps})"
-            lines = f"<b>{esc(word)}</b> · {share:.0%}<br>{esc(step)}<br>{esc(left)}{queued}"
+            left = tr("{time} left in this step", time=span(job.eta)) if job.eta is not None else tr("estimating")
+            queued = " · " + tr("{count} queued", count=seen.waiting) if seen.waiting else ""
+            step = tr(job.step or "starting") + tr(" ({place} of {all})", place=job.step_index + 1, all=job.steps)
+            lines = f"<b>{esc(word)}</b> · {share:.0%}<br>{esc(step)}<br>{esc(left)}{esc(queued)}"
         link = address(AT_WORK.get(job.kind, "samples"), job.project_id)
         boxes += f'<a class="tm-job" href="{esc(link)}"><div class="tm-box">{lines}{bar(share)}</div></a>'
     base = seen.project.base.rstrip("/").rsplit("/", 1)[-1] if seen.project else ""
-    below = f"<br>base {esc(base)}, frozen" if base else ""
-    return f'{boxes}<div class="tm-box">{esc(seen.device)}{below}</div>'
+    below = f"<br>{esc(tr('base {name}, frozen', name=base))}" if base else ""
+    return f'{boxes}<div class="tm-box">{esc(device_said(seen.device))}{below}</div>'
+
+
+def device_said(line: str) -> str:
+    """`CPU, 2 cores · 3.1 of 24 GiB` in the reader's language."""
+    found = re.fullmatch(r"CPU, (\d+) cores? · (.+)\u00a0of\u00a0(.+)", line)
+    if found is None:
+        return line
+    cores, used, whole = found.groups()
+    return (
+        trn("CPU, {count} core", "CPU, {count} cores", int(cores)) + " · " + tr("{used} of {all}", used=used, all=whole)
+    )
