@@ -11,18 +11,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 
 import engine
 from studio.api import (
     catalog,
+    comparisons,
     deepl,
+    deepl_documents,
     docs,
+    documents,
+    explore,
     jobs,
     libretranslate,
     phrases,
     plugins,
     projects,
+    ratings,
     reading,
     runs,
     samples,
@@ -39,7 +44,13 @@ if TYPE_CHECKING:
 __all__ = ["PREFIX", "create_api"]
 
 PREFIX = "/api/v1"
-ROUTERS = (catalog, projects, samples, reading, phrases, jobs, runs, plugins, translate, shares)
+ROUTERS = tuple(
+    module.router
+    for module in (
+        *(catalog, projects, samples, reading, explore, phrases, shares, jobs, runs),
+        *(plugins, translate, documents, comparisons, ratings),
+    )
+)
 ABOUT = (
     'Everything that the studio does, for programs. Errors are `{"error": {"code", "message"}}`. A token goes into '
     "`Authorization: Bearer`; `tailormt token create` makes one. It is not needed on the machine that the studio runs on."
@@ -62,11 +73,11 @@ def create_api(service: Service) -> FastAPI:
     api.add_middleware(BoundedBody, settings=service.settings)
     add_handlers(api)
     first: dict[str, Any] = {"prefix": PREFIX, "responses": ERRORS}
-    for module in ROUTERS:
-        router: APIRouter = module.router
+    for router in ROUTERS:
         api.include_router(router, **first)
     api.include_router(docs.router, prefix=PREFIX, include_in_schema=False)
     api.include_router(deepl.router)
+    api.include_router(deepl_documents.router)
     api.include_router(libretranslate.router)
     api.openapi = lambda: _spec(api)  # type: ignore[method-assign]
     return api

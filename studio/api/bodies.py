@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, Field
 
 from studio.api.models import Code, Given, Number, Reference, Text
 
 __all__ = [
-    "Comparison",
-    "ComparisonMade",
-    "ComparisonRows",
-    "ComparisonWish",
-    "Line",
-    "Lines",
     "Proportions",
     "ProportionsWish",
     "Reading",
-    "System",
     "TranslateWish",
     "Translated",
 ]
@@ -52,58 +44,6 @@ class Translated(BaseModel):
     base: str
     project: int | None
     plugin: int | None
-
-
-class ComparisonWish(Given):
-    texts: Annotated[list[Text], Field(min_length=1, max_length=500)]
-    title: Annotated[str, StringConstraints(max_length=120)] = ""
-    plugin: Reference | None = Field(None, description="Number or name; without, the project's default.")
-    strength: Annotated[float, Field(ge=0, le=2)] = 1.0
-
-
-class Comparison(BaseModel):
-    id: int
-    project: int
-    title: str
-    sentences: int
-    created: datetime.datetime
-
-
-class ComparisonRows(Comparison):
-    rows: list[dict[str, Any]] = Field(description="Each with source, vanilla and customized.")
-
-
-class ComparisonMade(ComparisonRows):
-    changed: int = Field(description="Sentences whose two translations differ.")
-
-
-class System(BaseModel):
-    """The base alone, which comes first, or a plugin at a strength."""
-
-    name: str
-    plugin_id: int | None
-    method: str
-    strength: float
-
-
-class Line(BaseModel):
-    place: int = Field(description="From 0.")
-    source: str
-    reference: str | None
-    texts: list[str | None] = Field(description="One a system; null where it is not made yet.")
-    scores: list[float | None] = Field(description="0 to 100, of sentences with a reference.")
-    difference: float | None = Field(description="From the base alone, of the plugin that differs most, 0 to 1.")
-    change: float | None = Field(description="Of the score, the largest.")
-
-
-class Lines(BaseModel):
-    """A part of a comparison's sentences."""
-
-    systems: list[System]
-    figures: dict[str, Any]
-    items: list[Line]
-    total: int
-    offset: int
 
 
 class ProportionsWish(Given):

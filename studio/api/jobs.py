@@ -6,11 +6,12 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse, StreamingResponse
+from pydantic import BaseModel, Field
 
 from engine.errors import InputError
 from studio.api import models, rows
@@ -18,7 +19,10 @@ from studio.api.auth import may
 from studio.api.desk import Desk, DeskDep, Id, Limit, Offset
 from studio.api.errors import Problem
 
-__all__ = ["router"]
+if TYPE_CHECKING:
+    from engine.store import ProjectRow
+
+__all__ = ["base_of", "checked", "router"]
 
 router = APIRouter(tags=["jobs"])
 POLL = 1.0  # seconds between two looks at a job's row
@@ -128,6 +132,23 @@ def get_log(
     return PlainTextResponse(log_tail(desk.job(number), characters))
 
 
+class Usage(BaseModel):
+    """What a job's process takes of the machine, as it last said; null before it said anything."""
+
+    cpu: float | None = Field(None, description="Processor, in percent of one core.")
+    memory: int | None = Field(None, description="Bytes.")
+    peak: int | None = Field(None, description="Bytes of memory at the most.")
+    gpu: int | None = Field(None, description="Bytes of the GPU's memory.")
+    gpu_total: int | None = Field(None, description="Bytes that the GPU has; 0 without one.")
+
+
+@router.get("/jobs/{number}/usage", dependencies=[may("read")])
+def get_usage(desk: DeskDep, number: Id) -> Usage:
+    """Processor and memory of a job at work, or at its end."""
+    found = desk.service.store.usage.get(desk.job(number).id)
+    return Usage(**{name: getattr(found, name) for name in Usage.model_fields}) if found else Usage(**dict.fromkeys(Usage.model_fields))
+
+
 # -- trainings
 
 
@@ -154,10 +175,27 @@ def start_run(desk: DeskDep, number: Id, wish: models.RunWish) -> models.Job:
             wish.budget,
             method_options=wish.method_options,
             training_options=wish.training_options,
+            base=base_of(desk, project, wish),
             knn=wish.knn,
             knn_options=wish.knn_options,
         )
     )
+
+
+def base_of(desk: Desk, project: ProjectRow, wish: models.RunWish) -> str:
+    """The base that a run asks for; the project's where it names none. Raises Problem 404, InputError."""
+    from engine.base.card import knows
+
+    if not wish.base:
+        return project.base
+    found = next((card for card in desk.service.catalog.bases() if card["name"] == wish.base), None)
+    if found is None:
+        raise Problem(404, f"There is no base {wish.base}. Add one with `tailormt base add`.")
+    if not knows(str(found["path"]), project.source, project.target):
+        raise InputError(
+            f"{wish.base} does not translate from {project.source} to {project.target}. Choose another base."
+        )
+    return str(found["path"])
 
 
 def checked(wish: models.RunWish) -> None:
@@ -184,21 +222,25 @@ def get_curve(desk: DeskDep, number: Id) -> models.Curve:
     return models.Curve(rows=rows.finite(desk.service.curve(number)))
 
 
-Kind = Literal["training", "decoding", "phrases", "corpus"]
+Kind = Literal["training", "decoding", "phrases", "corpus", "documents"]
 
 
 @router.get("/options/{kind}", dependencies=[may("read")], tags=["methods"])
 def list_options(kind: Kind) -> list[models.Option]:
-    """Settings of training, decoding, phrase extraction, or of reading samples."""
+    """Settings of training, decoding, phrase extraction, reading samples, or of documents."""
     return [rows.option(item) for item in described(kind)]
 
 
 def described(kind: Kind) -> list[Any]:
     from engine.corpora import CorpusOptions
     from engine.decoding.options import Decoding
+    from engine.documents import DocumentOptions
     from engine.options import describe
     from engine.phrases import PhraseOptions
     from engine.training import TrainingOptions
 
-    classes = {"training": TrainingOptions, "decoding": Decoding, "phrases": PhraseOptions, "corpus": CorpusOptions}
+    classes: dict[str, Any] = {
+        "training": TrainingOptions, "decoding": Decoding, "phrases": PhraseOptions, "corpus": CorpusOptions,
+        "documents": DocumentOptions,
+    }  # fmt: skip
     return describe(classes[kind])

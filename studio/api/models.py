@@ -29,6 +29,7 @@ __all__ = [
     "Plugin",
     "PluginCard",
     "PluginChange",
+    "PluginCheck",
     "Project",
     "ProjectChange",
     "ProjectWish",
@@ -201,6 +202,9 @@ class RunWish(Given):
 
     method: Reference = Field("memory_adapter", description="A method of /methods.")
     budget: Literal["quick", "balanced", "best"] = "balanced"
+    base: Reference | None = Field(
+        None, description="Short name of a base, which becomes the project's; without, the project's own."
+    )
     method_options: dict[str, Any] = Field({}, description="Settings of the method, as /methods/{name} describes them.")
     training_options: dict[str, Any] = Field(
         {}, description="Settings of training, as /options/training describes them."
@@ -279,6 +283,7 @@ class Plugin(BaseModel):
     name: str
     method: str
     job: int | None
+    version: int = Field(description="Of the plugins of this name in its project: 1 is the oldest that is there.")
     tags: list[str]
     default: bool = Field(description="Whether the project uses it where none is named.")
     available: bool = Field(description="Whether its bundle is where it was written.")
@@ -296,6 +301,15 @@ class PluginCard(BaseModel):
     license_note: str
     body: str = Field(description="The card, as Markdown.")
     config: dict[str, Any] = Field(description="Method, settings, base, provenance and files.")
+
+
+class PluginCheck(BaseModel):
+    """One look at a bundle."""
+
+    name: str
+    title: str
+    ok: bool
+    sentence: str
 
 
 class PluginChange(Given):

@@ -110,6 +110,22 @@ def import_plugin(
     return rows.plugin(desk.service, row)
 
 
+@router.post("/projects/{number}/plugins/check", dependencies=[may("write")])
+def check_plugin(
+    desk: DeskDep, number: Id, file: Annotated[UploadFile, File(description="The bundle, a .zip.")]
+) -> list[models.PluginCheck]:
+    """Look a bundle over as an import does, and take nothing in: the checks up to the first that fails."""
+    from engine.plugins.checks import check_bundle
+
+    project, service = desk.project(number), desk.service
+    with kept(service.settings, [file]) as places:
+        found = check_bundle(
+            places[0], base=lambda: service.base_model(project), direction=(project.source, project.target),
+            cache=service.settings.home_dir / "unpacked", shown=places[0].name,
+        )  # fmt: skip
+        return [models.PluginCheck(**one.to_mapping(), title=one.title) for one in found]
+
+
 @router.post("/projects/{number}/blends", status_code=201, dependencies=[may("write")])
 def blend(desk: DeskDep, number: Id, wish: models.BlendWish) -> models.Plugin:
     """Make one plugin of several, as a style and a domain, each at its own weight; it holds them whole."""

@@ -11,10 +11,10 @@ from studio.api import models
 
 if TYPE_CHECKING:
     from engine.options import Option
-    from engine.store import ComparisonRow, JobRow, PluginRow, ProjectRow
+    from engine.store import JobRow, PluginRow, ProjectRow
     from studio.service import Service
 
-__all__ = ["base_name", "comparison", "finite", "job", "json_schema", "option", "page", "plugin", "project"]
+__all__ = ["base_name", "finite", "job", "json_schema", "option", "page", "plugin", "project"]
 
 Item = TypeVar("Item")
 TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -84,12 +84,14 @@ def job(row: JobRow) -> models.Job:
 
 def plugin(service: Service, row: PluginRow) -> models.Plugin:
     default = service.store.defaults.get(row.project_id)
+    same = [one.id for one in service.store.plugins.list(row.project_id) if one.name == row.name]
     return models.Plugin(
         id=row.id,
         project=row.project_id,
         name=row.name,
         method=row.method,
         job=row.job_id,
+        version=sum(one <= row.id for one in same),
         tags=service.store.tags.of(row.project_id).get(row.id, []),
         default=default is not None and default.id == row.id,
         available=row.exists,
@@ -98,16 +100,6 @@ def plugin(service: Service, row: PluginRow) -> models.Plugin:
         metrics=finite(row.metrics),
         created=row.created,
     )
-
-
-def comparison(row: ComparisonRow) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "project": row.project_id,
-        "title": row.title,
-        "sentences": len(row.rows),
-        "created": row.created,
-    }
 
 
 def shown_result(result: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from studio.api import models, rows
 from studio.api.auth import may
 from studio.api.desk import DeskDep, Id
 from studio.api.errors import Problem
-from studio.api.jobs import checked
+from studio.api.jobs import base_of, checked
 from studio.runs import Plan, Runs
 
 router = APIRouter(tags=["runs"])
@@ -51,7 +51,13 @@ def estimate_run(desk: DeskDep, number: Id, wish: models.RunWish) -> Estimate:
     project = desk.project(number)
     checked(wish)
     plan = Plan(
-        wish.method, wish.budget, project.base, wish.knn, wish.method_options, wish.training_options, wish.knn_options
+        wish.method,
+        wish.budget,
+        base_of(desk, project, wish),
+        wish.knn,
+        wish.method_options,
+        wish.training_options,
+        wish.knn_options,
     )
     made = Runs(desk.service).estimate(project, plan)
     if made is None:

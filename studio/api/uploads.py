@@ -15,7 +15,7 @@ from fastapi import Request
 from fastapi.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from engine.errors import storage_errors
+from engine.errors import TailorError, storage_errors
 from engine.settings import Settings
 from studio.api.auth import check
 from studio.api.errors import Problem, shaped
@@ -27,7 +27,10 @@ __all__ = ["LARGEST_BODY", "BoundedBody", "kept", "safe_name"]
 
 LARGEST_BODY = 8 << 20  # bytes of a request that brings no files
 CHUNK = 1 << 20
-UPLOADS = re.compile(r"/api/v1/projects/\d+/(samples|tests|plugins|documents)$")
+UPLOADS = re.compile(
+    r"/api/v1/projects/\d+/(?:samples|tests|plugins(?:/check)?|(?P<translate>documents|comparisons/files))$"
+    r"|(?:/cat/[^/]+(?:/[^/]+)?)?(?P<deepl>/v2/document)$"
+)
 SLACK = 1 << 20  # bytes for the parts' heads in a multipart body
 
 
@@ -42,7 +45,7 @@ class BoundedBody:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        brings_files = bool(UPLOADS.match(scope["path"]))
+        brings_files = UPLOADS.match(scope["path"])
         limit = self.upload + SLACK if brings_files else LARGEST_BODY
         size = f"{limit >> 20} MiB" if not brings_files else f"{self.upload >> 20} MiB"
         message = f"The request is larger than {size}. Send it in parts."
@@ -54,8 +57,9 @@ class BoundedBody:
         if brings_files:
             # A body is read before the handler asks who sends it, and nobody unknown is to fill the disk.
             request = Request(scope)
+            needed = "translate" if any(brings_files.groupdict().values()) else "write"
             try:
-                await run_in_threadpool(check, request, "write")
+                await run_in_threadpool(check, request, needed)
             except Problem as error:
                 answer = shaped(scope["path"], error.status_code, error.code, str(error.detail), error.headers)
                 await answer(scope, receive, send)
@@ -110,5 +114,8 @@ def kept(settings: Settings, files: Sequence[UploadFile]) -> Iterator[list[Path]
                         )
             places.append(place)
         yield places
+    except TailorError as error:
+        words = str(error).replace(f"{folder}/", "")  # where uploads lie is no business of a program elsewhere
+        raise type(error)(words) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,335 @@
+"""/comparisons: sentences by the base alone and by up to three plugins, side by side; measured, looked into, exported."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import tempfile
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from fastapi import APIRouter, File, Form, Path, Query, Response, UploadFile
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import FileResponse
+from pydantic import TypeAdapter, ValidationError
+from starlette.background import BackgroundTask
+
+from engine.errors import InputError
+from studio.api import models, rows
+from studio.api.auth import Caller, may
+from studio.api.compared import (
+    Comparison,
+    ComparisonChange,
+    ComparisonMade,
+    ComparisonQueued,
+    ComparisonRows,
+    ComparisonWish,
+    Figure,
+    Line,
+    Lines,
+    ReadPlace,
+    SheetWish,
+    StrengthWish,
+    System,
+    SystemWish,
+    WordReading,
+)
+from studio.api.desk import Desk, DeskDep, Id, Limit, Means, Offset
+from studio.api.errors import Problem
+from studio.api.translate import count
+from studio.api.uploads import kept
+
+if TYPE_CHECKING:
+    from engine.store import ProjectRow
+    from engine.store.sheets import SheetRow
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["comparisons"])
+Format = Literal["tsv", "xlsx", "tmx", "xliff", "html"]
+Place = Annotated[int, Path(ge=0, le=10**6, description="From 0.")]
+
+
+def shown(desk: Desk, sheet: SheetRow) -> dict[str, Any]:
+    done, different = desk.service.store.sheets.count(sheet.comparison_id)
+    return {
+        "id": sheet.comparison_id,
+        "project": sheet.project_id,
+        "title": sheet.title,
+        "file": sheet.file,
+        "sentences": sheet.lines,
+        "translated": done,
+        "different": different,
+        "references": sheet.references,
+        "systems": [System.model_validate(dict(one)) for one in sheet.systems],
+        "job": sheet.job_id,
+        "created": sheet.created,
+    }
+
+
+def sheet_of(desk: Desk, number: int) -> SheetRow:
+    try:
+        return desk.service.store.sheets.get(number)
+    except InputError as error:
+        raise Problem(404, str(error)) from None
+
+
+# -- making
+
+
+@router.get("/projects/{number}/comparisons", dependencies=[may("read")])
+def list_comparisons(desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Comparison]:
+    """A project's comparisons, newest first."""
+    desk.project(number)
+    sheets = desk.service.store.sheets
+    titles = sheets.titles(number, limit=10_000)
+    items = [Comparison(**shown(desk, sheets.get(one))) for one, *_ in titles[offset : offset + limit]]
+    return models.Page[Comparison](items=items, total=len(titles), offset=offset)
+
+
+@router.post("/projects/{number}/comparisons", status_code=201)
+async def compare(
+    desk: DeskDep, number: Id, wish: ComparisonWish, caller: Annotated[Caller, may("translate")]
+) -> ComparisonMade:
+    """Translate a few sentences here and now, with the base and with a plugin, and keep both side by side."""
+    texts = said(wish.texts)
+    project = await run_in_threadpool(desk.project, number)
+    means = await run_in_threadpool(desk.means, "", "", str(number), wish.plugin)
+    vanilla = await desk.translate(Means(project.base, project.source, project.target, project), texts)
+    customized: Sequence[str | None] = [None] * len(texts)
+    more: dict[str, Any] = {}
+    if means.plugin is not None:
+        customized = await desk.translate(means, texts, wish.strength)
+        more = {"plugin_id": means.plugin.id, "plugin": means.plugin.name, "method": means.plugin.method,
+                "strength": wish.strength}  # fmt: skip
+    await run_in_threadpool(count, desk, caller, sum(map(len, texts)) * (2 if means.plugin else 1))
+    made = [
+        {"source": text, "vanilla": before, "customized": after} | more
+        for text, before, after in zip(texts, vanilla, customized, strict=True)
+    ]
+    title = wish.title.strip() or texts[0][:60]
+    row = await run_in_threadpool(desk.service.store.comparisons.create, number, title, made)
+    changed = sum(one["customized"] not in (None, one["vanilla"]) for one in made)
+    told = await run_in_threadpool(lambda: shown(desk, sheet_of(desk, row.id)))
+    return ComparisonMade(**told, rows=row.rows, changed=changed)
+
+
+def said(texts: Sequence[str]) -> list[str]:
+    found = [" ".join(text.split()) for text in texts]
+    if not any(found):
+        raise Problem(422, "texts: at least one of them must say something.", code="invalid")
+    return [text for text in found if text]
+
+
+@router.post("/projects/{number}/comparisons/sheets", status_code=202)
+def compare_many(
+    desk: DeskDep, number: Id, wish: SheetWish, caller: Annotated[Caller, may("translate")]
+) -> ComparisonQueued:
+    """Queue a comparison of the base alone with up to three plugins: a job translates, and measures with references or by
+    the samples' style.
+    """
+    project = desk.project(number)
+    if wish.references is not None and len(wish.references) != len(wish.texts):
+        raise Problem(422, f"references: {len(wish.references)} for {len(wish.texts)} texts. Give one a text.")
+    pairs = zip(wish.texts, wish.references or [""] * len(wish.texts), strict=True)
+    lines = [(" ".join(text.split()), " ".join(other.split()) or None) for text, other in pairs if text.strip()]
+    if not lines:
+        raise Problem(422, "texts: at least one of them must say something.", code="invalid")
+    return queued(desk, project, lines, wish.systems, wish.title.strip() or lines[0][0][:60], "", caller)
+
+
+@router.post("/projects/{number}/comparisons/files", status_code=202)
+def compare_files(
+    desk: DeskDep,
+    number: Id,
+    caller: Annotated[Caller, may("translate")],
+    files: Annotated[
+        list[UploadFile],
+        File(description="One file, also with references (TMX, XLIFF, PO, tables); or two texts, line by line."),
+    ],
+    systems: Annotated[
+        str, Form(max_length=4000, description='Plugins as JSON: [{"plugin": "3", "strength": 0.8}].')
+    ] = "",
+    title: Annotated[str, Form(max_length=120)] = "",
+) -> ComparisonQueued:
+    """The same for the sentences of a file, or of two: sentences and their references."""
+    from engine.comparison.sentences import read_sentences
+
+    project, wishes = desk.project(number), systems_wished(systems)
+    with kept(desk.service.settings, files) as places:
+        found = read_sentences(places, project.source, project.target)
+    name = files[0].filename or "file"
+    made = queued(desk, project, found.lines, wishes, title.strip() or name, name, caller)
+    return made.model_copy(update={"notes": found.notes})
+
+
+def systems_wished(text: str) -> list[SystemWish]:
+    if not text.strip():
+        return []
+    try:
+        found = TypeAdapter(list[SystemWish]).validate_python(json.loads(text))
+    except (ValueError, RecursionError, ValidationError):
+        raise Problem(422, 'systems: a JSON list is needed, as [{"plugin": "3", "strength": 0.8}].') from None
+    if len(found) > 3:
+        raise Problem(422, "systems: up to three plugins stand side by side.")
+    return found
+
+
+def queued(
+    desk: Desk, project: ProjectRow, lines: Sequence[tuple[str, str | None]], wishes: Sequence[SystemWish], title: str,
+    file: str, caller: Caller,
+) -> ComparisonQueued:  # fmt: skip
+    from engine.comparison.systems import systems_of
+
+    if wishes:
+        named = [(desk.find_plugin(one.plugin, project), one.strength) for one in wishes]
+    else:
+        named = [(desk.service.store.defaults.get(project.id), 1.0)]
+    chosen = [(row, strength) for row, strength in named if row is not None]
+    systems = systems_of([row for row, _ in chosen], [strength for _, strength in chosen])
+    sheet = desk.service.store.sheets.create(project.id, title, lines, systems, file=file)
+    job = enqueued(desk, sheet)
+    count(desk, caller, sum(len(text) for text, _ in lines) * len(systems))
+    told = Comparison(**shown(desk, sheet_of(desk, sheet.comparison_id)))
+    return ComparisonQueued(comparison=told, job=job, notes=[])
+
+
+def enqueued(desk: Desk, sheet: SheetRow) -> models.Job:
+    """The job that fills and measures a comparison; one that is waiting or at work is not queued twice."""
+    from engine.jobs import enqueue
+
+    store = desk.service.store
+    if sheet.job_id is not None:
+        try:
+            job = store.jobs.get(sheet.job_id)
+        except InputError:
+            job = None
+        if job is not None and job.active:
+            return rows.job(job)
+    made = enqueue(store, "compare", {"comparison_id": sheet.comparison_id}, project_id=sheet.project_id)
+    store.sheets.update(sheet.comparison_id, job_id=made.id)
+    return rows.job(made)
+
+
+# -- one
+
+
+@router.get("/comparisons/{number}", dependencies=[may("read")])
+def get_comparison(desk: DeskDep, number: Id) -> ComparisonRows:
+    """One comparison with its sentences by the base and the first plugin; those of several plugins are its lines."""
+    row = desk.comparison(number)
+    return ComparisonRows(**shown(desk, sheet_of(desk, number)), rows=[rows.finite(one) for one in row.rows])
+
+
+@router.patch("/comparisons/{number}", dependencies=[may("write")])
+def change_comparison(desk: DeskDep, number: Id, change: ComparisonChange) -> Comparison:
+    """Another title."""
+    sheet_of(desk, number)
+    return Comparison(**shown(desk, desk.service.store.sheets.update(number, title=change.title.strip())))
+
+
+@router.delete("/comparisons/{number}", status_code=204, dependencies=[may("write")])
+def delete_comparison(desk: DeskDep, number: Id) -> Response:
+    """Remove a comparison."""
+    desk.comparison(number)
+    desk.service.store.comparisons.delete(number)
+    return Response(status_code=204)
+
+
+@router.post("/comparisons/{number}/measure", status_code=202, dependencies=[may("translate")])
+def measure(desk: DeskDep, number: Id) -> models.Job:
+    """Queue the job that translates what is missing and measures; one under way is not queued again."""
+    return enqueued(desk, sheet_of(desk, number))
+
+
+@router.put("/comparisons/{number}/systems/{place}", dependencies=[may("write")])
+def set_strength(desk: DeskDep, number: Id, place: Place, wish: StrengthWish) -> Comparison:
+    """Another strength for a plugin; of a comparison whose address was given away, in a copy. Measure it to translate anew."""
+    from studio.comparing import Comparing
+
+    sheet = sheet_of(desk, number)
+    if not 0 < place < len(sheet.systems):
+        raise Problem(404, f"Comparison {number} has no plugin at place {place}. Place 0 is the base alone.")
+    try:
+        turned = Comparing(desk.service).turn(desk.project(sheet.project_id), sheet, place, wish.strength)
+    except InputError as error:
+        raise Problem(409, str(error)) from None
+    return Comparison(**shown(desk, turned))
+
+
+@router.get("/comparisons/{number}/lines", dependencies=[may("read")])
+def list_lines(
+    desk: DeskDep,
+    number: Id,
+    offset: Offset = 0,
+    limit: Limit = 100,
+    order: Literal["place", "difference", "better", "worse"] = "place",
+) -> Lines:
+    """Its sentences, paged: as given, most different first, or largest gain or loss of score first."""
+    sheet = sheet_of(desk, number)
+    found = desk.service.store.sheets.page(number, order, offset, limit)
+    systems = [System.model_validate(dict(one)) for one in sheet.systems]
+    lines = [rows.finite({key: getattr(one, key) for key in Line.model_fields}) for one in found]
+    return Lines(
+        systems=systems,
+        figures=rows.finite(sheet.figures),
+        items=[Line(**line) for line in lines],
+        total=sheet.lines,
+        offset=offset,
+    )
+
+
+@router.get("/comparisons/{number}/figures", dependencies=[may("read")])
+def list_figures(desk: DeskDep, number: Id) -> list[Figure]:
+    """BLEU, chrF, style classifier and perplexity, as far as they could be measured, and the same on general text."""
+    from engine.comparison.figures import figure_rows
+
+    found = figure_rows(sheet_of(desk, number).figures)
+    return [Figure(**rows.finite(vars(one)), title=one.title) for one in found]
+
+
+@router.get("/comparisons/{number}/lines/{place}/reading")
+def read_word(
+    desk: DeskDep,
+    number: Id,
+    place: Place,
+    caller: Annotated[Caller, may("translate")],
+    system: Annotated[int, Query(ge=0, le=3, description="Which system, from 0, the base alone.")],
+    start: Annotated[int, Query(ge=0, le=100_000, description="The word's first character.")],
+    end: Annotated[int, Query(ge=1, le=100_001, description="The character after its last.")],
+) -> WordReading:
+    """What a system read from memory for a word of its translation."""
+    from studio.comparing import Comparing
+
+    sheet = sheet_of(desk, number)
+    if place >= sheet.lines:
+        raise Problem(404, f"Comparison {number} has no line {place}: it has {sheet.lines}.")
+    found = Comparing(desk.service).read(desk.project(sheet.project_id), sheet, place, system, start, end)
+    places = [ReadPlace(**rows.finite(vars(one))) for one in found.places]
+    return WordReading(word=found.word, start=found.start, end=found.end, places=places, why=found.why)
+
+
+@router.get(
+    "/comparisons/{number}/export",
+    dependencies=[may("read")],
+    response_class=FileResponse,
+    responses={200: {"content": {"application/octet-stream": {}}, "description": "The comparison as a file."}},
+)
+def export_comparison(desk: DeskDep, number: Id, format: Annotated[Format, Query()] = "tsv") -> FileResponse:
+    """The comparison for a spreadsheet (tsv, xlsx), a translation tool (tmx, xliff) or people (html)."""
+    from engine.comparison.export import FORMATS, content_of, write
+
+    sheet_of(desk, number)
+    folder = desk.service.settings.home_dir / "uploads"
+    folder.mkdir(exist_ok=True)
+    form = FORMATS[format]
+    with tempfile.NamedTemporaryFile(prefix="comparison-", suffix=form.ending, dir=folder, delete=False) as file:
+        path = pathlib.Path(file.name)
+    try:
+        write(content_of(desk.service.store, number), path, format)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    named = f"comparison-{number}{form.ending}"
+    done = BackgroundTask(path.unlink, missing_ok=True)
+    return FileResponse(path, filename=named, media_type="application/octet-stream", background=done)

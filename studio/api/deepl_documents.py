@@ -1,0 +1,245 @@
+"""DeepL's documents: /v2/document takes one in, /v2/document/{id} tells how far it is, …/result gives it back.
+
+They are documents of a project, as on the page Translate: which one, and which plugin, is found as for texts. The key that an
+upload answers follows from the secret name of the document's folder, so that only who sent a document can fetch it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, File, Form, Path, Request, UploadFile
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import FileResponse
+from pydantic import BaseModel, Field
+
+from engine.errors import InputError
+from engine.languages import same_language
+from studio.api.auth import Caller, check
+from studio.api.deepl import ANSWERS, DeepLWish, Named, wanted_plugin
+from studio.api.desk import LARGEST_ID, Desk, DeskDep
+from studio.api.documents import characters_of, documents
+from studio.api.errors import Problem
+from studio.api.translate import count
+from studio.api.uploads import kept
+from studio.api.wire import body_schema, values_of
+
+if TYPE_CHECKING:
+    from engine.documents.library import Paper
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["DeepL"], responses=ANSWERS)
+STATES = {"queued": "queued", "running": "translating", "succeeded": "done"}  # anything else is an error
+WHY = {
+    "cancelled": "The translation was cancelled in the studio.",
+    "interrupted": "The studio's worker was stopped. Go on with it on the page Translate, or send the document again.",
+}
+
+
+class Uploaded(BaseModel):
+    document_id: str
+    document_key: str
+
+
+class DocumentStatus(BaseModel):
+    document_id: str
+    status: Literal["queued", "translating", "done", "error"]
+    seconds_remaining: int | None = None
+    billed_characters: int | None = None
+    error_message: str | None = None
+
+
+class KeyWish(BaseModel):
+    document_key: str = Field(max_length=200)
+    auth_key: str = Field("", max_length=200)
+
+
+DocumentId = Annotated[str, Path(max_length=64, description="As the upload answered it.")]
+Short = Annotated[str, Form(max_length=120)]
+
+
+class Fields:
+    """The fields of an upload beside the file; those that mean nothing here are passed over."""
+
+    def __init__(
+        self,
+        target_lang: Annotated[str, Form(min_length=2, max_length=35)],
+        source_lang: Annotated[str, Form(max_length=35)] = "",
+        filename: Annotated[str, Form(max_length=255, description="Its name, where the file itself has none.")] = "",
+        output_format: Short = "",
+        glossary_id: Short = "",
+        glossary_ids: Annotated[str, Form(max_length=700)] = "",
+        style_id: Short = "",
+        auth_key: Annotated[str, Form(max_length=200)] = "",
+    ) -> None:
+        self.target_lang, self.source_lang, self.filename = target_lang, source_lang, filename
+        self.output_format, self.auth_key = output_format, auth_key
+        ids = [one.strip() for one in glossary_ids.split(",") if one.strip()][:5]
+        self.wish = DeepLWish.model_construct(style_id=style_id, glossary_id=glossary_id, glossary_ids=ids)
+
+
+def document_id(paper: Paper) -> str:
+    return f"{paper.job.id:032X}"
+
+
+def document_key(paper: Paper) -> str:
+    secret = FilePath(str(paper.job.arguments["document"])).parent.name
+    return hashlib.sha256(f"{secret}/{paper.job.id}".encode()).hexdigest().upper()
+
+
+def taken(
+    desk: Desk, request: Request, caller: Caller, form: Fields, file: UploadFile, project: str, plugin: str
+) -> Uploaded:
+    means = desk.means(
+        form.source_lang,
+        form.target_lang,
+        project or request.headers.get("x-tailormt-project", ""),
+        wanted_plugin(form.wish, request, plugin),
+    )
+    row = means.project
+    if row is None:
+        raise InputError("Documents belong to a project. Make one of these languages in the studio first.")
+    if not same_language(means.target, row.target):
+        raise InputError(f"Documents of the project {row.name} are translated from {row.source} to {row.target} alone.")
+    if form.filename:
+        file.filename = form.filename
+    with kept(desk.service.settings, [file]) as places:
+        ending = places[0].suffix.lower().lstrip(".")
+        if form.output_format and form.output_format.lower().lstrip(".") != ending:
+            raise InputError(f"output_format: a document keeps its format, {ending}. Leave it out.")
+        characters = characters_of(desk, row, places[0])
+        paper = documents(desk).add(row, places[0], plugin=means.plugin)
+    count(desk, caller, characters)
+    return Uploaded(document_id=document_id(paper), document_key=document_key(paper))
+
+
+async def upload(
+    request: Request, desk: Desk, form: Fields, file: UploadFile, project: str = "", plugin: str = ""
+) -> Uploaded:
+    caller = await run_in_threadpool(check, request, "translate", form.auth_key)
+    return await run_in_threadpool(taken, desk, request, caller, form, file, project, plugin)
+
+
+FormDep = Annotated[Fields, Depends(Fields)]
+Sent = Annotated[UploadFile, File(description="The document.")]
+
+
+@router.post("/v2/document")
+async def upload_document(request: Request, desk: DeskDep, form: FormDep, file: Sent) -> Uploaded:
+    """Take a document in and queue its translation."""
+    return await upload(request, desk, form, file)
+
+
+@router.post("/cat/{project}/v2/document")
+async def upload_for_project(request: Request, desk: DeskDep, project: Named, form: FormDep, file: Sent) -> Uploaded:
+    """The same for a project."""
+    return await upload(request, desk, form, file, project)
+
+
+@router.post("/cat/{project}/{plugin}/v2/document")
+async def upload_with_plugin(
+    request: Request, desk: DeskDep, project: Named, plugin: Named, form: FormDep, file: Sent
+) -> Uploaded:
+    """The same for a project's plugin, or with `base` for its base alone."""
+    return await upload(request, desk, form, file, project, plugin)
+
+
+# -- what became of it
+
+
+async def asked(request: Request, desk: Desk, number: str) -> Paper:
+    """The document of an id and its key. Raises Problem 404 where either is wrong."""
+    values, _ = await values_of(request)
+    auth = values.get("auth_key")
+    await run_in_threadpool(check, request, "translate", auth if isinstance(auth, str) else "")
+    key = values.get("document_key")
+    return await run_in_threadpool(paper_of, desk, number, key if isinstance(key, str) else "")
+
+
+def paper_of(desk: Desk, number: str, key: str) -> Paper:
+    unknown = Problem(404, "There is no document of this id and key: it may have been deleted.")
+    try:
+        told = int(number, 16)
+        paper = documents(desk).get(told) if 0 < told <= LARGEST_ID else None
+    except (ValueError, InputError):
+        paper = None
+    if paper is None or not hmac.compare_digest(document_key(paper).encode(), key.upper().encode()):
+        raise unknown
+    return paper
+
+
+def status_of(paper: Paper) -> DocumentStatus:
+    job = paper.job
+    state: Any = STATES.get(job.state.value, "error")
+    found = DocumentStatus(document_id=document_id(paper), status=state)
+    if state == "done" and paper.output is None:
+        return found.model_copy(
+            update={"status": "error", "error_message": "The translation is no longer on the disk."}
+        )
+    if state == "done":
+        found.billed_characters = int(paper.report.get("characters", 0))
+    elif state == "translating" and job.eta is not None:
+        found.seconds_remaining = max(1, round(job.eta))
+    elif state == "error":
+        found.error_message = job.error or WHY.get(job.state.value, "The translation failed.")
+    return found
+
+
+SHOWN: dict[str, Any] = {"openapi_extra": body_schema(KeyWish), "response_model_exclude_none": True}
+
+
+@router.post("/v2/document/{number}", **SHOWN)
+async def document_status(request: Request, desk: DeskDep, number: DocumentId) -> DocumentStatus:
+    """How far a document is."""
+    return status_of(await asked(request, desk, number))
+
+
+@router.post("/cat/{project}/v2/document/{number}", **SHOWN)
+async def project_document(request: Request, desk: DeskDep, project: Named, number: DocumentId) -> DocumentStatus:
+    """The same."""
+    return status_of(await asked(request, desk, number))
+
+
+@router.post("/cat/{project}/{plugin}/v2/document/{number}", **SHOWN)
+async def plugin_document(
+    request: Request, desk: DeskDep, project: Named, plugin: Named, number: DocumentId
+) -> DocumentStatus:
+    """The same."""
+    return status_of(await asked(request, desk, number))
+
+
+FILE: dict[str, Any] = {
+    "openapi_extra": body_schema(KeyWish),
+    "response_class": FileResponse,
+    "responses": {200: {"content": {"application/octet-stream": {}}, "description": "The translated document."}},
+}
+
+
+def result_of(paper: Paper) -> FileResponse:
+    if paper.output is None:
+        raise Problem(404, "This document is not translated yet.")
+    return FileResponse(paper.output, filename=paper.output.name, media_type="application/octet-stream")
+
+
+@router.post("/v2/document/{number}/result", **FILE)
+async def document_result(request: Request, desk: DeskDep, number: DocumentId) -> FileResponse:
+    """The translated document. It stays in the project, and can be fetched again."""
+    return result_of(await asked(request, desk, number))
+
+
+@router.post("/cat/{project}/v2/document/{number}/result", **FILE)
+async def project_result(request: Request, desk: DeskDep, project: Named, number: DocumentId) -> FileResponse:
+    """The same."""
+    return result_of(await asked(request, desk, number))
+
+
+@router.post("/cat/{project}/{plugin}/v2/document/{number}/result", **FILE)
+async def plugin_result(
+    request: Request, desk: DeskDep, project: Named, plugin: Named, number: DocumentId
+) -> FileResponse:
+    """The same."""
+    return result_of(await asked(request, desk, number))

@@ -1,0 +1,158 @@
+"""/documents: a document in, the same document out in the other language, by a job that goes on whoever watches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, File, Form, Response, UploadFile
+from fastapi.responses import FileResponse
+from pydantic import BaseModel, Field
+
+from engine.errors import InputError
+from studio.api import models, rows
+from studio.api.auth import Caller, may
+from studio.api.desk import Desk, DeskDep, Id, Limit, Offset
+from studio.api.errors import Problem
+from studio.api.translate import count
+from studio.api.uploads import kept
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.documents.library import Documents, Paper
+    from engine.store import PluginRow, ProjectRow
+
+__all__ = ["characters_of", "documents", "router"]
+
+router = APIRouter(tags=["documents"])
+
+
+class Document(BaseModel):
+    """A document, and the job that translates it: cancel and resume that under /jobs."""
+
+    id: int = Field(description="The number of the document and of its job.")
+    project: int | None
+    name: str
+    plugin: int | None = Field(description="The plugin that translates; null: the base alone.")
+    plugin_name: str
+    strength: float
+    output: str = Field(description="The translation's file name; empty while there is none.")
+    report: dict[str, Any] = Field(description="When done: texts, characters, what was kept, and what to look at.")
+    job: models.Job
+
+
+def documents(desk: Desk) -> Documents:
+    from engine.documents.library import Documents
+
+    return Documents(desk.service.store, desk.service.settings)
+
+
+def shown(paper: Paper) -> Document:
+    return Document(
+        id=paper.job.id,
+        project=paper.job.project_id,
+        name=paper.name,
+        plugin=paper.plugin_id,
+        plugin_name=paper.plugin,
+        strength=paper.strength,
+        output=paper.output.name if paper.output else "",
+        report=rows.finite({key: value for key, value in paper.report.items() if key != "output"}),
+        job=rows.job(paper.job),
+    )
+
+
+def paper_of(desk: Desk, number: int) -> Paper:
+    try:
+        return documents(desk).get(number)
+    except InputError as error:
+        raise Problem(404, str(error)) from None
+
+
+def characters_of(desk: Desk, project: ProjectRow, file: Path, options: Mapping[str, Any] | None = None) -> int:
+    """How many characters of a document are translated. Raises DocumentError, CorpusError where it cannot be read."""
+    from engine.documents import Context, DocumentOptions, open_document
+
+    context = Context(file.name, project.source, project.target, DocumentOptions.from_mapping(options or {}))
+    found = open_document(file, context, most_bytes=desk.service.settings.max_upload_mib << 20)
+    return sum(len(unit.text) for unit in found.units)
+
+
+@router.get("/projects/{number}/documents", dependencies=[may("read")])
+def list_documents(desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Document]:
+    """A project's documents, newest first."""
+    desk.project(number)
+    part = rows.page(documents(desk).list(number), offset, limit)
+    part["items"] = [shown(paper) for paper in part["items"]]
+    return models.Page[Document](**part)
+
+
+@router.post("/projects/{number}/documents", status_code=202)
+def translate_document(
+    desk: DeskDep,
+    number: Id,
+    caller: Annotated[Caller, may("translate")],
+    file: Annotated[UploadFile, File(description="DOCX, ODT, XLIFF, PO, SRT, VTT, HTML, Markdown or text.")],
+    plugin: Annotated[
+        str, Form(max_length=120, description="Number or name, `base` for none; without, the project's default.")
+    ] = "",
+    strength: Annotated[float, Form(ge=0, le=2, description="0: the base exactly, 1: as trained.")] = 1.0,
+    options: Annotated[
+        str, Form(max_length=4000, description="Settings of documents as JSON, as /options/documents describes them.")
+    ] = "",
+) -> Document:
+    """Take a document in and queue its translation; it comes back in its own format."""
+    project = desk.project(number)
+    row: PluginRow | None = desk.means("", "", str(number), plugin or None).plugin
+    given = options_of(options)
+    with kept(desk.service.settings, [file]) as places:
+        characters = characters_of(desk, project, places[0], given)
+        paper = documents(desk).add(
+            project, places[0], plugin=row, strength=strength if row is not None else 1.0, options=given
+        )
+    count(desk, caller, characters)
+    return shown(paper)
+
+
+def options_of(text: str) -> dict[str, Any]:
+    if not text.strip():
+        return {}
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise Problem(422, 'options: a JSON object is needed, as {"review": true}.')
+    return found
+
+
+@router.get("/documents/{number}", dependencies=[may("read")])
+def get_document(desk: DeskDep, number: Id) -> Document:
+    """Where a document stands, and when it is done, what to look at in it."""
+    return shown(paper_of(desk, number))
+
+
+@router.get(
+    "/documents/{number}/download",
+    dependencies=[may("read")],
+    response_class=FileResponse,
+    responses={200: {"content": {"application/octet-stream": {}}, "description": "The translated document."}},
+)
+def download_document(desk: DeskDep, number: Id) -> FileResponse:
+    """The translation, in the document's own format."""
+    paper = paper_of(desk, number)
+    if paper.output is None:
+        raise Problem(409, f"There is no translation of {paper.name} yet. Wait until its job has succeeded.")
+    return FileResponse(paper.output, filename=paper.output.name, media_type="application/octet-stream")
+
+
+@router.delete("/documents/{number}", status_code=204, dependencies=[may("write")])
+def delete_document(desk: DeskDep, number: Id) -> Response:
+    """Remove a document and its translation."""
+    paper_of(desk, number)
+    try:
+        documents(desk).delete(number)
+    except InputError as error:
+        raise Problem(409, str(error)) from None
+    return Response(status_code=204)

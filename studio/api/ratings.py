@@ -1,0 +1,308 @@
+"""/ratings: blind rounds over a comparison, their raters, what these answer, the table that comes out, and its export."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+from pydantic import BaseModel, Field, StringConstraints
+
+from engine.errors import InputError
+from studio.api import models, rows
+from studio.api.auth import may
+from studio.api.desk import LARGEST_ID, Desk, DeskDep, Id, Limit, Offset
+from studio.api.errors import Problem
+
+if TYPE_CHECKING:
+    from engine.store.ratings import RaterRow, RoundRow
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["ratings"])
+RaterId = Annotated[int, Path(ge=1, le=LARGEST_ID, description="The rater's number.")]
+RaterName = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=r"\S")]
+EXAMPLES = 5  # sentences of the samples that raters can unfold
+
+
+class RoundWish(models.Given):
+    comparison: models.Number = Field(description="The comparison whose sentences are rated.")
+    one: models.Reference = Field(description="A system of it, by name, as `vanilla` or a plugin's.")
+    two: models.Reference = Field(description="The system that it is rated against.")
+    title: Annotated[str, StringConstraints(max_length=120)] = ""
+    raters: Annotated[list[RaterName], Field(max_length=50)] = Field([], description="Their names.")
+    sentences: Annotated[int, Field(ge=1, le=2000)] = Field(40, description="At most; drawn at random.")
+    examples: bool = Field(True, description=f"Raters can unfold {EXAMPLES} sentences of the samples.")
+
+
+class RoundChange(models.Given):
+    title: models.Name | None = None
+    closed: bool | None = Field(None, description="A closed round takes no more answers.")
+
+
+class RaterWish(models.Given):
+    name: RaterName
+
+
+class Rater(BaseModel):
+    """Somebody who rates. Whoever has the address rates in that name."""
+
+    id: int
+    name: str
+    address: str = Field(description="The rater's own page, a path on this server.")
+    done: int = Field(description="Sentences decided or skipped.")
+
+
+class Round(BaseModel):
+    """Sentences in two systems' translations, rated without names."""
+
+    id: int
+    project: int
+    comparison: int | None
+    title: str
+    one: str
+    two: str
+    sentences: int
+    about: dict[str, Any] = Field(description="What was noted of the systems, and how many sentences were the same.")
+    raters: list[Rater]
+    created: datetime.datetime
+    closed: datetime.datetime | None
+
+
+class Task(BaseModel):
+    """What a rater sees next, without the systems' names; `item` is null when all is done or the round is closed."""
+
+    done: int
+    total: int
+    skipped: int
+    closed: bool
+    item: int | None
+    source: str
+    a: str
+    b: str
+    answers: dict[str, str] = Field(description="What of this item is answered already: a, same or b by question.")
+
+
+class AnswerWish(models.Given):
+    item: Annotated[int, Field(ge=0, le=10_000)]
+    question: Literal["content", "fluency", "style"]
+    side: Literal["a", "same", "b"] = Field(description="The better text.")
+
+
+class ItemWish(models.Given):
+    item: Annotated[int, Field(ge=0, le=10_000)]
+
+
+def shown(desk: Desk, row: RoundRow) -> Round:
+    from studio.raters import rater_address
+
+    ratings = desk.service.store.ratings
+    done = ratings.done(row.id)
+    return Round(
+        id=row.id,
+        project=row.project_id,
+        comparison=row.comparison_id,
+        title=row.title,
+        one=row.one,
+        two=row.two,
+        sentences=row.size,
+        about=rows.finite(row.about),
+        raters=[
+            Rater(id=one.id, name=one.name, address=rater_address(one.token), done=done.get(one.id, 0))
+            for one in ratings.raters(row.id)
+        ],
+        created=row.created,
+        closed=row.closed,
+    )
+
+
+def round_of(desk: Desk, number: int) -> RoundRow:
+    try:
+        return desk.service.store.ratings.get(number)
+    except InputError as error:
+        raise Problem(404, str(error)) from None
+
+
+def rater_of(desk: Desk, number: int, rater: int) -> RaterRow:
+    found = next((one for one in desk.service.store.ratings.raters(round_of(desk, number).id) if one.id == rater), None)
+    if found is None:
+        raise Problem(404, f"There is no rater {rater} in round {number}.")
+    return found
+
+
+@router.get("/projects/{number}/ratings", dependencies=[may("read")])
+def list_rounds(desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Round]:
+    """A project's rating rounds, newest first."""
+    desk.project(number)
+    part = rows.page(desk.service.store.ratings.list(number), offset, limit)
+    part["items"] = [shown(desk, row) for row in part["items"]]
+    return models.Page[Round](**part)
+
+
+@router.post("/projects/{number}/ratings", status_code=201, dependencies=[may("write")])
+def start_round(desk: DeskDep, number: Id, wish: RoundWish) -> Round:
+    """Start a blind round over the sentences that two systems of a comparison translated differently."""
+    from engine.evaluation.rounds import new_round, texts_of
+
+    desk.project(number)
+    if desk.comparison(wish.comparison).project_id != number:
+        raise Problem(404, f"Comparison {wish.comparison} belongs to another project. Name one of this project.")
+    store, sheet = desk.service.store, desk.service.store.sheets.get(wish.comparison)
+    about = {
+        "comparison": sheet.title,
+        "systems": [one for one in sheet.systems if one["name"] in (wish.one, wish.two)],
+        "examples": examples(desk, number) if wish.examples else [],
+    }
+    row = new_round(
+        store, number, texts_of(store, wish.comparison), wish.one, wish.two, title=wish.title, raters=wish.raters,
+        sentences=wish.sentences, comparison_id=wish.comparison, about=about,
+    )  # fmt: skip
+    return shown(desk, row)
+
+
+def examples(desk: Desk, number: int) -> list[str]:
+    """Some sentences of the samples, not too long, the same ones for the same samples."""
+    import random
+
+    fitting = [text for row in desk.service.sentences(number) if 10 <= len(text := str(row.get("text", ""))) <= 200]
+    return random.Random(len(fitting)).sample(fitting, min(EXAMPLES, len(fitting)))
+
+
+@router.get("/ratings/{number}", dependencies=[may("read")])
+def get_round(desk: DeskDep, number: Id) -> Round:
+    """One round with its raters, how far they are, and their addresses."""
+    return shown(desk, round_of(desk, number))
+
+
+@router.patch("/ratings/{number}", dependencies=[may("write")])
+def change_round(desk: DeskDep, number: Id, change: RoundChange) -> Round:
+    """Another title; close a round, or open it again."""
+    from engine.store.tables import now
+
+    row = round_of(desk, number)
+    given: dict[str, Any] = {}
+    if change.title is not None:
+        given["title"] = change.title.strip()
+    if change.closed is not None and change.closed != (row.closed is not None):
+        given["closed"] = now() if change.closed else None
+    return shown(desk, desk.service.store.ratings.update(number, **given) if given else row)
+
+
+@router.delete("/ratings/{number}", status_code=204, dependencies=[may("write")])
+def delete_round(desk: DeskDep, number: Id) -> Response:
+    """Remove a round with all answers."""
+    round_of(desk, number)
+    desk.service.store.ratings.delete(number)
+    return Response(status_code=204)
+
+
+@router.post("/ratings/{number}/raters", status_code=201, dependencies=[may("write")])
+def add_rater(desk: DeskDep, number: Id, wish: RaterWish) -> Round:
+    """Another rater with an address of its own."""
+    round_of(desk, number)
+    desk.service.store.ratings.add_rater(number, wish.name)
+    return shown(desk, round_of(desk, number))
+
+
+@router.delete("/ratings/{number}/raters/{rater}", status_code=204, dependencies=[may("write")])
+def remove_rater(desk: DeskDep, number: Id, rater: RaterId) -> Response:
+    """Take a rater and all its answers out."""
+    desk.service.store.ratings.remove_rater(rater_of(desk, number, rater).id)
+    return Response(status_code=204)
+
+
+# -- rating
+
+
+def task_of(desk: Desk, rater: RaterRow) -> Task:
+    from engine.evaluation.rounds import task
+
+    return Task(**task(desk.service.store, rater).to_mapping())
+
+
+@router.get("/ratings/{number}/raters/{rater}/task", dependencies=[may("read")])
+def get_task(desk: DeskDep, number: Id, rater: RaterId) -> Task:
+    """What the rater decides next."""
+    return task_of(desk, rater_of(desk, number, rater))
+
+
+@router.post("/ratings/{number}/raters/{rater}/answers", dependencies=[may("write")])
+def answer(desk: DeskDep, number: Id, rater: RaterId, wish: AnswerWish) -> Task:
+    """Note an answer in the rater's name; one on the same question of the item is replaced."""
+    from engine.evaluation.rounds import choose
+
+    row = rater_of(desk, number, rater)
+    choose(desk.service.store, row, wish.item, wish.question, wish.side)
+    return task_of(desk, row)
+
+
+@router.post("/ratings/{number}/raters/{rater}/skip", dependencies=[may("write")])
+def skip_item(desk: DeskDep, number: Id, rater: RaterId, wish: ItemWish) -> Task:
+    """Pass an item over; it counts for nothing."""
+    from engine.evaluation.rounds import skip
+
+    row = rater_of(desk, number, rater)
+    skip(desk.service.store, row, wish.item)
+    return task_of(desk, row)
+
+
+@router.post("/ratings/{number}/raters/{rater}/undo", dependencies=[may("write")])
+def undo_answer(desk: DeskDep, number: Id, rater: RaterId) -> Task:
+    """Take the rater's last decision back."""
+    from engine.evaluation.rounds import undo
+
+    row = rater_of(desk, number, rater)
+    undo(desk.service.store, row)
+    return task_of(desk, row)
+
+
+@router.post("/ratings/{number}/raters/{rater}/again", dependencies=[may("write")])
+def ask_again(desk: DeskDep, number: Id, rater: RaterId) -> Task:
+    """Ask the skipped items again."""
+    from engine.evaluation import rounds
+
+    row = rater_of(desk, number, rater)
+    rounds.ask_again(desk.service.store, row)
+    return task_of(desk, row)
+
+
+# -- what came out
+
+
+class Summary(BaseModel):
+    """Shares of win, tie and lose of system one by question, with agreement of the raters."""
+
+    summary: dict[str, Any]
+    text: str = Field(description="The same as a table of text.")
+
+
+@router.get("/ratings/{number}/summary", dependencies=[may("read")])
+def get_summary(desk: DeskDep, number: Id) -> Summary:
+    """The table of a round: system one against system two, Fleiss' kappa where several raters rated the same."""
+    from engine.evaluation.rounds import summary
+
+    found = summary(desk.service.store, round_of(desk, number))
+    return Summary(summary=rows.finite(found.to_mapping()), text=found.table())
+
+
+@router.get(
+    "/ratings/{number}/export",
+    dependencies=[may("read")],
+    response_class=Response,
+    responses={
+        200: {
+            "content": {"text/csv": {"schema": {"type": "string"}}, "application/json": {"schema": {"type": "object"}}},
+            "description": "The round.",
+        }
+    },
+)
+def export_round(desk: DeskDep, number: Id, format: Annotated[Literal["csv", "json"], Query()] = "csv") -> Response:
+    """Everything of a round but the raters' addresses: a line an answer as CSV, or the whole with the table as JSON."""
+    from engine.evaluation import rounds
+
+    row, store = round_of(desk, number), desk.service.store
+    named = {"Content-Disposition": f'attachment; filename="rating-{number}.{format}"'}
+    if format == "csv":
+        return PlainTextResponse(rounds.as_csv(store, row), 200, named, media_type="text/csv")
+    return JSONResponse(rows.finite(rounds.as_mapping(store, row)), 200, named)
