@@ -89,7 +89,7 @@ class TestVocabulary:
         from transformers import AutoTokenizer
 
         texts = [text for pair in SENTENCES for text in pair] * 5
-        known = train_vocabulary(texts, 400, "en", "zh", tmp_path)
+        known = train_vocabulary(lambda: texts, 400, "en", "zh", tmp_path)
         (tmp_path / "config.json").write_text('{"model_type": "marian"}')
         tokenizer = AutoTokenizer.from_pretrained(tmp_path)
         assert len(tokenizer) == known.size == 403
@@ -104,8 +104,17 @@ class TestVocabulary:
 
     def test_too_little_text_is_a_sentence(self, tmp_path: Path) -> None:
         with pytest.raises(CorpusError, match=r"yields .* pieces at most, not 4,000"):
-            train_vocabulary(["One line."], 4000, "en", "zh", tmp_path)
+            train_vocabulary(lambda: ["One line."], 4000, "en", "zh", tmp_path)
         assert not (tmp_path / "source.spm").exists()
+
+    def test_a_size_that_characters_fill_grows_unless_it_was_asked_for(self, tmp_path: Path) -> None:
+        texts = [text for pair in SENTENCES for text in pair] * 5
+        texts += ["".join(chr(0x4E00 + (i + j) % 2000) for j in range(5)) for i in range(0, 6000, 3)]
+        with pytest.raises(CorpusError, match="400 pieces is too small for the text's characters"):
+            train_vocabulary(lambda: texts, 400, "en", "zh", tmp_path)
+        known = train_vocabulary(lambda: texts, 400, "en", "zh", tmp_path, grow=True)
+        assert known.size > 4000
+        assert len(known.encode(["一丁"])[0]) <= 3, "characters of the text have pieces"
 
     def test_a_vocabulary_without_the_language_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(ModelError, match="no tag >>fr<<"):

@@ -132,8 +132,11 @@ def _vocabulary(
         load_vocabulary(start, source, target)  # refused before anything is written
         copy_vocabulary(start, output)
         return load_vocabulary(output, source, target)
-    texts = (text for file in files for pair in file.pairs for text in pair)
-    return train_vocabulary(texts, options.vocabulary or SIZES[options.size].vocabulary, source, target, output)
+    size = options.vocabulary or SIZES[options.size].vocabulary
+    return train_vocabulary(
+        lambda: (text for file in files for pair in file.pairs for text in pair), size, source, target, output,
+        grow=not options.vocabulary,
+    )  # fmt: skip
 
 
 def _row(file: PairFile) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,38 +39,30 @@ class Vocabulary:
 
 
 def train_vocabulary(
-    texts: Iterable[str], size: int, source: str, target: str, folder: Path, threads: int = 2
+    texts: Callable[[], Iterable[str]],
+    size: int,
+    source: str,
+    target: str,
+    folder: Path,
+    threads: int = 2,
+    grow: bool = False,
 ) -> Vocabulary:
     """Train and write source.spm, target.spm, vocab.json and tokenizer_config.json into `folder`.
 
-    Identity normalisation and byte fallback, so that full-width punctuation and every character survive. Raises CorpusError
-    when the text is too small for `size` pieces.
+    Identity normalisation and byte fallback, so that full-width punctuation and every character survive. With `grow`, a size
+    that the text's characters alone fill (Chinese has thousands) becomes twice their number. Raises CorpusError when the text
+    is too small for `size` pieces, or has too many characters for them.
     """
     import sentencepiece
 
-    model = io.BytesIO()
     try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(texts),
-            model_writer=model,
-            vocab_size=size,
-            model_type="unigram",
-            character_coverage=0.9999,
-            byte_fallback=True,
-            normalization_rule_name="identity",
-            required_chars=MARKS,
-            eos_id=EOS,
-            unk_id=UNKNOWN,
-            bos_id=-1,
-            pad_id=-1,
-            input_sentence_size=SAMPLED,
-            shuffle_input_sentence=True,
-            max_sentence_length=8192,
-            num_threads=threads,
-            minloglevel=2,
-        )
+        model = _learnt(texts(), size, threads)
     except (RuntimeError, OSError) as error:  # SentencePiece's own words speak of its C++ source
-        raise CorpusError(_why_not(size, str(error))) from error
+        full = re.search(r"required_chars\D*(\d+) vs (\d+)", str(error))
+        if not grow or not full:
+            raise CorpusError(_why_not(size, str(error))) from error
+        size = -(-2 * max(int(full[1]), int(full[2])) // 1000) * 1000
+        return train_vocabulary(texts, size, source, target, folder, threads)
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("source.spm", "target.spm"):
         with replacing(folder / name, "the vocabulary") as temporary:
@@ -88,6 +80,33 @@ def train_vocabulary(
         "the vocabulary",
     )  # fmt: skip
     return load_vocabulary(folder, source, target)
+
+
+def _learnt(texts: Iterable[str], size: int, threads: int) -> io.BytesIO:
+    """SentencePiece's model of the texts, in its own format."""
+    import sentencepiece
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts),
+        model_writer=model,
+        vocab_size=size,
+        model_type="unigram",
+        character_coverage=0.9999,
+        byte_fallback=True,
+        normalization_rule_name="identity",
+        required_chars=MARKS,
+        eos_id=EOS,
+        unk_id=UNKNOWN,
+        bos_id=-1,
+        pad_id=-1,
+        input_sentence_size=SAMPLED,
+        shuffle_input_sentence=True,
+        max_sentence_length=8192,
+        num_threads=threads,
+        minloglevel=2,
+    )
+    return model
 
 
 def _why_not(size: int, reason: str) -> str:
