@@ -7,60 +7,19 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import quote
+from typing import Any
 
-from engine.errors import InputError, TailorError
-from engine.files import replacing
-
-if TYPE_CHECKING:
-    import httpx
+from engine.client.connection import CONNECTING, ENDED, ClientError, Connection, Row, refusal
+from engine.errors import InputError
 
 __all__ = ["Client", "ClientError"]
 
-Row = dict[str, Any]
-PAGE = 500
-ENDED = ("succeeded", "failed", "cancelled", "interrupted")
-CONNECTING = 10.0  # seconds
-WAITING = 600.0  # seconds for an answer: the first translation loads the base, others may come before
 
-
-class ClientError(InputError):
-    """The studio refused, in its own sentence. `status` is HTTP's, `code` the studio's (`not_found`, `conflict`, …)."""
-
-    def __init__(self, message: str, status: int, code: str = "") -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-
-
-class Client:
+class Client(Connection):
     """A studio at an address; `token` is needed where others than its machine's own users can reach it.
 
     Every method raises ClientError where the studio refuses, and TailorError where it cannot be reached.
     """
-
-    def __init__(self, url: str = "http://127.0.0.1:7860", token: str = "", *, timeout: float = WAITING) -> None:
-        import httpx
-
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self.url = url.rstrip("/")
-        try:
-            self._http = httpx.Client(
-                base_url=f"{self.url}/api/v1", headers=headers, timeout=httpx.Timeout(timeout, connect=CONNECTING)
-            )
-        except (httpx.InvalidURL, UnicodeEncodeError):
-            raise InputError(f"{url} is no address of a studio. Write it as http://127.0.0.1:7860.") from None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *given: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the connections."""
-        self._http.close()
 
     # -- the studio
 
@@ -134,7 +93,7 @@ class Client:
         with self._errors(), self._http.stream("GET", path, timeout=httpx.Timeout(60.0, connect=CONNECTING)) as answer:
             if answer.status_code >= 400:
                 answer.read()
-                raise _refusal(answer)
+                raise refusal(answer)
             kind = ""
             for line in answer.iter_lines():
                 if line.startswith("event: "):
@@ -182,6 +141,32 @@ class Client:
                 "training_options": dict(training_options or {})}  # fmt: skip
         return self._ask("POST", f"/projects/{project}/runs", json=wish)
 
+    def estimate(self, project: int, method: str = "memory_adapter", budget: str = "balanced", **wish: Any) -> Row:
+        """What a training would take on the studio's machine; `method_options`, `training_options`, `base` as in docs/api.md."""
+        return self._ask(
+            "POST", f"/projects/{project}/runs/estimate", json={"method": method, "budget": budget, **wish}
+        )
+
+    def look(self, project: int) -> Row:
+        """The first look after an upload: a few sentences with the samples at hand."""
+        return self._ask("GET", f"/projects/{project}/look")
+
+    # -- phrases
+
+    def exclude_phrases(self, project: int, phrases: Sequence[str], *, sentences: bool = False) -> Row:
+        """Leave phrases out of the next training, on a wish with the sentences that hold them."""
+        wish = {"action": "exclude", "phrases": list(phrases), "sentences": sentences}
+        return self._ask("POST", f"/projects/{project}/phrases/exclusions", json=wish)
+
+    def restore_phrases(self, project: int, phrases: Sequence[str]) -> Row:
+        """Take phrases back in."""
+        wish = {"action": "restore", "phrases": list(phrases)}
+        return self._ask("POST", f"/projects/{project}/phrases/exclusions", json=wish)
+
+    def typical_phrases(self, project: int, **filters: Any) -> Iterator[Row]:
+        """Phrases with their keyness against general text, the most typical first; the filter is `search`."""
+        return self._all(f"/projects/{project}/phrases/typical", filters)
+
     # -- plugins
 
     def plugins(self, project: int | None = None) -> list[Row]:
@@ -194,21 +179,24 @@ class Client:
 
     def download_plugin(self, number: int, path: str | Path, *, with_phrases: bool = True) -> Path:
         """Write a plugin's bundle to a file. Raises StorageError."""
-        path = Path(path)
-        params = {"with_phrases": with_phrases}
-        with self._errors(), self._http.stream("GET", f"/plugins/{number}/download", params=params) as answer:
-            if answer.status_code >= 400:
-                answer.read()
-                raise _refusal(answer)
-            with replacing(path, "the plugin") as temporary, temporary.open("wb") as out:
-                for block in answer.iter_bytes(1 << 20):
-                    out.write(block)
-        return path
+        return self._save(f"/plugins/{number}/download", path, "the plugin", with_phrases=with_phrases)
 
     def import_plugin(self, project: int, path: str | Path) -> Row:
         """Send a bundle; it is checked and taken into the project."""
         with _opened(path) as file:
             return self._ask("POST", f"/projects/{project}/plugins", files={"file": (Path(path).name, file)})
+
+    def change_plugin(self, number: int, *, name: str | None = None, tags: Sequence[str] | None = None) -> Row:
+        """Another name or other tags, for all versions of a plugin."""
+        wish = {"name": name, "tags": None if tags is None else list(tags)}
+        return self._ask(
+            "PATCH", f"/plugins/{number}", json={key: value for key, value in wish.items() if value is not None}
+        )
+
+    def blend(self, project: int, name: str, weights: Mapping[int, float]) -> Row:
+        """One plugin of several, {number: weight}."""
+        parts = [{"plugin": number, "weight": float(weight)} for number, weight in weights.items()]
+        return self._ask("POST", f"/projects/{project}/blends", json={"name": name, "parts": parts})
 
     def set_default(self, project: int, plugin: int | None) -> Row:
         """Which plugin a project uses where none is named; None: the base alone."""
@@ -235,6 +223,32 @@ class Client:
         known = {key: str(value) if key == "plugin" else value for key, value in wish.items() if value is not None}
         return self._ask("POST", f"/projects/{project}/comparisons", json={"texts": list(texts), **known})
 
+    def compare_files(
+        self, project: int, paths: Sequence[str | Path], systems: Sequence[tuple[str, float]] = (), title: str = ""
+    ) -> Row:
+        """Queue a comparison of a file's sentences, or of two texts, sentences and references. `systems` are plugins with
+        their strengths, (number or name, strength); none: the project's default. Returns `comparison`, `job` and `notes`.
+        """
+        wish = [{"plugin": str(plugin), "strength": float(strength)} for plugin, strength in systems]
+        with contextlib.ExitStack() as stack:
+            files = [("files", (Path(path).name, stack.enter_context(_opened(path)))) for path in paths]
+            data = {"systems": json.dumps(wish) if wish else "", "title": title}
+            return self._ask("POST", f"/projects/{project}/comparisons/files", files=files, data=data)
+
+    def lines(self, comparison: int, order: str = "place") -> Iterator[Row]:
+        """The sentences of a comparison by all its systems; `order` as in docs/api.md."""
+        return self._all(f"/comparisons/{comparison}/lines", {"order": order})
+
+    def figures(self, comparison: int) -> list[Row]:
+        """What was measured of a comparison."""
+        return self._ask("GET", f"/comparisons/{comparison}/figures")
+
+    def export_comparison(self, number: int, path: str | Path, format: str = "") -> Path:
+        """Write a comparison to a file, in the format of its ending: tsv, xlsx, tmx, xlf, html. Raises StorageError."""
+        known = {".xlf": "xliff"}
+        format = format or known.get(Path(path).suffix.lower(), Path(path).suffix.lower().lstrip("."))
+        return self._save(f"/comparisons/{number}/export", path, "the comparison", format=format)
+
     def comparisons(self, project: int) -> list[Row]:
         return list(self._all(f"/projects/{project}/comparisons"))
 
@@ -245,43 +259,54 @@ class Client:
         """What each word shares with each domain; `side` and `plugin` as in docs/api.md."""
         return self._ask("POST", f"/projects/{project}/proportions", json={"sentences": list(sentences), **wish})
 
-    # -- asking
+    # -- documents
 
-    def _all(self, path: str, params: Mapping[str, Any] | None = None) -> Iterator[Row]:
-        """All items of a paged list."""
-        offset = 0
-        while True:
-            part = self._ask("GET", path, params={**(params or {}), "offset": offset, "limit": PAGE})
-            yield from part["items"]
-            offset += len(part["items"])
-            if not part["items"] or offset >= part["total"]:
-                return
+    def documents(self, project: int) -> list[Row]:
+        """A project's documents, newest first."""
+        return list(self._all(f"/projects/{project}/documents"))
 
-    def _ask(self, verb: str, path: str, **given: Any) -> Any:
-        answer = self._send(verb, path, **given)
-        return answer.json() if answer.content else None
+    def send_document(
+        self, project: int, path: str | Path, plugin: str | int = "", strength: float = 1.0, **options: Any
+    ) -> Row:
+        """Send a document to be translated; its `job` is what to wait for. `options` as /options/documents describes them."""
+        data = {"plugin": str(plugin), "strength": str(strength), "options": json.dumps(options) if options else ""}
+        with _opened(path) as file:
+            return self._ask(
+                "POST", f"/projects/{project}/documents", files={"file": (Path(path).name, file)}, data=data
+            )
 
-    def _send(self, verb: str, path: str, **given: Any) -> httpx.Response:
-        with self._errors():
-            answer = self._http.request(verb, quote(path), **given)
-        if answer.status_code >= 400:
-            raise _refusal(answer)
-        return answer
+    def download_document(self, number: int, path: str | Path) -> Path:
+        """Write a translated document to a file. Raises StorageError."""
+        return self._save(f"/documents/{number}/download", path, "the translation")
 
-    @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
-        import httpx
+    def delete_document(self, number: int) -> None:
+        """Remove a document and its translation."""
+        self._ask("DELETE", f"/documents/{number}")
 
-        try:
-            yield
-        except httpx.TimeoutException:
-            raise TailorError(
-                f"The studio at {self.url} did not answer in time. It may be loading a base; try again."
-            ) from None
-        except httpx.HTTPError as error:
-            raise TailorError(
-                f"The studio at {self.url} cannot be reached ({error}). Start it with `tailormt studio`, or give its address."
-            ) from None
+    # -- ratings
+
+    def ratings(self, project: int) -> list[Row]:
+        """A project's rating rounds, newest first."""
+        return list(self._all(f"/projects/{project}/ratings"))
+
+    def start_rating(
+        self, project: int, comparison: int, one: str, two: str, raters: Sequence[str], **wish: Any
+    ) -> Row:
+        """A blind round over a comparison; each rater has an `address`. `title`, `sentences`, `examples` as in docs/api.md."""
+        wish |= {"comparison": comparison, "one": one, "two": two, "raters": list(raters)}
+        return self._ask("POST", f"/projects/{project}/ratings", json=wish)
+
+    def rating(self, number: int) -> Row:
+        """One round with its raters and how far they are."""
+        return self._ask("GET", f"/ratings/{number}")
+
+    def rating_summary(self, number: int) -> Row:
+        """The table of a round, as data and as text."""
+        return self._ask("GET", f"/ratings/{number}/summary")
+
+    def export_rating(self, number: int, path: str | Path) -> Path:
+        """Write a round to a .csv or .json file. Raises StorageError."""
+        return self._save(f"/ratings/{number}/export", path, "the rating", format=Path(path).suffix.lower().lstrip("."))
 
 
 def _opened(path: str | Path) -> Any:
@@ -289,12 +314,3 @@ def _opened(path: str | Path) -> Any:
         return Path(path).open("rb")
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from None
-
-
-def _refusal(answer: httpx.Response) -> ClientError:
-    """The studio's sentence; for what is no studio, what it is."""
-    try:
-        error = answer.json()["error"]
-        return ClientError(str(error["message"]), answer.status_code, str(error["code"]))
-    except (ValueError, KeyError, TypeError):
-        return ClientError(f"{answer.url} answered {answer.status_code}; is a studio there?", answer.status_code)

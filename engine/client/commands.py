@@ -73,6 +73,22 @@ def add_client_commands(actions: Any, command: Command) -> None:
     found.add_argument("--target", default="", metavar="LANG", help="[the project's]")
     found.add_argument("--strength", type=float, default=1.0, metavar="S", help="0: the base, 1: as trained [1.0]")
     found.add_argument("-o", "--output", default="-", metavar="OUTPUT.txt", help="[standard output]")
+    found = remote("document", "translate a document by the studio; it keeps its format")
+    found.add_argument("input", metavar="FILE", help="docx, odt, xliff, po, srt, vtt, html, md, txt")
+    project(found)
+    found.add_argument("--plugin", default="", metavar="ID", help="number or name, or base [the project's default]")
+    found.add_argument("--strength", type=float, default=1.0, metavar="S", help="0: the base, 1: as trained [1.0]")
+    found.add_argument("-o", "--output", default="", metavar="FILE", help="[the input's name with the language]")
+    found = remote("compare", "compare the base with plugins over a file, and wait for the figures")
+    found.add_argument("files", nargs="+", metavar="FILE", help="sentences; or two texts, sentences and references")
+    project(found)
+    found.add_argument(
+        "--plugin", action="append", default=[], metavar="ID[@S]", help="number or name, with a strength; up to three"
+    )
+    found.add_argument("-o", "--output", default="", metavar="FILE", help="also write it: .tsv .xlsx .tmx .xlf .html")
+    found = remote("rating", "the table of a blind rating round")
+    found.add_argument("id", type=int, help="the round's number")
+    found.add_argument("-o", "--output", default="", metavar="FILE", help="also write all answers: .csv or .json")
 
 
 def add_token_commands(actions: Any, command: Command) -> None:
@@ -275,6 +291,64 @@ def translate(args: argparse.Namespace) -> Shown:
     return {"output": args.output, "lines": len(results)}, ""
 
 
+def document(args: argparse.Namespace) -> Shown:
+    from engine.files import check_writable
+
+    with connected(args) as client:
+        number = project_number(client, args.project)
+        path = Path(args.input)
+        target = client.project(number)["target"]
+        output = Path(args.output or path.with_suffix(f".{target}{path.suffix}"))
+        check_writable(output, "the translation")
+        sent = client.send_document(number, path, args.plugin, args.strength)
+        follow(args, client, sent["job"])
+        client.download_document(sent["id"], output)
+        found = client.job(sent["id"])["result"]
+    doubts = f" {found['doubtful']:,} to look at." if found.get("doubtful") else ""
+    return {"output": str(output), **found}, f"Wrote {output}: {found.get('units', 0):,} texts translated.{doubts}"
+
+
+def system(text: str) -> tuple[str, float]:
+    """A plugin's name or number, and a strength where one stands behind the last @."""
+    name, _, strength = text.rpartition("@")
+    try:
+        return (name, float(strength)) if name else (text, 1.0)
+    except ValueError:
+        return text, 1.0
+
+
+def compare(args: argparse.Namespace) -> Shown:
+    from engine.files import check_writable
+
+    if args.output:
+        check_writable(Path(args.output), "the comparison")
+    systems = [system(one) for one in args.plugin]
+    with connected(args) as client:
+        made = client.compare_files(project_number(client, args.project), args.files, systems)
+        follow(args, client, made["job"])
+        number = made["comparison"]["id"]
+        rows = client.figures(number)
+        if args.output:
+            client.export_comparison(number, args.output)
+        found = client.comparison(number)
+    heads = ["measure", "system", "score", "low", "high", "p"]
+    cells = [
+        [row["title"], row["system"], f"{row['score']:.1f}", f"{row['low']:.1f}", f"{row['high']:.1f}",
+         "" if row["p"] is None else f"{row['p']:.3f}"]
+        for row in rows
+    ]  # fmt: skip
+    text = f"{found['different']:,} of {found['sentences']:,} sentences differ (comparison {number})."
+    return {"comparison": number, "figures": rows}, f"{text}\n{table(heads, cells)}" if rows else text
+
+
+def rating(args: argparse.Namespace) -> Shown:
+    with connected(args) as client:
+        found = client.rating_summary(args.id)
+        if args.output:
+            client.export_rating(args.id, args.output)
+    return found["summary"], found["text"]
+
+
 CLIENT_COMMANDS = {
     "token create": token_create,
     "token list": token_list,
@@ -291,4 +365,7 @@ CLIENT_COMMANDS = {
     "client download": download,
     "client import": import_,
     "client translate": translate,
+    "client document": document,
+    "client compare": compare,
+    "client rating": rating,
 }

@@ -4,6 +4,8 @@ libraries, our own client and command line, and schemathesis over the whole Open
 
 from __future__ import annotations
 
+import io
+import os
 import re
 import shutil
 import socket
@@ -87,6 +89,19 @@ def studio(tmp_path_factory: pytest.TempPathFactory, plugin_file: Path) -> Itera
     yield Running(f"http://127.0.0.1:{port}", store, home, app, project, plugin)
     server.should_exit = True
     thread.join(timeout=20)
+
+
+@pytest.fixture
+def working(studio: Running) -> Iterator[None]:
+    """A worker that does the studio's jobs, in a process of its own."""
+    import subprocess
+    import sys
+
+    environment = os.environ | {"TAILORMT_HOME": str(studio.home), "TAILORMT_DEVICE": "cpu", "TAILORMT_THREADS": "1"}
+    worker = subprocess.Popen([sys.executable, "-m", "engine.cli", "worker"], env=environment)
+    yield
+    worker.terminate()
+    worker.wait(timeout=20)
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +190,29 @@ def test_deepls_library_with_tags(studio: Running) -> None:
     assert page.text.count("<br>") == page.text.count("</i>") == 1
     with pytest.raises(deepl.DeepLException, match="not well-formed"):
         translator.translate_text("<b>open", source_lang="EN", target_lang="ZH", tag_handling="xml")
+
+
+def test_deepls_library_translates_documents(studio: Running, working: None, tmp_path: Path) -> None:
+    """Upload, status, result, as its `translate_document_from_filepath` asks for them."""
+    import deepl
+
+    translator = deepl.DeepLClient("any-key", server_url=f"{studio.url}/cat/{studio.project.id}/base")
+    page = tmp_path / "page.html"
+    page.write_text('<html><body><p class="a">The rain <b>stopped</b>.</p></body></html>', encoding="utf-8")
+    status = translator.translate_document_from_filepath(
+        page, tmp_path / "out.html", source_lang="EN", target_lang="ZH"
+    )
+    assert status.done
+    assert status.billed_characters == len("The rain stopped.")
+    text = (tmp_path / "out.html").read_text(encoding="utf-8")
+    assert '<p class="a">' in text
+    assert re.search("[一-鿿]", text)
+    with pytest.raises(deepl.DeepLException, match="no format that can be translated"):
+        translator.translate_document(b"x", io.BytesIO(), filename="a.exe", target_lang="ZH")
+    (broken := tmp_path / "broken.docx").write_bytes(b"PK no archive")
+    with pytest.raises(deepl.DeepLException):
+        translator.translate_document_from_filepath(broken, tmp_path / "no.docx", target_lang="ZH")
+    assert not (tmp_path / "no.docx").exists()
 
 
 def test_deepls_library_is_told_what_is_wrong(studio: Running) -> None:
@@ -314,6 +352,37 @@ def test_the_command_line_asks_a_studio(
     assert tailormt("token", "revoke", made["id"]).code == 0
     assert "no tokens" in tailormt("token", "list").out
     assert "no scope" in tailormt("token", "create", "x", "--scope", "all").sentence
+
+
+def test_the_command_line_sends_documents_and_files(
+    studio: Running, working: None, tailormt: Callable[..., Ran], tmp_path: Path
+) -> None:
+    import json
+
+    where = ("--server", studio.url, "--project", "Lu Xun")
+    (tmp_path / "a.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nThe rain stopped.\n", encoding="utf-8")
+    done = tailormt("client", "document", tmp_path / "a.srt", *where, "--plugin", "base")
+    assert done.code == 0, done.err
+    assert "-->" in (tmp_path / "a.zh.srt").read_text(encoding="utf-8")
+    (tmp_path / "en.txt").write_text("\n".join(ENGLISH), encoding="utf-8")
+    (tmp_path / "zh.txt").write_text("雨停了。\n河边的老茶馆去年关了门。\n我等一封信。\n", encoding="utf-8")
+    given = (tmp_path / "en.txt", tmp_path / "zh.txt", *where, "--plugin", "Style", "--plugin", "Style@0.5")
+    done = tailormt("client", "compare", *given, "-o", tmp_path / "out.tsv", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    bleu = [row["system"] for row in found["figures"] if row["metric"] == "bleu" and row["kind"] == "text"]
+    assert bleu == ["vanilla", "Style", "Style (2)"]
+    assert len((tmp_path / "out.tsv").read_text(encoding="utf-8-sig").splitlines()) == 4
+    with Client(studio.url) as client:
+        shown = list(client.lines(found["comparison"]))
+        assert len(shown) == 3
+        assert all(line["scores"][0] is not None for line in shown)
+        wish = {"one": "Style", "two": "vanilla", "raters": ["Ann"]}
+        if any(line["texts"][0] != line["texts"][1] for line in shown):
+            row = client.start_rating(studio.project.id, found["comparison"], **wish)
+            done = tailormt("client", "rating", row["id"], "--server", studio.url, "-o", tmp_path / "answers.csv")
+            assert "style" in done.out
+            assert (tmp_path / "answers.csv").exists()
 
 
 def test_many_at_once_share_batches_and_get_their_own_texts(studio: Running, vanilla: list[str]) -> None:

@@ -27,10 +27,12 @@ CONFIG = """
 "path.project" = "1"
 "path.plugin" = "base"
 "path.method" = "lhuc"
+"path.rater" = 1
+"path.place" = 0
 
 [[operations]]
 include-method = "DELETE"
-parameters = { "path.number" = 2 }
+parameters = { "path.number" = 2, "path.rater" = 3 }
 """
 ENDLESS = "/api/v1/jobs/{number}/events"  # a stream that lasts as long as its job; tests/unit/test_api.py follows it
 
@@ -40,6 +42,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[t
     """A server's address and a token; it has projects, samples, phrases, jobs, plugins and comparisons."""
     import uvicorn
 
+    from engine.evaluation.rounds import Texts, new_round
     from studio.api import create_api
     from studio.service import Service
 
@@ -57,6 +60,9 @@ def served(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[t
         store.plugins.create(project.id, "Style", method="memory_adapter", path=str(bundle))
         store.comparisons.create(project.id, "x", [{"source": "I.", "vanilla": "我。", "customized": None}])
         store.jobs.cancel(store.jobs.enqueue("prepare", {}, project_id=project.id).id)
+    differ = Texts(["I.", "You."], {"vanilla": ["我。", "你。"], "Style": ["吾。", "汝。"]})
+    for _ in range(2):
+        new_round(store, 1, differ, "Style", "vanilla", raters=["Ann", "Bo"])
     store.defaults.set(1, None)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
