@@ -29,6 +29,9 @@ def add_methods_flags(found: argparse.ArgumentParser) -> None:
         "--budget", default="quick", choices=("quick", "balanced", "best"), help="how long to train [quick]"
     )
     found.add_argument("--seed", type=int, default=1, help="of the choice of sentences [1]")
+    found.add_argument(
+        "--training-option", action="append", default=[], metavar="NAME=VALUE", help="a setting of training; repeatable"
+    )
     add_flags(found, Decoding)
 
 
@@ -47,6 +50,7 @@ def methods(args: argparse.Namespace) -> tuple[Any, str]:
         budget=args.budget,
         decoding=from_flags(Decoding, args),
         seed=args.seed,
+        training_options=args.training_option,
         progress=TerminalProgress(quiet=args.quiet),
     )
     return rows, table_text(rows)

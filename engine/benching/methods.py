@@ -2,7 +2,8 @@
 
 A system is a method, or a method with kNN decoding on top ("memory_adapter+knn"). Each is made by `tailormt customize` in a
 process of its own, and translates the task's test and a general text with the same decoding settings, so that the table shows
-methods and not decoding. Finished cells are kept: a stopped bench goes on.
+methods and not decoding. Finished cells are kept: a stopped bench goes on. What all systems of a task have in common (samples,
+phrases, back-translated pairs) is made once and counts in nobody's seconds.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import platform
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -24,11 +26,18 @@ from engine.errors import OptionError, TailorError
 from engine.files import write_json
 from engine.methods import get_method, method_names
 from engine.progress import Progress
+from engine.stamps import Stamps
 
 __all__ = ["bench_methods", "default_systems", "table_text"]
 
 VANILLA = "vanilla"
 KNN = "+knn"
+# Steps of a workspace that depend on the samples alone, in their order, with the files they leave.
+COMMON = {
+    "samples": ("corpus.jsonl", "import_report.json"),
+    "phrases": ("phrases.jsonl", "phrases.info.json"),
+    "pairs": ("pairs.jsonl",),
+}
 
 
 def default_systems() -> list[str]:
@@ -49,11 +58,13 @@ def bench_methods(
     budget: str = "quick",
     decoding: Decoding | None = None,
     seed: int = 1,
+    training_options: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
     """One row a task and system: BLEU, chrF2 and p on the task's test, BLEU on general text, seconds and sizes.
 
-    A system that fails is a row with its sentence in `error`. Raises OptionError on an unknown task or system.
+    `training_options` are NAME=VALUE over the budget's. A system that fails is a row with its sentence in `error`. Raises
+    OptionError on an unknown task or system.
     """
     progress = progress or Progress()
     systems = list(dict.fromkeys([VANILLA, *(systems or default_systems())]))
@@ -72,6 +83,7 @@ def bench_methods(
         wanted = {
             "task": task, "system": system, "sentences": sentences, "lines": lines, "budget": budget, "seed": seed,
             "base": base, "decoding": (decoding or Decoding()).to_mapping(),
+            **({"training_options": list(training_options)} if training_options else {}),
         }  # fmt: skip
         row = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
         if {key: row.get(key) for key in wanted} != wanted:
@@ -95,12 +107,14 @@ def cell(
     try:
         if system != VANILLA:
             knn = ["--knn"] if system.endswith(KNN) else []
-            made, seconds, peak = tailormt(
+            options = [part for one in wanted.get("training_options", ()) for part in ("--training-option", one)]
+            hand_down(place, place / f"{system}.workspace")
+            made, _, peak = tailormt(
                 progress, "customize", *pair, "--samples", str(files["samples"]), "--method", system.removesuffix(KNN), *knn,
-                "--budget", budget, "--workspace", str(place / f"{system}.workspace"), "-o", str(bundle),
+                "--budget", budget, *options, "--workspace", str(place / f"{system}.workspace"), "-o", str(bundle),
             )  # fmt: skip
             row |= {
-                "seconds": round(seconds, 1),
+                "seconds": own_seconds(made["seconds"]),
                 "training_seconds": made["seconds"].get("training", 0.0),
                 "parameters": made.get("parameters", 0),
                 "bytes": bundle.stat().st_size,
@@ -126,6 +140,31 @@ def cell(
     except TailorError as error:
         row["error"] = str(error)
     return row
+
+
+def own_seconds(times: dict[str, float]) -> float:
+    """What a system took without the steps that all of a task have in common."""
+    return round(times["total"] - sum(times.get(step, 0.0) for step in COMMON), 1)
+
+
+def hand_down(place: Path, workspace: Path) -> None:
+    """Give a new workspace the common steps that others of the task have done. A stamp that does not fit is done again."""
+    if workspace.exists():
+        return
+    stamps: dict[str, str] = {}
+    for earlier in sorted(place.glob("*.workspace")):
+        done = Stamps(earlier)
+        for step, files in COMMON.items():
+            if step in stamps or not done.get(step) or not all((earlier / name).is_file() for name in files):
+                continue
+            if done.get("samples") != stamps.get("samples", done.get("samples")):
+                continue
+            workspace.mkdir(exist_ok=True)
+            for name in files:
+                shutil.copyfile(earlier / name, workspace / name)
+            stamps[step] = done.get(step)
+    if stamps:
+        write_json(workspace / "steps.json", stamps, "the steps' stamps")
 
 
 def tailormt(progress: Progress, *flags: str) -> tuple[Any, float, float]:

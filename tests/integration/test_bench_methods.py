@@ -43,6 +43,13 @@ def test_a_table_of_all_that_was_asked(data: Path, tiny: Path, home: Path, tmp_p
     assert table.count("\n| Lu Xun |") == 2
     again = bench_methods(data, tmp_path / "out", **asked)
     assert again == json.loads(json.dumps(rows)), "finished cells are kept"
+    first, second = (tmp_path / "out" / "luxun" / f"{system}.workspace" for system in ("extreme", "lhuc"))
+    kept = first / "pairs.jsonl"
+    kept.write_text(kept.read_text(encoding="utf-8").replace('"source": "', '"source": "Kept. ', 1), encoding="utf-8")
+    more = bench_methods(data, tmp_path / "out", **{**asked, "systems": ["extreme", "lhuc"]})
+    assert (second / "pairs.jsonl").read_bytes() == kept.read_bytes(), "what extreme made of the samples is handed down"
+    times = json.loads((second / "summary.json").read_text(encoding="utf-8"))["seconds"]
+    assert more[2]["seconds"] <= times["total"]
 
 
 def test_a_system_that_fails_is_a_row_with_its_sentence(data: Path, tiny: Path, home: Path, tmp_path: Path) -> None:
