@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cards import Card
 from studio.html import esc
+from studio.i18n import tr
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -29,7 +30,7 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(["table", "strikethrough"])
 
     def image(self: Any, tokens: Any, place: int, options: Any, env: Any) -> str:
-        return f"<span class=tm-quiet>[{esc(tokens[place].content or 'picture')}]</span>"
+        return f"<span class=tm-quiet>[{esc(tokens[place].content or tr('picture'))}]</span>"
 
     def link(self: Any, tokens: Any, place: int, options: Any, env: Any) -> str:
         address = str(tokens[place].attrGet("href") or "")
@@ -48,10 +49,16 @@ def render_markdown(text: str) -> str:
     return re.sub(r"<(/?)h([1-6])>", lambda m: f"<{m[1]}h{min(6, int(m[2]) + 2)}>", shown)
 
 
+def license_said(card: Card) -> str:
+    """The card's sentence on its licence; where none is named, in the reader's language."""
+    known = re.match(r"(Licence|License): ", card.license_line)
+    return tr("Licence: {name}", name=card.license_line[known.end() :]) if known else tr(card.license_line)
+
+
 def license_line(card: Card) -> str:
     """The licence in one quiet line; set off where it restricts the use."""
     kind = "tm-license tm-restricted" if card.restricted else "tm-license"
-    return f'<p class="{kind}">{esc(card.license_line)}</p>'
+    return f'<p class="{kind}">{esc(license_said(card))}</p>'
 
 
 def card_fold(card: Card, label: str) -> str:

@@ -17,14 +17,16 @@ from engine.files import write_json
 from engine.samples import SampleCorpus, bundled_samples
 from engine.settings import Settings
 from studio.files import read_object
+from studio.i18n import listed, mark, tr
 
-__all__ = ["LANGUAGES", "Catalog", "language_name", "sample_types"]
+__all__ = ["LANGUAGES", "Catalog", "language_name", "pair_said", "sample_types"]
 
 LANGUAGES = {
-    "ar": "Arabic", "cs": "Czech", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "he": "Hebrew",
-    "hi": "Hindi", "id": "Indonesian", "it": "Italian", "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish",
-    "pt": "Portuguese", "ru": "Russian", "sv": "Swedish", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian",
-    "vi": "Vietnamese", "zh": "Chinese",
+    "ar": mark("Arabic"), "cs": mark("Czech"), "de": mark("German"), "en": mark("English"), "es": mark("Spanish"),
+    "fr": mark("French"), "he": mark("Hebrew"), "hi": mark("Hindi"), "id": mark("Indonesian"), "it": mark("Italian"),
+    "ja": mark("Japanese"), "ko": mark("Korean"), "nl": mark("Dutch"), "pl": mark("Polish"), "pt": mark("Portuguese"),
+    "ru": mark("Russian"), "sv": mark("Swedish"), "th": mark("Thai"), "tr": mark("Turkish"), "uk": mark("Ukrainian"),
+    "vi": mark("Vietnamese"), "zh": mark("Chinese"),
 }  # fmt: skip
 ACCEPTED = "accepted_licences.json"
 
@@ -33,7 +35,12 @@ def language_name(code: str) -> str:
     """`zh` -> `Chinese`; a code that nobody knows stays as it is."""
     from engine.corpora import language_name as other
 
-    return LANGUAGES.get(re.split("[_-]", code, maxsplit=1)[0].lower()) or other(code)
+    return tr(LANGUAGES.get(re.split("[_-]", code, maxsplit=1)[0].lower(), "")) or other(code)
+
+
+def pair_said(source: str, target: str) -> str:
+    """`English to Chinese`."""
+    return tr("{source} to {target}", source=language_name(source), target=language_name(target))
 
 
 def sample_types() -> list[str]:
@@ -65,8 +72,8 @@ class Catalog:
         first = sorted(bases, key=lambda one: one["path"] != wanted)
         found = next((one for one in first if not one["languages"] or set(languages) <= set(one["languages"])), None)
         if found is None:
-            names = " and ".join(language_name(code) for code in languages)
-            raise InputError(f"No base here knows {names}. Add one with `tailormt base add`.")
+            names = listed([language_name(code) for code in languages])
+            raise InputError(tr("No base here knows {names}. Add one with `tailormt base add`.", names=names))
         return str(found["path"])
 
     def base_card(self, path: str) -> Card:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from studio.html import figure
+from studio.i18n import mark, tr
 
 __all__ = ["Score", "figure_row", "scores"]
 
@@ -28,7 +29,7 @@ class Score:
     @property
     def title(self) -> str:
         name = NAMES.get(self.metric, self.metric)
-        return f"{name}, {self.kind}" if self.kind else name
+        return tr("{metric}, {text}", metric=name, text=tr(self.kind)) if self.kind else name
 
     @property
     def sure(self) -> str:
@@ -47,7 +48,7 @@ def scores(metrics: Mapping[str, Any]) -> list[Score]:
     (`engine.evaluation.Report.to_mapping`) by kind of text."""
     flat = [
         Score(kind, name, metrics[f"{key}_vanilla"], metrics[key], p=metrics.get(f"{key}_p"))
-        for kind, prefix in (("held-out samples", ""), ("general", "general_"))
+        for kind, prefix in ((mark("held-out samples"), ""), (mark("general"), "general_"))
         for name in NAMES
         for key in [prefix + name]
         if all(isinstance(metrics.get(one), int | float) for one in (key, f"{key}_vanilla"))
@@ -82,5 +83,6 @@ def figure_row(metrics: Mapping[str, Any]) -> str:
     before, after = metrics.get("validation_loss_before"), metrics.get("validation_loss")
     if isinstance(before, int | float) and isinstance(after, int | float):
         change = f"{100 * (after - before) / before:+.0f} %".replace("-", "−") if before else ""
-        cards += figure("Validation loss", f"{before:.2f}", f"{after:.2f}", f"{change} · lower is better")
+        below = tr("{change} · lower is better", change=change)
+        cards += figure(tr("Validation loss"), f"{before:.2f}", f"{after:.2f}", below)
     return f'<div class="tm-figures">{cards}</div>' if cards else ""

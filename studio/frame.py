@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
@@ -19,7 +19,10 @@ from studio.i18n import LANGUAGES, language, mark, span, tr, trn
 from studio.service import Overview, Service
 from studio.tour import add_tour
 
-__all__ = ["PAGES", "Page", "guard", "heading", "page", "wanted"]
+if TYPE_CHECKING:
+    from engine.store import JobRow
+
+__all__ = ["PAGES", "Page", "guard", "heading", "page", "step_said", "wanted"]
 
 log = logging.getLogger(__name__)
 
@@ -235,6 +238,15 @@ def foot_boxes(seen: Overview) -> str:
     base = seen.project.base.rstrip("/").rsplit("/", 1)[-1] if seen.project else ""
     below = f"<br>{esc(tr('base {name}, frozen', name=base))}" if base else ""
     return f'{boxes}<div class="tm-box">{esc(device_said(seen.device))}{below}</div>'
+
+
+def step_said(job: JobRow) -> str:
+    """What a job does now: `Finding phrases (step 2 of 7), 40 s left in this step`."""
+    step = tr(job.step) if job.step else tr("Starting")
+    place = {"step": step, "place": job.step_index + 1, "all": job.steps}
+    if job.eta is None:
+        return tr("{step} (step {place} of {all})", **place)
+    return tr("{step} (step {place} of {all}), {time} left in this step", time=span(job.eta), **place)
 
 
 def device_said(line: str) -> str:

@@ -12,9 +12,10 @@ import gradio as gr
 from engine.errors import InputError
 from engine.projects import delete_project
 from studio.cards import license_line
-from studio.catalog import language_name, sample_types
+from studio.catalog import pair_said, sample_types
 from studio.frame import address, guard, heading, page
 from studio.html import esc, number, tag, view
+from studio.i18n import day, tr, trn
 from studio.projects import Glance, glances
 from studio.service import Service
 from studio.starting import open_terms
@@ -25,7 +26,6 @@ __all__ = ["ago", "build", "project_card"]
 
 TEXT = "One project a style: its samples, its plugins, its comparisons."
 GO = "(address) => { if (address) window.location.assign(address) }"
-NEW = '<a class="tm-link-button tm-filled" href="/samples?project=new">New project</a>'
 LONGEST_NAME = 80
 # One dialog of each kind for all cards. The browser's own <dialog> keeps the keyboard inside and closes on Escape.
 ASK = f"""
@@ -105,7 +105,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         rows = glances(service)
         if not rows:
             return heading("Projects", ""), ""
-        count = f"{len(rows)} {'project' if len(rows) == 1 else 'projects'}, the latest first."
+        count = trn("{count} project, the latest first.", "{count} projects, the latest first.", len(rows))
         body = "".join(project_card(row) for row in rows)
         return heading("Projects", count), f'<div class="tm-grid tm-homes">{body}</div>'
 
@@ -115,7 +115,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         asked = _terms(service) if not some or tour.fresh else []
         line = license_line(asked[0]) if asked else ""
         return (
-            title, body, NEW if some else "", gr.update(visible=not some), tour_door(tour, some),
+            title, body, _new() if some else "", gr.update(visible=not some), tour_door(tour, some),
             gr.update(visible=bool(asked)), line,
         )  # fmt: skip
 
@@ -137,7 +137,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         number_of = int(event.project)
         name = service.store.projects.get(number_of).name
         delete_project(service.settings, service.store, number_of)
-        gr.Info(esc(name), duration=5, title="Deleted")
+        gr.Info(esc(name), duration=5, title=tr("Deleted"))
         return fill()
 
     def take(files: list[str] | None) -> str:
@@ -156,6 +156,10 @@ def build(demo: gr.Blocks, service: Service) -> None:
     door.tour(guard(begin), tick, goto, **quiet).then(None, goto, None, js=GO)
 
 
+def _new() -> str:
+    return f'<a class="tm-link-button tm-filled" href="/samples?project=new">{esc(tr("New project"))}</a>'
+
+
 def _terms(service: Service) -> Sequence[Any]:
     """Cards of what the tour uses whose licence was not accepted yet."""
     bases = service.catalog.bases()
@@ -170,12 +174,13 @@ def tour_door(tour: Tour, projects: bool) -> str:
         return ""
     going = tour.project()
     if going is not None:
-        words, text = "Go on with the tour", ""
+        words, text = tr("Go on with the tour"), ""
     else:
-        words = "Take the tour"
-        text = (
-            f"through all pages with a bundled sample, {corpus.title}: {number(corpus.lines)} sentences. Some minutes."
-        )
+        words = tr("Take the tour")
+        text = tr(
+            "through all pages with a bundled sample, {name}: {count} sentences. Some minutes.",
+            name=corpus.title, count=number(corpus.lines),
+        )  # fmt: skip
     kind = "tm-door" if not projects else "tm-door tm-later"
     return (
         f'<p class="{kind}"><button type="button" class="tm-text-button" data-tour>{esc(words)}</button> '
@@ -186,30 +191,31 @@ def tour_door(tour: Tour, projects: bool) -> str:
 def project_card(one: Glance) -> str:
     """Name, languages, state, what there is, the best figure, when it changed; rename and delete below."""
     row = one.project
-    counts = "No sentences read yet"
+    parts = [tr("No sentences read yet")]
     if one.sentences is not None:
-        counts = f"{number(one.sentences)} sentences"
-        counts += f" · {number(one.phrases)} phrases" if one.phrases is not None else ""
-    counts += f" · {one.plugins} {'plugin' if one.plugins == 1 else 'plugins'}" if one.plugins else ""
+        parts = [trn("{count} sentence", "{count} sentences", one.sentences)]
+        parts += [trn("{count} phrase", "{count} phrases", one.phrases)] if one.phrases is not None else []
+    plugins = trn("{count} plugin", "{count} plugins", one.plugins) if one.plugins else ""
+    counts = " · ".join([*parts, *([plugins] if plugins else [])])
     best = ""
     if one.best is not None:
         best = (
             f'<p class="tm-best" title="{esc(one.best.plugin)}">{esc(one.best.metric)} <s>{one.best.before:.1f}</s> → '
-            f"<b>{one.best.after:.1f}</b> <span>best plugin, held-out samples</span></p>"
+            f"<b>{one.best.after:.1f}</b> <span>{esc(tr('best plugin, held-out samples'))}</span></p>"
         )
-    what = f"{one.files} {'file' if one.files == 1 else 'files'} of samples"
-    what += f", {one.plugins} {'plugin' if one.plugins == 1 else 'plugins'}" if one.plugins else ""
-    name = esc(row.name)
+    what = trn("{count} file of samples", "{count} files of samples", one.files)
+    what = tr("{one}, {two}.", one=what, two=plugins) if plugins else tr("{one}.", one=what)
+    name, changed = esc(row.name), tr("changed {when}", when=ago(one.changed))
     buttons = "".join(
         f'<button type="button" class="tm-text-button" data-ask="{ask}" data-project="{row.id}" data-name="{name}" '
-        f'data-what="{esc(what)}." aria-label="{word} {name}">{word}</button>'
-        for ask, word in (("rename", "Rename"), ("delete", "Delete"))
+        f'data-what="{esc(what)}" aria-label="{word} {name}">{word}</button>'
+        for ask, word in (("rename", tr("Rename")), ("delete", tr("Delete")))
     )
     return (
         f'<article class="tm-card tm-pad tm-home"><h3><a href="{esc(address(one.next, row.id))}">{name}</a> {tag(*one.state)}</h3>'
-        f'<p class="tm-quiet">{esc(language_name(row.source))} to {esc(language_name(row.target))}</p>'
+        f'<p class="tm-quiet">{esc(pair_said(row.source, row.target))}</p>'
         f'<p class="tm-quiet">{esc(counts)}</p>{best}'
-        f'<div class="tm-home-foot"><span class="tm-quiet">changed {esc(ago(one.changed))}</span>{buttons}</div></article>'
+        f'<div class="tm-home-foot"><span class="tm-quiet">{esc(changed)}</span>{buttons}</div></article>'
     )
 
 
@@ -217,11 +223,11 @@ def ago(moment: datetime.datetime) -> str:
     """A moment in the past as a person says it: `just now`, `5 min ago`, `3 days ago`, `12 March 2026`."""
     seconds = (datetime.datetime.now(datetime.UTC) - moment).total_seconds()
     if seconds < 60:
-        return "just now"
+        return tr("just now")
     if seconds < 5400:
-        return f"{round(seconds / 60)} min ago"
+        return tr("{count} min ago", count=round(seconds / 60))
     if seconds < 129600:
-        return f"{round(seconds / 3600)} h ago"
+        return tr("{count} h ago", count=round(seconds / 3600))
     if seconds < 30 * 86400:
-        return f"{round(seconds / 86400)} days ago"
-    return f"{moment.day} {moment:%B %Y}"
+        return tr("{count} days ago", count=round(seconds / 86400))
+    return day(moment)

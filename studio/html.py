@@ -23,6 +23,7 @@ __all__ = [
     "tag",
     "titled",
     "view",
+    "way",
 ]
 
 
@@ -92,6 +93,11 @@ def titled(title: str, body: str, right: str = "") -> str:
 def empty(title: str, text: str = "", more: str = "") -> str:
     """What a page shows while there is nothing: one sentence and the next step (`more` is safe HTML)."""
     return f'<div class="tm-card tm-empty"><b>{esc(title)}</b>{esc(text)}{more}</div>'
+
+
+def way(place: str, words: str) -> str:
+    """The next step of an empty page: a link below its sentence."""
+    return f'<p class="tm-way"><a href="{esc(place)}">{esc(words)}</a></p>'
 
 
 def note(text: str, *, bad: bool = False) -> str:

@@ -31,6 +31,7 @@ __all__ = [
     "LANGUAGES",
     "LOCALE",
     "Speaking",
+    "day",
     "language",
     "listed",
     "mark",
@@ -169,6 +170,13 @@ def moment(when: datetime.datetime) -> str:
     if language() == "zh":
         return f"{when.month}月{when.day}日 {when:%H:%M}"
     return f"{when:%d %b %H:%M}"
+
+
+def day(when: datetime.datetime) -> str:
+    """`12 March 2026`, `2026年3月12日`."""
+    if language() == "zh":
+        return f"{when.year}年{when.month}月{when.day}日"
+    return f"{when.day} {when:%B %Y}"
 
 
 def listed(words: list[str]) -> str:

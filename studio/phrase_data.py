@@ -24,6 +24,7 @@ from engine.phrases.table import TABLE_FILE, PhraseTable, layers_of, open_table
 from engine.settings import Settings
 from engine.store import ProjectRow
 from studio.files import read_rows
+from studio.i18n import mark
 
 __all__ = [
     "ORDERS",
@@ -39,8 +40,13 @@ __all__ = [
     "with_page_of",
 ]
 
-ORDERS = {"most typical": "typical", "most frequent": "times", "longest": "long", "shortest": "short"}
-SHOWS = {"in use": "used", "left out": "out", "all": "all"}
+ORDERS = {
+    mark("most typical"): "typical",
+    mark("most frequent"): "times",
+    mark("longest"): "long",
+    mark("shortest"): "short",
+}
+SHOWS = {mark("in use"): "used", mark("left out"): "out", mark("all"): "all"}
 SOURCES_FILE = "phrase_sources.jsonl"  # back-translations asked for on the page
 FEW = 20  # phrases that are looked for one by one
 PAGE = 25  # rows of the table

@@ -17,6 +17,7 @@ from engine.phrases.trees import TREES_FILE, read_tree
 from engine.phrases.types import Tree
 from engine.settings import Settings
 from studio.files import read_rows
+from studio.i18n import tr
 from studio.phrase_data import FEW, PhraseView, stamps_of
 
 __all__ = ["at_sentence", "check_share", "holding", "left_out", "parsed_tree", "spots", "tree_of"]
@@ -72,11 +73,13 @@ def check_share(phrases: Sequence[str], sentences: Sequence[Mapping[str, Any]], 
     """How many sentences go with these phrases. Raises InputError where that leaves too little to learn from."""
     gone = len(held_by(sentences, phrases, language))
     if gone > MOST_SHARE * len(sentences):
-        what = f"“{phrases[0]}” stands" if len(phrases) == 1 else f"These {len(phrases):,} phrases stand"
-        raise InputError(
-            f"{what} in {gone:,} of {len(sentences):,} sentences, too many to leave out. Untick “with their sentences” to "
-            "leave out the phrases alone."
+        counts = {"count": f"{len(phrases):,}", "gone": f"{gone:,}", "all": f"{len(sentences):,}"}
+        what = (
+            tr("“{phrase}” stands in {gone} of {all} sentences, too many to leave out.", phrase=phrases[0], **counts)
+            if len(phrases) == 1
+            else tr("These {count} phrases stand in {gone} of {all} sentences, too many to leave out.", **counts)
         )
+        raise InputError(f"{what} {tr('Untick “with their sentences” to leave out the phrases alone.')}")
     return gone
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from engine.phrases.surface import is_punctuation
 from engine.phrases.types import Tree
 from studio.html import esc, lang_attribute
+from studio.i18n import tr
 
 __all__ = ["TREE_SCRIPT", "tree_svg"]
 
@@ -107,14 +108,15 @@ def tree_svg(
                 f"M{node.x:.0f} {y:.0f}C{node.x:.0f} {y + bend:.0f} {below.x:.0f} {y + bend:.0f} {below.x:.0f} {top:.0f}"
             )
         drawn.append(node_svg(place, node, y, keys[place], place == marked, place == current, language))
+    scrolls, tree_name = tr("Tree of the sentence, scrolls"), tr("Parse tree")
     under = (
         underline(leaves, nodes[marked], bottom, caption)
         if marked >= 0
         else underline_text(leaves, chosen, bottom, caption)
     )
     return (
-        f'<div class="tm-tree" tabindex="0" role="region" aria-label="Tree of the sentence, scrolls"><svg width="{whole:.0f}" '
-        f'height="{high:.0f}" viewBox="0 0 {whole:.0f} {high:.0f}" role="tree" aria-label="Parse tree" '
+        f'<div class="tm-tree" tabindex="0" role="region" aria-label="{esc(scrolls)}"><svg width="{whole:.0f}" '
+        f'height="{high:.0f}" viewBox="0 0 {whole:.0f} {high:.0f}" role="tree" aria-label="{esc(tree_name)}" '
         f'data-sentence="{sentence}"><path class="tm-edge" d="{"".join(edges)}"/>{under}{"".join(drawn)}</svg></div>'
     )
 
@@ -149,7 +151,7 @@ def flat(tree: Tree) -> list[Node]:
 
 def node_svg(place: int, node: Node, y: float, key: str, chosen: bool, current: bool, language: str) -> str:
     kind = " ".join(["tm-node", *(["phrase"] if key else []), *(["chosen"] if chosen else [])])
-    says = f"{node.label}: {node.text}" + (", a phrase" if key else "")
+    says = f"{node.label}: {node.text}" + (tr(", a phrase") if key else "")
     common = (
         f'<g class="{kind}" role="treeitem" tabindex="{0 if current else -1}" data-node="{place}" data-up="{node.up}" '
         f'data-down="{node.down}" aria-selected="{str(chosen).lower()}" aria-label="{esc(says)}"'

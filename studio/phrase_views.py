@@ -10,7 +10,8 @@ import numpy as np
 from engine.store import ProjectRow
 from studio.catalog import language_name
 from studio.frame import address
-from studio.html import bar, card, empty, esc, lang_attribute, note, number, tag
+from studio.html import bar, card, empty, esc, lang_attribute, note, number, tag, way
+from studio.i18n import listed, tr, trn
 from studio.phrase_data import Phrases, PhraseView, Row
 from studio.phrase_sentences import spots
 from studio.plotted import domain_colours, figure
@@ -19,12 +20,12 @@ from studio.theme import DOMAINS, layer_colours
 __all__ = [
     "HISTOGRAM_SCRIPT",
     "KEEP",
-    "MAP_INVITE",
     "MARK",
     "TABLE_SCRIPT",
     "detail_card",
     "histograms",
     "map_figure",
+    "map_invite",
     "map_state",
     "no_phrases",
     "origin_card",
@@ -98,8 +99,11 @@ def histograms(found: Phrases, view: PhraseView, chosen: Row | None) -> str:
     bars = []
     for length in range(1, longest + 1):
         names = [f"{layer + 1}" for layer in range(found.layer_count) if counts[length, layer]]
-        says = f"{length} {'token' if length == 1 else 'tokens'}: {number(int(counts[length].sum()))} phrases"
-        says += f", read in layer {' and '.join(names)}" if names else ""
+        says = tr(
+            "{tokens}: {phrases} phrases",
+            tokens=trn("{count} token", "{count} tokens", length), phrases=number(int(counts[length].sum())),
+        )  # fmt: skip
+        says += tr(", read in layer {numbers}", numbers=listed(names)) if names else ""
         pressed = view.low == view.high == length
         bars.append(
             Bar(
@@ -116,10 +120,11 @@ def histograms(found: Phrases, view: PhraseView, chosen: Row | None) -> str:
     of_layers = []
     for layer in range(found.layer_count):
         some = np.flatnonzero(counts[:, layer])
-        reach = f"{some[0]} to {some[-1]} tokens" if len(some) else "none"
+        reach = tr("{low} to {high} tokens", low=some[0], high=some[-1]) if len(some) else tr("none")
         shares = np.zeros(found.layer_count)
         shares[layer] = by_layer[layer] / most_in_layer
-        says = f"Layer {layer + 1}: {number(int(by_layer[layer]))} phrases of {reach}"
+        count = number(int(by_layer[layer]))
+        says = tr("Layer {number}: {count} phrases of {reach}", number=layer + 1, count=count, reach=reach)
         of_layers.append(
             Bar(
                 f"{layer + 1}", shares, says, (0, 0, layer), view.layer == layer, bool(chosen and chosen.layer == layer)
@@ -127,9 +132,10 @@ def histograms(found: Phrases, view: PhraseView, chosen: Row | None) -> str:
         )
     legend = "".join(f'<li><i style="background:{shade}"></i>{place + 1}</li>' for place, shade in enumerate(shades))
     return (
-        '<div class="tm-hists"><figure><figcaption>Phrases by length in tokens</figcaption>'
-        f"{column_chart(bars, shades, 300)}</figure><figure><figcaption>By layer</figcaption>{column_chart(of_layers, shades, 130)}"
-        f'</figure></div><ul class="tm-layers" aria-label="Decoder layers"><li>layer</li>{legend}</ul>'
+        f'<div class="tm-hists"><figure><figcaption>{esc(tr("Phrases by length in tokens"))}</figcaption>'
+        f"{column_chart(bars, shades, 300)}</figure><figure><figcaption>{esc(tr('By layer'))}</figcaption>"
+        f"{column_chart(of_layers, shades, 130)}</figure></div>"
+        f'<ul class="tm-layers" aria-label="{esc(tr("Decoder layers"))}"><li>{esc(tr("layer"))}</li>{legend}</ul>'
     )
 
 
@@ -168,7 +174,7 @@ def column_chart(bars: Sequence[Bar], shades: Sequence[str], width: int) -> str:
             f'<rect class="tm-hit" x="{place * step:.1f}" y="0" width="{step:.1f}" height="{high + 22:.0f}" rx="4"/>{parts}'
             f'<text x="{place * step + step / 2:.1f}" y="{high + 15:.0f}">{esc(one.name)}</text></g>'
         )
-    return f'<svg viewBox="0 0 {width} {high + 24:.0f}" role="group" aria-label="Columns">{body}</svg>'
+    return f'<svg viewBox="0 0 {width} {high + 24:.0f}" role="group" aria-label="{esc(tr("Columns"))}">{body}</svg>'
 
 
 # -- the table
@@ -179,21 +185,23 @@ def phrase_table(rows: Sequence[Row], target: str, source: str, chosen: str = ""
     translated = any(row.source for row in rows)
     kinds = any(row.label not in ("", "statistical") for row in rows)
     compared = any(row.ratio is not None for row in rows)
+    how = tr("How many times as often as in general text")
     heads = [
-        ("<span class='tm-hidden'>in use</span>", ""),
-        ("phrase", ""),
-        *([("back-translation", "")] if translated else []),
-        *([("kind", "")] if kinds else []),
-        ("tokens", "num"),
-        ("times", "num"),
-        *([("<span title='How many times as often as in general text'>vs general</span>", "num")] if compared else []),
-        ("layer", "num"),
+        (f"<span class='tm-hidden'>{esc(tr('in use'))}</span>", ""),
+        (esc(tr("phrase")), ""),
+        *([(esc(tr("back-translation")), "")] if translated else []),
+        *([(esc(tr("kind")), "")] if kinds else []),
+        (esc(tr("tokens")), "num"),
+        (esc(tr("times")), "num"),
+        *([(f"<span title='{esc(how)}'>{esc(tr('vs general'))}</span>", "num")] if compared else []),
+        (esc(tr("layer")), "num"),
     ]
     head = "".join(f'<th class="{kind}">{name}</th>' for name, kind in heads)
     body = ""
     for row in rows:
+        use = tr("Use {phrase}", phrase=row.text)
         cells = [
-            f'<td class="tm-tick"><input type="checkbox" data-keep="{esc(row.text)}" aria-label="Use {esc(row.text)}"'
+            f'<td class="tm-tick"><input type="checkbox" data-keep="{esc(row.text)}" aria-label="{esc(use)}"'
             f"{'' if row.excluded else ' checked'}></td>",
             f'<td class="tm-phrase"{lang_attribute(target)}>{esc(row.text)}</td>',
         ]
@@ -231,14 +239,14 @@ def detail_card(row: Row, sentences: Sequence[Mapping[str, Any]], places: Sequen
         f'<p class="tm-example"{lang_attribute(target)}>{marked(str(sentences[place]["text"]), row.text, target)}</p>'
         for place in places
     )
-    count = "once" if row.count == 1 else f"{number(row.count)} times"
-    where = f"read in layer {row.layer + 1}" if row.layer >= 0 else "left out of the memory"
-    facts = f"{row.length} {'token' if row.length == 1 else 'tokens'} · {count} · {where}"
-    more = f" · in {number(held)} sentences" if held > len(places) else ""
+    count = trn("once", "{count} times", row.count)
+    where = tr("read in layer {number}", number=row.layer + 1) if row.layer >= 0 else tr("left out of the memory")
+    facts = f"{trn('{count} token', '{count} tokens', row.length)} · {count} · {where}"
+    more = " · " + tr("in {count} sentences", count=number(held)) if held > len(places) else ""
     source = f'<p class="tm-quiet">{esc(row.source)}</p>' if row.source else ""
     button = (
         f'<button class="tm-link-button tm-small" data-keep="{esc(row.text)}" data-on="{str(row.excluded).lower()}">'
-        f"{'Take back in' if row.excluded else 'Leave out'}</button>"
+        f"{esc(tr('Take back in' if row.excluded else 'Leave out'))}</button>"
     )
     body = (
         f'<div class="tm-card-head"><h2{lang_attribute(target)}>{esc(row.text)}</h2>{button}</div>{source}{shown}'
@@ -262,10 +270,14 @@ def keyness_lines(row: Row) -> str:
         return ""
     own = 1000 * row.own / max(1, row.words)
     general = 1000 * row.general / max(1, row.general_words)
-    sides = f"{own:.2g} in 1,000 words here, {general:.2g} in general text"
+    sides = tr("{own} in 1,000 words here, {general} in general text", own=f"{own:.2g}", general=f"{general:.2g}")
     span = f"95 % {2.0**row.low:.2g}–{2.0**row.high:.2g}×"
-    sure = f"log-likelihood {row.log_likelihood:.1f}, {row.significance}"
-    said = f"{times_as_often(row)} as often as in general text" if row.sure else "No sure difference from general text"
+    sure = tr("log-likelihood {value}, {p}", value=f"{row.log_likelihood:.1f}", p=tr(row.significance))
+    said = (
+        tr("{times} as often as in general text", times=times_as_often(row))
+        if row.sure
+        else tr("No sure difference from general text")
+    )
     return f'<p class="tm-keyness"><b>{esc(said)}</b><br><span class="tm-quiet">{esc(sides)} · {esc(span)} · {esc(sure)}</span></p>'
 
 
@@ -285,7 +297,8 @@ def domain_strip(row: Row) -> str:
         f'<li><i style="background:{colour}"></i><span>{esc(name)}</span>{number(times)}</li>'
         for (name, times, _), colour in zip(row.per_domain, colours, strict=True)
     )
-    return f'<div class="tm-strip" role="img" aria-label="Shares of the domains">{strip}</div><ul class="tm-legend">{legend}</ul>'
+    name = esc(tr("Shares of the domains"))
+    return f'<div class="tm-strip" role="img" aria-label="{name}">{strip}</div><ul class="tm-legend">{legend}</ul>'
 
 
 # -- the rest
@@ -293,22 +306,26 @@ def domain_strip(row: Row) -> str:
 
 def origin_card(parser: str, project: ProjectRow, general: bool) -> str:
     """Who found the phrases, and what they are compared with."""
-    text = parser or f"Phrases of {language_name(project.target)} text."
-    why = "Short phrases are read low in the decoder, long ones high."
+    language = language_name(project.target)
+    text = parser or tr("Phrases of {language} text.", language=language)
+    why = tr("Short phrases are read low in the decoder, long ones high.")
     compared = (
-        "Typical phrases stand more often here than in the bundled general text, beyond what chance explains."
+        tr("Typical phrases stand more often here than in the bundled general text, beyond what chance explains.")
         if general
-        else f"No general text is bundled for {language_name(project.target)}, so nothing says which phrases are typical."
+        else tr(
+            "No general text is bundled for {language}, so nothing says which phrases are typical.", language=language
+        )
     )
     return card(
-        f'<p class="tm-quiet" style="margin:0">{esc(text)}<br>{esc(why)}<br>{esc(compared)}</p>', "Where they come from"
+        f'<p class="tm-quiet" style="margin:0">{esc(text)}<br>{esc(why)}<br>{esc(compared)}</p>',
+        tr("Where they come from"),
     )
 
 
 def no_phrases(project: ProjectRow | None) -> str:
     """The empty page with the next step."""
-    link = f'<p style="margin-top:16px"><a href="{esc(address("samples", project.id if project else "new"))}">Go to Samples</a></p>'
-    return empty("No phrases yet", "They are found while your samples are read.", link)
+    link = way(address("samples", project.id if project else "new"), tr("Go to Samples"))
+    return empty(tr("No phrases yet"), tr("They are found while your samples are read."), link)
 
 
 def map_state(job: Any | None) -> str:
@@ -316,25 +333,36 @@ def map_state(job: Any | None) -> str:
     if job is None or job.state in ("succeeded", "cancelled"):
         return ""
     if job.active:
-        line = job.step or "Waiting for a worker"
+        line = tr(job.step) if job.step else tr("Waiting for a worker")
         return f'<p class="tm-quiet">{esc(line)}</p>{bar(job.fraction)}'
-    return note(job.error or "The map was not finished. Draw it again.", bad=True)
+    return note(job.error or tr("The map was not finished. Draw it again."), bad=True)
 
 
-MAP_INVITE = (
-    '<p class="tm-quiet" style="margin:0">Every phrase as a point: phrases that the base reads alike lie close together. '
-    "Drawing takes some seconds for a thousand phrases.</p>"
-)
+def map_invite() -> str:
+    """What the map would show."""
+    what = tr(
+        "Every phrase as a point: phrases that the base reads alike lie close together. Drawing takes some seconds for a "
+        "thousand phrases."
+    )
+    return f'<p class="tm-quiet" style="margin:0">{esc(what)}</p>'
 
 
 def where_line(first: int, shown: int, fitting: int, found: Phrases, sentences: int) -> str:
     """Which rows are shown, and what is left out."""
-    line = f"{number(first + 1)}–{number(first + shown)} of {number(fitting)}" if shown else "No phrase fits."
+    line = tr("No phrase fits.")
+    if shown:
+        last = first + shown
+        line = tr("{first}–{last} of {all}", first=number(first + 1), last=number(last), all=number(fitting))
     gone = int(found.excluded.sum())
-    if gone:
-        line += f" · {number(gone)} left out"
-        if sentences:
-            line += f" with {number(sentences)} {'sentence' if sentences == 1 else 'sentences'}"
+    if gone and sentences:
+        line += " · " + trn(
+            "{gone} left out with {count} sentence",
+            "{gone} left out with {count} sentences",
+            sentences,
+            gone=number(gone),
+        )
+    elif gone:
+        line += " · " + tr("{count} left out", count=number(gone))
     return line
 
 
@@ -343,11 +371,13 @@ def tree_card(at: int, count: int, body: str) -> str:
 
     def arrow(to: int, sign: str, name: str) -> str:
         off = "" if 0 <= to < count else " disabled"
-        return f'<button class="tm-arrow" data-step="{to}" aria-label="{name}"{off}>{sign}</button>'
+        return f'<button class="tm-arrow" data-step="{to}" aria-label="{esc(name)}"{off}>{sign}</button>'
+
+    where = tr("Sentence {place} of {all}", place=number(at + 1), all=number(count))
 
     return (
-        f'<div class="tm-card tm-tree-card"><div class="tm-card-head"><h2>Sentence {number(at + 1)} of {number(count)}</h2><span>'
-        f"{arrow(at - 1, '◂', 'Previous sentence')}{arrow(at + 1, '▸', 'Next sentence')}</span></div>{body}</div>"
+        f'<div class="tm-card tm-tree-card"><div class="tm-card-head"><h2>{esc(where)}</h2><span>'
+        f"{arrow(at - 1, '◂', tr('Previous sentence'))}{arrow(at + 1, '▸', tr('Next sentence'))}</span></div>{body}</div>"
     )
 
 
@@ -355,9 +385,9 @@ def map_figure(project: ProjectRow, stamp: int, layers: int) -> str:
     """The map's place, and what its points are coloured by."""
     colours = {"layer_colours": layer_colours(layers), "domain_colours": domain_colours([""] * 8)}
     choice = (
-        '<fieldset class="tm-colour"><legend>Coloured by</legend><label><input type="radio" name="map-colour" data-colour '
-        'value="layer" checked> layer</label><label><input type="radio" name="map-colour" data-colour value="domain"> domain'
-        "</label></fieldset>"
+        f'<fieldset class="tm-colour"><legend>{esc(tr("Coloured by"))}</legend><label><input type="radio" name="map-colour" '
+        f'data-colour value="layer" checked> {esc(tr("layer"))}</label><label><input type="radio" name="map-colour" data-colour '
+        f'value="domain"> {esc(tr("domain"))}</label></fieldset>'
     )
-    shape = figure("map", colours, source=f"/tm/projects/{project.id}/phrase-map?v={stamp}", label="Map of phrases")
+    shape = figure("map", colours, source=f"/tm/projects/{project.id}/phrase-map?v={stamp}", label=tr("Map of phrases"))
     return f'<div class="tm-plots">{choice}{shape}<p class="tm-quiet tm-map-about"></p></div>'

@@ -16,6 +16,7 @@ from engine.phrases.types import Tree
 from engine.store import ProjectRow
 from studio.frame import address, guard, heading, page, wanted
 from studio.html import card, esc, number, view
+from studio.i18n import tr, trn
 from studio.phrase_data import (
     ORDERS,
     PAGE,
@@ -33,12 +34,12 @@ from studio.phrase_tree import TREE_SCRIPT, tree_svg
 from studio.phrase_views import (
     HISTOGRAM_SCRIPT,
     KEEP,
-    MAP_INVITE,
     MARK,
     TABLE_SCRIPT,
     detail_card,
     histograms,
     map_figure,
+    map_invite,
     map_state,
     no_phrases,
     origin_card,
@@ -47,6 +48,7 @@ from studio.phrase_views import (
     where_line,
 )
 from studio.plotted import figure_view
+from studio.reading import next_link
 from studio.service import Service
 from studio.watched import just_done, newest_job
 
@@ -130,10 +132,11 @@ def build(demo: gr.Blocks, service: Service) -> None:
             place: where_line(first, len(part), len(places), found, left_out(service.workspace(project.id), project.target)),
             bars: f'<div class="tm-card tm-pad">{histograms(found, look, row)}</div>',
             detail: detail_of(project, row),
-            undo: gr.update(visible=bool(steps.steps), value=f"Undo: {steps.last}" if steps.steps else "Undo"),
-            export: f'<a class="tm-link-button" href="/download/phrases/{project.id}?{esc(look.query())}" download>Export CSV</a>',
+            undo: gr.update(visible=bool(steps.steps), value=tr("Undo: {what}", what=steps.last) if steps.steps else tr("Undo")),
+            export: f'<a class="tm-link-button" href="/download/phrases/{project.id}?{esc(look.query())}" download>'
+                    f'{esc(tr("Export CSV"))}</a>',
             bulk: gr.update(visible=look.filtered and look.show == "used" and len(places) > 0,
-                            value=f"Leave out all {number(len(places))}", interactive=True),
+                            value=tr("Leave out all {count}", count=number(len(places))), interactive=True),
             translate: gr.update(visible=any(not one.source for one in part)),
             mark: f'<span data-address="{esc(address("phrases", project.id))}{esc("&" + look.query() if look.query() else "")}" '
                   f'data-chosen="{esc(look.phrase)}"></span>',
@@ -143,8 +146,8 @@ def build(demo: gr.Blocks, service: Service) -> None:
 
     def detail_of(project: ProjectRow, row: Row | None) -> str:
         if row is None:
-            said = "Choose a phrase in the tree, the table or the map to see it in its sentences."
-            return card(f'<p class="tm-quiet" style="margin:0">{said}</p>')
+            said = tr("Choose a phrase in the tree, the table or the map to see it in its sentences.")
+            return card(f'<p class="tm-quiet" style="margin:0">{esc(said)}</p>')
         sentences = service.sentences(project.id)
         some = holding(sentences, row.text, project.target)
         return detail_card(row, sentences, some[:EXAMPLES], project.target, len(some))
@@ -164,7 +167,8 @@ def build(demo: gr.Blocks, service: Service) -> None:
         text = str(sentences[at]["text"])
         drawn = tree_of(service.workspace(project.id), text)
         if drawn is None:
-            yield tree_card(at, len(sentences), '<p class="tm-quiet tm-tree-wait">Parsing the sentence…</p>')
+            wait = f'<p class="tm-quiet tm-tree-wait">{esc(tr("Parsing the sentence…"))}</p>'
+            yield tree_card(at, len(sentences), wait)
             drawn = parsed_tree(service.workspace(project.id), text, project.target, service.settings)
         yield tree_card(at, len(sentences), svg(drawn, project, found, look))
 
@@ -177,8 +181,8 @@ def build(demo: gr.Blocks, service: Service) -> None:
         chosen = found.find(look.phrase)
         if chosen is not None:
             row = found.row(chosen)
-            caption = f"{row.length} {'token' if row.length == 1 else 'tokens'} → "
-            caption += f"layer {row.layer + 1}" if row.layer >= 0 else "left out"
+            caption = trn("{count} token", "{count} tokens", row.length) + " → "
+            caption += tr("layer {number}", number=row.layer + 1) if row.layer >= 0 else tr("left out")
         return tree_svg(
             drawn, project.target, sentence=look.sentence, key_of=key_of, chosen=look.phrase, caption=caption
         )
@@ -188,11 +192,13 @@ def build(demo: gr.Blocks, service: Service) -> None:
         lengths = sorted(set(found.table.lengths.tolist()))
         return {
             text: look.words,
-            low: gr.update(choices=[(f"from {one}", one) for one in lengths], value=look.low or lengths[0]),
-            high: gr.update(choices=[(f"to {one}", one) for one in lengths], value=look.high or lengths[-1]),
-            layer: gr.update(choices=[("any layer", -1)] + [(f"layer {one + 1}", one) for one in range(found.layer_count)],
+            low: gr.update(choices=[(tr("from {number}", number=one), one) for one in lengths], value=look.low or lengths[0]),
+            high: gr.update(choices=[(tr("to {number}", number=one), one) for one in lengths], value=look.high or lengths[-1]),
+            layer: gr.update(choices=[(tr("any layer"), -1)]
+                             + [(tr("layer {number}", number=one + 1), one) for one in range(found.layer_count)],
                              value=look.layer),
-            order: gr.update(choices=[one for one in ORDERS.items() if one[1] != "typical" or found.table.general_words],
+            order: gr.update(choices=[(tr(name), key) for name, key in ORDERS.items()
+                                      if key != "typical" or found.table.general_words],
                              value=look.order if look.order != "typical" or found.table.general_words else "times"),
             shown: look.show,
         }  # fmt: skip
@@ -203,11 +209,11 @@ def build(demo: gr.Blocks, service: Service) -> None:
         busy = job is not None and job.active
         there = file.is_file()
         return {
-            draw_map: gr.update(value="Draw again" if there else "Draw the map", interactive=not busy),
+            draw_map: gr.update(value=tr("Draw again") if there else tr("Draw the map"), interactive=not busy),
             progress: map_state(job) if busy or not there else "",
             points: map_figure(project, file.stat().st_mtime_ns, service.decoder_layers(project))
             if there
-            else MAP_INVITE,
+            else map_invite(),
         }
 
     # -- what happens
@@ -230,10 +236,15 @@ def build(demo: gr.Blocks, service: Service) -> None:
         yield {
             frame.title: heading(
                 "Phrases",
-                f"{number(len(found))} phrases of {lengths.min()} to {lengths.max()} tokens in "
-                f"{number(len(sentences))} sentences.",
+                tr(
+                    "{phrases} phrases of {low} to {high} tokens in {sentences} sentences.",
+                    phrases=number(len(found)),
+                    low=lengths.min(),
+                    high=lengths.max(),
+                    sentences=number(len(sentences)),
+                ),
             ),
-            onward: f'<a class="tm-link-button tm-filled" href="{esc(address("train", project.id))}">Train a plugin</a>',
+            onward: next_link(project),
             nothing: "",
             body: gr.update(visible=True),
             origin: origin_card(service.parser(project.id), project, bool(found.table.general_words)),
@@ -310,12 +321,12 @@ def build(demo: gr.Blocks, service: Service) -> None:
 
     def leave_out_all(request: gr.Request, query: str, sentences: bool) -> Iterator[dict[Any, Any]]:
         project, found = need(request)
-        yield {bulk: gr.update(value="Leaving out…", interactive=False)}
+        yield {bulk: gr.update(value=tr("Leaving out…"), interactive=False)}
         texts = [found.table.texts[int(one)] for one in found.select(PhraseView.of(query))]
         try:
             yield decided(project, query, texts, False, sentences)
         except Exception:
-            yield {bulk: gr.update(value=f"Leave out all {number(len(texts))}", interactive=True)}
+            yield {bulk: gr.update(value=tr("Leave out all {count}", count=number(len(texts))), interactive=True)}
             raise
 
     def decided(project: ProjectRow, query: str, phrases: list[str], kept: bool, sentences: bool) -> dict[Any, Any]:
@@ -344,13 +355,13 @@ def build(demo: gr.Blocks, service: Service) -> None:
         look = PhraseView.of(query)
         part = [found.row(int(one)) for one in found.select(look)[look.start : look.start + PAGE]]
         missing = [row.text for row in part if not row.source]
-        yield {translate: gr.update(value="Translating…", interactive=False)}
+        yield {translate: gr.update(value=tr("Translating…"), interactive=False)}
         try:
             base = service.models.base(project.base, project.target, project.source)
             own_sources(service.workspace(project.id), dict(zip(missing, back_translate(base, missing), strict=True)))
             yield again(project, query)
         finally:
-            yield {translate: gr.update(value="Translate these back", interactive=True)}
+            yield {translate: gr.update(value=tr("Translate these back"), interactive=True)}
 
     def start_map(request: gr.Request) -> dict[Any, Any]:
         from engine.jobs import enqueue

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from studio.html import esc
+from studio.i18n import mark, tr
 from studio.theme import DOMAINS, FONTS, ROLES, layer_colours
 
 __all__ = ["MEASURES", "bleu_curve", "length_histogram", "loss_curve", "overlaid"]
@@ -31,11 +32,17 @@ def length_histogram(lengths: Sequence[int], layers: Sequence[int], count: int) 
             y=list(tally.values()),
             name=f"{layer + 1}",
             marker={"color": shades[layer], "line": {"width": 0}},
-            hovertemplate=f"%{{y:,}} phrases of %{{x}} tokens<br>read in layer {layer + 1}<extra></extra>",
+            hovertemplate=tr(
+                "{count} phrases of {length} tokens<br>read in layer {number}",
+                count="%{y:,}",
+                length="%{x}",
+                number=layer + 1,
+            )
+            + "<extra></extra>",
         )
     _style(figure, height=230)
     figure.update_layout(
-        barmode="stack", bargap=0.2, showlegend=True, legend_traceorder="normal", legend_title_text="layer"
+        barmode="stack", bargap=0.2, showlegend=True, legend_traceorder="normal", legend_title_text=tr("layer")
     )
     figure.update_xaxes(dtick=1, showgrid=False)
     return figure
@@ -52,24 +59,24 @@ def loss_curve(rows: Sequence[Mapping[str, Any]], total: int | None = None) -> A
     ]
     valid = [(row["step"], row["valid_loss"]) for row in rows if row.get("valid_loss") is not None and "step" in row]
     figure = go.Figure()
-    for name, points, colour in (("training loss", train, TRAIN), ("validation loss", valid, VALID)):
+    for name, points, colour in ((tr("training loss"), train, TRAIN), (tr("validation loss"), valid, VALID)):
         figure.add_scatter(
             x=[step for step, _ in points],
             y=[value for _, value in points],
             name=name,
             mode="lines" if len(points) > 1 else "lines+markers",
             line={"color": colour, "width": 2},
-            hovertemplate="step %{x:,}: %{y:.3f}<extra>" + name + "</extra>",
+            hovertemplate=at_step("%{y:.3f}") + "<extra>" + name + "</extra>",
         )
     if valid:
         best = min(valid, key=lambda point: point[1])
         figure.add_scatter(
             x=[best[0]],
             y=[best[1]],
-            name="best checkpoint",
+            name=tr("best checkpoint"),
             mode="markers",
             marker={"color": VALID, "size": 9},
-            hovertemplate="best: step %{x:,}, %{y:.3f}<extra></extra>",
+            hovertemplate=at_step("%{y:.3f}") + "<extra></extra>",
         )
     _style(figure, height=270)
     figure.update_layout(showlegend=True)
@@ -84,7 +91,7 @@ def bleu_curve(rows: Sequence[Mapping[str, Any]], total: int | None = None) -> A
     import plotly.graph_objects as go
 
     figure = go.Figure()
-    for name, key, colour in (("style BLEU", "style_bleu", TRAIN), ("general BLEU", "general_bleu", VALID)):
+    for name, key, colour in ((tr("style BLEU"), "style_bleu", TRAIN), (tr("general BLEU"), "general_bleu", VALID)):
         points = [(row["step"], row[key]) for row in rows if row.get(key) is not None and "step" in row]
         figure.add_scatter(
             x=[step for step, _ in points],
@@ -92,7 +99,7 @@ def bleu_curve(rows: Sequence[Mapping[str, Any]], total: int | None = None) -> A
             name=name,
             mode="lines+markers",
             line={"color": colour, "width": 2},
-            hovertemplate="step %{x:,}: %{y:.1f}<extra>" + name + "</extra>",
+            hovertemplate=at_step("%{y:.1f}") + "<extra>" + name + "</extra>",
         )
         if points and points[0][0] == 0:
             figure.add_hline(y=points[0][1], line={"color": colour, "width": 1, "dash": "dot"})
@@ -105,10 +112,10 @@ def bleu_curve(rows: Sequence[Mapping[str, Any]], total: int | None = None) -> A
 
 
 MEASURES = {
-    "valid_loss": ("validation loss", 3),
-    "nll": ("training loss", 3),
-    "style_bleu": ("style BLEU", 1),
-    "general_bleu": ("general BLEU", 1),
+    "valid_loss": (mark("validation loss"), 3),
+    "nll": (mark("training loss"), 3),
+    "style_bleu": (mark("style BLEU"), 1),
+    "general_bleu": (mark("general BLEU"), 1),
 }
 
 
@@ -131,13 +138,18 @@ def overlaid(runs: Sequence[tuple[str, Sequence[Mapping[str, Any]]]], measure: s
             name=name,
             mode="lines" if len(points) > 12 else "lines+markers",
             line={"color": DOMAINS[place % len(DOMAINS)], "width": 2},
-            hovertemplate=f"step %{{x:,}}: %{{y:.{digits}f}}<extra>{esc(name)}</extra>",
+            hovertemplate=f"{at_step(f'%{{y:.{digits}f}}')}<extra>{esc(name)}</extra>",
         )
     _style(figure, height=270)
     figure.update_layout(showlegend=True)
-    figure.update_yaxes(title={"text": name_of, "font": {"size": 12}})
+    figure.update_yaxes(title={"text": tr(name_of), "font": {"size": 12}})
     figure.update_xaxes(showgrid=False, rangemode="tozero")
     return figure
+
+
+def at_step(value: str) -> str:
+    """What is said at a point, as plotly fills it in."""
+    return tr("step {step}: {value}", step="%{x:,}", value=value)
 
 
 def _style(figure: Any, height: int) -> None:

@@ -9,15 +9,19 @@ import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.progress import duration
 from engine.store import CorpusRow, JobRow, PluginRow, ProjectRow
 from studio.figures import scores
+from studio.i18n import mark, span, tr
 from studio.service import Service
 
 __all__ = ["Best", "Glance", "glances", "state_of"]
 
-WORK = {"prepare": "reading samples", "leakage": "comparing with test files", "customize": "training"}
-FAILED = {"prepare": "reading failed", "customize": "training failed"}
+WORK = {
+    "prepare": mark("reading samples"),
+    "leakage": mark("comparing with test files"),
+    "customize": mark("training"),
+}
+FAILED = {"prepare": mark("reading failed"), "customize": mark("training failed")}
 
 
 @dataclass(frozen=True)
@@ -88,18 +92,21 @@ def glances(service: Service) -> list[Glance]:
 def state_of(last: JobRow | None, sentences: int | None, plugins: Sequence[PluginRow]) -> tuple[str, str]:
     """Where a project stands in a few words, and the kind of tag."""
     if last is not None and last.active:
-        words = WORK.get(last.kind, "at work")
+        words = tr(WORK.get(last.kind, "")) or tr("at work")
         if last.state == "queued":
-            return f"{words}: waiting", "accent"
-        left = f", {duration(last.eta)} left in this step" if last.eta is not None else ""
-        return f"{words} {last.fraction:.0%}{left}", "accent"
+            return tr("{what}: waiting", what=words), "accent"
+        share = f"{last.fraction:.0%}"
+        if last.eta is None:
+            return f"{words} {share}", "accent"
+        left = tr("{what} {share}, {time} left in this step", what=words, share=share, time=span(last.eta))
+        return left, "accent"
     if last is not None and last.state == "failed" and last.kind in FAILED:
-        return FAILED[last.kind], "bad"
+        return tr(FAILED[last.kind]), "bad"
     if last is not None and last.state == "interrupted":
-        return "interrupted", "bad"
+        return tr("interrupted"), "bad"
     if plugins:
-        return "plugin ready", "done"
-    return ("samples read", "") if sentences is not None else ("no samples read", "")
+        return tr("plugin ready"), "done"
+    return (tr("samples read"), "") if sentences is not None else (tr("no samples read"), "")
 
 
 def best_of(plugins: Sequence[PluginRow]) -> Best | None:

@@ -8,7 +8,8 @@ from typing import Any
 from engine.store import JobRow, ProjectRow
 from studio.catalog import language_name
 from studio.frame import address
-from studio.html import bar, card, empty, esc, lang_attribute, note, number
+from studio.html import bar, card, empty, esc, lang_attribute, note, number, way
+from studio.i18n import tr
 from studio.plotted import domain_colours, figure, layer_control
 
 __all__ = [
@@ -43,12 +44,13 @@ def legend(domains: Sequence[str]) -> str:
     """The domains with their colours."""
     rows = zip(domains, domain_colours(domains), strict=True)
     items = "".join(f'<li><i style="background:{colour}"></i>{esc(name)}</li>' for name, colour in rows)
-    return f'<ul class="tm-domains" aria-label="Domains">{items}</ul>'
+    return f'<ul class="tm-domains" aria-label="{esc(tr("Domains"))}">{items}</ul>'
 
 
 def layer_names(names: Sequence[str]) -> list[str]:
     """What the slider says: all layers together first."""
-    return ["all layers", *(f"layer {name}" if name.isdigit() else name for name in names)]
+    numbered = (tr("layer {number}", number=name) if name.isdigit() else tr(name) for name in names)
+    return [tr("all layers"), *numbered]
 
 
 # -- a sentence
@@ -62,19 +64,20 @@ def sentence_view(found: Mapping[str, Any], project: ProjectRow, layers: Mapping
     blocks, domains = "", []
     known = "domain" in found
     for side, title, language in (
-        ("encoder", "Encoder, reading its source" if known else "Encoder, reading the sentence", project.source),
-        ("decoder", "Decoder, writing your sentence" if known else "Decoder, writing the translation", project.target),
+        ("encoder", tr("Encoder, reading its source" if known else "Encoder, reading the sentence"), project.source),
+        (
+            "decoder",
+            tr("Decoder, writing your sentence" if known else "Decoder, writing the translation"),
+            project.target,
+        ),
     ):
         one = found.get(side)
         if one and one["words"]:
             text = str(found["source"] if side == "encoder" else found["translation"])
             blocks += words_figure(one, side, title, text, language, layers.get(side, 0))
             domains = one["domains"]
-    return (
-        legend(domains) + blocks
-        if blocks
-        else '<p class="tm-quiet">These proportions have nothing to say of this sentence.</p>'
-    )
+    nothing = f'<p class="tm-quiet">{esc(tr("These proportions have nothing to say of this sentence."))}</p>'
+    return legend(domains) + blocks if blocks else nothing
 
 
 def words_figure(one: Mapping[str, Any], side: str, title: str, text: str, language: str, layer: int) -> str:
@@ -89,11 +92,12 @@ def words_figure(one: Mapping[str, Any], side: str, title: str, text: str, langu
         "wide": language.split("-", maxsplit=1)[0] in ("zh", "ja", "ko"),
         "language": side,
     }
-    control = layer_control(side, layer_names(one["layers"]), layer, "Layer")
+    says = tr("Shares of the domains, word by word: {text}", text=text)
+    control = layer_control(side, layer_names(one["layers"]), layer, tr("Layer"))
     return (
         f'<section class="tm-plots"><div class="tm-figure-head"><h3>{esc(title)}</h3>{control}</div>'
         f'<p class="tm-quiet tm-figure-text"{lang_attribute(language)}>{esc(text)}</p>'
-        f"{figure('words', data, label=f'Shares of the domains, word by word: {text}')}{words_table(one, side, language)}</section>"
+        f"{figure('words', data, label=says)}{words_table(one, side, language)}</section>"
     )
 
 
@@ -108,8 +112,9 @@ def words_table(one: Mapping[str, Any], side: str, language: str) -> str:
             f'data-side="{side}">{esc(word["text"])}</button></td>{shares}<td class="num">{word["shared"]:.0%}</td></tr>'
         )
     return (
-        '<details class="tm-more"><summary>As a table, all layers</summary><div class="tm-scroll"><table class="tm">'
-        f'<thead><tr><th>word</th>{heads}<th class="num">shared</th></tr></thead><tbody>{rows}</tbody></table></div></details>'
+        f'<details class="tm-more"><summary>{esc(tr("As a table, all layers"))}</summary><div class="tm-scroll"><table class="tm">'
+        f'<thead><tr><th>{esc(tr("word"))}</th>{heads}<th class="num">{esc(tr("shared"))}</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div></details>"
     )
 
 
@@ -120,7 +125,7 @@ def corpus_card(shown: Mapping[str, Any], side: str, layer: int) -> str:
     """The words of each domain, and how many words have how much of each domain, layer by layer."""
     corpus = shown["corpus"].get(side)
     if not corpus:
-        return '<p class="tm-quiet">Nothing was read on this side.</p>'
+        return f'<p class="tm-quiet">{esc(tr("Nothing was read on this side."))}</p>'
     names, domains = corpus["layers"], corpus["domains"]
     rows = [name for name in domains if corpus["by_domain"][name]["mean"] is not None]
     colours = domain_colours(domains)
@@ -132,14 +137,15 @@ def corpus_card(shown: Mapping[str, Any], side: str, layer: int) -> str:
     ]
     common = {"domains": domains, "colours": colours}
     bars = {**common, "rows": rows, "shares": [[corpus["by_domain"][name]["mean"] for name in rows], *of_layers]}
+    counted = tr("{count} words by their share of each domain.", count=number(corpus["word_count"]))
     histogram = {**common, "bins": BINS, "counts": [together, *counts]}
-    control = layer_control("corpus", layer_names(names), layer, "Layer")
+    control = layer_control("corpus", layer_names(names), layer, tr("Layer"))
     return (
-        f'<div class="tm-plots"><div class="tm-figure-head"><h3>What the words of each domain are made of</h3>{control}</div>'
-        f"{figure('corpus', bars, label='Mean shares of the domains in the words of each domain')}"
-        f'<h3>How many words have how much of a domain</h3><p class="tm-quiet tm-figure-text">{number(corpus["word_count"])} words '
-        "by their share of each domain.</p>"
-        f"{figure('histogram', histogram, label='Histogram of the shares of each domain')}{held_out_table(shown, side)}</div>"
+        f'<div class="tm-plots"><div class="tm-figure-head"><h3>{esc(tr("What the words of each domain are made of"))}</h3>'
+        f"{control}</div>{figure('corpus', bars, label=tr('Mean shares of the domains in the words of each domain'))}"
+        f"<h3>{esc(tr('How many words have how much of a domain'))}</h3>"
+        f'<p class="tm-quiet tm-figure-text">{esc(counted)}</p>'
+        f"{figure('histogram', histogram, label=tr('Histogram of the shares of each domain'))}{held_out_table(shown, side)}</div>"
     )
 
 
@@ -149,7 +155,9 @@ def held_out_line(shown: Mapping[str, Any]) -> str:
     if not held:
         return ""
     right = round(held["sentences"] * held["sentences_leaning_right"])
-    return f"{right} of {held['sentences']} sentences that were held out lean to their own domain."
+    return tr(
+        "{some} of {all} sentences that were held out lean to their own domain.", some=right, all=held["sentences"]
+    )
 
 
 def held_out_table(shown: Mapping[str, Any], side: str) -> str:
@@ -157,13 +165,14 @@ def held_out_table(shown: Mapping[str, Any], side: str) -> str:
     held = shown.get("held_out", {}).get(side)
     if not held:
         return ""
+    sure = tr("How sure this is, on {count} words held out", count=number(held["words"]))
     rows = "".join(
         f'<tr><td>{esc(name)}</td><td class="num">{own:.0%}</td><td class="num">{right:.0%}</td></tr>'
         for name, own, right in zip(held["layers"], held["own_proportion"], held["words_leaning_right"], strict=True)
     )
     return (
-        f'<details class="tm-more"><summary>How sure this is, on {number(held["words"])} words held out</summary><table class="tm">'
-        '<thead><tr><th>layer</th><th class="num">share of their own domain</th><th class="num">words that lean to it</th></tr>'
+        f'<details class="tm-more"><summary>{esc(sure)}</summary><table class="tm"><thead><tr><th>{esc(tr("layer"))}</th>'
+        f'<th class="num">{esc(tr("share of their own domain"))}</th><th class="num">{esc(tr("words that lean to it"))}</th></tr>'
         f"</thead><tbody>{rows}</tbody></table></details>"
     )
 
@@ -184,14 +193,15 @@ def word_card(shown: Mapping[str, Any], side: str, wanted: str, language: str) -
             key=lambda row: (row["text"] != sought, not row["text"].startswith(sought), -row["count"], row["text"])
         )
         if not index:
-            read = number(corpus["word_count"])
-            return f'<p class="tm-quiet">None of the {read} words that were read is like “{esc(wanted)}”.</p>'
+            count = number(corpus["word_count"])
+            none = tr("None of the {count} words that were read is like “{word}”.", count=count, word=wanted)
+            return f'<p class="tm-quiet">{esc(none)}</p>'
         return word_rows(index[:FOUND], domains, language)
     body = ""
     for name, colour in zip(domains, domain_colours(domains), strict=True):
         chips = word_chips(corpus["words"]["of"][name], side, language)
-        body += f'<h3><i class="tm-dot" style="background:{colour}"></i>{esc(name)}, its own</h3>{chips}'
-    return f"{body}<h3>Shared by all</h3>{word_chips(corpus['words']['shared'], side, language)}"
+        body += f'<h3><i class="tm-dot" style="background:{colour}"></i>{esc(tr("{domain}, its own", domain=name))}</h3>{chips}'
+    return f"{body}<h3>{esc(tr('Shared by all'))}</h3>{word_chips(corpus['words']['shared'], side, language)}"
 
 
 def word_chips(rows: Sequence[Mapping[str, Any]], side: str, language: str) -> str:
@@ -214,12 +224,15 @@ def word_rows(rows: Sequence[Mapping[str, Any]], domains: Sequence[str], languag
         )
         says = ", ".join(f"{name} {share:.0%}" for name, share in zip(domains, row["proportions"], strict=True))
         where = " · ".join(
-            f"{number(times)} in {name}" for times, name in zip(row["in"], domains, strict=True) if times
+            tr("{count} in {domain}", count=number(times), domain=name)
+            for times, name in zip(row["in"], domains, strict=True)
+            if times
         )
+        shared = tr("{share} shared", share=f"{row['shared']:.0%}")
         body += (
-            f"<li><div><b{lang_attribute(language)}>{esc(row['text'])}</b> <small>{row['shared']:.0%} shared</small></div>"
+            f"<li><div><b{lang_attribute(language)}>{esc(row['text'])}</b> <small>{esc(shared)}</small></div>"
             f'<div class="tm-strip" role="img" aria-label="{esc(says)}">{strip}</div>'
-            f'<p class="tm-quiet">{esc(says)}. Stands {esc(where)}.</p></li>'
+            f'<p class="tm-quiet">{esc(tr("{shares}. Stands {where}.", shares=says, where=where))}</p></li>'
         )
     return f'<ul class="tm-word-rows">{body}</ul>'
 
@@ -229,17 +242,22 @@ def word_rows(rows: Sequence[Mapping[str, Any]], domains: Sequence[str], languag
 
 def job_card(job: JobRow) -> str:
     """How far the fitting is."""
-    line = job.step or "Waiting for a worker"
-    return card(f'<b>Looking at your samples</b> <span class="tm-quiet">{esc(line)}</span>{bar(job.fraction)}')
+    line = tr(job.step) if job.step else tr("Waiting for a worker")
+    return card(
+        f'<b>{esc(tr("Looking at your samples"))}</b> <span class="tm-quiet">{esc(line)}</span>{bar(job.fraction)}'
+    )
 
 
 def no_proportions(project: ProjectRow | None, reason: str, samples: bool) -> str:
     """The empty page: what is missing, and the next step."""
     if project is None or not samples:
         place = address("samples", project.id if project else "new")
-        link = f'<p style="margin-top:16px"><a href="{esc(place)}">Go to Samples</a></p>'
-        return empty("No proportions yet", "They are there seconds after your samples are read.", link)
+        link = way(place, tr("Go to Samples"))
+        return empty(tr("No proportions yet"), tr("They are there seconds after your samples are read."), link)
     if reason:
         return note(reason, bad=True)
-    what = f"Fit what every word of your {language_name(project.target)} samples shares with each domain. It takes some seconds."
-    return empty("No proportions yet", what)
+    what = tr(
+        "Fit what every word of your {language} samples shares with each domain. It takes some seconds.",
+        language=language_name(project.target),
+    )
+    return empty(tr("No proportions yet"), what)

@@ -15,8 +15,9 @@ from engine.errors import InputError, TailorError
 from engine.methods.domain_mixing.explore import SHOWN, folder_of, read_shown, sentence_shares
 from engine.store import JobRow, PluginRow, ProjectRow
 from studio.catalog import language_name
-from studio.frame import address, guard, heading, page, wanted
+from studio.frame import guard, heading, page, wanted
 from studio.html import esc, lang_attribute, note, number, view
+from studio.i18n import tr
 from studio.plotted import figure_view
 from studio.proportion_views import (
     SIDES,
@@ -29,6 +30,7 @@ from studio.proportion_views import (
     sentence_view,
     word_card,
 )
+from studio.reading import next_link
 from studio.service import Service
 
 __all__ = ["build"]
@@ -75,7 +77,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
                     with gr.Row(elem_classes="tm-map-head"):
                         view("<h2>The samples as a whole</h2>", classes="tm-card-title")
                         side = gr.Radio(
-                            [(one.capitalize(), one) for one in SIDES], value="decoder", label="Side", show_label=False,
+                            [("Encoder", "encoder"), ("Decoder", "decoder")], value="decoder", label="Side", show_label=False,
                             container=False, elem_classes="tm-segments",
                         )  # fmt: skip
                     corpus = figure_view(WORD_SCRIPT)
@@ -128,9 +130,8 @@ def build(demo: gr.Blocks, service: Service) -> None:
             state = state or no_proportions(project, str(found.get("error", "")), samples)
         common = {
             nothing: state,
-            onward: f'<a class="tm-link-button tm-filled" href="{esc(address("train", project.id))}">Train a plugin</a>'
-            if samples else "",
-            fit: gr.update(visible=samples and job is None, value="Fit again" if there else "Fit proportions"),
+            onward: next_link(project) if samples else "",
+            fit: gr.update(visible=samples and job is None, value=tr("Fit again") if there else tr("Fit proportions")),
             stamp: seen(project),
         }  # fmt: skip
         if not there:
@@ -143,9 +144,9 @@ def build(demo: gr.Blocks, service: Service) -> None:
         yield {
             frame.title: heading("Proportions", title_of(found, row)),
             body: gr.update(visible=True),
-            of: gr.update(choices=[("samples, before training", ""), *((one.name, str(one.id)) for one in rows)],
+            of: gr.update(choices=[(tr("samples, before training"), ""), *((one.name, str(one.id)) for one in rows)],
                           value=str(row.id) if row else "", visible=bool(rows)),
-            sentence: gr.update(value=text, placeholder=f"A sentence in {language_name(project.source)}"),
+            sentence: gr.update(value=text, placeholder=tr("A sentence in {language}", language=language_name(project.source))),
             offered: example_buttons(found, project),
             shapes: "" if text else example_of(found, project, layers_in(request), layer_in(request, "example")),
             side: at,
@@ -163,7 +164,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         folder = folder_of(service.workspace(project.id))
         key = (project.id, row.id if row else 0, (folder / SHOWN).stat().st_mtime_ns, text)
         if key not in kept:
-            yield '<p class="tm-quiet">Translating and reading the sentence…</p>'
+            yield f'<p class="tm-quiet">{esc(tr("Translating and reading the sentence…"))}</p>'
             try:
                 kept[key] = shares_of(service, project, row, folder, text)
             except TailorError as error:
@@ -219,7 +220,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         if "corpus" not in found:
             if active_job(service, project) is None:
                 queue(project, row)
-            yield {nothing: note("The proportions of this plugin are being read. They are there in some seconds.")}
+            yield {nothing: note(tr("The proportions of this plugin are being read. They are there in some seconds."))}
             return
         yield {
             frame.title: heading("Proportions", title_of(found, row)),
@@ -363,10 +364,13 @@ def title_of(found: Mapping[str, Any], row: PluginRow | None) -> str:
     """The sentence under the heading."""
     count = number(sum(found["sentences"].values()))
     if row is not None:
-        return f"As {row.name} mixes its domains, on {count} sentences."
-    return (
-        f"Fitted in {found['seconds']:.0f} s on {count} sentences, before any training. {held_out_line(found)}".strip()
+        return tr("As {name} mixes its domains, on {count} sentences.", name=row.name, count=count)
+    said = tr(
+        "Fitted in {seconds} s on {count} sentences, before any training.",
+        seconds=f"{found['seconds']:.0f}",
+        count=count,
     )
+    return f"{said} {held_out_line(found)}".strip()
 
 
 def example_buttons(found: Mapping[str, Any], project: ProjectRow) -> str:
@@ -376,7 +380,11 @@ def example_buttons(found: Mapping[str, Any], project: ProjectRow) -> str:
         f"{lang_attribute(project.target)}>{esc(shortened(one['translation']))}</button>"
         for place, one in enumerate(found.get("examples", ()))
     )
-    return f'<div class="tm-chips"><span class="tm-quiet">Of your samples</span>{buttons}</div>' if buttons else ""
+    return (
+        f'<div class="tm-chips"><span class="tm-quiet">{esc(tr("Of your samples"))}</span>{buttons}</div>'
+        if buttons
+        else ""
+    )
 
 
 def shortened(text: str) -> str:

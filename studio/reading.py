@@ -5,29 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from engine.progress import duration
 from engine.store import JobRow, ProjectRow
-from studio.catalog import language_name
-from studio.frame import address
+from studio.catalog import pair_said
+from studio.frame import address, step_said
 from studio.html import bar, card, esc, note, number
+from studio.i18n import mark, tr, trn
 
 __all__ = ["job_line", "next_link", "summary"]
 
-READING = {"prepare": "Reading samples", "leakage": "Comparing with the test files"}
+READING = {"prepare": mark("Reading samples"), "leakage": mark("Comparing with the test files")}
 
 
 def next_link(project: ProjectRow) -> str:
     """The next step, as the page's one filled button."""
-    return f'<a class="tm-link-button tm-filled" href="{esc(address("train", project.id))}">Train a plugin</a>'
+    return f'<a class="tm-link-button tm-filled" href="{esc(address("train", project.id))}">{esc(tr("Train a plugin"))}</a>'
 
 
 def summary(report: Mapping[str, Any], project: ProjectRow) -> str:
     """The sentence under the heading."""
-    files = len(report.get("files", []))
-    return (
-        f"{number(report.get('kept', 0))} sentences kept from {files} {'file' if files == 1 else 'files'}, "
-        f"{number(sum(report.get('skipped', {}).values()))} skipped. "
-        f"{language_name(project.source)} to {language_name(project.target)}."
+    return trn(
+        "{kept} sentences kept from {count} file, {skipped} skipped. {languages}.",
+        "{kept} sentences kept from {count} files, {skipped} skipped. {languages}.",
+        len(report.get("files", [])),
+        kept=number(report.get("kept", 0)),
+        skipped=number(sum(report.get("skipped", {}).values())),
+        languages=pair_said(project.source, project.target),
     )
 
 
@@ -38,24 +40,24 @@ def job_line(job: JobRow | None, something: bool = False) -> str:
     """
     if job is None or job.state == "succeeded":
         return ""
-    title = READING.get(job.kind, job.kind)
+    title = tr(READING.get(job.kind, job.kind))
 
     def button(act: str, words: str) -> str:
         return f'<button type="button" class="tm-text-button" data-act="{act}" data-job="{job.id}">{words}</button>'
 
     if job.state == "queued":
-        words = "Waiting for a worker to read the samples." if job.kind == "prepare" else f"{title}: waiting."
-        return card(f'<span class="tm-quiet">{esc(words)}</span> {button("cancel", "Cancel")}')
+        waits = tr("Waiting for a worker to read the samples.")
+        words = waits if job.kind == "prepare" else tr("{what}: waiting", what=title)
+        return card(f'<span class="tm-quiet">{esc(words)}</span> {button("cancel", tr("Cancel"))}')
     if job.state == "running":
-        left = f", {duration(job.eta)} left in this step" if job.eta is not None else ""
-        where = f" · {job.note}" if job.note else ""
-        line = f"{job.step or 'Starting'} (step {job.step_index + 1} of {job.steps}){left}{where}"
-        stop = "Cancelling" if job.cancel_requested else button("cancel", "Cancel")
+        where = f" · {tr(job.note)}" if job.note else ""
+        line = f"{step_said(job)}{where}"
+        stop = esc(tr("Cancelling")) if job.cancel_requested else button("cancel", tr("Cancel"))
         return card(
             f'<div class="tm-line"><span><b>{esc(title)}</b> <span class="tm-quiet">{esc(line)}</span></span>'
             f"<span>{stop}</span></div>{bar(job.fraction)}"
         )
     if job.state == "cancelled" and something:
         return ""
-    said = job.error or f"{title} was {job.state}."
-    return f'<div class="tm-failed">{note(said, bad=True)}{button("again", "Read again")}</div>'
+    said = job.error or tr("{what}: {state}", what=title, state=tr(job.state.value))
+    return f'<div class="tm-failed">{note(said, bad=True)}{button("again", tr("Read again"))}</div>'

@@ -11,12 +11,17 @@ from engine.corpora.notice import NEAR_DUPLICATE
 from engine.corpora.report import EXCLUDED
 from studio.catalog import language_name
 from studio.html import Cell, bars, card, esc, note, number, table, tag, titled
+from studio.i18n import listed, mark, tr, trn
 from studio.theme import DOMAINS
 
 __all__ = ["domain_shares", "file_table", "files_card", "leak_card", "length_bars", "side_cards", "unread_card"]
 
 SHOWN = 4  # reasons named in a folded line
-UNITS = {"line": "lines", "paragraph": "paragraphs", "page": "pages"}
+UNITS = {
+    "line": (mark("{count} line"), mark("{count} lines")),
+    "paragraph": (mark("{count} paragraph"), mark("{count} paragraphs")),
+    "page": (mark("{count} page"), mark("{count} pages")),
+}
 
 
 def files_card(
@@ -31,19 +36,18 @@ def files_card(
         return ""
     warnings = "".join(note(str(one)) for one in report.get("warnings", []))
     if leaked:
-        many = (
-            f"{number(leaked)} sentences of the samples stand" if leaked > 1 else "One sentence of the samples stands"
+        many = trn(
+            "One sentence of the samples stands in your test files too, so a test would flatter the plugin.",
+            "{count} sentences of the samples stand in your test files too, so a test would flatter the plugin.",
+            leaked,
         )
-        link = f'<a href="/samples?project={project}&amp;view=leaks" data-go="view=leaks">Show them</a>'
-        warnings += (
-            f'<p class="tm-note">{many} in your test files too, so a test would flatter the plugin. '
-            f"{link}, and exclude them.</p>"
-        )
+        link = f'<a href="/samples?project={project}&amp;view=leaks" data-go="view=leaks">{esc(tr("Show and exclude them"))}</a>'
+        warnings += f'<p class="tm-note">{esc(many)} {link}</p>'
     shares = [(code, share) for code, share in report.get("languages", {}).items() if share >= 0.005]
     tags = " ".join(
         tag(f"{language_name(code)} {share:.0%}", "accent" if code == language else "") for code, share in shares
     )
-    return warnings + titled("Files", file_table(report, labels, project), tags)
+    return warnings + titled(tr("Files"), file_table(report, labels, project), tags)
 
 
 def unread_card(names: Sequence[str]) -> str:
@@ -52,10 +56,10 @@ def unread_card(names: Sequence[str]) -> str:
         return ""
     lines = "".join(
         f'<li><b>{esc(name)}</b> <button type="button" class="tm-text-button" data-remove="{esc(name)}" '
-        f'aria-label="Remove {esc(name)}">Remove</button></li>'
+        f'aria-label="{esc(tr("Remove"))} {esc(name)}">{esc(tr("Remove"))}</button></li>'
         for name in names
     )
-    return card(f'<ul class="tm-tests">{lines}</ul>', "Not read yet")
+    return card(f'<ul class="tm-tests">{lines}</ul>', tr("Not read yet"))
 
 
 def side_cards(report: Mapping[str, Any]) -> str:
@@ -63,35 +67,36 @@ def side_cards(report: Mapping[str, Any]) -> str:
     if not report:
         return ""
     lengths = {int(length): int(count) for length, count in report.get("lengths", {}).items()}
-    chart = card(length_bars(lengths), "Sentences by length, in characters") if lengths else ""
+    chart = card(length_bars(lengths), tr("Sentences by length, in characters")) if lengths else ""
     return f'<div class="tm-column">{domain_shares(report.get("domains", {}))}{chart}</div>'
 
 
 def leak_card(leaks: Mapping[str, Any], names: Sequence[str], project: int) -> str:
     """The test files with what of each stands in the samples too; or what they are for, where none was named."""
     if not names:
-        return (
-            '<p class="tm-quiet">Name the files that you will test with. A sentence that stands in both makes a plugin look '
-            "better than it is.</p>"
+        what = tr(
+            "Name the files that you will test with. A sentence that stands in both makes a plugin look better than it is."
         )
+        return f'<p class="tm-quiet">{esc(what)}</p>'
     found = {str(one.get("name")): one for one in leaks.get("files", [])}
     lines = ""
     for name in names:
         one = found.get(name)
         if one is None:
-            state = '<span class="tm-quiet">being compared</span>'
+            state = f'<span class="tm-quiet">{esc(tr("being compared"))}</span>'
         elif one.get("error"):
             state = f'<span class="tm-bad">{esc(one["error"])}</span>'
         else:
             leaked, total = int(one.get("leaked", 0)), int(one.get("sentences", 0))
             query = urlencode({"view": "leaks", "file": name})
+            counts = {"some": number(leaked), "all": number(total)}
             state = (
-                f'<a href="{esc(f"/samples?project={project}&{query}")}" data-go="{esc(query)}">{number(leaked)} of '
-                f"{number(total)} are in the samples</a>"
+                f'<a href="{esc(f"/samples?project={project}&{query}")}" data-go="{esc(query)}">'
+                f"{esc(tr('{some} of {all} are in the samples', **counts))}</a>"
                 if leaked
-                else f'<span class="tm-quiet">none of {number(total)} is in the samples</span>'
+                else f'<span class="tm-quiet">{esc(tr("none of {all} is in the samples", **counts))}</span>'
             )
-        remove = f'<button type="button" class="tm-text-button" data-untest="{esc(name)}">Remove</button>'
+        remove = f'<button type="button" class="tm-text-button" data-untest="{esc(name)}">{esc(tr("Remove"))}</button>'
         lines += f"<li><b>{esc(name)}</b> {remove}<br>{state}</li>"
     return f'<ul class="tm-tests">{lines}</ul>'
 
@@ -103,15 +108,15 @@ def domain_shares(domains: Mapping[str, int]) -> str:
     total = sum(domains.values())
     colours = [DOMAINS[min(place, len(DOMAINS) - 1)] for place in range(len(domains))]
     strip = "".join(
-        f'<i style="width:{100 * count / total:.2f}%;background:{colour}" title="{esc(label or "no label")}"></i>'
+        f'<i style="width:{100 * count / total:.2f}%;background:{colour}" title="{esc(label or tr("no label"))}"></i>'
         for (label, count), colour in zip(domains.items(), colours, strict=True)
     )
     lines = "".join(
-        f'<li><i style="background:{colour}"></i><span>{esc(label or "no label")}</span>'
+        f'<li><i style="background:{colour}"></i><span>{esc(label or tr("no label"))}</span>'
         f"<b>{number(count)}</b><small>{count / total:.0%}</small></li>"
         for (label, count), colour in zip(domains.items(), colours, strict=True)
     )
-    return card(f'<div class="tm-strip">{strip}</div><ul class="tm-legend">{lines}</ul>', "Sentences by domain")
+    return card(f'<div class="tm-strip">{strip}</div><ul class="tm-legend">{lines}</ul>', tr("Sentences by domain"))
 
 
 def length_bars(lengths: Mapping[int, int]) -> str:
@@ -138,8 +143,8 @@ def length_bars(lengths: Mapping[int, int]) -> str:
         for place in range(last + 1)
     ]
     return (
-        bars(counts, names, "sentences")
-        + f'<p class="tm-quiet">half of them have up to {number(quantile(0.5))} characters</p>'
+        bars(counts, names, tr("sentences"))
+        + f'<p class="tm-quiet">{esc(tr("half of them have up to {count} characters", count=number(quantile(0.5))))}</p>'
     )
 
 
@@ -162,15 +167,17 @@ def file_table(report: Mapping[str, Any], labels: Mapping[str, str] | None = Non
         if several or labels:
             cells.append(Cell(html=_domain_field(name, labels.get(name, Path(name).stem))))
         if several:
-            remove = f'<button type="button" class="tm-text-button" data-remove="{esc(name)}">Remove</button>'
+            remove = (
+                f'<button type="button" class="tm-text-button" data-remove="{esc(name)}">{esc(tr("Remove"))}</button>'
+            )
             cells.append(Cell(html=remove, kind="num"))
         rows.append(cells)
         under.append(
-            _found(file, "skipped", "Skipped", language, project)
-            + _found(file, "noticed", "Kept, worth a look", language, project)
+            _found(file, "skipped", tr("Skipped"), language, project)
+            + _found(file, "noticed", tr("Kept, worth a look"), language, project)
         )
-    heads = ["file", "encoding", "lines", "kept", "skipped"]
-    heads += ["domain"] * bool(several or labels) + [""] * several
+    heads = [tr("file"), tr("encoding"), tr("lines"), tr("kept"), tr("skipped")]
+    heads += [tr("domain")] * bool(several or labels) + [""] * several
     return table(heads, rows, numeric=[2, 3, 4], under=under)
 
 
@@ -180,7 +187,8 @@ def _below(file: Mapping[str, Any]) -> str:
     stated = dict(sorted(file.get("found", {}).items(), key=lambda item: -item[1]))
     if len(stated) > 1:
         shown = [f"{language_name(code)} {number(count)}" for code, count in list(stated.items())[:6]]
-        notes.append(f"It holds {', '.join(shown)}" + (f" and {len(stated) - 6} more" if len(stated) > 6 else "") + ".")
+        more = [tr("{count} more", count=len(stated) - 6)] if len(stated) > 6 else []
+        notes.append(tr("It holds {languages}.", languages=listed([*shown, *more]) if more else ", ".join(shown)))
     return "".join(f'<div class="tm-quiet">{esc(one)}</div>' for one in notes)
 
 
@@ -188,13 +196,13 @@ def _counted(file: Mapping[str, Any], unit: str) -> str:
     count = int(file.get("lines", 0))
     if unit == "line":
         return number(count)
-    return f"{number(count)} {unit if count == 1 else UNITS.get(unit, unit)}"
+    return trn(*UNITS[unit], count) if unit in UNITS else f"{number(count)} {unit}"
 
 
 def _domain_field(name: str, label: str) -> str:
     return (
         f'<input type="text" class="tm-domain" data-domain="{esc(name)}" value="{esc(label)}" maxlength="40" '
-        f'aria-label="Domain of {esc(name)}">'
+        f'aria-label="{esc(tr("Domain of {name}", name=name))}">'
     )
 
 
@@ -203,10 +211,10 @@ def _found(file: Mapping[str, Any], kind: str, title: str, language: str, projec
     counts = dict(sorted(file.get(kind, {}).items(), key=lambda item: -item[1]))
     if not counts:
         return ""
-    named = [f"{reason} {number(count)}" for reason, count in list(counts.items())[:SHOWN]]
+    named = [f"{tr(reason)} {number(count)}" for reason, count in list(counts.items())[:SHOWN]]
     if len(counts) > SHOWN:
-        named.append(f"{len(counts) - SHOWN} more reasons" if len(counts) > SHOWN + 1 else "1 more reason")
-    head = f"<summary>{title} <b>{number(sum(counts.values()))}</b>: {esc(', '.join(named))}</summary>"
+        named.append(trn("{count} more reason", "{count} more reasons", len(counts) - SHOWN))
+    head = f"<summary>{esc(title)} <b>{number(sum(counts.values()))}</b>: {esc(', '.join(named))}</summary>"
     unit = str(file.get("unit", "line"))
     lines = []
     for reason, count in counts.items():
@@ -214,13 +222,13 @@ def _found(file: Mapping[str, Any], kind: str, title: str, language: str, projec
         for place, (line, text) in enumerate(shown):
             words = _all_of(kind, reason, count, str(file.get("name", "")), project) if place == 0 else ""
             lines.append([Cell(html=words, kind="quiet"), Cell(number(line), kind="num"), Cell(text, lang=language)])
-    inner = table(["reason", unit, "text"], lines, numeric=[1], kind="tm-skips") if lines else ""
+    inner = table([tr("reason"), tr(unit), tr("text")], lines, numeric=[1], kind="tm-skips") if lines else ""
     return f'<details class="tm-more">{head}{inner}</details>'
 
 
 def _all_of(kind: str, reason: str, count: int, name: str, project: int) -> str:
     """The reason with its count; a link to all its sentences, where there is a project."""
-    words = f"{reason} ({number(count)})"
+    words = f"{tr(reason)} ({number(count)})"
     view = "near" if reason == NEAR_DUPLICATE else "decided" if reason == EXCLUDED else kind
     if not project:
         return esc(words)

@@ -15,6 +15,7 @@ from engine.corpora.leaks import LEAKS_FILE, TEST_FOLDER, test_files
 from engine.errors import InputError, OptionError, storage_errors
 from engine.files import read_object, write_json
 from studio.files import read_rows
+from studio.i18n import mark, tr
 from studio.uploads import check_files, take_files
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ __all__ = ["SampleFiles"]
 
 LABELS = "domains.json"  # in a project's workspace: domain labels by file name
 OPTIONS = "import_options.json"  # there too: settings of reading that differ from the defaults
-GONE = "{} is no file of this project any more. Reload the page."
+GONE = mark("{name} is no file of this project any more. Reload the page.")
 
 
 class SampleFiles:
@@ -66,7 +67,7 @@ class SampleFiles:
         """Take one file out of a project and read the others again. Raises InputError when it is not there."""
         path = next((path for path in self.sample_files(project.id) if path.name == name), None)
         if path is None:
-            raise InputError(GONE.format(name))
+            raise InputError(tr(GONE, name=name))
         with storage_errors("the samples", path):
             path.unlink()
         self._write_labels(project.id, {key: value for key, value in self.labels(project.id).items() if key != name})
@@ -81,7 +82,7 @@ class SampleFiles:
         """Give the sentences of a file another domain label and read the samples again. Raises InputError."""
         label = " ".join(label.split())[:40]
         if name not in [path.name for path in self.sample_files(project.id)]:
-            raise InputError(GONE.format(name))
+            raise InputError(tr(GONE, name=name))
         self._write_labels(project.id, {**self.labels(project.id), name: label or Path(name).stem})
         return self.read_again(project)
 
@@ -193,7 +194,7 @@ class SampleFiles:
         """Forget a test file. Raises InputError when it is not there."""
         path = next((path for path in self.test_files(project.id) if path.name == name), None)
         if path is None:
-            raise InputError(GONE.format(name))
+            raise InputError(tr(GONE, name=name))
         with storage_errors("the test files", path):
             path.unlink()
         return self._queue("leakage", project, {})

@@ -18,6 +18,7 @@ from studio.chooser import CHOOSE, base_terms, sample_cards
 from studio.forms import build_form
 from studio.frame import address, guard, heading, page, wanted
 from studio.html import view
+from studio.i18n import tr
 from studio.reading import job_line, next_link, summary
 from studio.report import files_card, leak_card, side_cards, unread_card
 from studio.segments import View, chosen, listing, view_counts
@@ -187,7 +188,9 @@ def build(demo: gr.Blocks, service: Service) -> None:
             if one.target == project.target and service.catalog.accepted(one.card, one.files[0].parent)
             if not any(file.name in names for file in one.files)
         ]
-        return sample_cards(fitting, f"In {language_name(project.target)}; each file becomes a domain of its own.")
+        return sample_cards(
+            fitting, tr("In {language}; each file becomes a domain of its own.", language=language_name(project.target))
+        )
 
     def poll(request: gr.Request, query: str, known: str) -> tuple[Any, ...]:
         project = service.project(wanted(request))
@@ -377,4 +380,4 @@ def _first(cards: Sequence[Mapping[str, Any]], place: int) -> str | None:
 
 
 def _base_label(one: Mapping[str, Any]) -> str:
-    return f"{one['name']} · {one['decoder_layers']} decoder layers · {one['bytes'] / 1e6:.0f} MB"
+    return f"{one['name']} · {one['bytes'] / 1e6:.0f} MB"

@@ -17,6 +17,7 @@ from engine.corpora.leaks import LEAK_ROWS
 from engine.corpora.notice import NEAR_DUPLICATE
 from engine.corpora.report import EXCLUDED
 from engine.errors import InputError
+from studio.i18n import mark
 from studio.lines import Lines, open_lines
 
 __all__ = ["PAGE", "VIEWS", "Item", "Listing", "View", "chosen", "listing", "view_counts"]
@@ -24,13 +25,13 @@ __all__ = ["PAGE", "VIEWS", "Item", "Listing", "View", "chosen", "listing", "vie
 PAGE = 25
 RANDOM = 10
 VIEWS = {
-    "random": "At random",
-    "kept": "All",
-    "noticed": "Worth a look",
-    "near": "Near-duplicates",
-    "skipped": "Skipped",
-    "decided": "Decided",
-    "leaks": "In test files",
+    "random": mark("At random"),
+    "kept": mark("All"),
+    "noticed": mark("Worth a look"),
+    "near": mark("Near-duplicates"),
+    "skipped": mark("Skipped"),
+    "decided": mark("Decided"),
+    "leaks": mark("In test files"),
 }
 
 
@@ -278,7 +279,7 @@ def _of_skip(row: Mapping[str, Any], decisions: Decisions) -> Item:
 def _of_leak(row: Mapping[str, Any], decisions: Decisions) -> Item:
     text, source = str(row.get("text", "")), row.get("source")
     key = segment_key(text, source)
-    same = "the same" if row.get("same") else "nearly the same"
+    same = mark("the same") if row.get("same") else mark("nearly the same")
     return Item(
         text, key, source, notes=(same,), beside=str(row.get("test", "")),
         beside_place=f"{row.get('file', '')} {row.get('line', '')}", decided=_state(decisions, key),

@@ -8,6 +8,7 @@ from pathlib import Path
 from engine.corpora.decisions import Decisions
 from engine.corpora.notice import NEAR_DUPLICATE
 from studio.html import esc, lang_attribute, number, tag
+from studio.i18n import mark, tr
 from studio.segments import PAGE, RANDOM, VIEWS, Item, Listing, View
 
 __all__ = ["BROWSE", "change_bar", "sentence_card"]
@@ -41,15 +42,17 @@ element.addEventListener('search', (event) => {
 """
 
 NOTHING = {
-    "random": "No sentences were read yet.",
-    "kept": "No sentence fits.",
-    "noticed": "Nothing odd was found in what was kept.",
-    "near": "No sentence is like another.",
-    "skipped": "Nothing was skipped.",
-    "decided": "Nothing decided yet. Exclude a sentence, or keep one that a rule skipped, in one of the other views.",
-    "leaks": "No sentence of the samples stands in a test file. Name your test files below.",
+    "random": mark("No sentences were read yet."),
+    "kept": mark("No sentence fits."),
+    "noticed": mark("Nothing odd was found in what was kept."),
+    "near": mark("No sentence is like another."),
+    "skipped": mark("Nothing was skipped."),
+    "decided": mark(
+        "Nothing decided yet. Exclude a sentence, or keep one that a rule skipped, in one of the other views."
+    ),
+    "leaks": mark("No sentence of the samples stands in a test file. Name your test files below."),
 }
-DECIDED = {"exclude": ("excluded", "bad"), "approve": ("kept by you", "done")}
+DECIDED = {"exclude": (mark("excluded"), "bad"), "approve": (mark("kept by you"), "done")}
 
 
 def sentence_card(
@@ -64,11 +67,14 @@ def sentence_card(
     """The card with tabs, filter and rows. `several`: the samples are more than one file."""
     view = found.view
     rows = "".join(_row(one, language, source_language, view, several=several) for one in found.items)
-    place = "place" if several else "line"
-    heads = f'<thead><tr><th>sentence</th><th class="num">{place}</th><th aria-label="decision"></th></tr></thead>'
-    nothing = f'<p class="tm-nothing">{esc(NOTHING[view.view])}</p>'
+    place = tr("place") if several else tr("line")
+    heads = (
+        f'<thead><tr><th>{esc(tr("sentence"))}</th><th class="num">{esc(place)}</th>'
+        f'<th aria-label="{esc(tr("decision"))}"></th></tr></thead>'
+    )
+    nothing = f'<p class="tm-nothing">{esc(tr(NOTHING[view.view]))}</p>'
     if (view.words or view.reason or view.file or view.domain) and view.view != "random":
-        nothing = '<p class="tm-nothing">No sentence fits.</p>'
+        nothing = f'<p class="tm-nothing">{esc(tr("No sentence fits."))}</p>'
     table = f'<table class="tm tm-sentences">{heads}<tbody>{rows}</tbody></table>' if rows else nothing
     return (
         f'<div class="tm-card tm-browser" id="sentences" data-query="{esc(view.query(at=view.at))}">{_tabs(view, counts, project)}'
@@ -90,8 +96,8 @@ def _tabs(view: View, counts: Mapping[str, int | None], project: int) -> str:
         shown = f" <small>{number(count)}</small>" if count is not None else ""
         current = ' aria-current="true"' if name == view.view else ""
         fresh = View(view=name)
-        links += f"<a {_link(fresh, project)}{current}>{esc(title)}{shown}</a>"
-    return f'<nav class="tm-tabs" aria-label="Views of the sentences">{links}</nav>'
+        links += f"<a {_link(fresh, project)}{current}>{esc(tr(title))}{shown}</a>"
+    return f'<nav class="tm-tabs" aria-label="{esc(tr("Views of the sentences"))}">{links}</nav>'
 
 
 def _filter(found: Listing, project: int) -> str:
@@ -99,20 +105,22 @@ def _filter(found: Listing, project: int) -> str:
     if view.view == "random":
         return ""
     fields = (
-        f'<input type="search" data-filter="words" value="{esc(view.words)}" placeholder="Search" '
-        'aria-label="Search the sentences" maxlength="200">'
+        f'<input type="search" data-filter="words" value="{esc(view.words)}" placeholder="{esc(tr("Search"))}" '
+        f'aria-label="{esc(tr("Search the sentences"))}" maxlength="200">'
     )
     if found.reasons:
-        options = '<option value="">any reason</option>' + "".join(
-            f'<option value="{esc(reason)}"{" selected" if reason == view.reason else ""}>{esc(reason)} ({number(count)})</option>'
-            for reason, count in found.reasons.items()
+        counted = {reason: f"{tr(reason)} ({number(count)})" for reason, count in found.reasons.items()}
+        options = f'<option value="">{esc(tr("any reason"))}</option>' + "".join(
+            f'<option value="{esc(reason)}"{" selected" if reason == view.reason else ""}>{esc(words)}</option>'
+            for reason, words in counted.items()
         )
-        fields += f'<select data-filter="reason" aria-label="Reason">{options}</select>'
-    for name, value in (("file", Path(view.file).name), ("domain", view.domain)):
+        fields += f'<select data-filter="reason" aria-label="{esc(tr("Reason"))}">{options}</select>'
+    for name, word, value in (("file", tr("file"), Path(view.file).name), ("domain", tr("domain"), view.domain)):
         if value:
             link = _link(view, project, **{name: ""})
             fields += (
-                f'<span class="tm-chip">{esc(name)}: {esc(value)} <a {link} aria-label="Any {esc(name)}">×</a></span>'
+                f'<span class="tm-chip">{esc(word)}: {esc(value)} <a {link} aria-label="{esc(tr("Any {what}", what=word))}">×</a>'
+                "</span>"
             )
     return f'<div class="tm-find">{fields}<span class="tm-right">{_bulk(found)}</span></div>'
 
@@ -122,19 +130,31 @@ def _bulk(found: Listing) -> str:
     view, total = found.view, found.total
     if not total:
         return ""
+    words = {
+        "exclude": tr("Exclude all {count}", count=number(total)),
+        "approve": tr("Keep all {count}", count=number(total)),
+        "clear": tr("Reset all {count}", count=number(total)),
+    }
     narrowed = bool(view.words or view.reason or view.file)
     actions = {
-        "near": [("exclude", "Exclude all")],
-        "leaks": [("exclude", "Exclude all")],
-        "noticed": [("exclude", "Exclude all"), ("approve", "Keep all")] if narrowed else [],
-        "kept": [("exclude", "Exclude all")] if view.words else [],
-        "skipped": [("approve", "Keep all")] if narrowed and any(one.usable for one in found.items) else [],
-        "decided": [("clear", "Reset all")],
+        "near": ["exclude"],
+        "leaks": ["exclude"],
+        "noticed": ["exclude", "approve"] if narrowed else [],
+        "kept": ["exclude"] if view.words else [],
+        "skipped": ["approve"] if narrowed and any(one.usable for one in found.items) else [],
+        "decided": ["clear"],
     }.get(view.view, [])
     return " ".join(
-        f'<button type="button" class="tm-text-button" data-decide="{action}">{words} {number(total)}</button>'
-        for action, words in actions
+        f'<button type="button" class="tm-text-button" data-decide="{action}">{esc(words[action])}</button>'
+        for action in actions
     )
+
+
+def note_said(note: str) -> str:
+    """What was noticed in the reader's language: the reason alone, or with what was found after a colon."""
+    reason, colon, found = note.partition(": ")
+    known = tr(note)
+    return known if known != note or not colon else f"{tr(reason)}{tr(': ')}{found}"
 
 
 def _row(one: Item, language: str, source_language: str, view: View, *, several: bool) -> str:
@@ -142,15 +162,15 @@ def _row(one: Item, language: str, source_language: str, view: View, *, several:
     if one.source is not None:
         text += f'<div class="tm-quiet"{lang_attribute(source_language)} dir="auto">{esc(one.source)}</div>'
     told = NEAR_DUPLICATE if view.view == "near" else view.reason
-    tags = "".join(tag(note) for note in one.notes if note != told)
+    tags = "".join(tag(note_said(note)) for note in one.notes if note != told)
     if one.domain and not view.domain:
         tags += tag(one.domain, "accent")
     if one.decided:
-        tags += tag(*DECIDED[one.decided])
+        tags += tag(tr(DECIDED[one.decided][0]), DECIDED[one.decided][1])
     if one.beside:
-        word = "in" if view.view == "leaks" else "like"
+        word = tr("in {place}:" if view.view == "leaks" else "like {place}:", place=one.beside_place)
         text += (
-            f'<div class="tm-beside"><span>{word} {esc(one.beside_place)}:</span> '
+            f'<div class="tm-beside"><span>{esc(word)}</span> '
             f'<span{lang_attribute(language)} dir="auto">{esc(one.beside)}</span></div>'
         )
     text += f'<div class="tm-tags">{tags}</div>' if tags else ""
@@ -162,14 +182,14 @@ def _row(one: Item, language: str, source_language: str, view: View, *, several:
 
 def _buttons(one: Item, view: View) -> str:
     if one.decided:
-        actions = [("clear", "Reset")]
+        actions = [("clear", tr("Reset"))]
     elif not one.usable:
         actions = []
     elif one.kept:
         odd = bool(one.notes) and view.view != "leaks"
-        actions = [("approve", "Keep")] * odd + [("exclude", "Exclude")]
+        actions = [("approve", tr("Keep"))] * odd + [("exclude", tr("Exclude"))]
     else:
-        actions = [("approve", "Keep")]
+        actions = [("approve", tr("Keep"))]
     short = esc(one.text[:40])
     return " ".join(
         f'<button type="button" class="tm-text-button" data-decide="{action}" data-key="{esc(one.key)}" '
@@ -184,18 +204,19 @@ def _foot(found: Listing, project: int) -> str:
         if total < RANDOM:
             return ""
         return (
-            f'<div class="tm-browser-foot"><span>{RANDOM} at random, to see what is in there</span>'
-            f"<a {_link(view, project, seed=view.seed + 1)}>Ten others</a></div>"
+            f'<div class="tm-browser-foot"><span>{esc(tr("{count} at random, to see what is in there", count=RANDOM))}</span>'
+            f"<a {_link(view, project, seed=view.seed + 1)}>{esc(tr('Ten others'))}</a></div>"
         )
     if not total:
         return ""
     last = min(total, view.at + PAGE)
+    where = tr("{first}–{last} of {all}", first=number(view.at + 1), last=number(last), all=number(total))
     links = ""
     if view.at:
-        links += f"<a {_link(view, project, at=max(0, view.at - PAGE))}>Back</a>"
+        links += f"<a {_link(view, project, at=max(0, view.at - PAGE))}>{esc(tr('Back'))}</a>"
     if last < total:
-        links += f"<a {_link(view, project, at=view.at + PAGE)}>Next</a>"
-    return f'<div class="tm-browser-foot"><span>{number(view.at + 1)}–{number(last)} of {number(total)}</span>{links}</div>'
+        links += f"<a {_link(view, project, at=view.at + PAGE)}>{esc(tr('Next'))}</a>"
+    return f'<div class="tm-browser-foot"><span>{esc(where)}</span>{links}</div>'
 
 
 def change_bar(decisions: Decisions, waiting: bool) -> str:
@@ -203,14 +224,14 @@ def change_bar(decisions: Decisions, waiting: bool) -> str:
     if not decisions.steps and not waiting:
         return ""
     undo = (
-        f'<button type="button" class="tm-text-button" data-undo>Undo: {esc(decisions.last)}</button>'
+        f'<button type="button" class="tm-text-button" data-undo>{esc(tr("Undo: {what}", what=decisions.last))}</button>'
         if decisions.steps
         else ""
     )
     if not waiting:
-        return f'<div class="tm-changes"><span>Your decisions are in.</span> {undo}</div>'
-    again = '<button type="button" class="tm-text-button" data-again>Read again now</button>'
+        return f'<div class="tm-changes"><span>{esc(tr("Your decisions are in."))}</span> {undo}</div>'
+    again = f'<button type="button" class="tm-text-button" data-again>{esc(tr("Read again now"))}</button>'
     return (
-        '<div class="tm-changes tm-waiting"><span>Your decisions count from the next reading or training.</span> '
+        f'<div class="tm-changes tm-waiting"><span>{esc(tr("Your decisions count from the next reading or training."))}</span> '
         f"{undo} {again}</div>"
     )

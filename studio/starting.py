@@ -11,6 +11,7 @@ from engine.errors import InputError
 from engine.projects import delete_project
 from engine.samples import SampleCorpus
 from engine.store import ProjectRow
+from studio.i18n import listed, tr
 from studio.service import Service
 
 __all__ = ["agree", "labels_of", "open_terms", "start_from_samples", "start_project"]
@@ -27,7 +28,13 @@ def agree(service: Service, agreed: bool, path: str, corpora: Sequence[SampleCor
     """Remember what the tick accepted. Raises InputError where one is needed."""
     for one, place in open_terms(service, path, corpora):
         if not agreed:
-            raise InputError(f"{one.title} is for {one.license_name}. Tick “I accept these terms” to use it.")
+            raise InputError(
+                tr(
+                    "{name} is for {licence}. Tick “I accept these terms” to use it.",
+                    name=one.title,
+                    licence=one.license_name,
+                )
+            )
         service.catalog.accept(one, place)
 
 
@@ -81,6 +88,6 @@ def start_from_samples(
     base = service.catalog.base_for(base, source, target) if base else base
     agree(service, agreed, base, corpora)
     files = [file for one in corpora for file in one.files]
-    title = title or " and ".join(one.title for one in corpora)
+    title = title or listed([one.title for one in corpora])
     labels = labels_of(corpora) if len(files) > 1 else None
     return start_project(service, files, title, source, target, base, labels=labels)

@@ -16,6 +16,7 @@ from engine.errors import InputError, TailorError
 from engine.files import read_object, write_json
 from engine.store import ProjectRow
 from studio.html import esc, view
+from studio.i18n import mark, tr
 from studio.service import Service
 from studio.starting import start_from_samples
 
@@ -25,37 +26,49 @@ FILE = "tour.json"
 SAMPLE = "literary-zh"
 STEPS: dict[str, tuple[str, str]] = {
     "samples": (
-        "These sentences are the style to learn.",
-        "The file above says what was kept and what was skipped; below are ten at random. With your own samples, look "
-        "here first: a plugin learns what stands here.",
+        mark("These sentences are the style to learn."),
+        mark(
+            "The file above says what was kept and what was skipped; below are ten at random. With your own samples, look "
+            "here first: a plugin learns what stands here."
+        ),
     ),
     "phrases": (
-        "These are the phrases that it is made of.",
-        "A parser found them. The longer ones are read by higher layers of the base. Click one to see its sentence.",
+        mark("These are the phrases that it is made of."),
+        mark(
+            "A parser found them. The longer ones are read by higher layers of the base. Click one to see its sentence."
+        ),
     ),
     "proportions": (
-        "This is how much of each domain every word carries.",
-        "It is there before any training. With several domains you see here what they share.",
+        mark("This is how much of each domain every word carries."),
+        mark("It is there before any training. With several domains you see here what they share."),
     ),
     "train": (
-        "Now make a plugin.",
-        "Choose the budget Quick and press Start training. It takes some minutes; you can close this page meanwhile.",
+        mark("Now make a plugin."),
+        mark(
+            "Choose the budget Quick and press Start training. It takes some minutes; you can close this page meanwhile."
+        ),
     ),
     "compare": (
-        "See what it changed.",
-        "Translate the sentences with and without the plugin. New wording is marked, and the dial sets how strong it is.",
+        mark("See what it changed."),
+        mark(
+            "Translate the sentences with and without the plugin. New wording is marked, and the dial sets how strong it "
+            "is."
+        ),
     ),
     "rate": (
-        "Let people judge without knowing which is which.",
-        "Two translations, three questions. You can pass over this until you have a plugin worth asking about.",
+        mark("Let people judge without knowing which is which."),
+        mark("Two translations, three questions. You can pass over this until you have a plugin worth asking about."),
     ),
     "plugins": (
-        "Take it with you.",
-        "A plugin is one file: download it, or import one of a colleague. That is the whole way; now try your own samples.",
+        mark("Take it with you."),
+        mark(
+            "A plugin is one file: download it, or import one of a colleague. That is the whole way; now try your own "
+            "samples."
+        ),
     ),
     "translate": (
-        "Translate a document.",
-        "It comes back in its own format. That is the whole way; now try your own samples.",
+        mark("Translate a document."),
+        mark("It comes back in its own format. That is the whole way; now try your own samples."),
     ),
 }
 ACT = """
@@ -105,7 +118,9 @@ class Tour:
         if not bases:
             raise InputError("There is no base model, so there is nothing to show. Add one with `tailormt base add`.")
         base = self.service.catalog.base_for(bases[0]["path"], "en", corpus.target)
-        project = start_from_samples(self.service, [corpus], "en", corpus.target, base, agreed, f"Tour: {corpus.title}")
+        project = start_from_samples(
+            self.service, [corpus], "en", corpus.target, base, agreed, tr("Tour: {name}", name=corpus.title)
+        )
         self._write(project.id, "open", [])
         return project
 
@@ -157,19 +172,23 @@ def add_tour(
 def tour_line(page: str, order: Sequence[str], seen: Sequence[str], project: int) -> str:
     """What to look at on this page, how far the tour is, the next page, and the way out."""
     place = order.index(page)
+    where = tr("Step {place} of {all}", place=place + 1, all=len(order))
     title, text = STEPS[page]
     dots = "".join(
-        f'<i class="{"now" if one == page else "seen" if one in seen else ""}" title="{esc(one)}"></i>' for one in order
+        f'<i class="{"now" if one == page else "seen" if one in seen else ""}" title="{esc(tr(one.capitalize()))}"></i>'
+        for one in order
     )
     if place + 1 < len(order):
         following = order[place + 1]
-        onward = f'<a class="tm-link-button" href="/{esc(following)}?project={project}">Next: {esc(following.capitalize())}</a>'
-        leave = '<button type="button" class="tm-text-button" data-tour="end">End the tour</button>'
+        onward = tr("Next: {page}", page=tr(following.capitalize()))
+        onward = f'<a class="tm-link-button" href="/{esc(following)}?project={project}">{esc(onward)}</a>'
+        leave = tr("End the tour")
     else:
-        onward = '<a class="tm-link-button" href="/samples?project=new">Start with your own samples</a>'
-        leave = '<button type="button" class="tm-text-button" data-tour="end">Done</button>'
+        onward = tr("Start with your own samples")
+        onward = f'<a class="tm-link-button" href="/samples?project=new">{esc(onward)}</a>'
+        leave = tr("Done")
     return (
-        f'<aside class="tm-tour" aria-label="Tour"><div><b>{esc(title)}</b> {esc(text)}</div>'
-        f'<div class="tm-tour-way"><span class="tm-dots" role="img" aria-label="Step {place + 1} of {len(order)}">{dots}</span>'
-        f"{onward}{leave}</div></aside>"
+        f'<aside class="tm-tour" aria-label="{esc(tr("Tour"))}"><div><b>{esc(tr(title))}</b> {esc(tr(text))}</div>'
+        f'<div class="tm-tour-way"><span class="tm-dots" role="img" aria-label="{esc(where)}">{dots}</span>'
+        f'{onward}<button type="button" class="tm-text-button" data-tour="end">{esc(leave)}</button></div></aside>'
     )

@@ -53,7 +53,7 @@
     traces: data.domains.map((name, j) => ({
       type: 'bar', orientation: 'h', name, marker: {color: data.colours[j], line: {width: 0}},
       y: data.rows.map(escape), x: data.shares[layer].map((row) => row[j]),
-      hovertemplate: `words of %{y}: %{x:.0%} ${escape(name)}<extra></extra>`,
+      hovertemplate: tmSay('words of {domain}: {share} {name}', {domain: '%{y}', share: '%{x:.0%}', name: escape(name)}) + '<extra></extra>',
     })),
     layout: layout({
       barmode: 'stack', bargap: 0.3, height: 54 + 40 * data.rows.length, margin: {l: 8, r: 12, t: 4, b: 26},
@@ -66,7 +66,7 @@
     traces: data.domains.map((name, j) => ({
       type: 'bar', name, marker: {color: data.colours[j], line: {width: 0}},
       x: data.bins, y: data.counts[layer][j],
-      hovertemplate: `%{y:,} words are %{x} ${escape(name)}<extra></extra>`,
+      hovertemplate: tmSay('{count} words are {share} {name}', {count: '%{y:,}', share: '%{x}', name: escape(name)}) + '<extra></extra>',
     })),
     layout: layout({
       barmode: 'group', bargap: 0.18, bargroupgap: 0.04, height: 190, margin: {l: 44, r: 8, t: 6, b: 30},
@@ -75,7 +75,7 @@
   });
 
   const map = (data, colour) => {
-    const groups = colour === 'domain' && data.domains.length > 1 ? data.domains : data.layer_colours.map((_, i) => `layer ${i + 1}`);
+    const groups = colour === 'domain' && data.domains.length > 1 ? data.domains : data.layer_colours.map((_, i) => tmSay('layer {number}', {number: i + 1}));
     const of = colour === 'domain' && data.domains.length > 1 ? data.domain : data.layer;
     const colours = colour === 'domain' && data.domains.length > 1 ? data.domain_colours : data.layer_colours;
     const traces = groups.map((name, j) => ({
@@ -146,7 +146,7 @@
         if (known.kind === 'map') known.index = new Map(known.data.x.map((x, i) => [x + ' ' + known.data.y[i], i]));
         await render(figure);
       } catch (error) {
-        figure.textContent = 'This figure could not be drawn. Reload the page.';
+        figure.textContent = tmSay('This figure could not be drawn. Reload the page.');
         console.warn(error);
       }
     }
@@ -155,7 +155,7 @@
   function tell(figure, data) {
     const whole = figure.closest('.tm-plots');
     whole.querySelector('.tm-colour').hidden = data.domains.length < 2;
-    whole.querySelector('.tm-map-about').textContent = `${data.x.length.toLocaleString('en')} phrases. ${data.about} The plane shows ${percent(data.explained[0] + data.explained[1])} of what differs among them. Click a point to choose its phrase; drag to move, scroll to come closer.`;
+    whole.querySelector('.tm-map-about').textContent = tmSay('{count} phrases. {about} The plane shows {share} of what differs among them. Click a point to choose its phrase; drag to move, scroll to come closer.', {count: data.x.length.toLocaleString('en'), about: tmSay(data.about), share: percent(data.explained[0] + data.explained[1])});
   }
   function say(control) {
     const output = control.parentElement.querySelector('output');
