@@ -7,14 +7,18 @@ event does not see an address that changed after the page was loaded.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
+from engine.comparison.systems import MOST_PLUGINS
 from engine.errors import InputError, TailorError
-from engine.store import ProjectRow
+from engine.store import PluginRow, ProjectRow
 from engine.store.sheets import SheetRow
 from studio.catalog import language_name
 from studio.compare_figures import figure_cards
@@ -25,9 +29,11 @@ from studio.compare_views import (
     PAGE,
     Languages,
     compare_table,
+    earlier_menu,
     export_menu,
     file_card,
     progress_card,
+    reading_card,
     share_menu,
 )
 from studio.comparing import Comparing
@@ -37,7 +43,7 @@ from studio.service import Service
 
 __all__ = ["Here", "build"]
 
-TEXT = "The same base with and without your plugins. Click a word to see what was read from memory for it."
+TEXT = "With and without your plugins. Click a word to see what was read for it."
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 
 
@@ -99,16 +105,15 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 show_label=False,
                 placeholder="One sentence a line",
                 lines=4,
-                max_lines=6,
+                max_lines=4,
                 scale=4,
                 container=False,
             )
             file = view(classes="tm-file-box", visible=False)
             with gr.Column(scale=1, min_width=240, elem_classes="tm-fields"):
                 plugins = gr.Dropdown(
-                    [], label="Plugins, up to three", interactive=True, multiselect=True, max_choices=3
+                    [], label="Plugins, up to three", interactive=True, multiselect=True, max_choices=MOST_PLUGINS
                 )
-                earlier = gr.Dropdown([], label="Earlier comparisons", interactive=True)
         state = view(script=STATE)
         with gr.Row(elem_classes="tm-compare-body"):
             table = view(classes="tm-compare-table", script=TABLE)
@@ -118,19 +123,28 @@ def build(demo: gr.Blocks, service: Service) -> None:
         seen = gr.Textbox("", visible="hidden")
         number = gr.Textbox("", visible="hidden")
 
-    def shown(project: ProjectRow, place: Here, sheet: SheetRow | None) -> str:
-        """The table of a comparison, or what stands in its place."""
+    def shown(project: ProjectRow, place: Here, sheet: SheetRow | None, asked: str = "") -> str:
+        """The table of a comparison, or what stands in its place: `asked` is the number that was not found."""
         if sheet is None:
-            return invitation(project, bool(service.store.plugins.list(project.id)))
+            return invitation(project, bool(service.store.plugins.list(project.id)), asked)
         known = Languages(
             project.source, project.target, language_name(project.source), project.base.rstrip("/").rsplit("/", 1)[-1]
         )
         offset = place.offset if place.offset < sheet.lines else 0
-        store = service.store.sheets
+        store, job = service.store.sheets, desk.job(sheet)
+        busy = job is not None and job.active and job.step_index == 0
         return compare_table(
             sheet, store.page(sheet.comparison_id, place.order, offset, PAGE), known,
-            counts=store.count(sheet.comparison_id), order=place.order, offset=offset,
+            counts=None if busy else store.count(sheet.comparison_id), order=place.order, offset=offset, word=place.word,
+            gone=desk.gone(project, sheet),
         )  # fmt: skip
+
+    def need(project: ProjectRow, place: Here) -> SheetRow:
+        """The comparison on the page. Raises InputError when it was deleted meanwhile."""
+        sheet = desk.sheet(project, str(place.comparison or "new"))
+        if sheet is None:
+            raise InputError("This comparison is no longer there. Reload the page.")
+        return sheet
 
     def below(sheet: SheetRow | None) -> str:
         if sheet is None or len(sheet.systems) < 2:
@@ -142,15 +156,14 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 metrics.append(service.store.plugins.get(int(system["plugin_id"] or 0)).metrics)
             except TailorError:
                 metrics.append({})
-        return figure_cards(sheet, busy=job is not None and job.active, plugins=metrics)
+        return figure_cards(sheet, busy=job is not None and str(job.state) != "succeeded", plugins=metrics)
 
-    def around(sheet: SheetRow | None) -> str:
-        return share_menu(sheet) + export_menu(sheet) if sheet else ""
+    def around(project: ProjectRow, sheet: SheetRow | None) -> str:
+        titles = service.store.sheets.titles(project.id)
+        menu = earlier_menu(titles, project.id, sheet) if titles else ""
+        return menu + (share_menu(sheet) + export_menu(sheet) if sheet else "")
 
-    def choices(project: ProjectRow) -> list[tuple[str, int]]:
-        return [(f"{made:%d %b %H:%M} · {title}", one) for one, title, made in service.store.sheets.titles(project.id)]
-
-    def whole(project: ProjectRow, sheet: SheetRow | None, place: Here) -> tuple[Any, ...]:
+    def whole(project: ProjectRow, sheet: SheetRow | None, place: Here, asked: str = "") -> tuple[Any, ...]:
         """Everything below the actions, for a comparison that has just been opened or made."""
         at_file = sheet is not None and bool(sheet.file)
         lines = service.store.sheets.page(sheet.comparison_id, limit=500) if sheet and not at_file else []
@@ -159,11 +172,10 @@ def build(demo: gr.Blocks, service: Service) -> None:
         return (
             gr.update(value=typed, visible=not at_file),
             gr.update(value=file_card(sheet, project.id) if sheet and at_file else "", visible=at_file),
-            gr.update(choices=choices(project), value=number_ or None),
             progress_card(desk.job(sheet)),
-            shown(project, place, sheet),
+            shown(project, place, sheet, asked),
             below(sheet),
-            around(sheet),
+            around(project, sheet),
             replace(place, comparison=number_).text(),
         )
 
@@ -173,23 +185,11 @@ def build(demo: gr.Blocks, service: Service) -> None:
             start = '<p><a href="/samples?project=new">Go to Samples</a></p>'
             invite = empty("Nothing to compare yet", "A comparison belongs to a project.", start)
             off = gr.update(interactive=False)
-            return (
-                gr.update(visible=False),
-                off,
-                invite,
-                gr.skip(),
-                *(gr.skip(),) * 2,
-                gr.skip(),
-                "",
-                "",
-                "",
-                "",
-                "",
-                "",
-            )
+            return (gr.update(visible=False), off, off, invite, gr.skip(), gr.skip(), gr.skip(), *("",) * 6)
         rows = service.store.plugins.list(project.id)
         asked = str(request.query_params.get("plugin", ""))
         number_ = "new" if asked else str(request.query_params.get("comparison", ""))
+        usual = service.store.defaults.get(project.id)
         sheet = desk.sheet(project, number_)
         place = Here.of(dict(request.query_params))
         if sheet is None or place.comparison != sheet.comparison_id:
@@ -198,30 +198,32 @@ def build(demo: gr.Blocks, service: Service) -> None:
         if asked.isdecimal():
             chosen = [int(asked)]
         elif sheet is None or (len(sheet.systems) == 1 and sheet.file):
-            chosen = [row.id for row in rows[:1]]
+            chosen = [usual.id] if usual else []
         known = {row.id for row in rows}
         return (
             gr.update(visible=True),
             gr.update(interactive=True),
+            gr.update(interactive=True),
             "",
-            gr.update(choices=[(row.name, row.id) for row in rows], value=[one for one in chosen if one in known]),
-            *whole(project, sheet, place),
+            gr.update(choices=plugin_choices(rows), value=[one for one in chosen if one in known], visible=bool(rows)),
+            *whole(project, sheet, place, number_),
             str(project.id),
         )
 
-    def open_file(request: gr.Request, files: list[str], place: str) -> tuple[Any, ...]:
+    def open_file(request: gr.Request, files: list[str], place: str) -> Iterator[tuple[Any, ...]]:
         project = service.need(wanted(request))
-        sheet, typed = desk.opened(project, files)
+        names = " and ".join(Path(file).name for file in files)
+        yield gr.skip(), gr.skip(), reading_card(names), *(gr.skip(),) * 4
+        try:
+            sheet, typed = desk.opened(project, files)
+        except TailorError:
+            yield gr.skip(), gr.skip(), "", *(gr.skip(),) * 4
+            raise
         if sheet is None:
-            return (gr.update(value=typed, visible=True), gr.update(value="", visible=False), *(gr.skip(),) * 6)
-        return whole(project, sheet, Here())
-
-    def reopen(request: gr.Request, wish: int | None) -> tuple[Any, ...]:
-        project = service.need(wanted(request))
-        sheet = desk.sheet(project, str(wish or ""))
-        rows = {row.id for row in service.store.plugins.list(project.id)}
-        chosen = [one["plugin_id"] for one in sheet.systems[1:] if one["plugin_id"] in rows] if sheet else []
-        return (*whole(project, sheet, Here()), chosen, "")
+            typed_in = gr.update(value=typed, visible=True), gr.update(value="", visible=False)
+            yield *typed_in, *whole(project, None, Here())[2:]
+        else:
+            yield whole(project, sheet, Here())
 
     def work(project: ProjectRow, sheet: SheetRow, place: Here) -> Iterator[tuple[Any, ...]]:
         """Translate what is missing: at once, shown as it comes, or in a job."""
@@ -237,17 +239,17 @@ def build(demo: gr.Blocks, service: Service) -> None:
     def translate(request: gr.Request, lines: str, chosen: list[int], place: str) -> Iterator[tuple[Any, ...]]:
         project = service.need(wanted(request))
         now = Here.read(place)
+        busy = gr.update(interactive=False, value="Translating")
+        yield gr.skip(), gr.skip(), gr.skip(), busy, gr.skip(), gr.skip(), gr.skip()
         like = desk.sheet(project, str(now.comparison)) if now.comparison else None
         if like is not None and like.file:
             sheet = desk.of_file(project, like, chosen or [])
         else:
             sheet = desk.typed(project, lines, chosen or [], like)
         now = Here(sheet.comparison_id, now.order if like else "place")
-        busy = gr.update(interactive=False, value="Translating")
-        opened = gr.update(choices=choices(project), value=sheet.comparison_id)
-        yield shown(project, now, sheet), below(sheet), gr.skip(), busy, opened, around(sheet), now.text(), ""
+        yield shown(project, now, sheet), below(sheet), gr.skip(), gr.skip(), around(project, sheet), now.text(), ""
         for part in work(project, sheet, now):
-            yield *part, gr.skip(), gr.skip(), gr.skip(), gr.skip(), gr.skip()
+            yield *part, gr.skip(), gr.skip(), gr.skip(), gr.skip()
 
     def release() -> Any:
         return gr.update(interactive=True, value="Translate")
@@ -256,22 +258,19 @@ def build(demo: gr.Blocks, service: Service) -> None:
         """A page that was closed in the middle of its sentences goes on when it is opened again."""
         project, now = service.project(wanted(request)), Here.read(place)
         sheet = desk.sheet(project, str(now.comparison)) if project and now.comparison else None
-        if project is None or sheet is None or sheet.file or not service.store.sheets.pending(sheet.comparison_id, 1):
+        pending = sheet and not sheet.file and service.store.sheets.pending(sheet.comparison_id, 1)
+        if project is None or sheet is None or not pending or desk.gone(project, sheet):
             yield gr.skip(), gr.skip(), gr.skip()
             return
         yield from work(project, sheet, now)
 
     def turn(request: gr.Request, place: str, event: gr.EventData) -> Iterator[tuple[Any, ...]]:
         project, now = service.need(wanted(request)), Here.read(place)
-        sheet = desk.sheet(project, str(now.comparison))
-        if sheet is None:
-            raise InputError("This comparison is no longer there. Reload the page.")
-        sheet = desk.turn(project, sheet, int(event.system), float(event.strength))
+        sheet = desk.turn(project, need(project, now), int(event.system), float(event.strength))
         now = replace(now, comparison=sheet.comparison_id, word="")
-        opened = gr.update(choices=choices(project), value=sheet.comparison_id)
-        yield shown(project, now, sheet), below(sheet), gr.skip(), opened, around(sheet), now.text(), ""
+        yield shown(project, now, sheet), below(sheet), gr.skip(), around(project, sheet), now.text(), ""
         for part in work(project, sheet, now):
-            yield *part, gr.skip(), gr.skip(), gr.skip(), gr.skip()
+            yield *part, gr.skip(), gr.skip(), gr.skip()
 
     def leaf(request: gr.Request, place: str, event: gr.EventData) -> tuple[Any, ...]:
         project, now = service.need(wanted(request)), Here.read(place)
@@ -307,9 +306,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
     def act(request: gr.Request, place: str, event: gr.EventData) -> tuple[Any, ...]:
         """Measure or go on: both are the job; or cancel it."""
         project, now = service.need(wanted(request)), Here.read(place)
-        sheet = desk.sheet(project, str(now.comparison))
-        if sheet is None:
-            raise InputError("This comparison is no longer there. Reload the page.")
+        sheet = need(project, now)
         if event.act == "cancel":
             job = desk.job(sheet)
             if job is not None and job.active:
@@ -325,36 +322,41 @@ def build(demo: gr.Blocks, service: Service) -> None:
         sheet = desk.sheet(project, str(now.comparison)) if project and now.comparison else None
         job = desk.job(sheet)
         stamp = f"{job.id} {job.state} {job.step} {job.done} {job.cancel_requested}" if job else ""
-        if project is None or sheet is None or stamp == before:
+        if project is None or sheet is None or stamp == before.partition("/")[0]:
             return (gr.skip(),) * 4
-        moved = job is not None and (not job.active or job.step_index == 0)
         done = job is not None and not job.active
+        fresh = shown(project, now, sheet)
+        lines = str(zlib.crc32(fresh.partition("</tbody>")[0].encode()))  # a table that is the same is not drawn anew
+        changed = done or lines != before.partition("/")[2]
         return (
             progress_card(job),
-            shown(project, now, sheet) if moved else gr.skip(),
+            fresh if changed else gr.skip(),
             below(sheet) if done else gr.skip(),
-            stamp,
+            f"{stamp}/{lines}",
         )
 
-    def share(request: gr.Request, place: str, event: gr.EventData) -> tuple[Any, ...]:
-        project, now = service.need(wanted(request)), Here.read(place)
-        sheet = desk.sheet(project, str(now.comparison))
-        if sheet is None:
-            raise InputError("This comparison is no longer there. Reload the page.")
+    def share(request: gr.Request, place: str, event: gr.EventData) -> None:
+        """A name, and nothing in it changes any more."""
+        project = service.need(wanted(request))
+        sheet = need(project, Here.read(place))
         service.store.sheets.update(sheet.comparison_id, title=str(event.title), kept=True)
-        return gr.update(choices=choices(project), value=sheet.comparison_id)
 
-    parts = [text, file, earlier, state, table, figures, menus, here]
-    ready = demo.load(guard(fill), None, [ask, run, nothing, plugins, *parts, number], **QUIET)
+    def remove(request: gr.Request, place: str) -> tuple[Any, ...]:
+        project = service.need(wanted(request))
+        desk.delete(need(project, Here.read(place)))
+        return (*whole(project, None, Here()), "")
+
+    parts = [text, file, state, table, figures, menus, here]
+    ready = demo.load(guard(fill), None, [ask, run, upload, nothing, plugins, *parts, number], **QUIET)
     ready.then(guard(read_again), here, panel, **QUIET)
     ready.then(guard(goes_on), here, [table, figures, state], concurrency_limit=2, **QUIET)
     upload.upload(guard(open_file), [upload, here], parts, **QUIET).then(None, [here, number], None, js=MARK)
     run.click(
-        guard(translate), [text, plugins, here], [table, figures, state, run, earlier, menus, here, panel],
+        guard(translate), [text, plugins, here], [table, figures, state, run, menus, here, panel],
         concurrency_limit=2, **QUIET,
     ).then(guard(release), None, run, **QUIET)  # fmt: skip
     table.dial(
-        guard(turn), here, [table, figures, state, earlier, menus, here, panel],
+        guard(turn), here, [table, figures, state, menus, here, panel],
         concurrency_limit=2, trigger_mode="always_last", **QUIET,
     )  # fmt: skip
     table.leaf(guard(leaf), here, [table, here], trigger_mode="always_last", **QUIET)
@@ -362,8 +364,8 @@ def build(demo: gr.Blocks, service: Service) -> None:
     panel.close(guard(close), here, [panel, here], **QUIET)
     state.act(guard(act), here, [state, figures], **QUIET)
     figures.act(guard(act), here, [state, figures], **QUIET)
-    menus.share(guard(share), here, earlier, **QUIET)
-    earlier.input(guard(reopen), earlier, [*parts, plugins, panel], **QUIET)
+    menus.share(guard(share), here, None, **QUIET)
+    menus.remove(guard(remove), here, [*parts, panel], **QUIET)
     here.change(None, [here, number], None, js=MARK)
     frame.timer.tick(guard(poll, polled=True), [here, seen], [state, table, figures, seen], **QUIET)
 
@@ -374,9 +376,20 @@ def _endings() -> set[str]:
     return {ending for one in READERS.values() for ending in one.endings}
 
 
-def invitation(project: ProjectRow, has_plugins: bool) -> str:
-    """What stands where the table will be."""
+def plugin_choices(rows: Sequence[PluginRow]) -> list[tuple[str, int]]:
+    """Names and numbers; of several with one name, versions of each other, when each was made."""
+    names = Counter(row.name for row in rows)
+    return [(f"{row.name} ({row.created:%d %b %H:%M})" if names[row.name] > 1 else row.name, row.id) for row in rows]
+
+
+def invitation(project: ProjectRow, has_plugins: bool, asked: str = "") -> str:
+    """What stands where the table will be; `asked` is the number of a comparison that is not there."""
     more = "" if has_plugins else f'<p><a href="{esc(address("train", project.id))}">Train a plugin</a></p>'
+    if asked not in ("", "new"):
+        words = (
+            "It may have been deleted, or it belongs to another project. Type sentences or open a file for a new one."
+        )
+        return empty("This comparison is not there", words, more)
     words = (
         "Type sentences or open a file, then translate."
         if has_plugins

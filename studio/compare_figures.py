@@ -50,7 +50,8 @@ def _sure(row: Row) -> str:
     change = "" if row.before is None else f"{row.score - row.before:+.1f}".replace("-", "−")
     if row.metric == "perplexity" and row.before:
         change = f"{100 * (row.score - row.before) / row.before:+.0f} %".replace("-", "−")
-    return esc(" · ".join(filter(None, (change, _interval(row), sure(row.p)))))
+    parts = filter(None, (change, _interval(row), sure(row.p)))
+    return esc(" · ".join(part.replace(" ", "\u00a0") for part in parts))
 
 
 def _interval(row: Row) -> str:

@@ -65,7 +65,7 @@ def _groups(places: Sequence[Place]) -> list[tuple[str, Place]]:
 
 
 def _heaviest(groups: Sequence[tuple[str, Place]]) -> str:
-    return max(groups, key=lambda group: group[1].share)[0]
+    return max(groups, key=lambda group: abs(group[1].share))[0]
 
 
 def _name(place: Place) -> str:
@@ -86,11 +86,16 @@ def _section(place: Place, source: str, target: str) -> str:
     head = f"<h3>{esc(title)}</h3>" if title else ""
     most = max((item["weight"] for item in place.items), default=0.0) or 1.0
     items = "".join(_item(item, most, place, source, target) for item in place.items)
-    share = f"<b>{100 * place.share:.0f} %</b> {meaning}".replace("-", "−") if meaning else ""
+    share = f"<b>{_percent(place.share)}</b> {meaning}" if meaning else ""
     if place.place in ("self_attn", "encoder_attn"):
-        share = f"{share} · {100 * (1 - place.share):.0f} % the base’s own"
+        rest = f"{_percent(1 - place.share)} the base’s own"
+        share = f"{share} · {rest}" if place.share >= 0 else _read(place.share)
     foot = f'<p class="tm-reading-foot">{share}</p>' if share else ""
     return f'{head}<ol class="tm-read">{items}</ol>{foot}'
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.005 or share <= 0 else "under 1 %"
 
 
 def _item(item: dict[str, Any], most: float, place: Place, source: str, target: str) -> str:
@@ -98,38 +103,43 @@ def _item(item: dict[str, Any], most: float, place: Place, source: str, target: 
     text = str(item.get("text", ""))
     language = "" if place.place == "decoder" else target
     shown = esc(text) if text else f"item {int(item.get('row', 0)) + 1:,}, its text was left out of the plugin"
-    below = []
-    if item.get("source"):
-        below.append(f"<span{lang_attribute(source)}>{esc(item['source'])}</span>")
+    facts = []
     if item.get("token"):
-        below.append(
+        facts.append(
             f"next word there: <b{lang_attribute(target)}>{esc(str(item['token']).replace('▁', ' ').strip())}</b>"
         )
     if item.get("distance") is not None:
-        below.append(f"distance {float(item['distance']):.1f}")
+        facts.append(f"distance {float(item['distance']):.1f}")
     if item.get("relevance") is not None:
-        below.append(f"similarity {float(item['relevance']):.2f}")
+        facts.append(f"similarity {float(item['relevance']):.2f}")
+    below = f"<small>{' · '.join(facts)}</small>" if facts else ""
+    if item.get("source"):
+        below += f'<small class="tm-read-source" dir="auto"{lang_attribute(source)}>{esc(item["source"])}</small>'
+    said = f"{weight:.2f}" if weight >= 0.005 else "under 0.01"
     width = max(0.0, min(100.0, 100 * weight / max(most, 1e-9)))
     return (
-        f'<li><div><span dir="auto"{lang_attribute(language)}>{shown}</span><span class="num">{weight:.2f}</span></div>'
-        f'<div class="tm-bar" aria-hidden="true"><i style="width:{width:.0f}%"></i></div>'
-        f"<small>{' · '.join(below)}</small></li>"
+        f'<li><div><span dir="auto"{lang_attribute(language)}>{shown}</span><span class="num">{said}</span></div>'
+        f'<div class="tm-bar" aria-hidden="true"><i style="width:{width:.0f}%"></i></div>{below}</li>'
     )
+
+
+def _read(share: float) -> str:
+    return f"{_percent(share)} read from memory" if share >= 0 else f"{_percent(-share)} away from what was read"
 
 
 def _chart(groups: Sequence[tuple[str, Place]], shown: str) -> str:
     """The share that was read, by layer: a column each, to be pressed."""
     by_layer: dict[int, tuple[str, Place]] = {}
     for key, place in groups:
-        if place.layer >= 0 and (place.layer not in by_layer or place.share > by_layer[place.layer][1].share):
+        if place.layer >= 0 and (place.layer not in by_layer or abs(place.share) > abs(by_layer[place.layer][1].share)):
             by_layer[place.layer] = (key, place)
     if len(by_layer) < 2 or groups[0][1].place == "decoder":  # of domains there is no share of memory
         return ""
-    most = max(0.05, *(place.share for _, place in by_layer.values()))
+    most = max(0.01, *(abs(place.share) for _, place in by_layer.values()))
     columns = "".join(
         f'<button type="button" data-layer="{key}" aria-pressed="{"true" if key == shown else "false"}" '
-        f'aria-label="layer {layer + 1}: {100 * place.share:.0f} % read from memory" '
-        f'title="{100 * place.share:.0f} %"><i style="height:{max(3.0, 64 * max(0.0, place.share) / most):.0f}px"></i>'
+        f'aria-label="layer {layer + 1}: {_read(place.share)}" title="{_read(place.share)}">'
+        f'<i style="height:{max(3.0, 64 * abs(place.share) / most):.0f}px"{" class=tm-away" if place.share < 0 else ""}></i>'
         f"<span>{layer + 1}</span></button>"
         for layer, (key, place) in sorted(by_layer.items())
     )

@@ -37,11 +37,40 @@ const choose = (word) => {
   const box = word.closest('.tm-words');
   element.querySelectorAll('.w.chosen').forEach((one) => one.classList.remove('chosen'));
   word.classList.add('chosen');
+  const at = word.getBoundingClientRect();  // on a narrow page the panel covers the lower part
+  if (window.innerWidth <= 1100 && at.bottom > 0.5 * window.innerHeight)
+    window.scrollBy({top: at.top - 0.3 * window.innerHeight, behavior: 'smooth'});
   trigger('word', {
     line: Number(box.dataset.line), system: Number(box.dataset.system),
     start: Number(word.dataset.start), end: Number(word.dataset.end), word: word.textContent,
   });
 };
+// The word that is open stays marked, and a dial that was turned keeps the focus, when the table is drawn anew.
+const mark = () => {
+  const card = element.querySelector('[data-word]');
+  const parts = card && card.dataset.word ? card.dataset.word.split(/[.-]/) : [];
+  const box = parts.length === 4
+    ? element.querySelector(`.tm-words[data-line="${Number(parts[0])}"][data-system="${Number(parts[1])}"]`) : null;
+  if (!box) return;
+  wrap(box);
+  for (const word of box.querySelectorAll('.w'))
+    if (Number(word.dataset.start) < Number(parts[3]) && Number(word.dataset.end) > Number(parts[2]))
+      word.classList.add('chosen');
+};
+let held = '';
+new MutationObserver((changes) => {
+  if (![...changes].some((one) => [...one.addedNodes].some((node) => node.querySelector && node.querySelector('table'))))
+    return;
+  mark();
+  if (held && (!document.activeElement || document.activeElement === document.body)) {
+    const again = element.querySelector(held);
+    if (again) again.focus({preventScroll: true});
+  }
+}).observe(element, {childList: true, subtree: true});
+element.addEventListener('focusin', (event) => {
+  const box = event.target;
+  held = box.id ? '#' + box.id : box.matches('[data-order]') ? '[data-order]' : '';
+});
 const near = (event) => event.target.closest && event.target.closest('.tm-words');
 element.addEventListener('pointerover', (event) => { const box = near(event); if (box) wrap(box); });
 element.addEventListener('focusin', (event) => { const box = near(event); if (box) wrap(box); });
@@ -75,6 +104,10 @@ element.addEventListener('keydown', (event) => {
     event.preventDefault();
     choose(words[Math.max(0, now)]);
     return;
+  } else if (event.key === 'Escape') {
+    const close = document.querySelector('.tm-reading [data-close]');
+    if (close) close.click();
+    return;
   } else return;
   event.preventDefault();
   words.forEach((one) => one.classList.remove('here'));
@@ -101,13 +134,19 @@ const show = (key) => {
   const at = element.querySelector('[data-at]');
   if (at) at.value = key;
 };
+const close = () => {
+  document.querySelectorAll('.tm-words .w.chosen').forEach((one) => one.classList.remove('chosen'));
+  trigger('close', {});
+};
 element.addEventListener('change', (event) => { if (event.target.matches('[data-at]')) show(event.target.value); });
 element.addEventListener('click', (event) => {
   const layer = event.target.closest('[data-layer]');
   if (layer) show(layer.dataset.layer);
-  if (event.target.closest('[data-close]')) trigger('close', {});
+  if (event.target.closest('[data-close]')) close();
+  const long = event.target.closest('.tm-read li');
+  if (long && !String(window.getSelection())) long.classList.toggle('whole');
 });
-element.addEventListener('keydown', (event) => { if (event.key === 'Escape') trigger('close', {}); });
+element.addEventListener('keydown', (event) => { if (event.key === 'Escape') close(); });
 """
 
 STATE = """
@@ -126,6 +165,7 @@ element.addEventListener('toggle', (event) => {
   if (link) link.value = window.location.href;
 }, true);
 element.addEventListener('click', async (event) => {
+  if (event.target.closest('[data-remove]')) trigger('remove', {});
   const copy = event.target.closest('[data-share]');
   if (!copy) return;
   const link = element.querySelector('[data-link]');
@@ -150,11 +190,12 @@ document.addEventListener('click', (event) => {
 MARK = """(here, project) => {
   if (!here || !project) return;
   const now = JSON.parse(here), address = new URL(window.location.href);
+  if (!now.comparison && !address.searchParams.has('comparison')) return;
   address.search = '';
   address.searchParams.set('project', project);
-  if (now.comparison) address.searchParams.set('comparison', now.comparison);
+  address.searchParams.set('comparison', now.comparison || 'new');
   if (now.order && now.order !== 'place') address.searchParams.set('order', now.order);
   if (now.offset) address.searchParams.set('offset', now.offset);
   if (now.word) address.searchParams.set('word', now.word);
-  if (now.comparison) window.history.replaceState(null, '', address);
+  window.history.replaceState(null, '', address);
 }"""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import datetime
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,18 @@ from engine.store.sheets import LineRow, SheetRow
 from studio.difference import runs_html
 from studio.html import bar, esc, lang_attribute, note, number, tag
 
-__all__ = ["ORDERS", "PAGE", "Languages", "compare_table", "export_menu", "file_card", "progress_card", "share_menu"]
+__all__ = [
+    "ORDERS",
+    "PAGE",
+    "Languages",
+    "compare_table",
+    "earlier_menu",
+    "export_menu",
+    "file_card",
+    "progress_card",
+    "reading_card",
+    "share_menu",
+]
 
 PAGE = 25  # lines on a page
 ORDERS = {
@@ -37,10 +49,12 @@ class Languages:
 
 
 def compare_table(
-    sheet: SheetRow, lines: Sequence[LineRow], languages: Languages, *, counts: tuple[int, int], order: str = "place",
-    offset: int = 0,
+    sheet: SheetRow, lines: Sequence[LineRow], languages: Languages, *, counts: tuple[int, int] | None, order: str = "place",
+    offset: int = 0, word: str = "", gone: Collection[int] = (),
 ) -> str:  # fmt: skip
-    """A page of the comparison: source, the base alone, a column a plugin. `counts` are those of `Sheets.count`."""
+    """A page of the comparison: source, the base alone, a column a plugin. `counts` are those of `Sheets.count`, None while a
+    job says how far it is; `word` is the open one, as line.system.start-end; `gone` are systems whose plugin is no longer there.
+    """
     systems = sheet.systems
     columns = '<col class="n"><col class="source">' + "<col>" * len(systems)
     count = f"{number(sheet.lines)} {'sentence' if sheet.lines == 1 else 'sentences'}"
@@ -48,18 +62,22 @@ def compare_table(
         f'<th class="n"><span class="tm-hidden">number</span></th><th>{esc(languages.source_name)} {tag(count)}</th>'
     )
     heads += f"<th>Vanilla {tag('base ' + languages.base)}</th>"
-    heads += "".join(_head(place, system) for place, system in enumerate(systems) if place)
-    body = "".join(_row(line, systems, languages) for line in lines)
+    heads += "".join(_head(place, system, place in gone) for place, system in enumerate(systems) if place)
+    body = "".join(_row(line, systems, languages, gone) for line in lines)
     return (
-        f'<div class="tm-card tm-compare-card" data-comparison="{sheet.comparison_id}"><div class="tm-scroll">'
+        f'<div class="tm-card tm-compare-card" data-comparison="{sheet.comparison_id}" data-word="{esc(word)}">'
+        f'<div class="tm-scroll" tabindex="-1">'
         f'<table class="tm tm-compare tm-of-{len(systems)}"><colgroup>{columns}</colgroup><thead><tr>{heads}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>{_foot(sheet, counts, order, offset)}</div>"
     )
 
 
-def _head(place: int, system: Mapping[str, Any]) -> str:
+def _head(place: int, system: Mapping[str, Any], gone: bool) -> str:
     method, strength = str(system["method"]), float(system["strength"])
-    dial = _dial(place, str(system["name"]), strength) if has_dial(method) else ""
+    if gone:
+        dial = f'<div class="tm-dial">deleted{f", strength {strength:g}" if has_dial(method) else ""}</div>'
+    else:
+        dial = _dial(place, str(system["name"]), strength) if has_dial(method) else ""
     return f"<th>{esc(system['name'])} {tag(method.replace('_', ' '), 'accent')}{dial}</th>"
 
 
@@ -71,11 +89,11 @@ def _dial(place: int, name: str, strength: float) -> str:
     )
 
 
-def _row(line: LineRow, systems: Sequence[Mapping[str, Any]], languages: Languages) -> str:
+def _row(line: LineRow, systems: Sequence[Mapping[str, Any]], languages: Languages, gone: Collection[int]) -> str:
     cells = ""
     for place, runs in enumerate(marks(line.texts, languages.target)):
         if line.texts[place] is None:
-            cells += '<td class="tm-pending">…</td>'
+            cells += f'<td class="tm-pending">{"–" if place in gone else "…"}</td>'
             continue
         name = "vanilla" if not place else str(systems[place]["name"])
         cells += (
@@ -103,8 +121,8 @@ def _score(line: LineRow, place: int) -> str:
     return f'<div class="tm-score">{f"chrF {score:.0f}" if line.reference else f"style {score:.0f} %"}</div>'
 
 
-def _foot(sheet: SheetRow, counts: tuple[int, int], order: str, offset: int) -> str:
-    done, different = counts
+def _foot(sheet: SheetRow, counts: tuple[int, int] | None, order: str, offset: int) -> str:
+    done, different = counts or (0, 0)
     if len(sheet.systems) < 2:
         words = "The base alone. Choose a plugin to see what it changes."
         words = words if done == sheet.lines else f"{number(done)} of {number(sheet.lines)} done"
@@ -112,7 +130,12 @@ def _foot(sheet: SheetRow, counts: tuple[int, int], order: str, offset: int) -> 
     else:
         count = f"{number(different)} of {number(sheet.lines)} sentences differ"
         words = count if done == sheet.lines else f"{number(done)} of {number(sheet.lines)} done"
-        legend = '<span><mark class="new">changed by a plugin</mark> <mark class="old">vanilla wording</mark></span>'
+        legend = (
+            '<span><mark class="new">changed by a plugin</mark> <mark class="old">vanilla wording</mark></span>'
+            if different
+            else ""
+        )
+    words = words if counts else ""
     return (
         f'<div class="tm-compare-foot"><span>{words}</span>{_order(sheet, order)}{legend}'
         f"{_pager(sheet.lines, offset)}</div>"
@@ -159,6 +182,11 @@ def file_card(sheet: SheetRow, project_id: int) -> str:
     )
 
 
+def reading_card(names: str) -> str:
+    """While an opened file is read."""
+    return f'<div class="tm-card tm-pad tm-working"><div class="tm-card-head"><h2>Reading {esc(names)}</h2></div></div>'
+
+
 def progress_card(job: JobRow | None) -> str:
     """The job of this comparison while it waits or works, or why it stopped; nothing else."""
     if job is None or str(job.state) == "succeeded":
@@ -181,6 +209,30 @@ def progress_card(job: JobRow | None) -> str:
     words = said.get(str(job.state), "It was interrupted. What was done is kept.")
     more = '<button type="button" class="tm-text-button" data-again>Go on</button>'
     return f'<div class="tm-failed">{note(words, bad=str(job.state) == "failed")}{more}</div>'
+
+
+def earlier_menu(
+    titles: Sequence[tuple[int, str, datetime.datetime]], project_id: int, sheet: SheetRow | None
+) -> str:  # fmt: skip
+    """Links to the project's comparisons, the newest first, and to a new one."""
+    current = sheet.comparison_id if sheet else 0
+    links = "".join(
+        f'<li><a href="/compare?project={project_id}&amp;comparison={number_}"'
+        f'{" aria-current=true" if number_ == current else ""}><span dir="auto">{esc(title)}</span>'
+        f"<small>{made:%d %b %H:%M}</small></a></li>"
+        for number_, title, made in titles
+    )
+    delete = (
+        '<details class="tm-delete"><summary>Delete the one shown…</summary><button type="button" class="tm-link-button" '
+        "data-remove>Delete it for good</button></details>"
+        if sheet
+        else ""
+    )
+    return (
+        '<details class="tm-menu"><summary class="tm-link-button">Earlier</summary><div class="tm-menu-box tm-earlier">'
+        f'<a class="tm-new" href="/compare?project={project_id}&amp;comparison=new">New comparison</a>'
+        f'<ul class="tm-menu-list">{links}</ul>{delete}</div></details>'
+    )
 
 
 def share_menu(sheet: SheetRow) -> str:

@@ -58,6 +58,18 @@ class Comparing:
             raise InputError("A chosen plugin is no longer there. Reload the page.")
         return [known[int(one)] for one in numbers]
 
+    def gone(self, project: ProjectRow, sheet: SheetRow) -> frozenset[int]:
+        """Places of systems whose plugin was deleted, or whose bundle is no longer where it was."""
+        there = {row.id for row in self.store.plugins.list(project.id) if row.exists}
+        return frozenset(place for place, one in enumerate(sheet.systems) if place and one["plugin_id"] not in there)
+
+    def delete(self, sheet: SheetRow) -> None:
+        """The comparison and its translations; a job at work on it is cancelled."""
+        job = self.job(sheet)
+        if job is not None and job.active:
+            self.store.jobs.cancel(job.id)
+        self.store.comparisons.delete(sheet.comparison_id)
+
     # -- making
 
     def typed(self, project: ProjectRow, text: str, numbers: Sequence[Any], like: SheetRow | None) -> SheetRow:
@@ -195,6 +207,9 @@ class Comparing:
         """Another strength for a plugin; of a kept comparison in a copy."""
         if not 0 < system < len(sheet.systems):
             raise InputError("That plugin is no longer in the comparison. Reload the page.")
+        if system in self.gone(project, sheet):
+            name = sheet.systems[system]["name"]
+            raise InputError(f"{name} was deleted, so it cannot translate again. What it has translated stays.")
         job = self.job(sheet)
         if job is not None and job.active:
             raise InputError("This comparison is at work. Wait for it, or cancel it first.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "ground_of", "run", "translator_of"]
 
-PART = 64  # lines between two looks at whether to stop
+PART = 16  # lines between two looks at whether to stop, and until they can be read
 
 
 def check(arguments: Mapping[str, Any]) -> dict[str, Any]:
