@@ -250,7 +250,9 @@ def step_said(job: JobRow) -> str:
 
 
 def device_said(line: str) -> str:
-    """`CPU, 2 cores · 3.1 of 24 GiB` in the reader's language."""
+    """`CPU, 2 cores · 3.1 of 24 GiB`, `CPU, 2 threads` in the reader's language."""
+    if threads := re.fullmatch(r"CPU, (\d+) threads?", line):
+        return trn("CPU, {count} thread", "CPU, {count} threads", int(threads[1]))
     found = re.fullmatch(r"CPU, (\d+) cores? · (.+)\u00a0of\u00a0(.+)", line)
     if found is None:
         return line

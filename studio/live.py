@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.progress import duration
 from engine.store import JobRow, PluginRow, ProjectRow
 from studio.difference import marked
 from studio.figures import scores
 from studio.frame import address
-from studio.html import Cell, bar, card, empty, esc, lang_attribute, note, number, size, table, tag
+from studio.html import Cell, bar, card, empty, esc, lang_attribute, note, number, size, table, tag, way
+from studio.i18n import mark, span, tr
+from studio.plugin_cards import setting_said
 from studio.runs import own_settings
 
 __all__ = [
@@ -19,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 STATES = {"queued": "", "running": "accent", "succeeded": "done", "failed": "bad", "cancelled": "", "interrupted": ""}
-WAITS = ("next", "2nd", "3rd")
+WAITS = (mark("next"), mark("2nd"), mark("3rd"))
 ROWS = 7  # validations shown
 LINES = 40  # of the log
 ACT = """
@@ -37,13 +38,13 @@ element.addEventListener('change', (event) => {
 
 def words(name: Any) -> str:
     """`memory_adapter` -> `memory adapter`."""
-    return str(name).replace("_", " ")
+    return tr(str(name).replace("_", " "))
 
 
 def title_of(job: JobRow) -> str:
     """Method and budget of a run, and whether words are looked up as well."""
     method = words(job.arguments.get("method", "memory_adapter")) + (" + kNN" if job.arguments.get("knn") else "")
-    return f"{method} · {job.arguments.get('budget', 'balanced')}"
+    return f"{method} · {tr(str(job.arguments.get('budget', 'balanced')))}"
 
 
 def training(job: JobRow) -> bool:
@@ -56,32 +57,32 @@ def training(job: JobRow) -> bool:
 
 def progress_card(job: JobRow, run: int, rows: Sequence[Mapping[str, Any]], before: int = 0) -> str:
     """Run, method, budget and state at the left; how far and how long at the right; the reason where it failed."""
-    state = tag(job.step or "starting" if job.state == "running" else job.state, STATES.get(job.state, ""))
+    state = tag(tr((job.step or "starting") if job.state == "running" else job.state), STATES.get(job.state, ""))
     parts = []
     if job.state == "running":
         if job.total and training(job):
-            parts.append(f"{number(job.done)} of {number(job.total)}")
+            parts.append(tr("{used} of {all}", used=number(job.done), all=number(job.total)))
         elif job.steps > 1:
-            parts.append(f"step {job.step_index + 1} of {job.steps}")
+            parts.append(tr("step {place} of {all}", place=job.step_index + 1, all=job.steps))
         if job.eta is not None:
-            parts.append(f"{duration(job.eta)} left in this step")
+            parts.append(tr("{time} left in this step", time=span(job.eta)))
         speed = next((row["tokens_per_second"] for row in reversed(rows) if row.get("tokens_per_second")), None)
         if speed and training(job):
-            parts.append(f"{number(speed)} tokens/s")
+            parts.append(tr("{count} tokens/s", count=number(speed)))
     elif job.state == "queued":
-        parts.append("starts when a worker is free" if not before else f"{before} before it")
+        parts.append(tr("starts when a worker is free") if not before else tr("{count} before it", count=before))
     elif job.seconds is not None:
-        parts.append(f"took {duration(job.seconds)}")
+        parts.append(tr("took {time}", time=span(job.seconds)))
     line = (
-        f'<div class="tm-card-head"><h2>{esc(f"Run {run} · {title_of(job)}")} {state}</h2>'
+        f'<div class="tm-card-head"><h2>{esc(tr("Run {number}", number=run))} · {esc(title_of(job))} {state}</h2>'
         f"<h2>{esc(' · '.join(parts))}</h2></div>"
     )
     if job.state == "running":
-        line += bar(job.fraction) + (f'<p class="tm-quiet">{esc(job.note)}</p>' if job.note and not rows else "")
+        line += bar(job.fraction) + (f'<p class="tm-quiet">{esc(tr(job.note))}</p>' if job.note and not rows else "")
     if job.state == "failed":
         line += note(job.error, bad=True)
     if job.state == "interrupted":
-        line += note(job.error or "The run was interrupted. It can be resumed from its last checkpoint.")
+        line += note(job.error or tr("The run was interrupted. It can be resumed from its last checkpoint."))
     return line
 
 
@@ -92,7 +93,11 @@ def figure_card(job: JobRow, rows: Sequence[Mapping[str, Any]], project: Project
     checks = [row for row in rows if row.get("valid_loss") is not None]
     columns = [
         (key, name)
-        for key, name in (("valid_loss", "loss"), ("style_bleu", "style BLEU"), ("general_bleu", "general BLEU"))
+        for key, name in (
+            ("valid_loss", tr("loss")),
+            ("style_bleu", tr("style BLEU")),
+            ("general_bleu", tr("general BLEU")),
+        )
         if any(row.get(key) is not None for row in checks)
     ]
     if checks:
@@ -105,19 +110,23 @@ def figure_card(job: JobRow, rows: Sequence[Mapping[str, Any]], project: Project
             [Cell(number(row.get("step", 0)))] + [_figure(row.get(key), key, best[key]) for key, _ in columns]
             for row in shown
         ]
-        inner = table(["step", *(name for _, name in columns)], body, numeric=range(1, len(columns) + 1))
+        inner = table([tr("step"), *(name for _, name in columns)], body, numeric=range(1, len(columns) + 1))
         if len(columns) > 1:
-            few = "A few sentences, translated greedily: a direction, not a score."
-            inner += f'<p class="tm-small">{few}</p>'
+            few = tr("A few sentences, translated greedily: a direction, not a score.")
+            inner += f'<p class="tm-small">{esc(few)}</p>'
     elif job.state == "queued":
-        inner = '<p class="tm-quiet">It waits its turn. You can change the form above and queue more.</p>'
+        inner = _quiet(tr("It waits its turn. You can change the form above and queue more."))
     elif job.active:
-        inner = '<p class="tm-quiet">The first validation comes before the first update.</p>'
+        inner = _quiet(tr("The first validation comes before the first update."))
     else:
-        inner = '<p class="tm-quiet">This run was not validated.</p>'
+        inner = _quiet(tr("This run was not validated."))
     inner += _sample(rows, project)
     buttons = _buttons(job)
-    return card(inner + buttons, "While it trains" if job.active else "Validation")
+    return card(inner + buttons, tr("While it trains") if job.active else tr("Validation"))
+
+
+def _quiet(text: str) -> str:
+    return f'<p class="tm-quiet">{esc(text)}</p>'
 
 
 def _figure(value: Any, key: str, best: float) -> Cell:
@@ -147,9 +156,9 @@ def _sample(rows: Sequence[Mapping[str, Any]], project: ProjectRow) -> str:
             for row in steps
         )
         own = last.get("sample_reference")
-        lines += f"<tr><td>yours</td><td{language}>{esc(own)}</td></tr>" if own else ""
+        lines += f"<tr><td>{esc(tr('yours'))}</td><td{language}>{esc(own)}</td></tr>" if own else ""
         history = (
-            f'<details class="tm-more"><summary>{len(steps)} versions so far</summary>'
+            f'<details class="tm-more"><summary>{esc(tr("{count} versions so far", count=len(steps)))}</summary>'
             f'<table class="tm tm-small">{lines}</table></details>'
         )
     return (
@@ -167,12 +176,12 @@ def _buttons(job: JobRow) -> str:
 
     found = ""
     if job.active:
-        hint = "What is finished stays, and the run can be resumed."
-        found += button("cancel", "Cancelling" if job.cancel_requested else "Cancel", hint)
+        hint = tr("What is finished stays, and the run can be resumed.")
+        found += button("cancel", tr("Cancelling" if job.cancel_requested else "Cancel"), hint)
     if job.resumable:
-        found += button("resume", "Resume", "It goes on from its last finished step or checkpoint.")
+        found += button("resume", tr("Resume"), tr("It goes on from its last finished step or checkpoint."))
     if not job.active:
-        found += f'<a class="tm-link-button" href="{esc(_clone(job))}">Clone</a>'
+        found += f'<a class="tm-link-button" href="{esc(_clone(job))}">{esc(tr("Clone"))}</a>'
     return f'<div class="tm-buttons">{found}</div>' if found else ""
 
 
@@ -185,12 +194,14 @@ def device_card(job: JobRow, usage: Any, cores: int) -> str:
     if usage is None:
         return ""
     now = job.state == "running"
-    peak = f"at most {usage.peak / 2**30:.1f} GiB"
-    parts = [f"memory {peak}"]
+    peak = tr("at most {size}", size=f"{usage.peak / 2**30:.1f} GiB")
+    parts = [tr("memory {size}", size=peak)]
     if now:
-        parts = [f"processor {usage.cpu:.0f} % of {100 * cores} %", f"memory {usage.memory / 2**30:.1f} GiB", peak]
+        used = tr("processor {used} % of {all} %", used=f"{usage.cpu:.0f}", all=100 * cores)
+        parts = [used, tr("memory {size}", size=f"{usage.memory / 2**30:.1f} GiB"), peak]
     if usage.gpu_total:
-        parts.append(f"GPU {usage.gpu / 2**30:.1f} of {usage.gpu_total / 2**30:.0f} GiB")
+        gpu = tr("{used} of {all}", used=f"{usage.gpu / 2**30:.1f}", all=f"{usage.gpu_total / 2**30:.0f} GiB")
+        parts.append(f"GPU {gpu}")
     return f'<p class="tm-quiet tm-device">{esc(" · ".join(parts))}</p>'
 
 
@@ -198,11 +209,13 @@ def log_card(text: str) -> str:
     """The end of the log."""
     lines = text.rstrip().splitlines()[-LINES:]
     if not lines:
-        return '<p class="tm-quiet">The log is empty so far.</p>'
+        return _quiet(tr("The log is empty so far."))
     # Of a line that the work wrote itself the time and the words are enough.
     plain = [re.sub(r"^\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d),\d+ INFO [\w.]+: ", r"\1  ", line) for line in lines]
     shown = esc("\n".join(plain))
-    return f'<div class="tm-log" tabindex="0" role="log" aria-label="End of the log"><pre>{shown}</pre></div>'
+    return (
+        f'<div class="tm-log" tabindex="0" role="log" aria-label="{esc(tr("End of the log"))}"><pre>{shown}</pre></div>'
+    )
 
 
 # -- all runs
@@ -225,7 +238,7 @@ def runs_table(
         plugin, number_ = plugins.get(job.id), len(jobs) - place
         state = _state(job, (places or {}).get(job.id))
         box = (
-            f'<input type="checkbox" data-run="{job.id}" aria-label="Compare run {number_}"'
+            f'<input type="checkbox" data-run="{job.id}" aria-label="{esc(tr("Compare run {number}", number=number_))}"'
             f"{' checked' if job.id in picked else ''}>"
         )
         here = ' aria-current="true"' if job.id == shown else ""
@@ -242,7 +255,7 @@ def runs_table(
                 Cell(html=_links(job, plugin, project)),
             ]
         )
-    heads = ["run", "method", "state", "style BLEU", "general BLEU", "time", ""]
+    heads = [tr("run"), tr("method"), tr("state"), tr("style BLEU"), tr("general BLEU"), tr("time"), ""]
     if many:
         heads = ["", *heads]
     first = 3 + many
@@ -252,17 +265,20 @@ def runs_table(
 
 def _state(job: JobRow, before: int | None) -> str:
     if job.state == "running":
-        return job.step.lower() or "starting"
+        return tr(job.step).lower() or tr("starting")
     if job.state == "queued" and before is not None:
-        return f"waiting, {WAITS[before] if before < len(WAITS) else f'{before + 1}th'}"
+        place = tr(WAITS[before]) if before < len(WAITS) else tr("{number}th", number=before + 1)
+        return tr("waiting, {place}", place=place)
     if job.state == "succeeded":
-        return "done"
-    step = f" in {job.step.lower()}" if job.state in ("interrupted", "cancelled") and job.step else ""
-    return job.state.value + step
+        return tr("done")
+    state = tr(str(job.state))
+    if job.state in ("interrupted", "cancelled") and job.step:
+        return tr("{state} in {step}", state=state, step=tr(job.step).lower())
+    return state
 
 
 def _took(job: JobRow) -> str:
-    return duration(job.seconds) if job.seconds is not None else "–"
+    return span(job.seconds) if job.seconds is not None else "–"
 
 
 def _links(job: JobRow, plugin: PluginRow | None, project: ProjectRow) -> str:
@@ -271,14 +287,14 @@ def _links(job: JobRow, plugin: PluginRow | None, project: ProjectRow) -> str:
 
     found = []
     if job.active:
-        found.append(button("cancel", "Cancelling" if job.cancel_requested else "Cancel"))
+        found.append(button("cancel", tr("Cancelling" if job.cancel_requested else "Cancel")))
     if job.resumable:
-        found.append(button("resume", "Resume"))
+        found.append(button("resume", tr("Resume")))
     if plugin is not None:
         compare = address("compare", project.id)
-        found.append(f'<a href="{esc(compare)}&amp;plugin={plugin.id}">Compare</a>')
-        found.append(f'<a href="/download/plugins/{plugin.id}">Download</a>')
-    found.append(f'<a href="{esc(_clone(job))}">Clone</a>')
+        found.append(f'<a href="{esc(compare)}&amp;plugin={plugin.id}">{esc(tr("Compare"))}</a>')
+        found.append(f'<a href="/download/plugins/{plugin.id}">{esc(tr("Download"))}</a>')
+    found.append(f'<a href="{esc(_clone(job))}">{esc(tr("Clone"))}</a>')
     return " · ".join(found)
 
 
@@ -291,9 +307,8 @@ def _bleu(plugin: PluginRow | None, kind: str) -> float | None:
 def no_runs(project: ProjectRow | None) -> str:
     """What stands where the runs will be."""
     if project is None:
-        return empty(
-            "No project yet", "A plugin learns from samples.", '<p><a href="/samples?project=new">Go to Samples</a></p>'
-        )
+        link = way("/samples?project=new", tr("Go to Samples"))
+        return empty(tr("No project yet"), tr("A plugin learns from samples."), link)
     return ""
 
 
@@ -302,25 +317,25 @@ def no_runs(project: ProjectRow | None) -> str:
 
 def compare_card(jobs: Sequence[tuple[int, JobRow]], plugins: Mapping[int, PluginRow]) -> str:
     """Two runs or more side by side: what they were given, where that differs, and what came out. `jobs`: number and row."""
-    rows: list[tuple[str, list[str]]] = [("method", [words(job.arguments.get("method", "")) for _, job in jobs])]
+    rows: list[tuple[str, list[str]]] = [(tr("method"), [words(job.arguments.get("method", "")) for _, job in jobs])]
     given = [_given(job) for _, job in jobs]
     for key in dict.fromkeys(key for one in given for key in one):
-        values = [one.get(key, "as the budget") for one in given]
+        values = [one.get(key, tr("as the budget")) for one in given]
         if len(set(values)) > 1:
-            rows.append((words(key), values))
+            rows.append((setting_said(key), values))
     for name, reader in OUTCOMES:
         values = [reader(job, plugins.get(job.id)) for _, job in jobs]
         if any(value != "–" for value in values):
-            rows.append((name, values))
+            rows.append((tr(name), values))
     body = [[Cell(name, kind="quiet"), *(Cell(value, kind="num") for value in values)] for name, values in rows]
-    heads = ["", *(f"run {number_}" for number_, _ in jobs)]
+    heads = ["", *(tr("run {number}", number=number_) for number_, _ in jobs)]
     return table(heads, body, numeric=range(1, len(heads)), kind="tm-small")
 
 
 def _given(job: JobRow) -> dict[str, str]:
     base = str(job.arguments.get("base", "")).rstrip("/").rsplit("/", 1)[-1]
-    found = {"budget": str(job.arguments.get("budget", "balanced")), "base": base}
-    found["kNN on top"] = "yes" if job.arguments.get("knn") else "no"
+    found = {"budget": tr(str(job.arguments.get("budget", "balanced"))), "base": base}
+    found["kNN on top"] = tr("yes") if job.arguments.get("knn") else tr("no")
     for settings in own_settings(job).values():
         found |= {key: str(value) for key, value in settings.items() if key != "watch"}
     return found
@@ -356,13 +371,13 @@ def _result(key: str) -> Any:
 
 
 OUTCOMES: tuple[tuple[str, Any], ...] = (
-    ("style BLEU", _score("style", "bleu")),
-    ("style chrF", _score("style", "chrf")),
-    ("general BLEU", _score("general", "bleu")),
-    ("validation loss before", _metric("validation_loss_before", 3)),
-    ("validation loss", _metric("validation_loss", 3)),
-    ("updates", _result("updates")),
-    ("weights", _result("parameters")),
-    ("plugin", _result("bytes")),
-    ("time", lambda job, plugin: _took(job)),
+    (mark("style BLEU"), _score("style", "bleu")),
+    (mark("style chrF"), _score("style", "chrf")),
+    (mark("general BLEU"), _score("general", "bleu")),
+    (mark("validation loss before"), _metric("validation_loss_before", 3)),
+    (mark("validation loss"), _metric("validation_loss", 3)),
+    (mark("updates"), _result("updates")),
+    (mark("weights"), _result("parameters")),
+    (mark("plugin"), _result("bytes")),
+    (mark("time"), lambda job, plugin: _took(job)),
 )

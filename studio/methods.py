@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.progress import duration
 from engine.store import ProjectRow
+from studio.frame import device_said
 from studio.html import esc, size, tag
+from studio.i18n import mark, span, tr
 from studio.service import Service
 
 if TYPE_CHECKING:
@@ -66,15 +67,15 @@ def lacking(service: Service, project: ProjectRow | None, method: Method) -> tup
     report = service.report(project.id) if project else {}
     domains = len(report.get("domains") or {}) or 1
     if about.needs_bilingual and not report.get("source_language"):
-        return "needs translations", "Add samples that have their sources."
+        return tr("needs translations"), tr("Add samples that have their sources.")
     if about.needs_domains > domains:
-        return f"needs {about.needs_domains} domains", "Add a file of another domain."
+        return tr("needs {count} domains", count=about.needs_domains), tr("Add a file of another domain.")
     if method.name == "domain_mixing" and project and domains < 2 and not _general(service, project):
-        return "needs 2 domains", "Add a file of another domain, or of plain everyday text."
+        return tr("needs {count} domains", count=2), tr("Add a file of another domain, or of plain everyday text.")
     if about.needs_endpoint and not service.settings.endpoints:
-        return "needs a service", "Name its address in the setting “endpoints”, then start the studio again."
+        return tr("needs a service"), tr("Name its address in the setting “endpoints”, then start the studio again.")
     if method.name == "knn" and not _has_faiss():
-        return "needs faiss", "Install it: pip install 'tailor-mt[cpu]'."
+        return tr("needs faiss"), tr("Install it: pip install 'tailor-mt[cpu]'.")
     return "", ""
 
 
@@ -105,18 +106,27 @@ def method_card(
     lacks, remedy = lacking(service, project, method)
     domains = len((service.report(project.id) if project else {}).get("domains") or {})
     facts = [
-        "needs phrases" if about.needs_phrases else "",
-        "takes general text as second domain" if method.name == "domain_mixing" and not lacks and domains < 2 else "",
-        "" if about.offers_strength else "no strength dial",
+        tr("needs phrases") if about.needs_phrases else "",
+        tr("takes general text as second domain")
+        if method.name == "domain_mixing" and not lacks and domains < 2
+        else "",
+        "" if about.offers_strength else tr("no strength dial"),
     ]
-    mark = "recommended" if method.name == RECOMMENDED else "" if about.trains else "trains nothing"
+    fact = mark("recommended") if method.name == RECOMMENDED else "" if about.trains else mark("trains nothing")
     cost = ""
     if estimate is not None and not lacks:
-        cost = f"≈ {duration(estimate.seconds)} · {size(estimate.bundle)}"
+        cost = f"≈ {span(estimate.seconds)} · {size(estimate.bundle)}"
         if about.needs_endpoint:
-            cost = "your service's price"
+            cost = tr("your service's price")
     return MethodCard(
-        method.name, about.title, about.summary, " · ".join(fact for fact in facts if fact), lacks, remedy, cost, mark
+        method.name,
+        tr(about.title),
+        tr(about.summary),
+        " · ".join(fact for fact in facts if fact),
+        lacks,
+        remedy,
+        cost,
+        fact,
     )
 
 
@@ -132,10 +142,10 @@ def method_cards(cards: Sequence[MethodCard], chosen: str) -> str:
         opened = " open" if chosen in {one.name for one in rest} else ""
         more = "".join(_card(one, chosen) for one in rest)
         shown += (
-            f'<details class="tm-more-methods"{opened}><summary>{len(rest)} more methods</summary>'
+            f'<details class="tm-more-methods"{opened}><summary>{esc(tr("{count} more methods", count=len(rest)))}</summary>'
             f'<div class="tm-methods">{more}</div></details>'
         )
-    return f'<div class="tm-methods tm-method-row" role="radiogroup" aria-label="Method">{shown}</div>'
+    return f'<div class="tm-methods tm-method-row" role="radiogroup" aria-label="{esc(tr("Method"))}">{shown}</div>'
 
 
 def _card(one: MethodCard, chosen: str) -> str:
@@ -143,7 +153,7 @@ def _card(one: MethodCard, chosen: str) -> str:
     marks = (
         tag(one.lacks)
         if one.lacks
-        else tag(one.mark, "accent" if one.mark == "recommended" else "")
+        else tag(tr(one.mark), "accent" if one.mark == "recommended" else "")
         if one.mark
         else ""
     )
@@ -163,25 +173,24 @@ def estimate_line(estimate: Estimate, machine: Mapping[str, Any]) -> str:
     """
     total = machine["memory"]
     parts = [
-        f"<b>{esc(duration(estimate.seconds))}</b>",
-        f"memory <b>{estimate.memory / 2**30:.1f}</b> of {total / 2**30:.0f} GiB",
-        f"disk <b>{esc(size(estimate.disk))}</b>",
-        esc(estimate.device),
+        f"<b>{esc(span(estimate.seconds))}</b>",
+        tr("memory {used} of {all}", used=f"<b>{estimate.memory / 2**30:.1f}</b>", all=f"{total / 2**30:.0f} GiB"),
+        tr("disk {size}", size=f"<b>{esc(size(estimate.disk))}</b>"),
+        esc(device_said(estimate.device)),
     ]
-    span = f"{duration(estimate.low)} to {duration(estimate.high)}, {estimate.sentence}."
-    notes = "".join(f" {esc(one)}" for one in estimate.notes)
-    steps = ", ".join(f"{name} {duration(seconds)}" for name, seconds in estimate.parts.items())
+    sure = tr(estimate.sentence)
+    between = tr("{low} to {high}, {sure}.", low=span(estimate.low), high=span(estimate.high), sure=sure)
+    notes = "".join(f" {esc(tr(one))}" for one in estimate.notes)
+    steps = ", ".join(f"{tr(name)} {span(seconds)}" for name, seconds in estimate.parts.items())
     warnings = ""
     if estimate.memory > machine["free_memory"]:
         free = f"{machine['free_memory'] / 2**30:.1f} GiB"
-        warnings += (
-            f'<p class="tm-warn">Only {free} of memory are free now. Lower tokens_per_batch, or close something.</p>'
-        )
+        lower = tr("Only {size} of memory are free now. Lower tokens_per_batch, or close something.", size=free)
+        warnings += f'<p class="tm-warn">{esc(lower)}</p>'
     if estimate.disk + estimate.bundle > machine["free_disk"]:
-        warnings += (
-            f'<p class="tm-warn">Only {esc(size(machine["free_disk"]))} of the disk are free. Make room first.</p>'
-        )
+        room = tr("Only {size} of the disk are free. Make room first.", size=size(machine["free_disk"]))
+        warnings += f'<p class="tm-warn">{esc(room)}</p>'
     return (
-        f'<div class="tm-before"><p title="{esc(steps)}">Before you start: {" · ".join(parts)}</p>'
-        f'<p class="tm-small">{esc(span)}{notes}</p>{warnings}</div>'
+        f'<div class="tm-before"><p title="{esc(steps)}">{esc(tr("Before you start:"))} {" · ".join(parts)}</p>'
+        f'<p class="tm-small">{esc(between)}{notes}</p>{warnings}</div>'
     )

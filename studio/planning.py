@@ -12,12 +12,13 @@ from engine.errors import TailorError
 from engine.store import ProjectRow
 from studio.forms import Form, build_form
 from studio.html import esc, view
+from studio.i18n import mark, tr
 from studio.methods import can_look_up
 from studio.runs import Plan, Runs, preset
 
 __all__ = ["BUDGETS", "PlanForm", "plan_in_address"]
 
-BUDGETS = [("Quick", "quick"), ("Balanced", "balanced"), ("Best", "best")]
+BUDGETS = [(mark("Quick"), "quick"), (mark("Balanced"), "balanced"), (mark("Best"), "best")]
 
 
 class PlanForm:
@@ -125,14 +126,14 @@ def plan_in_address(
     try:
         if number := str(asked.get("clone", "")):
             plan = runs.plan_of(project, number)
-            says = "The settings of an earlier run. Change what you like, then start."
+            says = tr("The settings of an earlier run. Change what you like, then start.")
         else:
             plan = _named(runs, form, project, asked, first)
         if plan.method not in form.methods:
-            return first, f"The method {plan.method} is no longer there."
+            return first, tr("The method {name} is no longer there.", name=plan.method)
         form.check(plan)
     except TailorError as error:
-        return first, str(error)
+        return first, tr(str(error))
     return plan, says
 
 

@@ -12,9 +12,11 @@ from engine.cards import Card, parse_card
 from engine.errors import TailorError
 from studio.cards import card_fold, license_line
 from studio.figures import NAMES, scores
+from studio.forms import label
 from studio.frame import address
 from studio.home import ago
-from studio.html import empty, esc, note, number, size, tag
+from studio.html import empty, esc, note, number, size, tag, way
+from studio.i18n import listed, mark, tr, trn
 
 if TYPE_CHECKING:
     from engine.plugins.library import Versions
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Shown", "no_plugins", "plugin_card", "plugin_cards", "seen"]
 
-KEPT_BACK = "Its method reads your sentences while it translates, so they cannot be left out."
+KEPT_BACK = mark("Its method reads your sentences while it translates, so they cannot be left out.")
 PLAIN = ("created", "made_of", "sentences", "phrases", "budget")  # of the provenance: said in the line above the table
 
 
@@ -86,9 +88,13 @@ def plugin_cards(
     cards = "".join(plugin_card(one, shown, project, known[one.name], default) for one in picked)
     head = ""
     if wanted:
-        everything = f'<a href="{esc(address("plugins", project.id))}">show all {len(plugins)}</a>'
-        head = f'<p class="tm-quiet tm-filtered">{len(picked)} tagged {tag(wanted)} · {everything}</p>'
-    terms = license_line(base or Card("")).replace("Licence:", "Licence of the base:", 1)
+        show = tr("show all {count}", count=len(plugins))
+        everything = f'<a href="{esc(address("plugins", project.id))}">{esc(show)}</a>'
+        tagged = tr("{count} tagged {tag}", count=len(picked), tag=tag(wanted))
+        head = f'<p class="tm-quiet tm-filtered">{tagged} · {everything}</p>'
+    terms = license_line(base or Card(""))
+    licence = tr("Licence: {name}", name="")
+    terms = terms.replace(licence, tr("Licence of the base: {name}", name=""), 1)
     return f'<div class="tm-terms">{terms}</div>{head}<div class="tm-grid tm-plugins">{cards}</div>'
 
 
@@ -106,15 +112,16 @@ def plugin_card(
     made_for = str(one.about.get("base_model_name_or_path") or project.base.rstrip("/").rsplit("/", 1)[-1])
     place = esc(address("plugins", project.id))
     marks = "".join(f'<a class="tm-tag" href="{place}&amp;tag={esc(mark)}">{esc(mark)}</a> ' for mark in tags)
-    is_default = tag("default", "done") if default in [each.id for each in plugin.rows] else ""
-    version = f" · version {len(plugin.rows)}" if plugin.older else ""
-    gone = "" if row.exists else note(f"The bundle is no longer at {row.path}.", bad=True)
+    is_default = tag(tr("default"), "done") if default in [each.id for each in plugin.rows] else ""
+    facts = [tr("base {name}", name=made_for), size(bytes_), tr("made {when}", when=ago(row.created))]
+    facts += [tr("version {number}", number=len(plugin.rows))] if plugin.older else []
+    gone = "" if row.exists else note(tr("The bundle is no longer at {path}.", path=row.path), bad=True)
     return (
         f'<article class="tm-card tm-pad tm-plugin" data-plugin="{row.id}"><h3>{esc(row.name)} {is_default}</h3>'
-        f'<p class="tm-tags">{tag(row.method.replace("_", " "), "accent")} {marks}</p>'
-        f'<p class="tm-quiet">base {esc(made_for)} · {esc(size(bytes_))} · made {esc(ago(row.created))}{version}</p>{gone}'
+        f'<p class="tm-tags">{tag(tr(row.method.replace("_", " ")), "accent")} {marks}</p>'
+        f'<p class="tm-quiet">{esc(" · ".join(facts))}</p>{gone}'
         f"{_figures(row)}{_origin(one, project)}"
-        f'<div class="tm-plugin-terms">{license_line(one.card) if one.card.license else ""}{card_fold(one.card, "Card")}</div>'
+        f'<div class="tm-plugin-terms">{license_line(one.card) if one.card.license else ""}{card_fold(one.card, tr("Card"))}</div>'
         f"{_older(plugin, shown, project, default)}{_actions(plugin, one, project, tags, default)}</article>"
     )
 
@@ -123,7 +130,7 @@ def _figures(row: PluginRow) -> str:
     """The scores: where they were measured as a line, then a row a metric."""
     found = scores(row.metrics)
     if not found:
-        return '<p class="tm-quiet">Not evaluated.</p>'
+        return f'<p class="tm-quiet">{esc(tr("Not evaluated."))}</p>'
     tables = ""
     for kind in dict.fromkeys(score.kind for score in found):
         rows = "".join(
@@ -132,7 +139,7 @@ def _figures(row: PluginRow) -> str:
             for score in found
             if score.kind == kind
         )
-        caption = f"<caption>{esc(kind)}</caption>" if kind else ""
+        caption = f"<caption>{esc(tr(kind))}</caption>" if kind else ""
         tables += f'<table class="tm tm-small">{caption}{rows}</table>'
     return tables
 
@@ -143,48 +150,62 @@ def _origin(one: Shown, project: ProjectRow) -> str:
         return ""
     made = dict(one.about.get("provenance", {}))
     if made.get("made_of"):
-        head = f"Made of {str(made['made_of']).replace('_', ' ')}"
+        head = tr("Made of {what}", what=tr(str(made["made_of"]).replace("_", " ")))
     else:
-        parts = [
-            f"{number(made[key])} {key}"
-            for key in ("sentences", "phrases")
-            if isinstance(made.get(key), int) and made[key]
-        ]
-        head = f"Made from {' and '.join(parts)}" if parts else "Where it comes from"
-        head += f", budget {made['budget']}" if made.get("budget") else ""
+        units = {
+            "sentences": ("{count} sentence", "{count} sentences"),
+            "phrases": ("{count} phrase", "{count} phrases"),
+        }
+        parts = [trn(*forms, made[key]) for key, forms in units.items() if isinstance(made.get(key), int) and made[key]]
+        head = tr("Made from {what}", what=listed(parts)) if parts else tr("Where it comes from")
+        head += tr(", budget {name}", name=tr(str(made["budget"]))) if made.get("budget") else ""
     rows: list[tuple[str, str]] = []
     if one.job is not None:
         files = ", ".join(Path(str(name)).name for name in one.job.arguments.get("samples", ()))
         link = f"{esc(address('train', project.id))}&amp;run={one.job.id}"
-        rows.append(("run", f'<a href="{link}">job {one.job.id}</a>'))
-        rows += [("samples", esc(files))] if files else []
+        job = tr("job {number}", number=one.job.id)
+        rows.append((tr("run"), f'<a href="{link}">{esc(job)}</a>'))
+        rows += [(tr("samples"), esc(files))] if files else []
     else:
-        rows.append(("run", "none of this project: imported, blended or made by a command"))
+        rows.append((tr("run"), esc(tr("none of this project: imported, blended or made by a command"))))
     rows.append(
         (
-            "made",
-            f"{esc(str(made.get('created', ''))[:16].replace('T', ' '))} by Tailor MT "
-            f"{esc(one.about.get('tailormt_version', '?'))}",
+            tr("made"),
+            esc(
+                tr(
+                    "{when} by Tailor MT {version}",
+                    when=str(made.get("created", ""))[:16].replace("T", " "),
+                    version=one.about.get("tailormt_version", "?"),
+                )
+            ),
         )
     )
     rows += [
-        (key.replace("_", " "), _value(value))
+        (setting_said(key), _value(value))
         for key, value in made.items()
         if key not in PLAIN and value not in ("", None)
     ]
-    rows += [(key.replace("_", " "), _value(value)) for key, value in one.about.get("decoding", {}).items()]
+    rows += [(setting_said(key), _value(value)) for key, value in one.about.get("decoding", {}).items()]
     settings = "".join(
-        f"<tr><td>{esc(key.replace('_', ' '))}</td><td>{_value(value)}</td></tr>"
+        f"<tr><td>{esc(setting_said(key))}</td><td>{_value(value)}</td></tr>"
         for key, value in sorted(one.about.get("config", {}).items())
     )
     body = "".join(f"<tr><td>{esc(key)}</td><td>{value}</td></tr>" for key, value in rows)
     folded = (
-        f"<details><summary>Settings of the method</summary><table>{settings}</table></details>" if settings else ""
+        f"<details><summary>{esc(tr('Settings of the method'))}</summary><table>{settings}</table></details>"
+        if settings
+        else ""
     )
     return (
         f'<details class="tm-card-fold tm-origin"><summary>{esc(head)}</summary>'
         f'<div class="tm-doc"><table>{body}</table>{folded}</div></details>'
     )
+
+
+def setting_said(key: str) -> str:
+    """A setting's name in a table: `learning rate`."""
+    found = tr(label(key))
+    return found[:1].lower() + found[1:]
 
 
 def _value(value: Any) -> str:
@@ -194,35 +215,34 @@ def _value(value: Any) -> str:
         return esc(number(value))
     if isinstance(value, list | tuple):
         return esc(", ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in value))
-    return esc("none" if value is None else value)
+    return esc(tr("none") if value is None else value)
 
 
 def _older(plugin: Versions, shown: Mapping[int, Shown], project: ProjectRow, default: int | None) -> str:
     """The versions before the newest, folded."""
     if not plugin.older:
         return ""
-    lines = ""
+    lines, usual = "", esc(tr("Use by default"))
     for row in plugin.older:
         best = next((f"{score.title} {score.after:.1f}" for score in scores(row.metrics)), "")
-        mark = f" {tag('default', 'done')}" if row.id == default else ""
+        sign = f" {tag(tr('default'), 'done')}" if row.id == default else ""
         words = " · ".join(
-            part for part in (esc(row.method.replace("_", " ")), esc(best), esc(ago(row.created))) if part
+            part for part in (esc(tr(row.method.replace("_", " "))), esc(best), esc(ago(row.created))) if part
         )
         links = (
-            f'<a href="{esc(address("compare", project.id))}&amp;plugin={row.id}">Compare</a> '
-            f'<a href="/download/plugins/{row.id}" download>Download</a> '
-            f'<button type="button" class="tm-text-button" data-act="default" data-number="{row.id}">Use by default</button> '
+            f'<a href="{esc(address("compare", project.id))}&amp;plugin={row.id}">{esc(tr("Compare"))}</a> '
+            f'<a href="/download/plugins/{row.id}" download>{esc(tr("Download"))}</a> '
+            f'<button type="button" class="tm-text-button" data-act="default" data-number="{row.id}">{usual}</button> '
             if row.exists
-            else f"{tag('the file is gone', 'bad')} "
+            else f"{tag(tr('the file is gone'), 'bad')} "
         )
-        confirm = _confirm(row.id, "Delete…", f"Delete version {plugin.number(row)}", small=True)
+        confirm = _confirm(row.id, tr("Delete…"), tr("Delete version {number}", number=plugin.number(row)), small=True)
         lines += (
-            f"<li><b>version {plugin.number(row)}</b>{mark} <span>{words}</span>"
+            f"<li><b>{esc(tr('version {number}', number=plugin.number(row)))}</b>{sign} <span>{words}</span>"
             f'<span class="tm-version-links">{links}{confirm}</span></li>'
         )
-    count = len(plugin.older)
-    word = "1 older version" if count == 1 else f"{count} older versions"
-    return f'<details class="tm-card-fold tm-versions"><summary>{word}</summary><ul>{lines}</ul></details>'
+    word = trn("{count} older version", "{count} older versions", len(plugin.older))
+    return f'<details class="tm-card-fold tm-versions"><summary>{esc(word)}</summary><ul>{lines}</ul></details>'
 
 
 def _confirm(number_: int, word: str, sure: str, *, small: bool = False) -> str:
@@ -240,45 +260,53 @@ def _actions(plugin: Versions, one: Shown, project: ProjectRow, tags: Sequence[s
     links = ""
     if row.exists:
         links = (
-            f'<a class="tm-link-button" href="/download/plugins/{row.id}" download>Download</a> '
-            f'<a class="tm-link-button" href="{esc(address("compare", project.id))}&amp;plugin={row.id}">Compare</a>'
+            f'<a class="tm-link-button" href="/download/plugins/{row.id}" download>{esc(tr("Download"))}</a> '
+            f'<a class="tm-link-button" href="{esc(address("compare", project.id))}&amp;plugin={row.id}">'
+            f"{esc(tr('Compare'))}</a>"
         )
     bare = (
-        f'<p class="tm-quiet">{KEPT_BACK}</p>'
+        f'<p class="tm-quiet">{esc(tr(KEPT_BACK))}</p>'
         if one.needs_texts
-        else f'<a class="tm-link-button" href="/download/plugins/{row.id}?phrases=no" download>Download without phrases</a>'
+        else f'<a class="tm-link-button" href="/download/plugins/{row.id}?phrases=no" download>'
+        f"{esc(tr('Download without phrases'))}</a>"
         if row.exists and one.about
         else ""
     )
     use = (
         ""
         if row.id == default or not row.exists
-        else f'<button type="button" class="tm-link-button" data-act="default" data-number="{row.id}">Use by default</button>'
+        else f'<button type="button" class="tm-link-button" data-act="default" data-number="{row.id}">'
+        f"{esc(tr('Use by default'))}</button>"
     )
-    whole = "it and its file" if len(plugin.rows) == 1 else "this version and its file"
-    confirm = _confirm(row.id, "Delete…", f"Delete {whole} for good")
+    sure = (
+        tr("Delete it and its file for good")
+        if len(plugin.rows) == 1
+        else tr("Delete this version and its file for good")
+    )
+    confirm = _confirm(row.id, tr("Delete…"), sure)
     return (
-        f'<div class="tm-plugin-links">{links}<details class="tm-manage-plugin"><summary class="tm-link-button">Change…</summary>'
-        f'<div class="tm-manage-box">{_field("name", "Name", row.name, "rename", "Rename")}'
-        f"{_field('tags', 'Tags', ', '.join(tags), 'tag', 'Save tags')}"
+        f'<div class="tm-plugin-links">{links}<details class="tm-manage-plugin">'
+        f'<summary class="tm-link-button">{esc(tr("Change…"))}</summary>'
+        f'<div class="tm-manage-box">{_field("name", tr("Name"), row.name, "rename", tr("Rename"))}'
+        f"{_field('tags', tr('Tags'), ', '.join(tags), 'tag', tr('Save tags'))}"
         f'<div class="tm-manage-row">{use}{bare}{confirm}</div></div></details></div>'
     )
 
 
 def _field(name: str, label: str, value: str, act: str, word: str) -> str:
-    hint = ' placeholder="client A, draft"' if name == "tags" else ""
+    hint = f' placeholder="{esc(tr("client A, draft"))}"' if name == "tags" else ""
     return (
-        f'<label>{label}<input type="text" name="{name}" maxlength="300" value="{esc(value)}"{hint}></label>'
-        f'<button type="button" class="tm-link-button" data-act="{act}" data-field="{name}">{word}</button>'
+        f'<label>{esc(label)}<input type="text" name="{name}" maxlength="300" value="{esc(value)}"{hint}></label>'
+        f'<button type="button" class="tm-link-button" data-act="{act}" data-field="{name}">{esc(word)}</button>'
     )
 
 
 def no_plugins(project: ProjectRow | None) -> str:
     """The empty page with the next step."""
     link = address("train", project.id) if project else "/samples?project=new"
-    word = "Train one" if project else "Go to Samples"
+    word = tr("Train one") if project else tr("Go to Samples")
     return empty(
-        "No plugins yet",
-        "Train one from your samples, or import a bundle.",
-        f'<p style="margin-top:16px"><a href="{esc(link)}">{word}</a></p>',
+        tr("No plugins yet"),
+        tr("Train one from your samples, or import a bundle."),
+        way(link, word),
     )

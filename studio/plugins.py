@@ -11,6 +11,7 @@ import gradio as gr
 from engine.errors import InputError
 from studio.frame import address, guard, page, wanted
 from studio.html import esc, note, view
+from studio.i18n import tr
 from studio.incoming import Incoming
 from studio.plugin_boxes import blend_box, check_list, default_menu, waiting_box
 from studio.plugin_cards import no_plugins, plugin_cards, seen
@@ -77,7 +78,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         shown = {row.id: seen(row, jobs) for row in rows}
         chosen = store.defaults.get(project.id)
         link = (
-            f'<a class="tm-link-button tm-filled" href="{esc(address("compare", project.id))}">Compare</a>'
+            f'<a class="tm-link-button tm-filled" href="{esc(address("compare", project.id))}">{esc(tr("Compare"))}</a>'
             if rows
             else ""
         )
@@ -120,7 +121,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         if event.act == "accept":
             row = incoming.finish(str(event.number))
             service.catalog.accept(service.plugin_card(row), row.path)
-            return note(f"{row.name} is imported.")
+            return note(tr("{name} is imported.", name=row.name))
         incoming.drop(str(event.number))
         return waiting_box(incoming.waiting())
 
@@ -129,10 +130,10 @@ def build(demo: gr.Blocks, service: Service) -> None:
         one, two = (own(service, project, number) for number in (event.one, event.two))
         if one.id == two.id:
             raise InputError("Choose two different plugins to blend.")
-        yield note("Loading the base and both plugins, then translating a sentence with the blend.")
+        yield note(tr("Loading the base and both plugins, then translating a sentence with the blend."))
         weights = {one.id: float(event.weight_one), two.id: float(event.weight_two)}
         row = service.library.blend(project, str(event.name), weights, service.base_model(project))
-        yield note(f"{row.name} is saved. It can be chosen wherever a plugin can.")
+        yield note(tr("{name} is saved. It can be chosen wherever a plugin can.", name=row.name))
 
     quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
     outputs = [usual, onward, cards, blend, bring]
@@ -151,7 +152,7 @@ def own(service: Service, project: ProjectRow, number: Any) -> PluginRow:
     """The plugin of that number, where it is the project's. Raises InputError."""
     row = service.store.plugins.get(int(number))
     if row.project_id != project.id:
-        raise InputError(f"{row.name} belongs to another project. Reload the page.")
+        raise InputError(tr("{name} belongs to another project. Reload the page.", name=row.name))
     return row
 
 
@@ -171,5 +172,7 @@ def bring_in(service: Service, project: ProjectRow, file: Path) -> Iterator[str]
         return
     row = incoming.finish(key, file.name)
     versions = next(one for one in service.library.versions(project.id) if one.name == row.name)
-    which = f"version {versions.number(row)} of {row.name}" if versions.older else row.name
-    yield check_list(file.name, done, done=f"Imported as {which}.")
+    said = tr("Imported as {name}.", name=row.name)
+    if versions.older:
+        said = tr("Imported as version {number} of {name}.", number=versions.number(row), name=row.name)
+    yield check_list(file.name, done, done=said)

@@ -12,7 +12,8 @@ import gradio as gr
 
 from engine.errors import InputError
 from studio.frame import address, guard, page, wanted
-from studio.html import empty, esc, number, view
+from studio.html import empty, esc, number, view, way
+from studio.i18n import moment, tr
 from studio.ratings import manage_box, rater_table, result_cards
 from studio.service import Service
 
@@ -36,8 +37,8 @@ element.addEventListener('click', async (event) => {
   const field = copy.parentElement.querySelector('input');
   field.select();
   try { await navigator.clipboard.writeText(field.value); } catch (error) { document.execCommand('copy'); }
-  copy.textContent = 'Copied';
-  setTimeout(() => { copy.textContent = 'Copy link'; }, 1500);
+  copy.textContent = tmSay('Copied');
+  setTimeout(() => { copy.textContent = tmSay('Copy link'); }, 1500);
 });
 """
 GO = "element.addEventListener('change', (event) => window.location.assign(event.target.value));"
@@ -68,7 +69,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 most = gr.Number(USUAL, label="Sentences at most", precision=0, minimum=1, min_width=120)
             preview = view(classes="tm-quiet")
             names = gr.Textbox(label="Raters", placeholder="One name a line", lines=3, max_lines=8)
-            shows = gr.Checkbox(True, label=f"Raters can unfold {EXAMPLES} sentences of the samples, to know the style")
+            shows = gr.Checkbox(True, label="Raters can unfold five sentences of the samples, to know the style")
         with gr.Column(visible=False, elem_classes="tm-stack") as shown:
             results = view()
             people = view(script=ACT)
@@ -99,7 +100,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         if not saved:
             return bare | {nothing: invitation(project)}
         first = _wanted_comparison(request, [number_ for number_, *_ in saved])
-        choices = [(f"{made:%d %b %H:%M} · {title}", number_) for number_, title, made in saved]
+        choices = [(f"{moment(made)} · {title}", number_) for number_, title, made in saved]
         menu = gr.update(choices=choices, value=first)
         return bare | {start: there, form: there, comparison: menu} | systems(first, USUAL)
 
@@ -190,11 +191,12 @@ def build(demo: gr.Blocks, service: Service) -> None:
 
 def invitation(project: ProjectRow | None) -> str:
     """What the page shows while there is nothing to rate."""
-    link, word = (
-        (address("compare", project.id), "Go to Compare") if project else ("/samples?project=new", "Go to Samples")
+    more = (
+        way(address("compare", project.id), tr("Go to Compare"))
+        if project
+        else way("/samples?project=new", tr("Go to Samples"))
     )
-    more = f'<p style="margin-top:16px"><a href="{esc(link)}">{word}</a></p>'
-    return empty("Nothing to rate yet", "Raters judge the sentences of a saved comparison.", more)
+    return empty(tr("Nothing to rate yet"), tr("Raters judge the sentences of a saved comparison."), more)
 
 
 def _wanted_round(request: gr.Request, rows: Sequence[RoundRow]) -> RoundRow | None:
@@ -238,11 +240,11 @@ def _preview(texts: Texts, one: str, two: str, limit: float | None) -> str:
     try:
         items, same = pick_items(texts, one, two, sentences=_limit(limit))
     except InputError as error:
-        return f"<p>{esc(error)}</p>"
-    left = f" {number(same)} are the same in both and are left out." if same else ""
-    return (
-        f"<p><b>{number(len(items))} sentences</b> a rater, about {max(1, round(len(items) / 3))} min.{esc(left)}</p>"
-    )
+        return f"<p>{esc(tr(str(error)))}</p>"
+    left = " " + tr("{count} are the same in both and are left out.", count=number(same)) if same else ""
+    minutes = max(1, round(len(items) / 3))
+    said = tr("{count} sentences a rater, about {minutes} min.", count=number(len(items)), minutes=minutes)
+    return f"<p>{esc(said)}{esc(left)}</p>"
 
 
 def _examples(service: Service, project_id: int) -> list[str]:
@@ -266,21 +268,21 @@ def _around(rows: Sequence[RoundRow], row: RoundRow | None, project: ProjectRow)
     place = esc(address("rate", project.id))
     options = "".join(
         f'<option value="{place}&amp;round={one.id}"{" selected" if row and one.id == row.id else ""}>'
-        f"{esc(one.title)} · {one.created:%d %b %H:%M}</option>"
+        f"{esc(one.title)} · {esc(moment(one.created))}</option>"
         for one in rows
     )
     if row is None:
         if not rows:
             return ""
         return (
-            f'<div class="tm-bar-links"><select class="tm-select" aria-label="Round"><option selected>New round</option>'
-            f"{options}</select></div>"
+            f'<div class="tm-bar-links"><select class="tm-select" aria-label="{esc(tr("Round"))}">'
+            f"<option selected>{esc(tr('New round'))}</option>{options}</select></div>"
         )
     links = "".join(
         f'<a class="tm-link-button" href="/download/ratings/{row.id}.{ending}" download>{ending.upper()}</a>'
         for ending in ("csv", "json")
     )
     return (
-        f'<div class="tm-bar-links"><select class="tm-select" aria-label="Round">{options}</select>{links}'
-        f'<a class="tm-link-button" href="{place}&amp;round=new">New round</a></div>'
+        f'<div class="tm-bar-links"><select class="tm-select" aria-label="{esc(tr("Round"))}">{options}</select>{links}'
+        f'<a class="tm-link-button" href="{place}&amp;round=new">{esc(tr("New round"))}</a></div>'
     )

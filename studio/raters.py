@@ -14,6 +14,7 @@ from fastapi import Body, FastAPI, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 
 from engine.errors import TailorError
+from studio.i18n import mark, tr
 from studio.theme import ROLES, STATIC
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_rater_routes", "rater_address"]
 
-UNKNOWN = "This link opens no rating. Ask whoever sent it to you for a new one."
+UNKNOWN = mark("This link opens no rating. Ask whoever sent it to you for a new one.")
 PRIVATE = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
 
@@ -38,7 +39,7 @@ def add_rater_routes(app: FastAPI, service: Service) -> None:
     def answered(token: str, act: Callable[[RaterRow], None] | None = None) -> Response:
         rater = service.store.ratings.rater(token)
         if rater is None:
-            return JSONResponse({"error": UNKNOWN}, 404, PRIVATE)
+            return JSONResponse({"error": tr(UNKNOWN)}, 404, PRIVATE)
         try:
             if act is not None:
                 act(rater)
@@ -50,7 +51,7 @@ def add_rater_routes(app: FastAPI, service: Service) -> None:
     def rating_page(token: str) -> Response:
         rater = service.store.ratings.rater(token)
         if rater is None:
-            return PlainTextResponse(UNKNOWN, 404)
+            return PlainTextResponse(tr(UNKNOWN), 404)
         row = service.store.ratings.get(rater.round_id)
         shown = {"source": row.source, "target": row.target, "examples": row.about.get("examples", [])}
         # `<` would end the script where a text holds `</script>`.

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from studio.html import bar, esc, note, number, tag
+from studio.i18n import listed, mark, tr
 from studio.raters import rater_address
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["manage_box", "rater_table", "result_cards", "result_table", "verdict"]
 
 SURE = 0.05
-CHOICES = ("win", "tie", "lose")
+CHOICES = (mark("win"), mark("tie"), mark("lose"))
 
 
 def result_cards(store: Store, row: RoundRow) -> str:
@@ -48,15 +49,19 @@ def verdict(found: Summary, row: RoundRow) -> str:
             better[row.one if question.items_for > question.items_against else row.two].append(question.name)
         elif question.raters:
             even.append(question.name)
-    parts = [f"<b>{esc(name)}</b> is better in {_and(names)}" for name, names in better.items() if names]
+    parts = [
+        tr("{name} is better in {questions}", name=f"<b>{esc(name)}</b>", questions=_questions(names))
+        for name, names in better.items()
+        if names
+    ]
     if even:
-        parts.append(f"no sure difference in {_and(even)}")
-    text = "; ".join(parts)
-    return f"{text[:1].upper() if not text.startswith('<') else text[:1]}{text[1:]}." if text else ""
+        parts.append(tr("no sure difference in {questions}", questions=_questions(even)))
+    text = tr("{one}.", one=tr("; ").join(parts)) if parts else ""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
-def _and(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+def _questions(names: Sequence[str]) -> str:
+    return esc(listed([tr(name) for name in names]))
 
 
 def p_words(p: float | None) -> str:
@@ -69,18 +74,22 @@ def _question_card(question: Question) -> str:
         for choice, share in zip(CHOICES, question.average, strict=True)
     )
     words = " · ".join(
-        f"{choice} <b>{share:.1f} %</b>" for choice, share in zip(CHOICES, question.average, strict=True)
+        f"{esc(tr(choice))} <b>{share:.1f} %</b>" for choice, share in zip(CHOICES, question.average, strict=True)
     )
     return (
-        f'<div class="tm-card tm-figure"><h2>{esc(question.name.capitalize())}</h2>'
+        f'<div class="tm-card tm-figure"><h2>{esc(tr(question.name).capitalize())}</h2>'
         f'<div class="tm-shares" aria-hidden="true">{shares}</div><p>{words}</p></div>'
     )
 
 
 def result_table(found: Summary, row: RoundRow) -> str:
     """The table of the paper: a row a rater, the average, kappa, and the sign test."""
-    groups = "".join(f'<th colspan="3" scope="colgroup">{esc(one.name.capitalize())}</th>' for one in found.questions)
-    heads = "".join(f'<th class="num" scope="col">{choice}</th>' for _ in found.questions for choice in CHOICES)
+    groups = "".join(
+        f'<th colspan="3" scope="colgroup">{esc(tr(one.name).capitalize())}</th>' for one in found.questions
+    )
+    heads = "".join(
+        f'<th class="num" scope="col">{esc(tr(choice))}</th>' for _ in found.questions for choice in CHOICES
+    )
     body = ""
     for name in found.raters:
         cells = "".join(
@@ -94,10 +103,13 @@ def result_table(found: Summary, row: RoundRow) -> str:
         f"<td colspan=3 class=num>{esc(p_words(one.p))} <small>{one.items_for} : {one.items_against}</small></td>"
         for one in found.questions
     )
-    body += f'<tr class="tm-average"><th scope="row">Average</th>{average}</tr>'
-    body += f'<tr><th scope="row">Fleiss’ κ</th>{kappas}</tr><tr><th scope="row">Sign test</th>{tests}</tr>'
+    body += f'<tr class="tm-average"><th scope="row">{esc(tr("Average"))}</th>{average}</tr>'
+    body += (
+        f'<tr><th scope="row">Fleiss’ κ</th>{kappas}</tr><tr><th scope="row">{esc(tr("Sign test"))}</th>{tests}</tr>'
+    )
     table = (
-        f'<table class="tm tm-ratings"><thead><tr><td></td>{groups}</tr><tr><th scope="col">rater</th>{heads}</tr></thead>'
+        f'<table class="tm tm-ratings"><thead><tr><td></td>{groups}</tr><tr>'
+        f'<th scope="col">{esc(tr("rater"))}</th>{heads}</tr></thead>'
         f"<tbody>{body}</tbody></table>"
     )
     return f'<div class="tm-card tm-result"><div class="tm-scroll">{table}</div>{_foot(found, row)}</div>'
@@ -112,24 +124,29 @@ def _kappa(agreement: Agreement) -> str:
         return "–"
     between = ""
     if agreement.low is not None and agreement.high is not None:
-        between = f" <small>{agreement.low:.2f} to {agreement.high:.2f}</small>"
-    return f"{agreement.kappa:.3f} {esc(agreement.word)}{between}".replace("-", "−")
+        low, high = (f"{value:.2f}".replace("-", "−") for value in (agreement.low, agreement.high))
+        between = f" <small>{esc(tr('{low} to {high}', low=low, high=high))}</small>"
+    return f"{agreement.kappa:.3f}".replace("-", "−") + f" {esc(tr(agreement.word))}{between}"
 
 
 def _foot(found: Summary, row: RoundRow) -> str:
     """What the figures mean, in short sentences."""
-    lines = [f"Win: {row.one} is better than {row.two}."]
+    lines = [tr("Win: {one} is better than {two}.", one=row.one, two=row.two)]
     if row.about.get("same"):
-        lines.append(
-            f"{number(row.about['same'])} of {number(row.about.get('sentences', row.size))} sentences were the same in both "
-            "and are left out."
-        )
+        counts = {"some": number(row.about["same"]), "all": number(row.about.get("sentences", row.size))}
+        lines.append(tr("{some} of {all} sentences were the same in both and are left out.", **counts))
     agreement = found.questions[0].agreement
     if agreement.raters > 1:
-        lines.append(f"κ over the {number(agreement.items)} sentences that all {agreement.raters} rated.")
+        lines.append(
+            tr(
+                "κ over the {count} sentences that all {raters} rated.",
+                count=number(agreement.items),
+                raters=agreement.raters,
+            )
+        )
     else:
-        lines.append("κ needs two raters.")
-    lines.append("Sign test: sentences for and against, each as most of its raters say.")
+        lines.append(tr("κ needs two raters."))
+    lines.append(tr("Sign test: sentences for and against, each as most of its raters say."))
     return f'<p class="tm-quiet tm-foot-line">{esc(" ".join(lines))}</p>'
 
 
@@ -140,43 +157,43 @@ def rater_table(
     body = ""
     for rater in raters:
         count = done.get(rater.id, 0)
-        state = tag("done", "done") if count >= row.size else ""
-        link = f"{origin}{rater_address(rater.token)}"
+        state = tag(tr("done"), "done") if count >= row.size else ""
+        link, name = f"{origin}{rater_address(rater.token)}", tr("Link of {name}", name=rater.name)
         body += (
             f'<tr><th scope="row">{esc(rater.name)}</th><td class="tm-progress">{bar(count / max(1, row.size))}</td>'
-            f"<td class=num>{number(count)} of {number(row.size)} {state}</td>"
-            f'<td class="tm-link-cell"><div><input type="text" readonly value="{esc(link)}" aria-label="Link of {esc(rater.name)}">'
-            '<button type="button" class="tm-text-button" data-copy>Copy link</button>'
-            f'<a href="{esc(rater_address(rater.token))}" target="_blank" rel="noopener">Open</a></div></td></tr>'
+            f"<td class=num>{esc(tr('{used} of {all}', used=number(count), all=number(row.size)))} {state}</td>"
+            f'<td class="tm-link-cell"><div><input type="text" readonly value="{esc(link)}" aria-label="{esc(name)}">'
+            f'<button type="button" class="tm-text-button" data-copy>{esc(tr("Copy link"))}</button>'
+            f'<a href="{esc(rater_address(rater.token))}" target="_blank" rel="noopener">{esc(tr("Open"))}</a></div></td></tr>'
         )
     if not body:
-        body = "<tr><td colspan=4>No raters yet. Add one below.</td></tr>"
-    here = (
-        '<p class="tm-quiet tm-foot-line">These links open on this computer only. Start the studio with '
-        "<code>--host 0.0.0.0</code> to let others on your network rate.</p>"
-        if local
-        else ""
+        body = f"<tr><td colspan=4>{esc(tr('No raters yet. Add one below.'))}</td></tr>"
+    only = tr(
+        "These links open on this computer only. Start the studio with --host 0.0.0.0 to let others on your network rate."
     )
-    closed = note("The round is closed: the links take no more answers.") if row.closed else ""
+    only = esc(only).replace("--host 0.0.0.0", "<code>--host 0.0.0.0</code>")
+    here = f'<p class="tm-quiet tm-foot-line">{only}</p>' if local else ""
+    closed = note(tr("The round is closed: the links take no more answers.")) if row.closed else ""
     return (
-        f'{closed}<div class="tm-card"><table class="tm tm-raters"><thead><tr><th scope="col">rater</th><th></th>'
-        f'<th class="num" scope="col">sentences</th><th scope="col">link</th></tr></thead><tbody>{body}</tbody></table>'
+        f'{closed}<div class="tm-card"><table class="tm tm-raters"><thead><tr><th scope="col">{esc(tr("rater"))}</th><td></td>'
+        f'<th class="num" scope="col">{esc(tr("sentences"))}</th><th scope="col">{esc(tr("link"))}</th></tr></thead>'
+        f"<tbody>{body}</tbody></table>"
         f"{here}</div>"
     )
 
 
 def manage_box(row: RoundRow, raters: Sequence[RaterRow]) -> str:
     """Closing, taking a rater out, deleting: what is rarely needed, folded."""
-    closing = ("open", "Open the round again") if row.closed else ("close", "Close the round")
+    closing = ("open", tr("Open the round again")) if row.closed else ("close", tr("Close the round"))
     out = "".join(
         f'<button type="button" class="tm-link-button" data-act="remove" data-number="{rater.id}">'
-        f"Remove {esc(rater.name)} and all answers</button>"
+        f"{esc(tr('Remove {name} and all answers', name=rater.name))}</button>"
         for rater in raters
     )
-    removing = f"<details><summary>Remove a rater…</summary>{out}</details>" if out else ""
+    removing = f"<details><summary>{esc(tr('Remove a rater…'))}</summary>{out}</details>" if out else ""
     return (
-        f'<details class="tm-more tm-manage"><summary>Close, remove, delete</summary><div class="tm-manage-box">'
-        f'<button type="button" class="tm-link-button" data-act="{closing[0]}">{closing[1]}</button>{removing}'
-        '<details><summary>Delete the round…</summary><button type="button" class="tm-link-button tm-danger" '
-        'data-act="delete">Delete it with all answers</button></details></div></details>'
+        f'<details class="tm-more tm-manage"><summary>{esc(tr("Close, remove, delete"))}</summary><div class="tm-manage-box">'
+        f'<button type="button" class="tm-link-button" data-act="{closing[0]}">{esc(closing[1])}</button>{removing}'
+        f'<details><summary>{esc(tr("Delete the round…"))}</summary><button type="button" class="tm-link-button tm-danger" '
+        f'data-act="delete">{esc(tr("Delete it with all answers"))}</button></details></div></details>'
     )

@@ -59,5 +59,5 @@ def job_line(job: JobRow | None, something: bool = False) -> str:
         )
     if job.state == "cancelled" and something:
         return ""
-    said = job.error or tr("{what}: {state}", what=title, state=tr(job.state.value))
+    said = job.error or tr("{what}: {state}", what=title, state=tr(str(job.state)))
     return f'<div class="tm-failed">{note(said, bad=True)}{button("again", tr("Read again"))}</div>'

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import InputError, TailorError
 from engine.store import JobRow, PluginRow, ProjectRow
 from studio.files import read_object, read_rows
+from studio.i18n import tr
 from studio.service import Service
 
 if TYPE_CHECKING:
@@ -139,7 +140,10 @@ class Runs:
             if not one["languages"] or {project.source, project.target} <= set(one["languages"])
         ]
         fitting.sort(key=lambda one: one["path"] != project.base)
-        found = [(f"{one['name']} · {one['parameters'] / 1e6:.0f} M weights", one["path"]) for one in fitting]
+        found = [
+            (tr("{name} · {count} M weights", name=one["name"], count=f"{one['parameters'] / 1e6:.0f}"), one["path"])
+            for one in fitting
+        ]
         if project.base not in [path for _, path in found]:
             found.insert(0, (project.base.rstrip("/").rsplit("/", 1)[-1], project.base))
         return found

@@ -20,6 +20,7 @@ from engine.serving import Models
 from engine.settings import Settings
 from studio.catalog import Catalog, language_name
 from studio.files import device_line, read_object, read_rows
+from studio.i18n import tr
 from studio.sample_files import SampleFiles
 
 if TYPE_CHECKING:
@@ -124,8 +125,12 @@ class Service(SampleFiles):
         for code in (source, target):
             if known and code not in known:
                 raise InputError(
-                    f"The base {Path(base).name} does not know {language_name(code)}; it knows "
-                    f"{', '.join(language_name(one) for one in known)}. Choose another base or language."
+                    tr(
+                        "The base {name} does not know {language}; it knows {languages}. Choose another base or language.",
+                        name=Path(base).name,
+                        language=language_name(code),
+                        languages=", ".join(language_name(one) for one in known),
+                    )
                 )
         return self.store.projects.create(name, source, target, base)
 

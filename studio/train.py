@@ -13,6 +13,7 @@ from engine.store import JobRow, ProjectRow
 from studio.files import cores
 from studio.frame import address, guard, heading, page, wanted
 from studio.html import esc, note, view
+from studio.i18n import tr, trn
 from studio.live import (
     ACT,
     compare_card,
@@ -103,7 +104,9 @@ def build(demo: gr.Blocks, service: Service) -> None:
         plan, says = plan_in_address(runs_of, form, project, request.query_params)
         chosen = form.methods[plan.method]
         if not says and project and (lack := lacking(service, project, chosen))[0]:
-            says = f"{chosen.capabilities.title} {lack[0]} here. {lack[1]}"
+            says = tr(
+                "{method} {lack} here. {remedy}", method=tr(chosen.capabilities.title), lack=lack[0], remedy=lack[1]
+            )
         bases = runs_of.bases(project) if project else []
         plain = plan == Plan(form.names[0], "balanced", plan.base)  # what the page was built with
         return {
@@ -136,7 +139,8 @@ def build(demo: gr.Blocks, service: Service) -> None:
             return ""
         made = runs_of.estimate(project, plan)
         if made is None:
-            return f'No samples read yet. <a href="{esc(address("samples", project.id))}">Go to Samples</a>'
+            link = f'<a href="{esc(address("samples", project.id))}">{esc(tr("Go to Samples"))}</a>'
+            return f"{esc(tr('No samples read yet.'))} {link}"
         return estimate_line(made, _machine(service))
 
     def refresh(request: gr.Request, *given: Any) -> dict[Any, Any]:
@@ -170,12 +174,16 @@ def build(demo: gr.Blocks, service: Service) -> None:
         plan = form.plan(project, given)
         chosen = form.methods[plan.method]
         if lack := lacking(service, project, chosen)[0]:
-            raise InputError(f"{chosen.capabilities.title} {lack} here. Choose another method.")
+            said = tr("Choose another method.")
+            raise InputError(
+                tr("{method} {lack} here. {remedy}", method=tr(chosen.capabilities.title), lack=lack, remedy=said)
+            )
         waiting = sum(job.active for job in runs_of.of(project.id))
         runs_of.start(project, plan)
-        others = "one run of this project comes" if waiting == 1 else f"{waiting} runs of this project come"
-        says = f"{others.capitalize()} first." if waiting else "It starts when a worker is free."
-        gr.Info(says, duration=5, title="The run is queued")
+        says = tr("It starts when a worker is free.")
+        if waiting:
+            says = trn("One run of this project comes first.", "{count} runs of this project come first.", waiting)
+        gr.Info(says, duration=5, title=tr("The run is queued"))
         return json.dumps({"run": "", "clone": ""})
 
     # -- the runs
@@ -208,11 +216,11 @@ def build(demo: gr.Blocks, service: Service) -> None:
         fresh.put(runs, "runs", runs_table(jobs, made, project, waiting, chosen, job.id))
         together = [(len(jobs) - at, one) for at, one in enumerate(jobs) if one.id in chosen][::-1]
         if len(together) > 1:
-            curves = [(f"run {number}", runs_of.curve(one)) for number, one in together]
+            curves = [(tr("run {number}", number=number), runs_of.curve(one)) for number, one in together]
             if fresh.changed("overlay", f"{compare}.{other}.{[len(one) for _, one in curves]}"):
                 fresh.found[overlay] = overlaid(curves, other)
             fresh.put(compared, "compared", compare_card(together, made))
-        word = "Add to the queue" if any(one.active for one in jobs) else "Start training"
+        word = tr("Add to the queue") if any(one.active for one in jobs) else tr("Start training")
         return {
             **fresh.found,
             live: gr.update(visible=True),
@@ -303,7 +311,7 @@ def _folded(body: str, look: tuple[JobRow | None, dict[str, Any]]) -> str:
     """The first look where there are runs already: below a line, open only while it is made for the first time."""
     job, found = look
     opened = " open" if job is not None and job.active and not found else ""
-    return f'<details class="tm-more"{opened}><summary>First look</summary>{body}</details>'
+    return f'<details class="tm-more"{opened}><summary>{esc(tr("First look"))}</summary>{body}</details>'
 
 
 def _machine(service: Service) -> dict[str, int]:

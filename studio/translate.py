@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 
 from engine.errors import InputError
-from studio.catalog import language_name
+from studio.catalog import pair_said
 from studio.frame import guard, heading, page, wanted
 from studio.html import esc, view
+from studio.i18n import tr
 from studio.papers import at_work, done_table, no_project, result_box
 from studio.service import Service
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["build"]
 
 TEXT = "Drop a document and get it back with its layout, or type a short text."
-FORMATS = "Word, OpenDocument, XLIFF, PO, SRT, WebVTT, HTML, Markdown, text"
 MOST = 4000  # characters of a short text; more is a document
 ACT = """
 element.addEventListener('click', (event) => {
@@ -67,7 +67,9 @@ def build(demo: gr.Blocks, service: Service) -> None:
                         height=190,
                         elem_classes="tm-drop",
                     )
-                    view(f'<p class="tm-quiet tm-formats">{FORMATS}</p>')
+                    view(
+                        '<p class="tm-quiet tm-formats">Word, OpenDocument, XLIFF, PO, SRT, WebVTT, HTML, Markdown, text</p>'
+                    )
                 with gr.Column(scale=5, min_width=420, elem_classes="tm-card tm-pad tm-stack"):
                     with gr.Row(elem_classes="tm-pairs", equal_height=True):
                         text = gr.Textbox(
@@ -100,7 +102,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             heading("Translate", TEXT),
             "",
             gr.update(visible=True),
-            gr.update(choices=[("base alone", 0), *rows], value=chosen.id if chosen else 0),
+            gr.update(choices=[(tr("base alone"), 0), *rows], value=chosen.id if chosen else 0),
             gr.update(value=_strength(request), visible=chosen is not None),
             _pair(project),
             typed,
@@ -144,8 +146,13 @@ def build(demo: gr.Blocks, service: Service) -> None:
             yield result_box([], [], project)
             return
         if len(typed) > MOST:
-            raise InputError(f"This text has {len(typed):,} characters. Save it as a file and drop it as a document.")
-        yield result_box([], [], project, wait="Translating")
+            raise InputError(
+                tr(
+                    "This text has {count} characters. Save it as a file and drop it as a document.",
+                    count=f"{len(typed):,}",
+                )
+            )
+        yield result_box([], [], project, wait=tr("Translating"))
         texts: list[str] = []
         doubts: list[str] = []
         lines = typed.strip("\n").split("\n")
@@ -154,7 +161,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             doubts += [doubt] if doubt else []
             more = len(texts) < len(lines)
             if line.strip() or not more:
-                yield result_box(texts, doubts, project, wait="Translating" if more else "")
+                yield result_box(texts, doubts, project, wait=tr("Translating") if more else "")
 
     def chose(chosen: int | None) -> Any:
         return gr.update(visible=bool(chosen))
@@ -190,7 +197,9 @@ def _choices(service: Service, project: ProjectRow) -> list[tuple[str, int]]:
     found = []
     for one in service.library.versions(project.id):
         for row in one.rows:
-            name = one.name if row is one.newest else f"{one.name}, version {one.number(row)}"
+            name = (
+                one.name if row is one.newest else tr("{name}, version {number}", name=one.name, number=one.number(row))
+            )
             if row.exists:
                 found.append((name, row.id))
     return found
@@ -218,7 +227,7 @@ def _plugin(service: Service, chosen: int | None) -> PluginRow | None:
 
 def _pair(project: ProjectRow) -> str:
     base = project.base.rstrip("/").rsplit("/", 1)[-1]
-    return esc(f"{language_name(project.source)} to {language_name(project.target)} · base {base}")
+    return esc(f"{pair_said(project.source, project.target)} · {tr('base {name}', name=base)}")
 
 
 def _answers(

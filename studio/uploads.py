@@ -19,6 +19,7 @@ from engine.corpora.read import READERS
 from engine.errors import CorpusError, InputError, storage_errors
 from engine.files import read_object, write_json
 from engine.settings import Settings
+from studio.i18n import tr
 
 __all__ = ["check_files", "server_files", "stash", "stashed", "take_files"]
 
@@ -37,13 +38,22 @@ def check_files(files: Sequence[Path], settings: Settings, there: Iterable[str] 
     limit = settings.max_upload_mib
     for file in files:
         if file.suffix.lower() not in known:
-            raise InputError(f"{file.name} cannot be read as samples. Files may end in {', '.join(known)}.")
+            raise InputError(
+                tr(
+                    "{name} cannot be read as samples. Files may end in {endings}.",
+                    name=file.name,
+                    endings=", ".join(known),
+                )
+            )
         try:
             size = check_file(file)
             if size > limit * 2**20:
                 raise InputError(
-                    f"{file.name} is larger than {limit} MiB (setting max_upload_mib). Split it into parts."
-                )
+                    tr(
+                        "{name} is larger than {limit} MiB (setting max_upload_mib). Split it into parts.",
+                        name=file.name, limit=limit,
+                    )
+                )  # fmt: skip
             if file.suffix.lower() in ARCHIVES:
                 check_archive(file, ARCHIVES[file.suffix.lower()])
         except CorpusError as error:  # people know their file by its name, not by where the upload lies
@@ -51,7 +61,11 @@ def check_files(files: Sequence[Path], settings: Settings, there: Iterable[str] 
     count = len({*there, *(file.name for file in files)})
     if count > settings.max_upload_files:
         raise InputError(
-            f"A project holds up to {settings.max_upload_files} files (setting max_upload_files); these would be {count}."
+            tr(
+                "A project holds up to {most} files (setting max_upload_files); these would be {count}.",
+                most=settings.max_upload_files,
+                count=count,
+            )
         )
 
 
@@ -98,28 +112,32 @@ def server_files(text: str, settings: Settings) -> list[Path]:
         raise InputError("Write the path of a file or of a folder.")
     path = Path(given).expanduser()
     if not path.is_absolute():
-        raise InputError(f"{given} is not a whole path. Write it from the root, as /data/manuals.tmx.")
+        raise InputError(tr("{path} is not a whole path. Write it from the root, as /data/manuals.tmx.", path=given))
     real = Path(os.path.realpath(path))
     folders = [Path(os.path.realpath(Path(folder).expanduser())) for folder in settings.server_folders]
     # Outside the folders it is not even said whether a file is there.
     if folders and not any(real.is_relative_to(folder) for folder in folders):
-        raise InputError(f"{given} is not in a folder that may be read from here (setting server_folders).")
+        raise InputError(
+            tr("{path} is not in a folder that may be read from here (setting server_folders).", path=given)
+        )
     if real.is_dir():
         try:
             found = [one for one in sorted(real.iterdir()) if one.suffix.lower() in known_endings() and one.is_file()]
         except OSError:
-            raise InputError(f"The folder {given} cannot be read by the studio; check its permissions.") from None
+            raise InputError(
+                tr("The folder {path} cannot be read by the studio; check its permissions.", path=given)
+            ) from None
         # A link in the folder may lead out of it.
         found = [
             one for one in found if not folders or any(Path(os.path.realpath(one)).is_relative_to(f) for f in folders)
         ]
         if not found:
-            raise InputError(f"The folder {given} holds no file that can be read as samples.")
+            raise InputError(tr("The folder {path} holds no file that can be read as samples.", path=given))
         return found
     if not real.is_file():
-        raise InputError(f"There is no file at {given}; check the path.")
+        raise InputError(tr("There is no file at {path}; check the path.", path=given))
     if not os.access(real, os.R_OK):
-        raise InputError(f"{given} cannot be read by the studio; check its permissions.")
+        raise InputError(tr("{path} cannot be read by the studio; check its permissions.", path=given))
     return [path if path.suffix.lower() in known_endings() else real]
 
 

@@ -37,7 +37,7 @@ def collected() -> dict[str, str]:
     for file in _files():
         tree = ast.parse(file.read_text(encoding="utf-8"))
         for one, many in _Messages(tree).found():
-            if LETTER.search(one):
+            if one.strip():
                 found[one] = many or found.get(one, "")
     for message in [*script_messages(), *engine_messages()]:
         found.setdefault(message, "")
@@ -133,7 +133,7 @@ def _pieces(text: str) -> Iterator[str]:
     for piece in PIECE.findall(text):
         if piece.startswith("<"):
             yield from (html.unescape(words) for _, words in ATTRIBUTE.findall(piece))
-        elif piece.strip():
+        elif LETTER.search(piece):
             yield html.unescape(piece.strip())
 
 

@@ -59,9 +59,12 @@ def _steps() -> Iterator[str]:
 
 
 def _reasons() -> Iterator[str]:
+    from engine import estimate
     from engine.corpora import clean, garbled, notice, report, sieve
+    from engine.evaluation import rating
     from engine.plugins.checks import TITLES
     from engine.store import JobState
+    from engine.training import BUDGETS
 
     yield from TITLES.values()
     for module in (clean, garbled, notice, report, sieve):
@@ -69,3 +72,19 @@ def _reasons() -> Iterator[str]:
             if name.isupper() and isinstance(value, str) and value.isascii() and len(value) < 60:
                 yield value
     yield from (state.value for state in JobState)
+    yield from estimate.WORDS.values()
+    yield from (
+        "start",
+        "phrases",
+        "sources",
+        "weighing",
+        "method",
+        "translations",
+        "training",
+        "datastore",
+        "evaluation",
+    )
+    yield "Training may stop earlier, when nothing gets better any more."
+    yield from rating.QUESTIONS
+    yield from (word for _, word in rating.WORDS)
+    yield from BUDGETS
