@@ -8,6 +8,7 @@ stated, and no card is an error.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,8 +21,10 @@ NOT_STATED = "not stated"
 CARD_FILE = "README.md"
 LARGEST = 1 << 20  # bytes of a card that are read
 LARGEST_FRONT = 1 << 16  # characters of front matter; YAML takes its time
+DEEPEST_FRONT = 50  # brackets within brackets there; its time grows with their square
 FRONT = re.compile(r"\A\s*---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 LONGEST_SUMMARY = 300  # characters
+LONGEST_PARAGRAPH = 4000  # characters of one that are looked at
 PLACEHOLDERS = ("other", "unknown", "")  # the Hub's words for a licence that it does not know
 
 # Names as people write them, of the licences that bases and corpora mostly have; others show their id.
@@ -127,7 +130,7 @@ def _front_matter(text: str) -> tuple[dict[str, Any], str]:
     if match is None:
         return {}, text
     body = text[match.end() :]
-    if len(match[1]) > LARGEST_FRONT:
+    if len(match[1]) > LARGEST_FRONT or _depth(match[1]) > DEEPEST_FRONT:
         return {}, body
     import yaml  # type: ignore[import-untyped]
     from huggingface_hub import RepoCard
@@ -137,6 +140,12 @@ def _front_matter(text: str) -> tuple[dict[str, Any], str]:
     except (yaml.YAMLError, ValueError, TypeError, RecursionError):
         return {}, body
     return {str(key): kept for key, value in data.items() if (kept := _plain(value)) is not None}, body
+
+
+def _depth(front: str) -> int:
+    """How many brackets are open at once, at most."""
+    steps = (1 if mark in "[{" else -1 for mark in re.findall(r"[][{}]", front))
+    return max(itertools.accumulate(steps), default=0)
 
 
 def _plain(value: Any) -> Any:
@@ -169,7 +178,7 @@ def _summary(body: str) -> str:
                 code = not code
             elif not code and not re.match(r"\s{0,3}#{1,6}\s|\s*\|", line):
                 lines.append(line.strip())
-        prose = _plain_words(" ".join(lines))
+        prose = _plain_words(" ".join(lines)[:LONGEST_PARAGRAPH])
         if prose and not re.match(r"[-*+><!|]|\d+[.)]\s", prose):
             return prose if len(prose) <= LONGEST_SUMMARY else prose[: LONGEST_SUMMARY - 1].rstrip() + "…"
     return ""
@@ -177,6 +186,6 @@ def _summary(body: str) -> str:
 
 def _plain_words(markdown: str) -> str:
     """Markdown's inline marks removed: links to their words, no emphasis, no code quotes."""
-    text = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", markdown)
-    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"!\[[^][]*\]\([^)]*\)", "", markdown)
+    text = re.sub(r"\[([^][]*)\]\([^)]*\)", r"\1", text)
     return " ".join(re.sub(r"\*\*|__|`", "", text).split())

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,7 @@ from engine.paces import Clock, Paces, machine, shape_key
 from engine.progress import Progress
 from engine.settings import Settings
 from engine.training import TrainingOptions, budget_options
-from tests.bases import EN_ZH, ROOT, tiny_base
+from tests.bases import EN_ZH, tiny_base
 
 COUNTS = Counts(sentences=487, characters=13_600, phrases=6_000, language="zh")
 SHAPE = shape_key(json.loads((EN_ZH / "config.json").read_text(encoding="utf-8")))
@@ -150,50 +147,3 @@ def test_the_command_reads_the_samples_and_does_nothing_else(
     assert "GiB" in tailormt(*line).out
     assert not (home / "work").exists()
     assert "no method" in tailormt(*line, "--method", "memory_adaptor").sentence
-
-
-@pytest.mark.slow
-def test_a_quick_run_takes_between_half_and_twice_what_was_said(tmp_path: Path) -> None:
-    """On the shipped base, right after a first look, as in the studio: the method itself was never run here."""
-    lines = (ROOT / "assets/samples/literary-zh/literary-zh.txt").read_text(encoding="utf-8").splitlines()[:150]
-    sample = tmp_path / "sample.txt"
-    sample.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    # A process of its own for each, as jobs have.
-    script = """
-import json, sys, time
-from pathlib import Path
-from engine.estimate import Ask, Counts, estimate
-from engine.pipeline import CustomizeRequest, customize, method_config, training_config
-from engine.preview import preview
-from engine.settings import Settings
-part, home, sample, base = sys.argv[1:]
-settings = Settings(home=home, device="cpu", threads=1)
-given = {"max_updates": 60, "watch": 8, "patience": 0, "validate_every": 20}
-request = CustomizeRequest(base=base, source="en", target="zh", samples=(sample,), budget="quick",
-    output=home + "/p.zip", phrase_options='{"parser": "statistical"}', training_options=json.dumps(given))
-work = Path(home) / "work"
-if part == "look":
-    preview(request, work, settings=settings)
-    lines = Path(sample).read_text(encoding="utf-8").splitlines()
-    counts = Counts(len(lines), sum(map(len, lines)), 2000, language="zh")
-    ask = Ask(base, request.method, method_config(request), training_config(request), counts, "quick",
-        done=frozenset({"sources"}))
-    print(json.dumps(estimate(ask, settings).to_mapping()))
-else:
-    begin = time.monotonic()
-    customize(request, work, settings=settings, run=Path(home) / "run")
-    print(json.dumps(time.monotonic() - begin + 3))
-"""
-
-    def told(part: str) -> Any:
-        done = subprocess.run(
-            [sys.executable, "-c", script, part, str(tmp_path / "home"), str(sample), str(EN_ZH)],
-            cwd=ROOT, capture_output=True, text=True, timeout=400, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
-        return json.loads(done.stdout.strip().splitlines()[-1])
-
-    said = told("look")
-    took = told("run")
-    print(said, took)
-    assert said["sure"] == "scaled"
-    assert said["seconds"] / 2 <= took <= said["seconds"] * 2
