@@ -18,6 +18,7 @@ from studio.html import bar, esc, number, view
 from studio.i18n import LANGUAGES, language, mark, span, tr, trn
 from studio.moves import MOVES
 from studio.service import Overview, Service
+from studio.told import told
 from studio.tour import add_tour
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def _note(error: Exception) -> Any:
 
 def _toast(error: Exception) -> Any:
     if isinstance(error, TailorError):
-        sentence = tr(str(error))
+        sentence = told(str(error))
     else:
         log.exception("an event of the studio failed", exc_info=error)
         sentence = tr("This is a fault of the studio, not yours. The details are in its log; please report them.")

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from studio.i18n import tr
+
 __all__ = [
     "Cell",
     "bar",
@@ -63,7 +65,8 @@ def table(
     """A table in the studio's look. `numeric` names the columns whose head stands at the right; with `keys`, one a row,
     rows can be clicked and carry theirs as `data-key`; `under`, one a row, is safe HTML below it over the whole width."""
     head = "".join(
-        f'<th class="{"num" if place in numeric else ""}">{esc(name)}</th>' for place, name in enumerate(heads)
+        f'<th class="{"num" if place in numeric else ""}">{esc(name)}</th>' if name else "<td></td>"
+        for place, name in enumerate(heads)
     )
     body = ""
     for place, row in enumerate(rows):
@@ -105,10 +108,12 @@ def note(text: str, *, bad: bool = False) -> str:
     return f'<p class="tm-note {"tm-fail" if bad else ""}">{esc(text)}</p>'
 
 
-def bar(share: float) -> str:
-    """A thin progress bar, `share` from 0 to 1."""
+def bar(share: float, label: str = "") -> str:
+    """A thin progress bar, `share` from 0 to 1; `label` says of what."""
     percent = 100 * min(1.0, max(0.0, share))
-    return f'<div class="tm-bar" role="progressbar" aria-valuenow="{percent:.0f}"><i style="width:{percent:.1f}%"></i></div>'
+    name = esc(label or tr("Progress"))
+    said = f'role="progressbar" aria-label="{name}" aria-valuemin="0" aria-valuemax="100" aria-valuenow="{percent:.0f}"'
+    return f'<div class="tm-bar" {said}><i style="width:{percent:.1f}%"></i></div>'
 
 
 def figure(title: str, before: str, after: str, below: str) -> str:
@@ -137,7 +142,7 @@ def bars(counts: Sequence[int], names: Sequence[str], unit: str) -> str:
         )
     every = 1 + len(counts) // 11
     labels = "".join(f"<span>{esc(name) if place % every == 0 else ''}</span>" for place, name in enumerate(names))
-    svg = f'<svg viewBox="0 0 {width:.0f} {height:.0f}" preserveAspectRatio="none" role="img">{body}</svg>'
+    svg = f'<svg viewBox="0 0 {width:.0f} {height:.0f}" preserveAspectRatio="none" role="img" aria-label="{esc(unit)}">{body}</svg>'
     return f'<div class="tm-bars">{svg}<div>{labels}</div></div>'
 
 

@@ -20,6 +20,7 @@ from contextvars import ContextVar
 from functools import cache
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
+from string import Formatter
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -49,6 +50,7 @@ LANGUAGES = {"en": "EN", "zh": "中文"}
 TAGS = {"en": "en", "zh": "zh-CN"}  # for the page's `lang`
 COOKIE = "tailormt_language"
 YEAR = 365 * 86400
+HAN = re.compile("[\u4e00-\u9fff]")
 
 _asked: ContextVar[str] = ContextVar("language of the request", default="en")
 
@@ -146,7 +148,29 @@ def tr(message: str, /, **values: object) -> str:
     """The message in the reader's language, its `{placeholders}` filled."""
     code = language()
     found = message if code == "en" else messages(code).get(message, message)
-    return found.format(**values) if values else found
+    if not values:
+        return found
+    return found.format(**values) if code == "en" else _filled(found, values)
+
+
+def _filled(message: str, values: Mapping[str, object]) -> str:
+    """The message with its values, a space between Chinese characters and the Latin letters or digits of a value."""
+    made = ""
+    for text, name, form, _ in Formatter().parse(message):
+        made = _joined(made, text)
+        if name is not None:
+            made = _joined(made, format(values[name], form or ""))
+    return made
+
+
+def _joined(first: str, second: str) -> str:
+    gap = " " if first and second and _mixed(first[-1], second[0]) else ""
+    return f"{first}{gap}{second}"
+
+
+def _mixed(one: str, two: str) -> bool:
+    han, latin = (HAN.match(one), HAN.match(two)), (one.isascii() and one.isalnum(), two.isascii() and two.isalnum())
+    return bool((han[0] and latin[1]) or (latin[0] and han[1]))
 
 
 def trn(one: str, many: str, count: int, /, **values: object) -> str:
@@ -184,7 +208,7 @@ def listed(words: list[str]) -> str:
     if len(words) < 2:
         return "".join(words)
     if language() == "zh":
-        return f"{'、'.join(words[:-1])}和{words[-1]}"
+        return _joined(_joined("、".join(words[:-1]), "和"), words[-1])
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
@@ -313,9 +337,10 @@ def _opened(body: bytes, code: str) -> bytes:
 def _script(code: str) -> str:
     """`tmSay('Next', {…})` in the page, and the browser's language as Gradio reads it."""
     from studio.locale.collect import script_messages
+    from studio.told import ABOUT
 
     known = messages(code)
-    words = {message: known[message] for message in script_messages() if message in known}
+    words = {message: known[message] for message in (*script_messages(), *ABOUT) if message in known}
     data = json.dumps(words, ensure_ascii=False, sort_keys=True).replace("<", "\\u003c")
     return (
         f"window.tmLanguage='{code}';window.tmWords={data};"

@@ -14,6 +14,7 @@ from studio.html import Cell, bar, card, empty, esc, lang_attribute, note, numbe
 from studio.i18n import mark, span, tr
 from studio.plugin_cards import setting_said
 from studio.runs import own_settings
+from studio.told import told
 
 __all__ = [
     "ACT", "compare_card", "device_card", "figure_card", "log_card", "no_runs", "progress_card", "runs_table", "words",
@@ -78,7 +79,7 @@ def progress_card(job: JobRow, run: int, rows: Sequence[Mapping[str, Any]], befo
         f"<h2>{esc(' · '.join(parts))}</h2></div>"
     )
     if job.state == "running":
-        line += bar(job.fraction) + (f'<p class="tm-quiet">{esc(tr(job.note))}</p>' if job.note and not rows else "")
+        line += bar(job.fraction) + (f'<p class="tm-quiet">{esc(told(job.note))}</p>' if job.note and not rows else "")
     if job.state == "failed":
         line += note(job.error, bad=True)
     if job.state == "interrupted":
@@ -247,7 +248,7 @@ def runs_table(
             [
                 *([Cell(html=box)] if many else []),
                 Cell(html=link),
-                Cell(title_of(job).replace(" · ", ", ")),
+                Cell(title_of(job).replace(" · ", tr(", "))),
                 Cell(html=tag(state, STATES.get(job.state, ""))),
                 Cell(number(_bleu(plugin, "style"), 1), kind="num"),
                 Cell(number(_bleu(plugin, "general"), 1), kind="num"),

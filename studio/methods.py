@@ -11,6 +11,7 @@ from studio.frame import device_said
 from studio.html import esc, size, tag
 from studio.i18n import mark, span, tr
 from studio.service import Service
+from studio.told import told
 
 if TYPE_CHECKING:
     from engine.estimate import Estimate
@@ -180,7 +181,7 @@ def estimate_line(estimate: Estimate, machine: Mapping[str, Any]) -> str:
     ]
     sure = tr(estimate.sentence)
     between = tr("{low} to {high}, {sure}.", low=span(estimate.low), high=span(estimate.high), sure=sure)
-    notes = "".join(f" {esc(tr(one))}" for one in estimate.notes)
+    notes = "".join(f" {esc(told(one))}" for one in estimate.notes)
     steps = ", ".join(f"{tr(name)} {span(seconds)}" for name, seconds in estimate.parts.items())
     warnings = ""
     if estimate.memory > machine["free_memory"]:

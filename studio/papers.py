@@ -10,6 +10,7 @@ from studio.catalog import language_name
 from studio.home import ago
 from studio.html import Cell, bar, empty, esc, lang_attribute, note, number, table, tag, way
 from studio.i18n import mark, span, tr, trn
+from studio.told import told
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Response
@@ -83,7 +84,7 @@ def _moving(paper: Paper, running: JobRow | None) -> str:
         other = running is not None and running.id != job.id
         line = tr("Waiting for the work before it") if other else tr("It starts when a worker is free")
     else:
-        parts = [tr(job.step or "Starting"), tr(job.note)] if job.note else [tr(job.step or "Starting")]
+        parts = [tr(job.step or "Starting"), told(job.note)] if job.note else [tr(job.step or "Starting")]
         parts += [tr("{time} left", time=span(job.eta))] if job.eta is not None else []
         line = " · ".join(parts)
     share = f"{job.fraction:.0%}" if job.state == "running" else ""

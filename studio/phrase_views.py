@@ -16,6 +16,7 @@ from studio.phrase_data import Phrases, PhraseView, Row
 from studio.phrase_sentences import spots
 from studio.plotted import domain_colours, figure
 from studio.theme import DOMAINS, layer_colours
+from studio.told import told
 
 __all__ = [
     "HISTOGRAM_SCRIPT",
@@ -307,7 +308,7 @@ def domain_strip(row: Row) -> str:
 def origin_card(parser: str, project: ProjectRow, general: bool) -> str:
     """Who found the phrases, and what they are compared with."""
     language = language_name(project.target)
-    text = parser or tr("Phrases of {language} text.", language=language)
+    text = told(parser) or tr("Phrases of {language} text.", language=language)
     why = tr("Short phrases are read low in the decoder, long ones high.")
     compared = (
         tr("Typical phrases stand more often here than in the bundled general text, beyond what chance explains.")

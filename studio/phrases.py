@@ -50,6 +50,7 @@ from studio.phrase_views import (
 from studio.plotted import figure_view
 from studio.reading import next_link
 from studio.service import Service
+from studio.told import told
 from studio.watched import just_done, newest_job
 
 __all__ = ["build"]
@@ -132,7 +133,8 @@ def build(demo: gr.Blocks, service: Service) -> None:
             place: where_line(first, len(part), len(places), found, left_out(service.workspace(project.id), project.target)),
             bars: f'<div class="tm-card tm-pad">{histograms(found, look, row)}</div>',
             detail: detail_of(project, row),
-            undo: gr.update(visible=bool(steps.steps), value=tr("Undo: {what}", what=steps.last) if steps.steps else tr("Undo")),
+            undo: gr.update(visible=bool(steps.steps),
+                            value=tr("Undo: {what}", what=told(steps.last)) if steps.steps else tr("Undo")),
             export: f'<a class="tm-link-button" href="/download/phrases/{project.id}?{esc(look.query())}" download>'
                     f'{esc(tr("Export CSV"))}</a>',
             bulk: gr.update(visible=look.filtered and look.show == "used" and len(places) > 0,

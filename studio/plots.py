@@ -153,7 +153,7 @@ def at_step(value: str) -> str:
 
 
 def _style(figure: Any, height: int) -> None:
-    ink, line = "#6A6E76", ROLES["line"][0]
+    ink, line = ROLES["ink-2"][0], ROLES["line"][0]
     figure.update_layout(
         height=height,
         margin={"l": 44, "r": 16, "t": 8, "b": 28},

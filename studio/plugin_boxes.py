@@ -9,6 +9,7 @@ from engine.plugins.checks import TITLES, Check
 from studio.html import esc, tag
 from studio.i18n import mark, moment, tr
 from studio.incoming import Waiting
+from studio.told import told
 
 if TYPE_CHECKING:
     from engine.store import PluginRow
@@ -89,7 +90,7 @@ def check_list(name: str, checks: Sequence[Check], *, done: str = "", asked: Wai
         if check is not None:
             state, words = ("ok", tag(tr("good"), "done")) if check.ok else ("failed", tag(tr("stops here"), "bad"))
             words = tag(tr("asks you"), "accent") if check.restricted and asked else words
-            lines += f'<li class="{state}"><b>{esc(tr(title))}</b>{words}<span>{esc(tr(check.sentence))}</span></li>'
+            lines += f'<li class="{state}"><b>{esc(tr(title))}</b>{words}<span>{esc(told(check.sentence))}</span></li>'
         else:
             words = tag(tr("looking"), "accent") if key == now else ""
             lines += f'<li class="open"><b>{esc(tr(title))}</b>{words}<span></span></li>'

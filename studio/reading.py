@@ -10,6 +10,7 @@ from studio.catalog import pair_said
 from studio.frame import address, step_said
 from studio.html import bar, card, esc, note, number
 from studio.i18n import mark, tr, trn
+from studio.told import told
 
 __all__ = ["job_line", "next_link", "summary"]
 
@@ -50,7 +51,7 @@ def job_line(job: JobRow | None, something: bool = False) -> str:
         words = waits if job.kind == "prepare" else tr("{what}: waiting", what=title)
         return card(f'<span class="tm-quiet">{esc(words)}</span> {button("cancel", tr("Cancel"))}')
     if job.state == "running":
-        where = f" · {tr(job.note)}" if job.note else ""
+        where = f" · {told(job.note)}" if job.note else ""
         line = f"{step_said(job)}{where}"
         stop = esc(tr("Cancelling")) if job.cancel_requested else button("cancel", tr("Cancel"))
         return card(

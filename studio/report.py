@@ -13,6 +13,7 @@ from studio.catalog import language_name
 from studio.html import Cell, bars, card, esc, note, number, table, tag, titled
 from studio.i18n import listed, mark, tr, trn
 from studio.theme import DOMAINS
+from studio.told import told
 
 __all__ = ["domain_shares", "file_table", "files_card", "leak_card", "length_bars", "side_cards", "unread_card"]
 
@@ -34,7 +35,7 @@ def files_card(
     """
     if not report:
         return ""
-    warnings = "".join(note(str(one)) for one in report.get("warnings", []))
+    warnings = "".join(note(told(str(one))) for one in report.get("warnings", []))
     if leaked:
         many = trn(
             "One sentence of the samples stands in your test files too, so a test would flatter the plugin.",
@@ -183,7 +184,7 @@ def file_table(report: Mapping[str, Any], labels: Mapping[str, str] | None = Non
 
 def _below(file: Mapping[str, Any]) -> str:
     """How the file was understood, and what it says of its languages."""
-    notes = [str(one) for one in file.get("notes", [])]
+    notes = [told(str(one)) for one in file.get("notes", [])]
     stated = dict(sorted(file.get("found", {}).items(), key=lambda item: -item[1]))
     if len(stated) > 1:
         shown = [f"{language_name(code)} {number(count)}" for code, count in list(stated.items())[:6]]

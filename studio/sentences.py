@@ -10,6 +10,7 @@ from engine.corpora.notice import NEAR_DUPLICATE
 from studio.html import esc, lang_attribute, number, tag
 from studio.i18n import mark, tr
 from studio.segments import PAGE, RANDOM, VIEWS, Item, Listing, View
+from studio.told import told
 
 __all__ = ["BROWSE", "change_bar", "sentence_card"]
 
@@ -70,7 +71,7 @@ def sentence_card(
     place = tr("place") if several else tr("line")
     heads = (
         f'<thead><tr><th>{esc(tr("sentence"))}</th><th class="num">{esc(place)}</th>'
-        f'<th aria-label="{esc(tr("decision"))}"></th></tr></thead>'
+        f'<th><span class="tm-hidden">{esc(tr("decision"))}</span></th></tr></thead>'
     )
     nothing = f'<p class="tm-nothing">{esc(tr(NOTHING[view.view]))}</p>'
     if (view.words or view.reason or view.file or view.domain) and view.view != "random":
@@ -224,7 +225,7 @@ def change_bar(decisions: Decisions, waiting: bool) -> str:
     if not decisions.steps and not waiting:
         return ""
     undo = (
-        f'<button type="button" class="tm-text-button" data-undo>{esc(tr("Undo: {what}", what=decisions.last))}</button>'
+        f'<button type="button" class="tm-text-button" data-undo>{esc(tr("Undo: {what}", what=told(decisions.last)))}</button>'
         if decisions.steps
         else ""
     )
