@@ -29,6 +29,7 @@ __all__ = ["import_corpus", "import_to"]
 EXPECTED_SHARE = 0.7  # of a corpus in the target language; with less there is a warning
 LEAST_SHARE = 0.1  # with less, a corpus of at least LEAST_SENTENCES is refused
 LEAST_SENTENCES = 20
+MOST_TOLD = 5_000  # sentences whose language is told, in about five seconds
 MOST_COMPARED = 50_000  # sentences among which near-duplicates are looked for, in about ten seconds
 EVERY = 200  # records between two looks at the progress
 
@@ -202,12 +203,14 @@ def _check_language(sample: Sequence[tuple[int, Segment]], report: ImportReport)
     segments = [segment for _, segment in sample]
     wanted = base_language(report.language)
     expected = [report.language, *([report.source_language] if report.source_language else [])]
-    seen = detect([segment.text for segment in segments], *expected)
+    seen = detect([segment.text for segment in segments], *expected, most=MOST_TOLD)
     if seen is None:
         report.warnings.append(
             f"The language of the sentences could not be checked: {report.language} is not among those that can be told."
         )
         return
+    if report.kept > MOST_TOLD:
+        report.files[-1].notes.append(f"Languages were told from {len(seen):,} sentences, spread over all.")
     found = shares(seen)
     report.languages = {code: round(share, 4) for code, share in found.items()}
     share = found.get(wanted, 0.0)

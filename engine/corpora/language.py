@@ -79,14 +79,14 @@ def shares(found: Sequence[tuple[int, str]]) -> dict[str, float]:
     return {code: count / len(found) for code, count in Counter(code for _, code in found).most_common()}
 
 
-def detect(texts: Sequence[str], *expected: str) -> list[tuple[int, str]] | None:
-    """(index, code) for a sample of at most 400 of the texts, spread over all; None as in `identify`."""
+def detect(texts: Sequence[str], *expected: str, most: int = SAMPLE) -> list[tuple[int, str]] | None:
+    """(index, code) for a sample of at most that many of the texts, spread over all; None as in `identify`."""
     if expected and _lingua_language(expected[0]) is None:
         return None
-    sample = spread(range(len(texts)), 3 * SAMPLE)
+    sample = spread(range(len(texts)), 3 * most)
     telling = [place for place in sample if _telling(texts[place])]
     # With too few telling ones (a list of exclamations) a rough answer is better than one from a handful.
-    sample = spread(telling if len(telling) * 5 >= len(sample) else sample)
+    sample = spread(telling if len(telling) * 5 >= len(sample) else sample, most)
     if not sample:
         return None
     detector = _detector(_codes(expected))

@@ -2,6 +2,8 @@
 
 What is no text of the author is left out: what tracked changes deleted, field codes, comments, tables of contents, the
 reading aids above characters. What he added is kept, also where changes are not accepted yet, and so are footnotes.
+
+A table with a column in each of the project's languages is read as pairs, row by row; paragraphs outside it stay as they are.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from pathlib import Path
 
 from engine.corpora.archive import document
 from engine.corpora.clean import TOO_LONG
+from engine.corpora.columns import Columns
+from engine.corpora.pairs import PEEK, Cell, as_pairs, columns_of_rows
 from engine.corpora.records import Reading, Record, Request, Skip
 from engine.corpora.xmlstream import Handler, local_name, parse, xml_encoding
 from engine.errors import CorpusError
@@ -26,6 +30,7 @@ WORD = (
 WORD_PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
 WORD_HIDDEN = ("moveFrom", "del", "rt", "rPr")
 ODF_TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
+ODF_TABLE = "urn:oasis:names:tc:opendocument:xmlns:table:1.0"
 ODF_HIDDEN = (
     "annotation",
     "tracked-changes",
@@ -45,7 +50,7 @@ def read_docx(path: Path, request: Request) -> Reading:
         parts = [name for name in WORD_PARTS if name in archive.namelist()]
     if "word/document.xml" not in parts:
         raise CorpusError(f"{path} is no Word document: word/document.xml is missing inside.")
-    return _read(path, "Word document", parts, Docx(request.max_line_chars))
+    return _read(path, "Word document", parts, Docx, request)
 
 
 def read_odt(path: Path, request: Request) -> Reading:
@@ -56,11 +61,18 @@ def read_odt(path: Path, request: Request) -> Reading:
             raise CorpusError(f"{path} is no OpenDocument text: content.xml is missing inside.")
         if "META-INF/manifest.xml" in names and b"encryption-data" in _head(archive, "META-INF/manifest.xml", 1 << 20):
             raise CorpusError(f"{path} is protected by a password. Save it without one.")
-    return _read(path, "OpenDocument text", ["content.xml"], Odt(request.max_line_chars))
+    return _read(path, "OpenDocument text", ["content.xml"], Odt, request)
 
 
-def _read(path: Path, what: str, parts: list[str], handler: Paragraphs) -> Reading:
-    size = path.stat().st_size
+def _read(path: Path, what: str, parts: list[str], kind: type[Paragraphs], request: Request) -> Reading:
+    size, notes = path.stat().st_size, []
+    columns = _columns(path, what, parts, kind, request) if request.source_language else None
+    handler = kind(request.max_line_chars, columns)
+    if columns is not None and columns.source is not None:
+        notes.append(
+            f"A table of {columns.width} columns was read as pairs: column {columns.source + 1} as the source of column "
+            f"{columns.text + 1}."
+        )
     done = [0, 1]  # bytes unpacked, and all of them
 
     def count(read: int) -> None:
@@ -75,8 +87,21 @@ def _read(path: Path, what: str, parts: list[str], handler: Paragraphs) -> Readi
                     yield from parse(member, handler, f"{path} ({name})", encoding=encoding, read=count)
 
     return Reading(
-        "utf-8", items(), lambda: handler.count, lambda: min(size, size * done[0] // done[1]), unit="paragraph"
+        "utf-8", items(), lambda: handler.count, lambda: min(size, size * done[0] // done[1]), notes, unit="paragraph"
     )
+
+
+def _columns(path: Path, what: str, parts: list[str], kind: type[Paragraphs], request: Request) -> Columns | None:
+    """The columns that the document's tables have in the project's two languages; None where they have not."""
+    rows: list[list[str]] = []
+    handler = kind(request.max_line_chars, None, rows)
+    with document(path, what) as archive:
+        for name in parts:
+            with archive.open(name) as member:
+                for _ in parse(member, handler, f"{path} ({name})", encoding=xml_encoding(_head(archive, name, 1024))):
+                    if len(rows) >= PEEK:
+                        return columns_of_rows(rows, request)
+    return columns_of_rows(rows, request)
 
 
 def _head(archive: zipfile.ZipFile, name: str, size: int) -> bytes:
@@ -85,11 +110,18 @@ def _head(archive: zipfile.ZipFile, name: str, size: int) -> bytes:
 
 
 class Paragraphs(Handler[Record | Skip]):
-    """Paragraphs in the order of their ends; one inside another (a text box, a footnote) is one of its own."""
+    """Paragraphs in the order of their ends; one inside another (a text box, a footnote) is one of its own.
 
-    def __init__(self, limit: int) -> None:
+    With `columns`, the rows of tables that have these are given as pairs. `rows` takes the texts of tables, to look at.
+    """
+
+    def __init__(self, limit: int, columns: Columns | None = None, rows: list[list[str]] | None = None) -> None:
         super().__init__()
         self.limit = limit
+        self.columns = columns
+        self.rows = rows
+        self.cells: list[Cell] | None = None  # of the row at work; a table inside a cell belongs to the cell
+        self.row = 0  # depth at which it began
         self.count = 0
         self.path: list[str] = []
         self.hidden = 0  # depth at which hidden content began, 0 for none
@@ -110,6 +142,12 @@ class Paragraphs(Handler[Record | Skip]):
         tag = local_name(name)
         if self.hides(tag, attributes):
             self.hidden = len(self.path)
+            return
+        part = self.table_part(name)
+        if part == "row" and self.cells is None:
+            self.cells, self.row = [], len(self.path)
+        elif part == "cell" and self.cells is not None and self._own_cell():
+            self.cells.append([])
         else:
             self.seen(tag, attributes)
 
@@ -118,8 +156,25 @@ class Paragraphs(Handler[Record | Skip]):
             if self.hidden == len(self.path):
                 self.hidden = 0
         elif self.is_paragraph(name) and self.paragraphs:
-            self.found.append(self.paragraphs.pop().item(self.limit))
+            item = self.paragraphs.pop().item(self.limit)
+            if self.cells:
+                self.cells[-1].append(item)
+            else:
+                self.found.append(item)
+        elif self.cells is not None and self.row == len(self.path):
+            if self.rows is not None:
+                self.rows.append([" ".join(item.text for item in cell).strip() for cell in self.cells])
+            self.found.extend(as_pairs(self.cells, self.columns))
+            self.cells = None
         self.path.pop()
+
+    def _own_cell(self) -> bool:
+        """Is the cell that begins one of the row at work, and not of a table inside it?"""
+        return not any(self.table_part(name) for name in self.path[self.row : -1])
+
+    def table_part(self, name: str) -> str:
+        """`row` or `cell` for these parts of a table, else nothing."""
+        raise NotImplementedError
 
     def is_paragraph(self, name: str) -> bool:
         raise NotImplementedError
@@ -178,6 +233,9 @@ class Docx(Paragraphs):
     def is_paragraph(self, name: str) -> bool:
         return name.startswith(WORD) and local_name(name) == "p"
 
+    def table_part(self, name: str) -> str:
+        return {"tr": "row", "tc": "cell"}.get(local_name(name), "") if name.startswith(WORD) else ""
+
     def text(self, data: str) -> None:
         if not self.hidden and self.path and local_name(self.path[-1]) == "t" and self.path[-1].startswith(WORD):
             self.write(data)
@@ -186,8 +244,8 @@ class Docx(Paragraphs):
 class Odt(Paragraphs):
     """content.xml."""
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(limit)
+    def __init__(self, limit: int, columns: Columns | None = None, rows: list[list[str]] | None = None) -> None:
+        super().__init__(limit, columns, rows)
         self.contents = 0
 
     def hides(self, tag: str, attributes: dict[str, str]) -> bool:
@@ -207,6 +265,9 @@ class Odt(Paragraphs):
 
     def is_paragraph(self, name: str) -> bool:
         return name in (f"{ODF_TEXT} p", f"{ODF_TEXT} h")
+
+    def table_part(self, name: str) -> str:
+        return {f"{ODF_TABLE} table-row": "row", f"{ODF_TABLE} table-cell": "cell"}.get(name, "")
 
     def text(self, data: str) -> None:
         # Characters of a note stand in paragraphs of their own; between elements of the layout there are only spaces.
