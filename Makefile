@@ -7,7 +7,7 @@ EXTRAS ?= cpu,dev
 READY := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 comma := ,
 
-.PHONY: help setup demo studio test lint format bench clean
+.PHONY: help setup demo studio test lint format bench pictures messages clean
 
 help:
 	@echo "make demo     the main job end to end on a bundled sample, in the terminal (some minutes)"
@@ -16,6 +16,8 @@ help:
 	@echo "make lint     ruff and mypy"
 	@echo "make format   ruff's formatter"
 	@echo "make bench    quality and speed on ../shared/data, where it is (long)"
+	@echo "make pictures the README's pictures, taken in Chromium (some minutes the first time)"
+	@echo "make messages bring the interface's translations into step with the code"
 	@echo "make clean    remove what was built; the environment and your data stay"
 
 setup: $(READY)
@@ -47,6 +49,12 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python bench/mtsc.py
+
+pictures: $(READY)
+	$(BIN)/python docs/make_pictures.py
+
+messages: $(READY)
+	$(BIN)/python -m studio.locale.collect
 
 clean:
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-out

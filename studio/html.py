@@ -48,9 +48,18 @@ class Cell:
         return f"<td{classes}{lang_attribute(self.lang)}>{self.html or esc(self.text)}</td>"
 
 
-def lang_attribute(code: str) -> str:
-    """` lang="zh"`, so that the browser takes the right glyphs and the style sheet the right size; empty for none."""
-    return f' lang="{esc(code)}"' if code else ""
+RIGHT_TO_LEFT = ("ar", "arc", "ckb", "dv", "fa", "he", "ks", "ps", "sd", "ug", "ur", "yi")
+
+
+def lang_attribute(code: str, *, auto: bool = False) -> str:
+    """` lang="zh"`, so that the browser takes the right glyphs and the style sheet the right size; empty for none.
+
+    Texts of languages that are written from right to left are marked so; with `auto`, for what may be of any language, the
+    browser looks at the text itself.
+    """
+    bare = code.replace("_", "-").split("-", maxsplit=1)[0].lower()
+    way = "auto" if auto else "rtl" if bare in RIGHT_TO_LEFT else ""
+    return (f' lang="{esc(code)}"' if code else "") + (f' dir="{way}"' if way else "")
 
 
 def table(

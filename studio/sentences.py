@@ -159,9 +159,9 @@ def note_said(note: str) -> str:
 
 
 def _row(one: Item, language: str, source_language: str, view: View, *, several: bool) -> str:
-    text = f'<div{lang_attribute(language)} dir="auto">{esc(one.text)}</div>'
+    text = f"<div{lang_attribute(language, auto=True)}>{esc(one.text)}</div>"
     if one.source is not None:
-        text += f'<div class="tm-quiet"{lang_attribute(source_language)} dir="auto">{esc(one.source)}</div>'
+        text += f'<div class="tm-quiet"{lang_attribute(source_language, auto=True)}>{esc(one.source)}</div>'
     told = NEAR_DUPLICATE if view.view == "near" else view.reason
     tags = "".join(tag(note_said(note)) for note in one.notes if note != told)
     if one.domain and not view.domain:
@@ -172,7 +172,7 @@ def _row(one: Item, language: str, source_language: str, view: View, *, several:
         word = tr("in {place}:" if view.view == "leaks" else "like {place}:", place=one.beside_place)
         text += (
             f'<div class="tm-beside"><span>{esc(word)}</span> '
-            f'<span{lang_attribute(language)} dir="auto">{esc(one.beside)}</span></div>'
+            f"<span{lang_attribute(language, auto=True)}>{esc(one.beside)}</span></div>"
         )
     text += f'<div class="tm-tags">{tags}</div>' if tags else ""
     name = Path(one.file).name

@@ -184,3 +184,11 @@ def test_sentences_are_lines_and_their_number_is_limited() -> None:
     assert len(split_lines("a\n" * 500, 500)) == 500
     with pytest.raises(InputError, match="Up to 500 sentences can be typed here, these are 501"):
         split_lines("a\n" * 501, 500)
+
+
+def test_texts_of_right_to_left_languages_stand_so() -> None:
+    assert lang_attribute("ar") == ' lang="ar" dir="rtl"'
+    assert lang_attribute("he_IL") == ' lang="he_IL" dir="rtl"'
+    assert lang_attribute("zh") == ' lang="zh"'
+    assert lang_attribute("zh", auto=True) == ' lang="zh" dir="auto"'
+    assert lang_attribute("") == ""

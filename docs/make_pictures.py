@@ -1,0 +1,159 @@
+"""Take the pictures of the README: a studio over a prepared home, in headless Chromium.
+
+    make pictures                                   or: python docs/make_pictures.py
+    python docs/make_pictures.py --only compare     some of them
+    python docs/make_pictures.py --language zh      to look at the Chinese interface: written beside the others as *-zh.png
+
+The home is prepared once, by the program itself and with nothing invented: the bundled sample is read, a plugin is trained with
+the budget `quick`, sentences are translated. That takes some minutes; what is done is kept in the cache folder, so that it goes
+on where it was stopped and later pictures take seconds. Needs Debian's chromium (or CHROMIUM) and the extra `dev`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import socket
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_path
+
+from engine.settings import Settings
+from engine.store import ProjectRow
+from studio.service import Service
+
+IMAGES = Path(__file__).resolve().parent / "images"
+SAMPLE = "literary-zh"
+NAME = "Literary Chinese"
+SIZE = {"width": 1280, "height": 800}
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+WAIT = 240_000  # milliseconds for translating on a slow machine
+
+
+def prepare(service: Service) -> ProjectRow:
+    """The project with a plugin in it; whatever an earlier call finished is not done again."""
+    from engine.jobs import resume
+    from engine.jobs.worker import run
+    from studio.starting import start_from_samples
+
+    store = service.store
+    projects = store.projects.list()
+    if not projects:
+        corpus = service.catalog.sample(SAMPLE)
+        base = service.catalog.base_for(str(service.catalog.bases()[0]["path"]), "en", corpus.target)
+        start_from_samples(service, [corpus], "en", corpus.target, base, True, NAME)
+    run(service.settings, once=True)
+    project = store.projects.list()[0]
+    runs = service.runs(project.id)
+    if not runs:
+        settings: dict[str, dict[str, Any]] = {"method_options": {}, "training_options": {"watch": 12}}
+        service.start_run(project, "memory_adapter", "quick", knn=True, **settings)
+    elif runs[0].resumable:
+        resume(store, runs[0].id)
+    run(service.settings, once=True)
+    if not store.plugins.list(project.id):
+        raise SystemExit(f"The plugin was not made: {service.runs(project.id)[0].error}")
+    return project
+
+
+# -- what is in the pictures
+
+
+def compare(page: Any, url: str, project: ProjectRow) -> None:
+    """Sentences with and without the plugin, and what was read for a word that it changed."""
+    page.goto(f"{url}/compare?project={project.id}&plugin=1")
+    page.wait_for_function("document.querySelector('textarea')?.value")
+    page.locator(".tm-actions button.primary").click()
+    page.locator("mark.new .w").first.wait_for(timeout=WAIT)
+    page.wait_for_function("!document.querySelector('.tm-pending')", timeout=WAIT)
+    page.locator("mark.new .w").nth(2).click()
+    page.locator(".tm-read li").first.wait_for(timeout=WAIT)
+    page.mouse.move(640, 790)
+
+
+def phrases(page: Any, url: str, project: ProjectRow) -> None:
+    """A sentence's tree, the table and the histograms, one phrase chosen in all of them."""
+    page.goto(f"{url}/phrases?project={project.id}&low=3&high=5")
+    page.locator("table.tm-phrases tbody tr").nth(1).click()
+    page.locator(".tm-under-phrase").wait_for(timeout=WAIT)
+    page.locator(".tm-detail .tm-example").first.wait_for()
+    page.mouse.move(640, 790)
+
+
+def train(page: Any, url: str, project: ProjectRow) -> None:
+    """The methods with what they cost here, and the run that was made."""
+    page.goto(f"{url}/train?project={project.id}&budget=quick")
+    page.locator(".js-plotly-plot .scatterlayer").first.wait_for(timeout=WAIT)
+    page.locator(".tm-before").wait_for()
+
+
+PICTURES: dict[str, Callable[[Any, str, ProjectRow], None]] = {"compare": compare, "phrases": phrases, "train": train}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--home", type=Path, default=user_cache_path("tailormt") / "pictures", help="the prepared home")
+    parser.add_argument(
+        "--only", choices=list(PICTURES), nargs="+", default=list(PICTURES), help="some of the pictures"
+    )
+    parser.add_argument("--language", choices=["en", "zh"], default="en", help="of the interface")
+    parser.add_argument("--dark", action="store_true", help="in dark colours: written as *-dark.png")
+    args = parser.parse_args()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        settings = Settings(home=str(args.home), port=free.getsockname()[1], device="cpu")
+    project = prepare(Service(settings))
+    serve(settings)
+    shoot(f"http://127.0.0.1:{settings.port}", project, args.only, args.language, args.dark)
+
+
+def serve(settings: Settings) -> None:
+    """The studio in a thread of this program, without a worker: there is nothing left to be done."""
+    import uvicorn
+
+    from studio.app import create_app
+
+    server = uvicorn.Server(uvicorn.Config(create_app(settings), port=settings.port, log_level="warning"))
+    threading.Thread(target=server.run, daemon=True).start()
+    deadline = time.monotonic() + 90
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{settings.port}/", timeout=2):
+                return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise SystemExit("The studio did not answer within 90 s.") from None
+            time.sleep(0.3)
+
+
+def shoot(url: str, project: ProjectRow, names: list[str], language: str, dark: bool) -> None:
+    from playwright.sync_api import sync_playwright
+
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    ending = ("-zh" if language == "zh" else "") + ("-dark" if dark else "")
+    IMAGES.mkdir(exist_ok=True)
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        locale = "zh-CN" if language == "zh" else "en-US"
+        context = browser.new_context(viewport=SIZE, locale=locale, color_scheme="dark" if dark else "light")
+        for name in names:
+            page = context.new_page()
+            page.set_default_timeout(60_000)
+            PICTURES[name](page, url, project)
+            page.wait_for_timeout(800)
+            file = IMAGES / f"studio-{name}{ending}.png"
+            page.screenshot(path=str(file))
+            print(f"{re.sub(r'^.*/docs/', 'docs/', str(file))}")
+            page.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""How the whole studio looks and reads: accessible on every page in light and dark, wholly in Chinese where that is asked."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from conftest import BASE, Studio
+from playwright.sync_api import expect
+
+from engine.store import ProjectRow, tables
+from studio.frame import PAGES
+from studio.i18n import COOKIE, messages
+
+HAN = re.compile("[\u4e00-\u9fff]")
+EVERYWHERE = ["/", "/samples?project=new", *(f"/{name}?project={{project}}" for name in PAGES)]
+# Texts that are shown, but for those of users, cards and code: what stands in a field or has a language of its own.
+SHOWN = """() => {
+  const found = [];
+  const walk = document.createTreeWalker(document.querySelector('.tm-shell'), NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const box = walk.currentNode.parentElement;
+    if (box.closest('script, style, [lang]:not(html), .tm-doc, code, pre') || !box.checkVisibility()) continue;
+    const text = walk.currentNode.textContent.replace(/\\s+/g, ' ').trim();
+    if (text) found.push(text);
+  }
+  return found;
+}"""
+
+
+@pytest.fixture(scope="module")
+def full(studio: Studio) -> ProjectRow:
+    """A project with something on every page: samples, phrases, runs, a plugin, a comparison."""
+    project = studio.project("Look")
+    rows = [
+        {"source": f"Rain {n}.", "vanilla": f"雨{n}。", "customized": f"雨竟{n}。", "plugin": "One"} for n in range(3)
+    ]
+    studio.store.comparisons.create(project.id, "Rain", rows)
+    metrics = {"bleu_vanilla": 6.9, "bleu": 7.9, "bleu_p": 0.003, "general_bleu_vanilla": 21.9, "general_bleu": 21.7}
+    studio.store.plugins.create(
+        project.id, "One", method="memory_adapter", path=str(BASE / "config.json"), metrics=metrics
+    )
+    with studio.store.write() as session:
+        for state, error in (("failed", "There was no memory left."), ("succeeded", "")):
+            given = {"method": "memory_adapter", "budget": "quick"}
+            now = tables.now()
+            session.add(
+                tables.Job(
+                    kind="customize",
+                    project_id=project.id,
+                    arguments=given,
+                    state=state,
+                    started=now,
+                    finished=now,
+                    error=error,
+                )
+            )
+    return project
+
+
+def opened(page: Any, address: str) -> None:
+    page.goto(address)
+    expect(page.locator(".tm-steps a")).to_have_count(len(PAGES))
+    page.wait_for_load_state("networkidle")
+    page.wait_for_timeout(700)  # what the page loads after it was opened
+
+
+def test_no_page_has_a_serious_violation_of_accessibility(studio: Studio, page: Any, full: ProjectRow) -> None:
+    axe = pytest.importorskip("axe_playwright_python.base", reason="pip install axe-playwright-python").AXE_SCRIPT
+    found = []
+    for place in EVERYWHERE:
+        opened(page, studio.url + place.format(project=full.id))
+        page.evaluate(axe)
+        for scheme in ("light", "dark"):
+            page.evaluate("dark => document.body.classList.toggle('dark', dark)", scheme == "dark")
+            page.wait_for_timeout(250)  # colours that fade in
+            report = page.evaluate("axe.run({resultTypes: ['violations']})")
+            found += [
+                f"{place} ({scheme}) {one['id']}: {node['html'][:160]}"
+                for one in report["violations"]
+                if one["impact"] in ("serious", "critical")
+                for node in one["nodes"]
+            ]
+    assert found == []
+
+
+def test_every_page_opens_in_chinese(studio: Studio, page: Any, full: ProjectRow) -> None:
+    known = messages("zh")
+    english = {text for text, said in known.items() if said != text and not HAN.search(text)}
+    left = []
+    for place in EVERYWHERE:
+        address = studio.url + place.format(project=full.id)
+        opened(page, address + ("&" if "?" in address else "?") + "lang=zh")
+        assert page.locator("html").get_attribute("lang") == "zh-CN"
+        expect(page.get_by_role("heading", level=1)).to_have_text(HAN)
+        left += [f"{place}: {text}" for text in page.evaluate(SHOWN) if text in english]
+    assert left == []
+
+
+def test_the_language_is_chosen_in_the_frame_and_remembered(studio: Studio, page: Any, full: ProjectRow) -> None:
+    opened(page, f"{studio.url}/phrases?project={full.id}&low=2")
+    assert page.locator("html").get_attribute("lang") == "en"
+    page.get_by_role("link", name="中文").click()
+    expect(page.get_by_role("heading", name="短语", exact=True)).to_be_visible()
+    assert "low=2" in page.url
+    assert "lang=" not in page.url
+    expect(page.get_by_placeholder("搜索")).to_be_visible()
+    page.locator(".tm-steps a", has_text="样本").click()  # the next page is in the same language
+    expect(page.get_by_role("heading", name="样本", exact=True)).to_be_visible()
+    page.goto(f"{studio.url}/samples?project=new")
+    page.get_by_role("button", name="读取样本").click()
+    expect(page.get_by_test_id("toast-body").first).to_contain_text("请至少选择一个包含句子的文件")
+    page.get_by_role("link", name="EN", exact=True).click()
+    expect(page.get_by_role("button", name="Read samples")).to_be_visible()
+    assert {one["value"] for one in page.context.cookies() if one["name"] == COOKIE} == {"en"}
+
+
+def test_a_browser_that_wants_chinese_gets_it(studio: Studio, chromium: Any) -> None:
+    context = chromium.new_context(locale="zh-CN")
+    shown = context.new_page()
+    shown.goto(f"{studio.url}/samples?project=new")
+    expect(shown.get_by_text("将句子文件拖到这里，或从内置样本开始")).to_be_visible()
+    expect(shown.get_by_text("点击上传")).to_be_visible()  # Gradio's own words as well
+    context.close()
+
+
+@pytest.mark.parametrize("width", [1280, 834])
+def test_no_page_scrolls_sideways(studio: Studio, page: Any, full: ProjectRow, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    wide = []
+    for place in EVERYWHERE:
+        opened(page, studio.url + place.format(project=full.id))
+        if page.evaluate("document.documentElement.scrollWidth") > width:
+            wide.append(place)
+    assert wide == []
