@@ -53,7 +53,8 @@ class SheetWish(models.Given):
 
 
 class ComparisonChange(models.Given):
-    title: models.Name
+    title: models.Name | None = None
+    kept: bool | None = Field(None, description="A kept one does not change any more, since somebody has its address.")
 
 
 class StrengthWish(models.Given):
@@ -79,6 +80,7 @@ class Comparison(BaseModel):
     different: int = Field(description="Of these, those that a plugin translated otherwise than the base.")
     references: int = Field(description="Sentences with a reference.")
     systems: list[System]
+    kept: bool = Field(description="Whether another strength makes a copy of it.")
     job: int | None = Field(description="The job that translates and measures it; null where there is none.")
     created: datetime.datetime
 

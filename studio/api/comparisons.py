@@ -62,6 +62,7 @@ def shown(desk: Desk, sheet: SheetRow) -> dict[str, Any]:
         "different": different,
         "references": sheet.references,
         "systems": [System.model_validate(dict(one)) for one in sheet.systems],
+        "kept": sheet.kept,
         "job": sheet.job_id,
         "created": sheet.created,
     }
@@ -223,9 +224,10 @@ def get_comparison(desk: DeskDep, number: Id) -> ComparisonRows:
 
 @router.patch("/comparisons/{number}", dependencies=[may("write")])
 def change_comparison(desk: DeskDep, number: Id, change: ComparisonChange) -> Comparison:
-    """Another title."""
+    """Another title; or keep it as it is, so that its address can be given away."""
     sheet_of(desk, number)
-    return Comparison(**shown(desk, desk.service.store.sheets.update(number, title=change.title.strip())))
+    kept = {} if change.kept is None else {"kept": change.kept}
+    return Comparison(**shown(desk, desk.service.store.sheets.update(number, title=change.title or "", **kept)))
 
 
 @router.delete("/comparisons/{number}", status_code=204, dependencies=[may("write")])

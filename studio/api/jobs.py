@@ -146,7 +146,11 @@ class Usage(BaseModel):
 def get_usage(desk: DeskDep, number: Id) -> Usage:
     """Processor and memory of a job at work, or at its end."""
     found = desk.service.store.usage.get(desk.job(number).id)
-    return Usage(**{name: getattr(found, name) for name in Usage.model_fields}) if found else Usage(**dict.fromkeys(Usage.model_fields))
+    return (
+        Usage(**{name: getattr(found, name) for name in Usage.model_fields})
+        if found
+        else Usage(**dict.fromkeys(Usage.model_fields))
+    )
 
 
 # -- trainings

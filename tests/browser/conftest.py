@@ -138,6 +138,7 @@ def chromium() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api")
     if CHROMIUM is None:
         pytest.skip("chromium is not installed (apt install chromium, or set CHROMIUM)")
+    playwright.expect.set_options(timeout=20_000)  # where other work shares the cores
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser

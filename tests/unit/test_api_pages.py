@@ -110,7 +110,7 @@ def test_comparisons_of_several_plugins_are_queued_read_and_exported(
     assert turned["systems"][1]["strength"] == 0.3
     said(api.put(f"/api/v1/comparisons/{told['id']}/systems/0", json={"strength": 0.3}), 404, "not_found")
     named = api.patch(f"/api/v1/comparisons/{told['id']}", json={"title": "Rain"}).json()
-    assert named["title"] == "Rain"
+    assert (named["title"], named["kept"]) == ("Rain", False)
     assert [row["title"] for row in api.get(address).json()["items"]] == ["Rain"]
     short = api.post(f"{address}/sheets", json={"texts": ["Hi."], "references": []})
     assert "Give one a text" in said(short, 422, "invalid")
