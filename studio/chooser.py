@@ -55,6 +55,6 @@ def _card(one: SampleCorpus, others: Sequence[SampleCorpus]) -> str:
     terms = license_line(one.card) if one.card.restricted else ""
     return (
         f'<div class="tm-card tm-corpus"><button type="button" class="tm-corpus-use" data-sample="{esc(one.name)}">'
-        f"<h3>{esc(one.title)} {tag(tr(KINDS.get(one.kind, one.kind)))}</h3><p>{esc(one.card.summary)}</p>"
+        f"<h3 aria-level=2>{esc(one.title)} {tag(tr(KINDS.get(one.kind, one.kind)))}</h3><p>{esc(one.card.summary)}</p>"
         f'<p class="tm-facts">{esc(facts)}</p></button>{terms}{both}{card_fold(one.card, tr("Card and licence"))}</div>'
     )

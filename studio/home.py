@@ -212,7 +212,8 @@ def project_card(one: Glance) -> str:
         for ask, word in (("rename", tr("Rename")), ("delete", tr("Delete")))
     )
     return (
-        f'<article class="tm-card tm-pad tm-home"><h3><a href="{esc(address(one.next, row.id))}">{name}</a> {tag(*one.state)}</h3>'
+        '<article class="tm-card tm-pad tm-home"><h3 aria-level=2>'
+        f'<a href="{esc(address(one.next, row.id))}">{name}</a> {tag(*one.state)}</h3>'
         f'<p class="tm-quiet">{esc(pair_said(row.source, row.target))}</p>'
         f'<p class="tm-quiet">{esc(counts)}</p>{best}'
         f'<div class="tm-home-foot"><span class="tm-quiet">{esc(changed)}</span>{buttons}</div></article>'

@@ -61,7 +61,12 @@ _asked: ContextVar[str] = ContextVar("language of the request", default="en")
 def language() -> str:
     """The language of the reader at hand: `en` or `zh`; English where nobody asks, as in a job."""
     request = _event()
-    return chosen_of(request) if request is not None else _asked.get()
+    if request is None:
+        return _asked.get()
+    known = vars(request).get("tm_language")
+    if known is None:  # a page asks some hundred times
+        known = vars(request)["tm_language"] = chosen_of(request)
+    return str(known)
 
 
 def _event() -> Any:

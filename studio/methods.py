@@ -163,7 +163,7 @@ def _card(one: MethodCard, chosen: str) -> str:
     return (
         f'<button type="button" role="radio" class="tm-method" data-method="{esc(one.name)}" '
         f'aria-checked="{"true" if picked else "false"}" tabindex="{0 if picked else -1}"{" disabled" if one.lacks else ""}>'
-        f"<h3>{esc(one.title)} {marks}</h3><p>{esc(one.summary)}</p>{facts}{below}</button>"
+        f"<h3 aria-level=2>{esc(one.title)} {marks}</h3><p>{esc(one.summary)}</p>{facts}{below}</button>"
     )
 
 

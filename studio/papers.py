@@ -90,7 +90,8 @@ def _moving(paper: Paper, running: JobRow | None) -> str:
     share = f"{job.fraction:.0%}" if job.state == "running" else ""
     stop = "" if job.cancel_requested else _button("cancel", tr("Cancel"), paper)
     return (
-        f'<div class="tm-paper"><div class="tm-card-head"><h3>{esc(paper.name)} <small>{esc(_how(paper))}</small></h3>'
+        f'<div class="tm-paper"><div class="tm-card-head"><h3 aria-level=2>{esc(paper.name)} '
+        f"<small>{esc(_how(paper))}</small></h3>"
         f'<span class="tm-quiet">{esc(share)} {stop}</span></div>{bar(job.fraction)}<p class="tm-quiet">{esc(line)}</p></div>'
     )
 

@@ -101,13 +101,14 @@ def check_list(name: str, checks: Sequence[Check], *, done: str = "", asked: Wai
         end = _question(asked)
     of = tr("Import of {name}", name=name)
     role = ' role="alert"' if failed else ""
-    return f'<section class="tm-card tm-pad tm-import"{role}><h3>{esc(of)}</h3><ol>{lines}</ol>{end}</section>'
+    return f'<section class="tm-card tm-pad tm-import"{role}><h3 aria-level=2>{esc(of)}</h3><ol>{lines}</ol>{end}</section>'
 
 
 def waiting_box(waiting: Sequence[Waiting]) -> str:
     """Imports that ask for a word on their licence."""
     return "".join(
-        f'<section class="tm-card tm-pad tm-import"><h3>{esc(tr("Import of {name}", name=one.name))}</h3>{_question(one)}</section>'
+        f'<section class="tm-card tm-pad tm-import"><h3 aria-level=2>{esc(tr("Import of {name}", name=one.name))}</h3>'
+        f"{_question(one)}</section>"
         for one in waiting
     )
 

@@ -117,7 +117,7 @@ def plugin_card(
     facts += [tr("version {number}", number=len(plugin.rows))] if plugin.older else []
     gone = "" if row.exists else note(tr("The bundle is no longer at {path}.", path=row.path), bad=True)
     return (
-        f'<article class="tm-card tm-pad tm-plugin" data-plugin="{row.id}"><h3>{esc(row.name)} {is_default}</h3>'
+        f'<article class="tm-card tm-pad tm-plugin" data-plugin="{row.id}"><h3 aria-level=2>{esc(row.name)} {is_default}</h3>'
         f'<p class="tm-tags">{tag(tr(row.method.replace("_", " ")), "accent")} {marks}</p>'
         f'<p class="tm-quiet">{esc(" · ".join(facts))}</p>{gone}'
         f"{_figures(row)}{_origin(one, project)}"

@@ -95,7 +95,7 @@ def words_figure(one: Mapping[str, Any], side: str, title: str, text: str, langu
     says = tr("Shares of the domains, word by word: {text}", text=text)
     control = layer_control(side, layer_names(one["layers"]), layer, tr("Layer"))
     return (
-        f'<section class="tm-plots"><div class="tm-figure-head"><h3>{esc(title)}</h3>{control}</div>'
+        f'<section class="tm-plots"><div class="tm-figure-head"><h3 aria-level=2>{esc(title)}</h3>{control}</div>'
         f'<p class="tm-quiet tm-figure-text"{lang_attribute(language)}>{esc(text)}</p>'
         f"{figure('words', data, label=says)}{words_table(one, side, language)}</section>"
     )

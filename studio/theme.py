@@ -64,7 +64,8 @@ def style_sheet() -> str:
     light = "".join(f"--tm-{name}:{pair[0]};" for name, pair in ROLES.items())
     dark = "".join(f"--tm-{name}:{pair[1]};" for name, pair in ROLES.items())
     rules = (STATIC / "studio.css").read_text(encoding="utf-8")
-    return f":root {{{light}}}\n:root.dark, .dark {{{dark}}}\n{rules}"
+    # The browser's own parts (ticks, menus, scroll bars) are drawn in the same scheme.
+    return f":root {{color-scheme:light;{light}}}\n:root.dark, .dark {{color-scheme:dark;{dark}}}\n{rules}"
 
 
 def build_theme() -> Any:
