@@ -209,7 +209,7 @@ def phrase_table(rows: Sequence[Row], target: str, source: str, chosen: str = ""
         if translated:
             cells.append(f'<td class="quiet"{lang_attribute(source)}>{esc(row.source)}</td>')
         if kinds:
-            cells.append(f'<td class="quiet">{esc(row.label)}</td>')
+            cells.append(f'<td class="quiet">{esc(tr(row.label))}</td>')
         cells += [f'<td class="num">{row.length}</td>', f'<td class="num">{number(row.count)}</td>']
         if compared:
             cells.append(f'<td class="num{"" if row.sure else " quiet"}">{esc(times_as_often(row))}</td>')
