@@ -8,8 +8,8 @@ phrases.
 The sentences are real clauses of the bundled Chinese samples (or of `--text`, one sentence a line) put together anew, two at a
 time; the phrases are their runs of characters, the most frequent first. Pages are opened by a click on their link, as a person
 opens them, in headless Chromium; a page is there when what it shows of the project is on the screen. Each page is opened once
-unmeasured, so that its files are read, then `--rounds` times; the table has the medians, and the times of the events that fill
-the page, which is the server's part of it.
+unmeasured, so that its files are read, then `--rounds` times; the table has the medians, and the CPU time that browser and
+studio took, which says more where other work shares the cores.
 """
 
 from __future__ import annotations
@@ -174,18 +174,34 @@ def said(text: str) -> None:
 # -- measuring
 
 
-def import_seconds(times: int) -> tuple[float, list[str]]:
-    """The median seconds of `import studio.app` in a process of its own, and which heavy modules came along."""
+def import_seconds(times: int) -> tuple[float, float, list[str]]:
+    """The medians of the seconds and of the CPU seconds of `import studio.app` in a process of its own, and which heavy
+    modules came along."""
     code = (
         "import sys, time; begin = time.perf_counter(); import studio.app; "
-        f"print(time.perf_counter() - begin, *[name for name in {HEAVY} if name in sys.modules])"
+        f"print(time.perf_counter() - begin, time.process_time(), *[name for name in {HEAVY} if name in sys.modules])"
     )
-    found: list[float] = []
+    found: list[tuple[float, float]] = []
     for _ in range(times):
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-        seconds, *heavy = done.stdout.split()
-        found.append(float(seconds))
-    return statistics.median(found), heavy
+        wall, cpu, *heavy = done.stdout.split()
+        found.append((float(wall), float(cpu)))
+    return statistics.median(one for one, _ in found), statistics.median(two for _, two in found), heavy
+
+
+def cpu_seconds() -> tuple[float, float]:
+    """CPU seconds that the browser and the studio have taken so far, all their processes together."""
+    import psutil
+
+    browser = studio = 0.0
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            times, name = process.cpu_times(), process.name()
+            if "chrom" in name:
+                browser += times.user + times.system
+            elif any("app.py" in one for one in process.cmdline()):
+                studio += times.user + times.system
+    return browser, studio
 
 
 @contextlib.contextmanager
@@ -214,15 +230,6 @@ def served(home: Path) -> Iterator[tuple[str, float]]:
         process.wait(timeout=20)
 
 
-# How long the events that filled the page took on the server, from their requests: the first join to the last message.
-EVENTS = """() => {
-  const rows = performance.getEntriesByType('resource').filter((one) => /queue\\/(join|data)/.test(one.name));
-  return rows.length ? Math.max(...rows.map((one) => one.responseStart)) - Math.min(...rows.map((one) => one.startTime)) : 0;
-}"""
-# The browser's own clock for a page: from the click's navigation to what the page shows.
-SINCE = "() => performance.now()"
-
-
 def first_page(page: Any, url: str) -> float:
     """Seconds from the address to the projects on the screen, by a browser that knows nothing of the studio yet."""
     begin = time.perf_counter()
@@ -231,21 +238,24 @@ def first_page(page: Any, url: str) -> float:
     return time.perf_counter() - begin
 
 
-def switch(page: Any, slug: str) -> tuple[float, float]:
-    """(seconds from the click to the page's content, seconds of the events among them)."""
+def switch(page: Any, slug: str) -> tuple[float, float, float]:
+    """Seconds from the click to the page's content, and CPU seconds of the browser and of the studio for that."""
+    before = cpu_seconds()
     begin = time.perf_counter()
     page.locator(f'.tm-steps a[href^="/{slug}?"]').click(no_wait_after=True)
     page.wait_for_function(f"document.querySelector('.tm-steps a[aria-current][href^=\"/{slug}?\"]')")
     page.wait_for_selector(THERE[slug])
-    return time.perf_counter() - begin, page.evaluate(EVENTS) / 1000
+    taken = time.perf_counter() - begin
+    browser, studio = (after - then for after, then in zip(cpu_seconds(), before, strict=True))
+    return taken, browser, studio
 
 
 def measure(home: Path, project: int, rounds: int) -> dict[str, Any]:
     """All figures, in seconds."""
     from playwright.sync_api import sync_playwright
 
-    seconds, heavy = import_seconds(5)
-    found: dict[str, Any] = {"import": seconds, "heavy": heavy, "pages": {}}
+    wall, cpu, heavy = import_seconds(5)
+    found: dict[str, Any] = {"import": wall, "import cpu": cpu, "heavy": heavy, "pages": {}}
     browser_path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     with served(home) as (url, until), sync_playwright() as driver:
         found["server"] = until
@@ -257,7 +267,7 @@ def measure(home: Path, project: int, rounds: int) -> dict[str, Any]:
         again.close()
         page.goto(f"{url}/translate?project={project}")
         page.wait_for_selector(THERE["translate"])
-        times: dict[str, list[tuple[float, float]]] = {slug: [] for slug in THERE}
+        times: dict[str, list[tuple[float, float, float]]] = {slug: [] for slug in THERE}
         for turn in range(rounds + 1):
             for slug in THERE:
                 try:
@@ -274,23 +284,26 @@ def measure(home: Path, project: int, rounds: int) -> dict[str, Any]:
                 page.wait_for_timeout(700)  # the page's later events
         for slug, some in times.items():
             if some:
-                found["pages"][slug] |= {
-                    "switch": statistics.median(one for one, _ in some),
-                    "events": statistics.median(two for _, two in some),
-                }
+                middle = [statistics.median(column) for column in zip(*some, strict=True)]
+                found["pages"][slug] |= dict(zip(("switch", "browser", "studio"), middle, strict=True))
         browser.close()
     return found
 
 
 def table(found: dict[str, Any]) -> str:
     rows = [
-        ("import studio.app", f"{found['import']:.2f} s", ", ".join(found["heavy"]) or "no heavy module"),
+        (
+            "import studio.app",
+            f"{found['import']:.2f} s",
+            f"CPU {found['import cpu']:.2f} s; loads {', '.join(found['heavy']) or 'no heavy module'}",
+        ),
         ("start to the first answer", f"{found['server']:.2f} s", ""),
         ("first page, a new browser", f"{found['first page']:.2f} s", ""),
         ("first page again", f"{found['first page again']:.2f} s", ""),
     ]
     for slug, one in found["pages"].items():
-        more = f"first {one['first'] * 1000:.0f} ms, events {one.get('events', 0) * 1000:.0f} ms"
+        browser, studio = (1000 * one.get(name, float("nan")) for name in ("browser", "studio"))
+        more = f"first {one['first'] * 1000:.0f} ms; CPU of the browser {browser:.0f} ms, of the studio {studio:.0f} ms"
         rows.append((slug, f"{one.get('switch', float('nan')) * 1000:.0f} ms", more))
     return "\n".join(["| what | time | |", "|---|---|---|", *(f"| {a} | {b} | {c} |" for a, b, c in rows)])
 
