@@ -34,7 +34,7 @@ SAMPLE = "literary-zh"
 NAME = "Literary Chinese"
 SIZE = {"width": 1280, "height": 800}
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-WAIT = 240_000  # milliseconds for translating on a slow machine
+WAIT = 90_000  # milliseconds for translating on a slow machine
 
 
 def prepare(service: Service) -> ProjectRow:
@@ -71,10 +71,12 @@ def compare(page: Any, url: str, project: ProjectRow) -> None:
     page.goto(f"{url}/compare?project={project.id}&plugin=1")
     page.wait_for_function("document.querySelector('textarea')?.value")
     page.locator(".tm-actions button.primary").click()
-    page.locator("mark.new .w").first.wait_for(timeout=WAIT)
+    page.locator("mark.new").first.wait_for(timeout=WAIT)
     page.wait_for_function("!document.querySelector('.tm-pending')", timeout=WAIT)
-    page.locator("mark.new .w").nth(2).click()
-    page.locator(".tm-read li").first.wait_for(timeout=WAIT)
+    changed = page.locator("mark.new").nth(2)
+    changed.hover()  # a text becomes words when it is pointed at
+    changed.locator(".w").first.click()
+    page.locator(".tm-read li:visible").first.wait_for(timeout=WAIT)
     page.mouse.move(640, 790)
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import gradio as gr
 
 from engine.comparison.systems import MOST_PLUGINS
 from engine.errors import InputError, TailorError
-from engine.store import PluginRow, ProjectRow
+from engine.store import ProjectRow
 from engine.store.sheets import SheetRow
 from studio.catalog import language_name
 from studio.compare_figures import figure_cards
@@ -32,13 +31,16 @@ from studio.compare_views import (
     earlier_menu,
     export_menu,
     file_card,
+    invitation,
+    plugin_choices,
     progress_card,
     reading_card,
     share_menu,
 )
 from studio.comparing import Comparing
-from studio.frame import address, guard, page, wanted
-from studio.html import empty, esc, view
+from studio.frame import guard, page, wanted
+from studio.html import empty, view, way
+from studio.i18n import listed, tr
 from studio.service import Service
 
 __all__ = ["Here", "build"]
@@ -182,8 +184,8 @@ def build(demo: gr.Blocks, service: Service) -> None:
     def fill(request: gr.Request) -> tuple[Any, ...]:
         project = service.project(wanted(request))
         if project is None:
-            start = '<p><a href="/samples?project=new">Go to Samples</a></p>'
-            invite = empty("Nothing to compare yet", "A comparison belongs to a project.", start)
+            start = way("/samples?project=new", tr("Go to Samples"))
+            invite = empty(tr("Nothing to compare yet"), tr("A comparison belongs to a project."), start)
             off = gr.update(interactive=False)
             return (gr.update(visible=False), off, off, invite, gr.skip(), gr.skip(), gr.skip(), *("",) * 6)
         rows = service.store.plugins.list(project.id)
@@ -212,7 +214,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
 
     def open_file(request: gr.Request, files: list[str], place: str) -> Iterator[tuple[Any, ...]]:
         project = service.need(wanted(request))
-        names = " and ".join(Path(file).name for file in files)
+        names = listed([Path(file).name for file in files])
         yield gr.skip(), gr.skip(), reading_card(names), *(gr.skip(),) * 4
         try:
             sheet, typed = desk.opened(project, files)
@@ -233,13 +235,16 @@ def build(demo: gr.Blocks, service: Service) -> None:
             return
         for _ in desk.fill(project, sheet):
             yield shown(project, place, sheet), gr.skip(), ""
-        sheet = desk.measure_at_once(project, service.store.sheets.get(sheet.comparison_id))
+        now = service.store.sheets.get(sheet.comparison_id)
+        if now.revision != sheet.revision:
+            return  # a dial was turned meanwhile: that event goes on
+        sheet = desk.measure_at_once(project, now)
         yield shown(project, place, sheet), below(sheet), progress_card(desk.job(sheet))
 
     def translate(request: gr.Request, lines: str, chosen: list[int], place: str) -> Iterator[tuple[Any, ...]]:
         project = service.need(wanted(request))
         now = Here.read(place)
-        busy = gr.update(interactive=False, value="Translating")
+        busy = gr.update(interactive=False, value=tr("Translating"))
         yield gr.skip(), gr.skip(), gr.skip(), busy, gr.skip(), gr.skip(), gr.skip()
         like = desk.sheet(project, str(now.comparison)) if now.comparison else None
         if like is not None and like.file:
@@ -252,7 +257,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             yield *part, gr.skip(), gr.skip(), gr.skip(), gr.skip()
 
     def release() -> Any:
-        return gr.update(interactive=True, value="Translate")
+        return gr.update(interactive=True, value=tr("Translate"))
 
     def goes_on(request: gr.Request, place: str) -> Iterator[tuple[Any, ...]]:
         """A page that was closed in the middle of its sentences goes on when it is opened again."""
@@ -289,7 +294,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         found = desk.read(project, sheet, *at)
         system = sheet.systems[at[1]]
         return reading_panel(
-            found, system=str(system["name"]) if at[1] else "Vanilla", strength=float(system["strength"]),
+            found, system=str(system["name"]) if at[1] else tr("Vanilla"), strength=float(system["strength"]),
             source=project.source, target=project.target,
         )  # fmt: skip
 
@@ -335,7 +340,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             f"{stamp}/{lines}",
         )
 
-    def share(request: gr.Request, place: str, event: gr.EventData) -> None:
+    def keep(request: gr.Request, place: str, event: gr.EventData) -> None:
         """A name, and nothing in it changes any more."""
         project = service.need(wanted(request))
         sheet = need(project, Here.read(place))
@@ -355,16 +360,17 @@ def build(demo: gr.Blocks, service: Service) -> None:
         guard(translate), [text, plugins, here], [table, figures, state, run, menus, here, panel],
         concurrency_limit=2, **QUIET,
     ).then(guard(release), None, run, **QUIET)  # fmt: skip
+    # Not "always_last", which sends the data of the first event again instead of the last one's.
     table.dial(
         guard(turn), here, [table, figures, state, menus, here, panel],
-        concurrency_limit=2, trigger_mode="always_last", **QUIET,
+        concurrency_limit=4, trigger_mode="multiple", **QUIET,
     )  # fmt: skip
-    table.leaf(guard(leaf), here, [table, here], trigger_mode="always_last", **QUIET)
-    table.word(guard(look), here, [panel, here], trigger_mode="always_last", **QUIET)
+    table.leaf(guard(leaf), here, [table, here], concurrency_limit=1, trigger_mode="multiple", **QUIET)
+    table.word(guard(look), here, [panel, here], concurrency_limit=1, trigger_mode="multiple", **QUIET)
     panel.close(guard(close), here, [panel, here], **QUIET)
     state.act(guard(act), here, [state, figures], **QUIET)
     figures.act(guard(act), here, [state, figures], **QUIET)
-    menus.share(guard(share), here, None, **QUIET)
+    menus.keep(guard(keep), here, None, **QUIET)
     menus.remove(guard(remove), here, [*parts, panel], **QUIET)
     here.change(None, [here, number], None, js=MARK)
     frame.timer.tick(guard(poll, polled=True), [here, seen], [state, table, figures, seen], **QUIET)
@@ -374,25 +380,3 @@ def _endings() -> set[str]:
     from engine.corpora import READERS
 
     return {ending for one in READERS.values() for ending in one.endings}
-
-
-def plugin_choices(rows: Sequence[PluginRow]) -> list[tuple[str, int]]:
-    """Names and numbers; of several with one name, versions of each other, when each was made."""
-    names = Counter(row.name for row in rows)
-    return [(f"{row.name} ({row.created:%d %b %H:%M})" if names[row.name] > 1 else row.name, row.id) for row in rows]
-
-
-def invitation(project: ProjectRow, has_plugins: bool, asked: str = "") -> str:
-    """What stands where the table will be; `asked` is the number of a comparison that is not there."""
-    more = "" if has_plugins else f'<p><a href="{esc(address("train", project.id))}">Train a plugin</a></p>'
-    if asked not in ("", "new"):
-        words = (
-            "It may have been deleted, or it belongs to another project. Type sentences or open a file for a new one."
-        )
-        return empty("This comparison is not there", words, more)
-    words = (
-        "Type sentences or open a file, then translate."
-        if has_plugins
-        else "There is no plugin yet; the base alone translates."
-    )
-    return empty(f"Compare {language_name(project.source)} into {language_name(project.target)}", words, more)

@@ -8,11 +8,18 @@ from typing import Any
 from engine.comparison.figures import Row, figure_rows, sure, value
 from engine.store.sheets import SheetRow
 from studio.html import esc, number
+from studio.i18n import mark, tr
+from studio.told import told
 
 __all__ = ["figure_cards"]
 
 FEW = 30  # sentences below which figures say little
 LOWER = ("perplexity",)
+ACCURACY = (
+    ("style", mark("{share} of sample sentences")),
+    ("general", mark("{share} of general sentences")),
+    ("reworded", mark("{share} of sample sentences as the base alone puts them")),
+)
 
 
 def figure_cards(sheet: SheetRow, *, busy: bool, plugins: Sequence[Mapping[str, Any]] = ()) -> str:
@@ -30,7 +37,7 @@ def figure_cards(sheet: SheetRow, *, busy: bool, plugins: Sequence[Mapping[str, 
 
 
 def _card(rows: Sequence[Row]) -> str:
-    title = rows[0].title + (", lower is better" if rows[0].metric in LOWER else "")
+    title = title_said(rows[0])
     if len(rows) == 2:
         base, plugin = rows
         body = (
@@ -44,6 +51,13 @@ def _card(rows: Sequence[Row]) -> str:
             for row in rows
         )
     return f'<div class="tm-card tm-figure"><h2>{esc(title)}</h2>{body}</div>'
+
+
+def title_said(row: Row) -> str:
+    """`BLEU, style`: metric and kind of text; and which way is better where one might not know."""
+    metric, _, kind = row.title.partition(", ")
+    said = tr("{metric}, {text}", metric=tr(metric), text=tr(kind)) if kind else tr(metric)
+    return said + tr(", lower is better") if row.metric in LOWER else said
 
 
 def _sure(row: Row) -> str:
@@ -65,50 +79,67 @@ def _invitation(sheet: SheetRow, busy: bool, plugins: Sequence[Mapping[str, Any]
     earlier = figure_row(plugins[0]) if len(plugins) == 1 else ""
     if busy:
         return earlier
-    what = "BLEU, chrF, " if sheet.references else ""
+    what = (
+        tr(
+            "BLEU, chrF, style classifier and perplexity of these sentences, and general text beside them, with intervals."
+        )
+        if sheet.references
+        else tr("Style classifier and perplexity of these sentences, and general text beside them, with intervals.")
+    )
     return (
-        f'{earlier}<p class="tm-quiet tm-measure"><button type="button" class="tm-text-button" data-measure>Measure</button> '
-        f"{what}style classifier and perplexity of these sentences, and general text beside them, with intervals. It takes "
-        "some minutes the first time in a project.</p>"
+        f'{earlier}<p class="tm-quiet tm-measure"><button type="button" class="tm-text-button" data-measure>'
+        f"{esc(tr('Measure'))}</button> {esc(what)} {esc(tr('It takes some minutes the first time in a project.'))}</p>"
     )
 
 
 def _rests_on(sheet: SheetRow) -> str:
     figures = sheet.figures
     report, general, style = figures.get("text") or {}, figures.get("general") or {}, figures.get("style") or {}
-    few = (
-        f'<p class="tm-quiet">{number(report.get("lines", 0))} sentences are few: look at the intervals.</p>'
-        if 0 < report.get("lines", 0) < FEW
-        else ""
-    )
+    scant = tr("{count} sentences are few: look at the intervals.", count=number(report.get("lines", 0)))
+    few = f'<p class="tm-quiet">{esc(scant)}</p>' if 0 < report.get("lines", 0) < FEW else ""
     parts = []
     if report:
-        parts.append(f"Style: {number(report['lines'])} sentences of this comparison.")
+        parts.append(tr("Style: {count} sentences of this comparison.", count=number(report["lines"])))
     if general:
         parts.append(
-            f"General text: {number(general['lines'])} bundled everyday sentences; their sources are back-translations."
+            tr(
+                "General text: {count} bundled everyday sentences; their sources are back-translations.",
+                count=number(general["lines"]),
+            )
         )
     if style.get("accuracy"):
         parts.append(_accuracy(style["accuracy"]))
     if style:
         parts.append(
-            f"Perplexity: a language model of {number(style['sentences'])} sample sentences, per {style['unit']}; on samples "
-            f"that it had not seen it is {number(style['held_out_perplexity'])}."
+            tr(
+                "Perplexity: a language model of {count} sample sentences, per {unit}; on samples that it had not seen it is "
+                "{value}.",
+                count=number(style["sentences"]),
+                unit=tr(str(style["unit"])),
+                value=number(style["held_out_perplexity"]),
+            )
         )
     tuned = {name: one for name, one in (figures.get("decoding") or {}).items() if one}
     for name, settings in tuned.items():
         said = ", ".join(f"{key.replace('_', ' ')} {one}" for key, one in settings.items())
-        parts.append(f"{name} decodes with its own settings ({said}); vanilla with the defaults.")
-    parts += figures.get("notes", [])
-    parts.append("Intervals and p: paired bootstrap with 1,000 resamples, p against vanilla.")
+        parts.append(
+            tr(
+                "{name} decodes with its own settings ({settings}); vanilla with the defaults.",
+                name=name,
+                settings=said,
+            )
+        )
+    parts += [told(str(one)) for one in figures.get("notes", [])]
+    parts.append(tr("Intervals and p: paired bootstrap with 1,000 resamples, p against vanilla."))
     signatures = "".join(
-        f"<li>{esc(name)}{', general text' if kind == 'general' else ''}: <code>{esc(text)}</code></li>"
+        f"<li>{esc(name)}{esc(tr(', general text')) if kind == 'general' else ''}: <code>{esc(text)}</code></li>"
         for kind in ("text", "general")
         for name, text in ((figures.get(kind) or {}).get("signatures") or {}).items()
     )
     body = "".join(f"<li>{esc(part)}</li>" for part in parts)
     return (
-        f'{few}<details class="tm-more tm-rests"><summary>What these figures rest on</summary><ul>{body}{signatures}</ul>'
+        f'{few}<details class="tm-more tm-rests"><summary>{esc(tr("What these figures rest on"))}</summary>'
+        f"<ul>{body}{signatures}</ul>"
         "</details>"
     )
 
@@ -116,14 +147,13 @@ def _rests_on(sheet: SheetRow) -> str:
 def _accuracy(accuracy: Mapping[str, Any]) -> str:
     """How far the classifier can be trusted."""
     kinds = [
-        f"{accuracy[name]:.0f} % of {words}"
-        for name, words in (
-            ("style", "sample sentences"), ("general", "general sentences"),
-            ("reworded", "sample sentences as the base alone puts them"),
-        )
+        tr(words, share=f"{accuracy[name]:.0f} %")
+        for name, words in ACCURACY
         if accuracy.get(name) is not None
     ]  # fmt: skip
-    return (
-        f"Style classifier: right for {accuracy['all']:.0f} % of {number(accuracy['texts'])} texts kept out of its training "
-        f"({', '.join(kinds)})."
+    return tr(
+        "Style classifier: right for {share} of {count} texts kept out of its training ({kinds}).",
+        share=f"{accuracy['all']:.0f} %",
+        count=number(accuracy["texts"]),
+        kinds=", ".join(kinds),
     )

@@ -34,7 +34,7 @@ def add_comparison_routes(app: FastAPI, service: Service) -> None:
         except TailorError as error:
             path.unlink(missing_ok=True)
             return PlainTextResponse(str(error), status_code=404)
-        name = re.sub(r'[\\/:*?"<>|\x00-\x1f]+', " ", content.title).strip(" .")[:60] or f"comparison {number}"
+        name = re.sub(r'[\\/:*?"<>|\s\x00-\x1f]+', " ", content.title).strip(" .")[:60] or f"comparison {number}"
         stem = name.removesuffix(FORMATS[format].ending)
         plain = f"comparison-{number}{FORMATS[format].ending}"
         disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(stem + FORMATS[format].ending)}"

@@ -120,9 +120,15 @@ element.addEventListener('focusout', (event) => {
 element.addEventListener('input', (event) => {
   if (event.target.type === 'range') event.target.nextElementSibling.textContent = Number(event.target.value);
 });
+let turned = '';
 element.addEventListener('change', (event) => {
-  if (event.target.type === 'range')
+  if (event.target.type === 'range') {
+    const card = event.target.closest('[data-comparison]');
+    const said = [card.dataset.comparison, event.target.dataset.system, event.target.value].join();
+    if (said === turned) return;  // a shared comparison would be copied twice
+    turned = said;
     trigger('dial', {system: Number(event.target.dataset.system), strength: Number(event.target.value)});
+  }
   if (event.target.matches('[data-order]')) trigger('leaf', {order: event.target.value, offset: 0});
 });
 """
@@ -159,8 +165,8 @@ element.addEventListener('click', (event) => {
 
 MENUS = """
 element.addEventListener('toggle', (event) => {
-  if (!event.target.open) return;
-  element.querySelectorAll('details[open]').forEach((one) => { if (one !== event.target) one.open = false; });
+  if (!event.target.open || !event.target.matches('.tm-menu')) return;
+  element.querySelectorAll('.tm-menu[open]').forEach((one) => { if (one !== event.target) one.open = false; });
   const link = event.target.querySelector('[data-link]');
   if (link) link.value = window.location.href;
 }, true);
@@ -170,20 +176,23 @@ element.addEventListener('click', async (event) => {
   if (!copy) return;
   const link = element.querySelector('[data-link]');
   link.value = window.location.href;
-  trigger('share', {title: element.querySelector('[data-title]').value});
+  trigger('keep', {title: element.querySelector('[data-title]').value});
   link.select();
   try { await navigator.clipboard.writeText(link.value); } catch (error) { document.execCommand('copy'); }
-  copy.textContent = 'Copied';
-  setTimeout(() => { copy.textContent = 'Copy link'; }, 2000);
+  copy.textContent = tmSay('Copied');
+  setTimeout(() => { copy.textContent = tmSay('Copy link'); }, 2000);
 });
 element.addEventListener('keydown', (event) => {
   if (event.key !== 'Escape') return;
   const open = element.querySelector('details[open]');
   if (open) { open.open = false; open.querySelector('summary').focus(); }
 });
-document.addEventListener('click', (event) => {
-  if (!element.contains(event.target)) element.querySelectorAll('details[open]').forEach((one) => { one.open = false; });
-});
+const outside = (event) => {
+  if (!element.isConnected) document.removeEventListener('click', outside);  // another step was opened
+  else if (!element.contains(event.target))
+    element.querySelectorAll('details[open]').forEach((one) => { one.open = false; });
+};
+document.addEventListener('click', outside);
 """
 
 # The address says what the page shows, without a reload.
@@ -191,7 +200,7 @@ MARK = """(here, project) => {
   if (!here || !project) return;
   const now = JSON.parse(here), address = new URL(window.location.href);
   if (!now.comparison && !address.searchParams.has('comparison')) return;
-  address.search = '';
+  for (const name of ['plugin', 'order', 'offset', 'word']) address.searchParams.delete(name);
   address.searchParams.set('project', project);
   address.searchParams.set('comparison', now.comparison || 'new');
   if (now.order && now.order !== 'place') address.searchParams.set('order', now.order);

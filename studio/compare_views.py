@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 from engine.comparison.export import FORMATS
 from engine.comparison.marks import marks
 from engine.comparison.systems import has_dial
-from engine.progress import duration
-from engine.store import JobRow
+from engine.store import JobRow, PluginRow, ProjectRow
 from engine.store.sheets import LineRow, SheetRow
+from studio.catalog import pair_said
 from studio.difference import runs_html
-from studio.html import bar, esc, lang_attribute, note, number, tag
+from studio.frame import address
+from studio.html import bar, empty, esc, lang_attribute, note, number, tag, way
+from studio.i18n import mark, moment, span, tr, trn
 
 __all__ = [
     "ORDERS",
@@ -24,6 +27,8 @@ __all__ = [
     "earlier_menu",
     "export_menu",
     "file_card",
+    "invitation",
+    "plugin_choices",
     "progress_card",
     "reading_card",
     "share_menu",
@@ -31,10 +36,10 @@ __all__ = [
 
 PAGE = 25  # lines on a page
 ORDERS = {
-    "place": "in their order",
-    "difference": "most different first",
-    "better": "largest gain first",
-    "worse": "largest loss first",
+    "place": mark("in their order"),
+    "difference": mark("most different first"),
+    "better": mark("largest gain first"),
+    "worse": mark("largest loss first"),
 }
 
 
@@ -57,11 +62,10 @@ def compare_table(
     """
     systems = sheet.systems
     columns = '<col class="n"><col class="source">' + "<col>" * len(systems)
-    count = f"{number(sheet.lines)} {'sentence' if sheet.lines == 1 else 'sentences'}"
-    heads = (
-        f'<th class="n"><span class="tm-hidden">number</span></th><th>{esc(languages.source_name)} {tag(count)}</th>'
-    )
-    heads += f"<th>Vanilla {tag('base ' + languages.base)}</th>"
+    count = trn("{count} sentence", "{count} sentences", sheet.lines)
+    heads = f'<th class="n"><span class="tm-hidden">{esc(tr("number"))}</span></th>'
+    heads += f"<th>{esc(languages.source_name)} {tag(count)}</th>"
+    heads += f"<th>{esc(tr('Vanilla'))} {tag(tr('base {name}', name=languages.base))}</th>"
     heads += "".join(_head(place, system, place in gone) for place, system in enumerate(systems) if place)
     body = "".join(_row(line, systems, languages, gone) for line in lines)
     return (
@@ -75,15 +79,17 @@ def compare_table(
 def _head(place: int, system: Mapping[str, Any], gone: bool) -> str:
     method, strength = str(system["method"]), float(system["strength"])
     if gone:
-        dial = f'<div class="tm-dial">deleted{f", strength {strength:g}" if has_dial(method) else ""}</div>'
+        said = tr("deleted, strength {value}", value=f"{strength:g}") if has_dial(method) else tr("deleted")
+        dial = f'<div class="tm-dial">{esc(said)}</div>'
     else:
         dial = _dial(place, str(system["name"]), strength) if has_dial(method) else ""
-    return f"<th>{esc(system['name'])} {tag(method.replace('_', ' '), 'accent')}{dial}</th>"
+    return f"<th>{esc(system['name'])} {tag(tr(method.replace('_', ' ')), 'accent')}{dial}</th>"
 
 
 def _dial(place: int, name: str, strength: float) -> str:
     return (
-        f'<div class="tm-dial"><label for="tm-strength-{place}">strength<span class="tm-hidden"> of {esc(name)}</span>'
+        f'<div class="tm-dial"><label for="tm-strength-{place}">{esc(tr("strength"))}'
+        f'<span class="tm-hidden">{esc(tr(" of {name}", name=name))}</span>'
         f'</label><input id="tm-strength-{place}" data-system="{place}" type="range" min="0" max="1" step="0.05" '
         f'value="{strength:g}"><output>{strength:g}</output></div>'
     )
@@ -95,10 +101,11 @@ def _row(line: LineRow, systems: Sequence[Mapping[str, Any]], languages: Languag
         if line.texts[place] is None:
             cells += f'<td class="tm-pending">{"–" if place in gone else "…"}</td>'
             continue
-        name = "vanilla" if not place else str(systems[place]["name"])
+        name = tr("Vanilla") if not place else str(systems[place]["name"])
+        says = tr("{name}, sentence {number}", name=name, number=line.place + 1)
         cells += (
             f'<td{lang_attribute(languages.target)}><div class="tm-words" dir="auto" tabindex="0" role="group" '
-            f'data-line="{line.place}" data-system="{place}" aria-label="{esc(name)}, sentence {line.place + 1}">'
+            f'data-line="{line.place}" data-system="{place}" aria-label="{esc(says)}">'
             f"{runs_html(runs, 'new' if place else 'old')}</div>{_score(line, place)}</td>"
         )
     reference = (
@@ -118,26 +125,29 @@ def _score(line: LineRow, place: int) -> str:
     score = line.scores[place] if place < len(line.scores) else None
     if score is None:
         return ""
-    return f'<div class="tm-score">{f"chrF {score:.0f}" if line.reference else f"style {score:.0f} %"}</div>'
+    said = f"chrF {score:.0f}" if line.reference else tr("style {value} %", value=f"{score:.0f}")
+    return f'<div class="tm-score">{esc(said)}</div>'
 
 
 def _foot(sheet: SheetRow, counts: tuple[int, int] | None, order: str, offset: int) -> str:
     done, different = counts or (0, 0)
+    far = tr("{some} of {all} done", some=number(done), all=number(sheet.lines))
     if len(sheet.systems) < 2:
-        words = "The base alone. Choose a plugin to see what it changes."
-        words = words if done == sheet.lines else f"{number(done)} of {number(sheet.lines)} done"
+        words = tr("The base alone. Choose a plugin to see what it changes.")
+        words = words if done == sheet.lines else far
         legend = ""
     else:
-        count = f"{number(different)} of {number(sheet.lines)} sentences differ"
-        words = count if done == sheet.lines else f"{number(done)} of {number(sheet.lines)} done"
+        count = tr("{some} of {all} sentences differ", some=number(different), all=number(sheet.lines))
+        words = count if done == sheet.lines else far
         legend = (
-            '<span><mark class="new">changed by a plugin</mark> <mark class="old">vanilla wording</mark></span>'
+            f'<span><mark class="new">{esc(tr("changed by a plugin"))}</mark> '
+            f'<mark class="old">{esc(tr("vanilla wording"))}</mark></span>'
             if different
             else ""
         )
     words = words if counts else ""
     return (
-        f'<div class="tm-compare-foot"><span>{words}</span>{_order(sheet, order)}{legend}'
+        f'<div class="tm-compare-foot"><span>{esc(words)}</span>{_order(sheet, order)}{legend}'
         f"{_pager(sheet.lines, offset)}</div>"
     )
 
@@ -148,43 +158,50 @@ def _order(sheet: SheetRow, order: str) -> str:
     scored = sheet.references or sheet.figures.get("style")
     known = {name: text for name, text in ORDERS.items() if scored or name in ("place", "difference")}
     options = "".join(
-        f'<option value="{name}"{" selected" if name == order else ""}>{text}</option>' for name, text in known.items()
+        f'<option value="{name}"{" selected" if name == order else ""}>{esc(tr(text))}</option>'
+        for name, text in known.items()
     )
-    return f'<label>sorted <select data-order class="tm-plain-select">{options}</select></label>'
+    return f'<label>{esc(tr("sorted"))} <select data-order class="tm-plain-select">{options}</select></label>'
 
 
 def _pager(lines: int, offset: int) -> str:
     if lines <= PAGE:
         return ""
     last = min(lines, offset + PAGE)
+    where = tr("{first}–{last} of {all}", first=number(offset + 1), last=number(last), all=number(lines))
     back = "" if offset else " disabled"
     forth = "" if last < lines else " disabled"
     return (
-        f'<span class="tm-right">{number(offset + 1)}–{number(last)} of {number(lines)} '
-        f'<button type="button" class="tm-text-button" data-offset="{max(0, offset - PAGE)}"{back}>Back</button> '
-        f'<button type="button" class="tm-text-button" data-offset="{last}"{forth}>Next</button></span>'
+        f'<span class="tm-right">{esc(where)} '
+        f'<button type="button" class="tm-text-button" data-offset="{max(0, offset - PAGE)}"{back}>{esc(tr("Back"))}</button> '
+        f'<button type="button" class="tm-text-button" data-offset="{last}"{forth}>{esc(tr("Next"))}</button></span>'
     )
 
 
 def file_card(sheet: SheetRow, project_id: int) -> str:
     """In the place of the typed sentences: the file, what is in it, and the way back to typing."""
     references = (
-        "with references"
+        tr("{count} sentences, with references.", count=number(sheet.lines))
         if sheet.references == sheet.lines
-        else f"{number(sheet.references)} of them with references"
+        else tr(
+            "{count} sentences, {some} of them with references.",
+            count=number(sheet.lines),
+            some=number(sheet.references),
+        )
         if sheet.references
-        else "without references"
+        else tr("{count} sentences, without references.", count=number(sheet.lines))
     )
+    press = tr("Choose plugins and press Translate; the work goes on when you close the page.")
     return (
-        f'<div class="tm-file"><b>{esc(sheet.file)}</b><p>{number(sheet.lines)} sentences, {references}. Choose plugins and '
-        f'press Translate; the work goes on when you close the page.</p><p><a href="/compare?project={project_id}&amp;'
-        'comparison=new">Type sentences instead</a></p></div>'
+        f'<div class="tm-file"><b>{esc(sheet.file)}</b><p>{esc(references)} {esc(press)}</p>'
+        f'<p><a href="/compare?project={project_id}&amp;comparison=new">{esc(tr("Type sentences instead"))}</a></p></div>'
     )
 
 
 def reading_card(names: str) -> str:
     """While an opened file is read."""
-    return f'<div class="tm-card tm-pad tm-working"><div class="tm-card-head"><h2>Reading {esc(names)}</h2></div></div>'
+    head = f"<h2>{esc(tr('Reading {names}', names=names))}</h2>"
+    return f'<div class="tm-card tm-pad tm-working"><div class="tm-card-head">{head}</div></div>'
 
 
 def progress_card(job: JobRow | None) -> str:
@@ -193,21 +210,24 @@ def progress_card(job: JobRow | None) -> str:
         return ""
     if job.active:
         waiting = str(job.state) == "queued"
-        step = "Waiting for a worker" if waiting else f"{job.step or 'Starting'} ({job.step_index + 1} of {job.steps})"
+        step = tr(job.step or "Starting") + tr(" ({place} of {all})", place=job.step_index + 1, all=job.steps)
+        step = tr("Waiting for a worker") if waiting else step
         far = (
-            f"{number(job.done)} of {number(job.total)}" if job.total and job.total > 1 and job.step_index == 0 else ""
+            tr("{used} of {all}", used=number(job.done), all=number(job.total))
+            if job.total and job.total > 1 and job.step_index == 0
+            else ""
         )
-        left = f"{duration(job.eta)} left in this step" if job.eta is not None and not waiting else ""
+        left = tr("{time} left in this step", time=span(job.eta)) if job.eta is not None and not waiting else ""
         words = " · ".join(filter(None, (step, far, left)))
-        button = "Cancelling" if job.cancel_requested else "Cancel"
+        button = tr("Cancelling") if job.cancel_requested else tr("Cancel")
         off = " disabled" if job.cancel_requested else ""
         return (
             f'<div class="tm-card tm-pad tm-working"><div class="tm-card-head"><h2>{esc(words)}</h2><button type="button" '
-            f'class="tm-text-button" data-cancel="{job.id}"{off}>{button}</button></div>{bar(job.fraction)}</div>'
+            f'class="tm-text-button" data-cancel="{job.id}"{off}>{esc(button)}</button></div>{bar(job.fraction)}</div>'
         )
-    said = {"failed": job.error or "It failed.", "cancelled": "Cancelled. What was done is kept."}
-    words = said.get(str(job.state), "It was interrupted. What was done is kept.")
-    more = '<button type="button" class="tm-text-button" data-again>Go on</button>'
+    said = {"failed": job.error or tr("It failed."), "cancelled": tr("Cancelled. What was done is kept.")}
+    words = said.get(str(job.state), tr("It was interrupted. What was done is kept."))
+    more = f'<button type="button" class="tm-text-button" data-again>{esc(tr("Go on"))}</button>'
     return f'<div class="tm-failed">{note(words, bad=str(job.state) == "failed")}{more}</div>'
 
 
@@ -219,18 +239,19 @@ def earlier_menu(
     links = "".join(
         f'<li><a href="/compare?project={project_id}&amp;comparison={number_}"'
         f'{" aria-current=true" if number_ == current else ""}><span dir="auto">{esc(title)}</span>'
-        f"<small>{made:%d %b %H:%M}</small></a></li>"
+        f"<small>{esc(moment(made))}</small></a></li>"
         for number_, title, made in titles
     )
     delete = (
-        '<details class="tm-delete"><summary>Delete the one shown…</summary><button type="button" class="tm-link-button" '
-        "data-remove>Delete it for good</button></details>"
+        f'<details class="tm-delete"><summary>{esc(tr("Delete the one shown…"))}</summary><button type="button" '
+        f'class="tm-link-button" data-remove>{esc(tr("Delete it for good"))}</button></details>'
         if sheet
         else ""
     )
     return (
-        '<details class="tm-menu"><summary class="tm-link-button">Earlier</summary><div class="tm-menu-box tm-earlier">'
-        f'<a class="tm-new" href="/compare?project={project_id}&amp;comparison=new">New comparison</a>'
+        f'<details class="tm-menu"><summary class="tm-link-button">{esc(tr("Earlier"))}</summary>'
+        '<div class="tm-menu-box tm-earlier">'
+        f'<a class="tm-new" href="/compare?project={project_id}&amp;comparison=new">{esc(tr("New comparison"))}</a>'
         f'<ul class="tm-menu-list">{links}</ul>{delete}</div></details>'
     )
 
@@ -238,15 +259,16 @@ def earlier_menu(
 def share_menu(sheet: SheetRow) -> str:
     """A name and the address, which from then on opens exactly this."""
     kept = (
-        "Kept: this address opens exactly this comparison. A turned dial makes a new one."
+        tr("Kept: this address opens exactly this comparison. A turned dial makes a new one.")
         if sheet.kept
-        else "Once it is shared, nothing in it changes any more."
+        else tr("Once it is shared, nothing in it changes any more.")
     )
     return (
-        '<details class="tm-menu"><summary class="tm-link-button">Share</summary><div class="tm-menu-box">'
-        f'<label>Name<input type="text" data-title value="{esc(sheet.title)}" maxlength="120"></label>'
-        '<label>Address<input type="text" data-link readonly value=""></label>'
-        f'<p class="tm-quiet">{kept}</p><button type="button" class="tm-link-button" data-share>Copy link</button>'
+        f'<details class="tm-menu"><summary class="tm-link-button">{esc(tr("Share"))}</summary><div class="tm-menu-box">'
+        f'<label>{esc(tr("Name"))}<input type="text" data-title value="{esc(sheet.title)}" maxlength="120"></label>'
+        f'<label>{esc(tr("Address"))}<input type="text" data-link readonly value=""></label>'
+        f'<p class="tm-quiet">{esc(kept)}</p><button type="button" class="tm-link-button" data-share>'
+        f"{esc(tr('Copy link'))}</button>"
         "</div></details>"
     )
 
@@ -254,10 +276,33 @@ def share_menu(sheet: SheetRow) -> str:
 def export_menu(sheet: SheetRow) -> str:
     """One link a format."""
     links = "".join(
-        f'<li><a href="/download/comparisons/{sheet.comparison_id}?format={name}" download>{esc(one.title)}</a></li>'
+        f'<li><a href="/download/comparisons/{sheet.comparison_id}?format={name}" download>{esc(tr(one.title))}</a></li>'
         for name, one in FORMATS.items()
     )
     return (
-        '<details class="tm-menu"><summary class="tm-link-button">Export</summary>'
+        f'<details class="tm-menu"><summary class="tm-link-button">{esc(tr("Export"))}</summary>'
         f'<ul class="tm-menu-box tm-menu-list">{links}</ul></details>'
     )
+
+
+def plugin_choices(rows: Sequence[PluginRow]) -> list[tuple[str, int]]:
+    """Names and numbers; of several with one name, versions of each other, when each was made."""
+    names = Counter(row.name for row in rows)
+    return [(f"{row.name} ({moment(row.created)})" if names[row.name] > 1 else row.name, row.id) for row in rows]
+
+
+def invitation(project: ProjectRow, has_plugins: bool, asked: str = "") -> str:
+    """What stands where the table will be; `asked` is the number of a comparison that is not there."""
+    more = "" if has_plugins else way(address("train", project.id), tr("Train a plugin"))
+    if asked not in ("", "new"):
+        words = tr(
+            "It may have been deleted, or it belongs to another project. Type sentences or open a file for a new one."
+        )
+        return empty(tr("This comparison is not there"), words, more)
+    words = (
+        tr("Type sentences or open a file, then translate.")
+        if has_plugins
+        else tr("There is no plugin yet; the base alone translates.")
+    )
+    languages = pair_said(project.source, project.target)
+    return empty(tr("Compare {languages}", languages=languages), words, more)

@@ -160,12 +160,13 @@ class Comparing:
         return translator_of(self.store, project, self.service.models)
 
     def fill(self, project: ProjectRow, sheet: SheetRow) -> Iterator[None]:
-        """Translate what is missing, here and now, a few lines at a time."""
+        """Translate what is missing, here and now, a few lines at a time, until it is there or a dial is turned."""
         from engine.comparison.fill import fill
 
         if not self.store.sheets.pending(sheet.comparison_id, 1):
             return
-        for _ in fill(self.store, sheet.comparison_id, self.translator(project), project.target, PART):
+        translate = self.translator(project)
+        for _ in fill(self.store, sheet.comparison_id, translate, project.target, PART, sheet.revision):
             yield
 
     def long(self, sheet: SheetRow) -> bool:

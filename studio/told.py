@@ -45,6 +45,9 @@ FORMS = (
     mark("{method}, {count} weights of its own."),
     mark("Phrases are the {units} found by {parser}."),
     mark("Training stops after {count} min at the latest."),
+    mark("Nothing was looked up for this word: the base was sure enough of it."),
+    mark("At strength 0 this is the base alone."),
+    mark("Measured on the {count} of {all} sentences that have a reference."),
 )
 # Values that are words of the engine too, not names.
 WORDS = ("language", "other", "method", "units")

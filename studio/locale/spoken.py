@@ -60,6 +60,8 @@ def _steps() -> Iterator[str]:
 
 def _reasons() -> Iterator[str]:
     from engine import estimate
+    from engine.comparison import figures
+    from engine.comparison.export import FORMATS
     from engine.corpora import clean, garbled, notice, report, sieve
     from engine.evaluation import rating
     from engine.plugins.checks import TITLES
@@ -88,3 +90,7 @@ def _reasons() -> Iterator[str]:
     yield from rating.QUESTIONS
     yield from (word for _, word in rating.WORDS)
     yield from BUDGETS
+    yield from figures.TITLES.values()
+    yield "general text"
+    yield from (one.title for one in FORMATS.values())
+    yield from ("word", "character")
