@@ -19,15 +19,19 @@ __all__ = ["fill", "judged", "translated"]
 Translate = Callable[[Mapping[str, Any], Sequence[str]], list[str]]
 
 
-def fill(store: Store, comparison_id: int, translate: Translate, language: str, part: int) -> Iterator[list[LineRow]]:
+def fill(
+    store: Store, comparison_id: int, translate: Translate, language: str, part: int, revision: int | None = None
+) -> Iterator[list[LineRow]]:
     """Translate what is missing, `part` lines at a time, each written as soon as it is there, and given out.
 
     What another process has filled in the meantime is not done again. Where a strength was changed meanwhile, the lines at
-    work are dropped and begun anew.
+    work are dropped and begun anew; with `revision`, the sheet's at the start, it ends there, for whoever made the change.
     """
     worked = False
     while True:
         sheet = store.sheets.get(comparison_id)
+        if revision is not None and sheet.revision != revision:
+            return
         lines = store.sheets.pending(comparison_id, part)
         if not lines:
             break
