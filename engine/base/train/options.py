@@ -35,7 +35,12 @@ class BaseTrainingOptions(Options):
 
     size: str = option("small", "Shape of the model: tiny 3+3 layers of 128, small 6+4 of 256, medium 6+4 of 384, base 6+6 of 512.",
                        choices=tuple(SIZES))  # fmt: skip
-    vocabulary: int = option(0, "Pieces of the joint vocabulary; 0: as the size says, or twice as many as the text has characters.", low=0, high=64_000)
+    vocabulary: int = option(
+        0,
+        "Pieces of the joint vocabulary; 0: as the size says, or twice as many as the text has characters.",
+        low=0,
+        high=64_000,
+    )
     minutes: float | None = option(
         None, "Stop after this many minutes in all, earlier runs included; the rate falls towards the end.", low=0
     )
