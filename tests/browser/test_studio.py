@@ -88,7 +88,7 @@ def test_the_base_translates_and_the_comparison_stays(studio: Studio, page: Any)
     expect(box).not_to_have_value("")  # a few sentences to start with
     box.fill("The rain had not stopped.\n\nHe opened the door.")
     page.get_by_role("button", name="Translate").click()
-    cells = page.locator("table.tm-compare tbody td[lang=zh]")
+    cells = page.locator("table.tm-compare .tm-words")
     expect(cells).to_have_count(2, timeout=60_000)
     texts = cells.all_inner_texts()
     assert all(re.search("[\u4e00-\u9fff]", text) for text in texts)
@@ -97,18 +97,19 @@ def test_the_base_translates_and_the_comparison_stays(studio: Studio, page: Any)
     expect(cells).to_have_count(2)
     assert cells.all_inner_texts() == texts
     with page.expect_download() as download:
-        page.get_by_role("link", name="Export").click()
+        page.get_by_text("Export", exact=True).click()
+        page.get_by_role("link", name="Table (TSV)").click()
     exported = Path(download.value.path()).read_text(encoding="utf-8-sig").splitlines()
-    assert exported[0] == "source\tvanilla\tcustomized"
+    assert exported[0] == "source\tvanilla"
     assert exported[1].startswith("The rain had not stopped.\t" + texts[0])
     assert len(studio.store.comparisons.list(project.id)) == 1
 
 
-@pytest.mark.slow
 def updates(budget: str) -> str:
     return str(budget_options(budget, "memory_adapter")["training"]["max_updates"])
 
 
+@pytest.mark.slow
 def test_a_plugin_from_start_to_import(studio: Studio, page: Any, tmp_path: Path) -> None:
     sample = tmp_path / "short.txt"
     sample.write_text("\n".join(SAMPLE.read_text(encoding="utf-8").splitlines()[:60]) + "\n", encoding="utf-8")
@@ -152,7 +153,8 @@ def test_compare_marks_changes_and_runs_no_markup(studio: Studio, page: Any) -> 
         {"source": "The door opened.", "vanilla": "门开了。", "customized": "门开了。"},
         {"source": hostile, "vanilla": hostile, "customized": hostile + "！"},
     ]
-    common = {"plugin_id": 1, "plugin": hostile, "method": "memory_adapter", "strength": 0.8}
+    plugin = studio.store.plugins.create(project.id, hostile, method="memory_adapter", path=str(SAMPLE))
+    common = {"plugin_id": plugin.id, "plugin": hostile, "method": "memory_adapter", "strength": 0.8}
     studio.store.comparisons.create(project.id, hostile, [row | common for row in rows])
     page.goto(f"{studio.url}/compare?project={project.id}")
     body = page.locator("table.tm-compare tbody")
