@@ -77,7 +77,7 @@ def compare(page: Any, url: str, project: ProjectRow) -> None:
     changed.hover()  # a text becomes words when it is pointed at
     changed.locator(".w").first.click()
     page.locator(".tm-read li:visible").first.wait_for(timeout=WAIT)
-    page.mouse.move(640, 790)
+    page.mouse.move(100, 600)
 
 
 def phrases(page: Any, url: str, project: ProjectRow) -> None:
@@ -86,7 +86,7 @@ def phrases(page: Any, url: str, project: ProjectRow) -> None:
     page.locator("table.tm-phrases tbody tr").nth(1).click()
     page.locator(".tm-under-phrase").wait_for(timeout=WAIT)
     page.locator(".tm-detail .tm-example").first.wait_for()
-    page.mouse.move(640, 790)
+    page.mouse.move(100, 600)
 
 
 def train(page: Any, url: str, project: ProjectRow) -> None:
