@@ -3,7 +3,8 @@
 Every page is a document of its own with an address of its own, and opens as that by a reload, a bookmark or a link sent to
 somebody. A click on a step fetches that document too, but takes from it only what the page is made of, and gives that to
 the running Gradio, which takes the old page down and puts the new one up. Loading and starting Gradio again takes most of a
-second; this takes a fifth of that. Where anything is not as expected, the address is simply opened.
+second; this takes a fifth of that. Where anything is not as expected, or Gradio does not come up again (an answer to the old
+page may reach it as it starts), the address is simply opened.
 """
 
 from __future__ import annotations
@@ -36,6 +37,13 @@ if (!window.tmGo) {
       app.remove();
       document.body.insertBefore(app, next);
       window.scrollTo(0, 0);
+      const begin = Date.now();
+      const watch = setInterval(() => {
+        const over = mine !== asked || document.querySelector('.tm-main');
+        if (!over && Date.now() - begin < 4000) return;
+        clearInterval(watch);
+        if (!over) window.location.assign(place);
+      }, 200);
     } catch (error) {
       if (mine === asked) window.location.assign(place);
     }
