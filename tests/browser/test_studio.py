@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import BASE, SAMPLE, Studio
+from conftest import SAMPLE, Studio
 from playwright.sync_api import expect
 
-from engine.training import budget_options
 from studio.frame import PAGES
-from studio.service import Service
 
 
 def test_an_empty_studio_invites(studio: Studio, page: Any) -> None:
@@ -24,42 +22,6 @@ def test_an_empty_studio_invites(studio: Studio, page: Any) -> None:
     page.get_by_role("link", name="Choose files or a sample").click()
     expect(page.get_by_role("button", name=re.compile("^Literary Chinese"))).to_be_visible()
     expect(page.get_by_role("button", name="Read samples")).to_be_visible()
-
-
-@pytest.mark.slow
-def test_upload_shows_what_was_kept_and_what_was_skipped(studio: Studio, page: Any, tmp_path: Path) -> None:
-    lines = SAMPLE.read_text(encoding="utf-8").splitlines()[:60]
-    lines[10:10] = [lines[0], "", "嗯"]
-    upload = tmp_path / "my essays.txt"
-    upload.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    page.goto(f"{studio.url}/samples?project=new")
-    page.locator("input[type=file]").first.set_input_files(str(upload))
-    expect(page.get_by_role("textbox", name="Project")).to_have_value("my essays")
-    tick = page.get_by_label("I accept these terms")
-    if tick.is_visible():  # another test may have accepted the base's licence
-        tick.check()
-    page.get_by_role("button", name="Read samples").click()
-    page.wait_for_url(re.compile(r"project=\d+"))
-    expect(page.get_by_text(re.compile(r"\d+ sentences kept from 1 file, \d+ skipped"))).to_be_visible(timeout=120_000)
-    report = page.locator("details.tm-more")
-    report.locator("summary").click()
-    expect(report.get_by_text("duplicate").first).to_be_visible()
-    page.wait_for_timeout(4500)  # two polls
-    expect(report.get_by_text("duplicate").first).to_be_visible()  # polling does not fold it again
-    expect(page.get_by_role("link", name="Train a plugin")).to_be_visible(timeout=120_000)
-    count = page.locator(".tm-steps a", has_text="Samples").locator("small")
-    expect(count).to_have_text(re.compile(r"^\d+$"))
-    assert 55 <= int(count.inner_text()) <= 60
-    page.locator(".tm-steps a", has_text="Phrases").click()
-    expect(page.locator("table.tm tbody tr").first).to_be_visible()
-
-
-def test_a_file_that_is_too_odd_becomes_a_sentence_and_no_project(studio: Studio, page: Any) -> None:
-    before = len(studio.store.projects.list())
-    page.goto(f"{studio.url}/samples?project=new")
-    page.get_by_role("button", name="Read samples").click()
-    expect(page.get_by_text("Choose at least one file with your sentences")).to_be_visible()
-    assert len(studio.store.projects.list()) == before
 
 
 def test_addresses_survive_reload_and_back(studio: Studio, page: Any) -> None:
@@ -103,46 +65,6 @@ def test_the_base_translates_and_the_comparison_stays(studio: Studio, page: Any)
     assert exported[0] == "source\tvanilla"
     assert exported[1].startswith("The rain had not stopped.\t" + texts[0])
     assert len(studio.store.comparisons.list(project.id)) == 1
-
-
-def updates(budget: str) -> str:
-    return str(budget_options(budget, "memory_adapter")["training"]["max_updates"])
-
-
-@pytest.mark.slow
-def test_a_plugin_from_start_to_import(studio: Studio, page: Any, tmp_path: Path) -> None:
-    sample = tmp_path / "short.txt"
-    sample.write_text("\n".join(SAMPLE.read_text(encoding="utf-8").splitlines()[:60]) + "\n", encoding="utf-8")
-    service = Service(studio.settings)
-    project = service.create_project("Whole way", "en", "zh", str(BASE))
-    service.add_samples(project, [sample])
-    page.goto(f"{studio.url}/train?project={project.id}")
-    page.get_by_text("Quick", exact=True).click()
-    page.get_by_role("button", name="Advanced settings").click()
-    expect(page.get_by_label("Max updates")).to_have_value(updates("quick"))
-    page.get_by_label("Max updates").fill("4")
-    page.get_by_label("Phrases per layer").fill("20")
-    page.get_by_role("button", name="Start training").click()
-    runs = page.locator("table.tm tbody tr", has_text="memory adapter")
-    expect(runs.get_by_text("done")).to_be_visible(timeout=300_000)
-    page.get_by_role("link", name="Compare").last.click()
-    page.wait_for_url(re.compile(r"/compare\?project=\d+&plugin=\d+"))
-    page.get_by_placeholder("One sentence a line").fill("The rain had not stopped.\nHe opened the door.")
-    page.get_by_role("button", name="Translate").click()
-    expect(page.get_by_text(re.compile(r"\d of 2 sentences differ"))).to_be_visible(timeout=60_000)
-    dial = page.locator("input[type=range]")
-    dial.fill("0")
-    dial.dispatch_event("change")
-    expect(page.get_by_text("0 of 2 sentences differ")).to_be_visible(timeout=60_000)  # 0 is the base exactly
-    page.goto(f"{studio.url}/plugins?project={project.id}")
-    expect(page.locator(".tm-plugin")).to_have_count(1)
-    with page.expect_download() as download:
-        page.get_by_role("link", name="Download").click()
-    bundle = tmp_path / "mine.zip"
-    download.value.save_as(bundle)
-    page.locator("input[type=file]").first.set_input_files(str(bundle))
-    expect(page.locator(".tm-import")).to_contain_text("Imported as version 2 of", timeout=60_000)
-    expect(page.get_by_text("1 older version")).to_be_visible()
 
 
 def test_compare_marks_changes_and_runs_no_markup(studio: Studio, page: Any) -> None:
