@@ -151,7 +151,8 @@ def flat(tree: Tree) -> list[Node]:
 
 def node_svg(place: int, node: Node, y: float, key: str, chosen: bool, current: bool, language: str) -> str:
     kind = " ".join(["tm-node", *(["phrase"] if key else []), *(["chosen"] if chosen else [])])
-    says = f"{node.label}: {node.text}" + (tr(", a phrase") if key else "")
+    label = tr(node.label)  # a parser's names stay as they are; a whole sentence has a word
+    says = f"{label}: {node.text}" + (tr(", a phrase") if key else "")
     common = (
         f'<g class="{kind}" role="treeitem" tabindex="{0 if current else -1}" data-node="{place}" data-up="{node.up}" '
         f'data-down="{node.down}" aria-selected="{str(chosen).lower()}" aria-label="{esc(says)}"'
@@ -164,10 +165,10 @@ def node_svg(place: int, node: Node, y: float, key: str, chosen: bool, current: 
             f'width="{width_of(node.text) + 10:.0f}" height="24" rx="5"/><text x="{node.x:.1f}" y="{y:.0f}"'
             f"{lang_attribute(language)}>{esc(node.text)}</text></g>"
         )
-    wide = max(34.0, 7.0 * len(node.label) + 16)
+    wide = max(34.0, sum(7.0 if ord(one) < 0x2E80 else 12.0 for one in label) + 16)
     return (
         f'{common}<rect x="{node.x - wide / 2:.1f}" y="{y - NODE:.0f}" width="{wide:.0f}" height="{NODE}" rx="11"/>'
-        f'<text class="label" x="{node.x:.1f}" y="{y - 7:.0f}">{esc(node.label)}</text></g>'
+        f'<text class="label" x="{node.x:.1f}" y="{y - 7:.0f}">{esc(label)}</text></g>'
     )
 
 
