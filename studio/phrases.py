@@ -392,18 +392,20 @@ def build(demo: gr.Blocks, service: Service) -> None:
     whole_page = [frame.title, onward, nothing, body, origin, *shows, *filters, *mapped, tree]
     demo.load(guard(fill), None, whole_page, **quiet)
     frame.timer.tick(guard(poll, polled=True), [state, stamp], whole_page, **quiet)
+    # Each click counts: "once" forgets those that come while one is at work, "always_last" sends the first one's data again.
+    each = {**quiet, "trigger_mode": "multiple", "concurrency_limit": 1}
     for source in (tree, rows, points):
-        source.pick(guard(choose), state, [*shows, tree], trigger_mode="always_last", **quiet)
-    tree.step(guard(step), state, [*shows, tree], trigger_mode="always_last", **quiet)
-    bars.bar(guard(press), state, [*shows, *filters, tree], **quiet)
+        source.pick(guard(choose), state, [*shows, tree], **each)
+    tree.step(guard(step), state, [*shows, tree], **each)
+    bars.bar(guard(press), state, [*shows, *filters, tree], **each)
     # A text field's `input` comes with key presses alone: not what an input method composes, not what is pasted or deleted.
     text.change(guard(searched), [state, *filters], shows, trigger_mode="always_last", **quiet)
     for widget in filters[1:]:
         widget.input(guard(filtered), [state, *filters], shows, trigger_mode="always_last", **quiet)
     back.click(guard(turn(-1)), state, shows, **quiet)
     forth.click(guard(turn(1)), state, shows, **quiet)
-    rows.keep(guard(keep), [state, whole], shows, **quiet)
-    detail.keep(guard(keep), [state, whole], shows, **quiet)
+    rows.keep(guard(keep), [state, whole], shows, **each)
+    detail.keep(guard(keep), [state, whole], shows, **each)
     bulk.click(guard(leave_out_all), [state, whole], shows, **quiet)
     undo.click(guard(take_back), state, shows, **quiet)
     translate.click(guard(back_translate_shown), state, shows, **quiet)
