@@ -37,6 +37,7 @@ FORMS = (
     mark("{file} adds nothing: all its sentences are excluded by you."),
     mark("{file} is wrapped at a fixed width; its lines were joined to paragraphs."),
     mark("{file}: {count} of {all} pages hold no text; they may be pictures."),
+    mark("A table of {count} columns was read as pairs: column {source} as the source of column {target}."),
     mark("{count} files, all of kinds that a plugin has, none too large."),
     mark("Format {format}, made by Tailor MT {version} on {day}."),
     mark("All {count} files are, to the byte, what the manifest says."),
