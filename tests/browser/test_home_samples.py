@@ -48,13 +48,13 @@ def no_tour(studio: Studio) -> Iterator[Path]:
 
 
 def test_a_project_is_renamed_and_deleted_with_a_question(studio: Studio, page: Any) -> None:
-    project = studio.project("A name with a <b>mistake</b>")
+    project = studio.project("A name with a <b>misprint</b>")
     folder = studio.workspace(project)
     page.goto(studio.url)
-    card = page.locator(".tm-home", has_text="mistake")
+    card = page.locator(".tm-home", has_text="misprint")
     card.get_by_role("button", name="Rename").click()
     field = page.get_by_label("Name", exact=True)
-    expect(field).to_have_value("A name with a <b>mistake</b>")
+    expect(field).to_have_value("A name with a <b>misprint</b>")
     field.fill("  A   better name ")
     field.press("Enter")
     card = page.locator(".tm-home", has_text="A better name")
