@@ -259,8 +259,8 @@ def test_work_that_does_not_look_ends_all_the_same_when_its_worker_is_killed(sto
         assert pid is not None
         process.kill()
         assert _ended(store, job).state == "interrupted"
-        _until(lambda: not running(pid), 3)
-    assert not running(int(helper.read_text(encoding="utf-8")))
+        _until(lambda: not running(pid), 10)
+    _until(lambda: not running(int(helper.read_text(encoding="utf-8"))), 10)
 
 
 def test_a_worker_ends_when_its_home_folder_is_deleted(settings: Settings, tmp_path: Path) -> None:
