@@ -7,22 +7,20 @@ sentence stands, also after files were added or lines moved.
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.errors import InputError, storage_errors
+from engine.errors import InputError
+from engine.steplog import append_step, append_undo, read_steps
 
 __all__ = ["ACTIONS", "DECISIONS_FILE", "Decisions", "segment_digest", "segment_key"]
 
 DECISIONS_FILE = "decisions.jsonl"
 ACTIONS = ("exclude", "approve", "clear")
-UNDO = "undo"
 LONGEST = 500  # characters of a text that are kept to be shown
 MOST = 20_000  # sentences in one step
 
@@ -55,22 +53,7 @@ class Decisions:
     @classmethod
     def load(cls, workspace: Path) -> Decisions:
         """What was decided in this workspace. A line that is half written, or unknown, is passed over."""
-        found = cls()
-        try:
-            lines = (workspace / DECISIONS_FILE).read_text(encoding="utf-8").splitlines()
-        except OSError:
-            return found
-        for line in lines:
-            try:
-                step = json.loads(line)
-            except ValueError:
-                continue
-            if not isinstance(step, dict):
-                continue
-            if step.get("action") == UNDO and found.steps:
-                found.steps.pop()
-            elif step.get("action") in ACTIONS and isinstance(step.get("keys"), dict):
-                found.steps.append(step)
+        found = cls(steps=read_steps(workspace / DECISIONS_FILE, ACTIONS, "keys", dict))
         for step in found.steps:
             found._apply(step["action"], step["keys"])
         return found
@@ -101,15 +84,16 @@ class Decisions:
             raise InputError(
                 f"These are {len(keys):,} sentences; up to {MOST:,} can be decided in one step. Narrow the filter."
             )
-        _append(workspace, {"action": action, "keys": {key: text[:LONGEST] for key, text in keys.items()}})
+        append_step(
+            workspace / DECISIONS_FILE,
+            {"action": action, "keys": {key: text[:LONGEST] for key, text in keys.items()}},
+        )
         return Decisions.load(workspace)
 
     @staticmethod
     def undo(workspace: Path) -> Decisions:
         """Take the last step back. Raises InputError where there is none."""
-        if not Decisions.load(workspace).steps:
-            raise InputError("There is nothing to undo.")
-        _append(workspace, {"action": UNDO})
+        append_undo(workspace / DECISIONS_FILE, Decisions.load(workspace).steps)
         return Decisions.load(workspace)
 
     def stamp(self) -> str:
@@ -125,23 +109,3 @@ class Decisions:
         words = {"exclude": "exclude", "approve": "keep", "clear": "reset"}
         count = len(step["keys"])
         return f"{words[step['action']]} {count:,} {'sentence' if count == 1 else 'sentences'}"
-
-
-def _append(workspace: Path, step: dict[str, Any]) -> None:
-    row = {"at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), **step}
-    path = workspace / DECISIONS_FILE
-    with storage_errors("the decision", path):
-        workspace.mkdir(parents=True, exist_ok=True)
-        with path.open("a+b") as file:
-            # A line that a crash cut off must not swallow this one.
-            whole = file.tell() == 0 or _last_byte(path) == b"\n"
-            line = json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-            file.write(line if whole else b"\n" + line)
-            file.flush()
-            os.fsync(file.fileno())
-
-
-def _last_byte(path: Path) -> bytes:
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1)

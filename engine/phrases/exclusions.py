@@ -8,27 +8,21 @@ no longer phrase around one of them is remembered.
 
 from __future__ import annotations
 
-import datetime
-import json
-import os
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.errors import InputError, storage_errors
+from engine.errors import InputError
 from engine.phrases.occurrences import Finder, phrase_key
 from engine.phrases.types import Phrase
+from engine.steplog import append_step, append_undo, read_steps
 
 __all__ = ["EXCLUSIONS_FILE", "Exclusions"]
 
 EXCLUSIONS_FILE = "excluded_phrases.jsonl"
 ACTIONS = ("exclude", "restore")
-UNDO = "undo"
 MOST = 50_000  # phrases in one step
-
-_writing = threading.Lock()
 
 
 @dataclass
@@ -48,22 +42,7 @@ class Exclusions:
     @classmethod
     def load(cls, workspace: Path) -> Exclusions:
         """What was decided in this workspace. A line that is half written, or unknown, is passed over."""
-        found = cls()
-        try:
-            lines = (workspace / EXCLUSIONS_FILE).read_text(encoding="utf-8").splitlines()
-        except OSError:
-            return found
-        for line in lines:
-            try:
-                step = json.loads(line)
-            except ValueError:
-                continue
-            if not isinstance(step, dict):
-                continue
-            if step.get("action") == UNDO and found.steps:
-                found.steps.pop()
-            elif step.get("action") in ACTIONS and isinstance(step.get("phrases"), list):
-                found.steps.append(step)
+        found = cls(steps=read_steps(workspace / EXCLUSIONS_FILE, ACTIONS, "phrases", list))
         for step in found.steps:
             found._apply(step)
         return found
@@ -103,15 +82,13 @@ class Exclusions:
             raise InputError(
                 f"These are {count:,} phrases; up to {MOST:,} can be changed in one step. Narrow the filter."
             )
-        _append(workspace, step)
+        append_step(workspace / EXCLUSIONS_FILE, step)
         return cls.load(workspace)
 
     @classmethod
     def undo(cls, workspace: Path) -> Exclusions:
         """Take the last step back. Raises InputError where there is none."""
-        if not cls.load(workspace).steps:
-            raise InputError("There is nothing to undo.")
-        _append(workspace, {"action": UNDO})
+        append_undo(workspace / EXCLUSIONS_FILE, cls.load(workspace).steps)
         return cls.load(workspace)
 
     @property
@@ -143,18 +120,3 @@ class Exclusions:
         """The phrases that stay: not left out themselves, and not around one that goes with its sentences."""
         held = self.holder(language)
         return [phrase for phrase in phrases if phrase.text not in self and not held(phrase.text)]
-
-
-def _append(workspace: Path, step: dict[str, Any]) -> None:
-    row = {"at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), **step}
-    path = workspace / EXCLUSIONS_FILE
-    line = json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-    with _writing, storage_errors("the decision", path):
-        workspace.mkdir(parents=True, exist_ok=True)
-        with path.open("a+b") as file:
-            if file.tell():  # a line that a crash cut off must not swallow this one
-                file.seek(-1, os.SEEK_END)
-                line = line if file.read(1) == b"\n" else b"\n" + line
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
