@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from engine.decoding.align import Alignment, word_spans
 from engine.documents import Translator
 from engine.progress import Progress
 
-__all__ = ["Words", "identity", "reverse", "shout"]
+__all__ = ["SystemWords", "Words", "identity", "reverse", "shout"]
 
 
 class Words(Translator):
@@ -73,3 +74,14 @@ def shout(**languages: str) -> Words:
 def reverse(**languages: str) -> Words:
     """The words in capital letters and from the last to the first."""
     return Words(lambda words: [(k, words[k].upper()) for k in reversed(range(len(words)))], **languages)
+
+
+class SystemWords:
+    """A translator that says which system wrote what; counts what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int]] = []
+
+    def __call__(self, system: Mapping[str, Any], texts: Sequence[str]) -> list[str]:
+        self.asked.append((system["name"], len(texts)))
+        return [f"{text.split()[0]} {system['name']} {system['strength']:g}" for text in texts]

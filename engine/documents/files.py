@@ -31,6 +31,11 @@ class TextFile:
     def __init__(self, text: str, encoding: str, mark: bytes = b"") -> None:
         self.text, self.encoding, self.mark = text, encoding, mark
 
+    def lines(self) -> tuple[list[str], str]:
+        """The lines with their ends, and the end that a new line gets: the first one's."""
+        lines = self.text.splitlines(keepends=True)
+        return lines, "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
+
     def encoded(self, text: str, errors: str = "strict") -> bytes:
         """Another text in the file's own way; in UTF-8 where its encoding lacks a character (and `errors` is strict)."""
         try:

@@ -66,8 +66,7 @@ class Po(Document):
 
     def __init__(self, file: TextFile, context: Context) -> None:
         self.file, self.context = file, context
-        self.lines = file.text.splitlines(keepends=True)
-        self.end = "\r\n" if self.lines and self.lines[0].endswith("\r\n") else "\n"
+        self.lines, self.end = file.lines()
         self.units: list[Unit] = []
         self.kept: Counter[str] = Counter()
         self.wide = max((len(line) for line in self.lines if line.startswith('"')), default=0) > 100

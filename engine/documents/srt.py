@@ -43,8 +43,7 @@ class Subtitles(Document):
 
     def __init__(self, file: TextFile, context: Context) -> None:
         self.file, self.context = file, context
-        self.lines = file.text.splitlines(keepends=True)
-        self.end = "\r\n" if self.lines and self.lines[0].endswith("\r\n") else "\n"
+        self.lines, self.end = file.lines()
         self.units: list[Unit] = []
         self.kept: Counter[str] = Counter()
         self.tags: dict[int, str] = {}  # what stands in the file, by the tag's number

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import io
 import zipfile
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,6 +42,7 @@ from studio.compare_views import (
 )
 from studio.comparing import LIVE, Comparing
 from studio.service import Service
+from tests.translators import SystemWords as Words
 from tests.unit.test_studio_html import HOSTILE, Reader, lines_of, sheet_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,17 +50,6 @@ SAMPLES = ROOT / "assets" / "samples"
 EN = ["The rain had not stopped.", "He opened the door.", "Nobody said a word that night."]
 ZH = ["雨还没有停。", "他开了门。", "那一夜谁也没有说话。"]
 KNOWN = Languages("en", "zh", "English", "en-zh")
-
-
-class Words:
-    """A translator that says which system wrote what; counts what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, int]] = []
-
-    def __call__(self, system: Mapping[str, Any], texts: Sequence[str]) -> list[str]:
-        self.asked.append((system["name"], len(texts)))
-        return [f"{text.split()[0]} {system['name']} {system['strength']:g}" for text in texts]
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from engine.evaluation import evaluate
 from engine.evaluation.sentence import difference, edits
 from engine.store import Store
 from engine.store.sheets import LineRow
+from tests.translators import SystemWords as Words
 
 SAMPLES = Path(__file__).resolve().parents[2] / "assets" / "samples"
 HOSTILE = '<img src=x onerror="alert(1)"> & ]]> =1+1 \x0b \ud800'.encode("utf-8", "replace").decode() + "\x0b"
@@ -73,17 +74,6 @@ def test_a_file_in_the_wrong_language_is_refused(tmp_path: Path) -> None:
 
 
 # -- filling
-
-
-class Words:
-    """A translator that says which system wrote what; counts what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, int]] = []
-
-    def __call__(self, system: Mapping[str, Any], texts: Sequence[str]) -> list[str]:
-        self.asked.append((system["name"], len(texts)))
-        return [f"{text.split()[0]} {system['name']} {system['strength']:g}" for text in texts]
 
 
 @pytest.fixture
