@@ -35,7 +35,9 @@ class Ngrams:
 
     @classmethod
     def count(cls, sentences: Sequence[Sequence[int]], size: int, order: int) -> Ngrams:
-        """From token ids below `size`, without start and end. There must be one sentence at least."""
+        """From token ids below `size`, without start and end. There must be one sentence at least. The model's order is
+        lower than `order` where no sentence is that long.
+        """
         import numpy as np
 
         flat, depth = joined(sentences, size)  # (P,), (P,)
@@ -52,6 +54,8 @@ class Ngrams:
                 before = np.concatenate([[-1], rows[-1][:-1]])  # (P,)
                 known = (depth > k) & (before >= 0)
                 key = before * base + flat
+            if not known.any():  # all sentences are shorter than this level's n-grams
+                break
             found, at, back, times = np.unique(key[known], return_index=True, return_inverse=True, return_counts=True)
             row = np.full(len(flat), -1, np.int64)
             row[known] = back
@@ -59,10 +63,11 @@ class Ngrams:
             keys.append(found)
             first.append(np.flatnonzero(known)[at])
             counts.append(times.astype(float))
-        for k in range(order - 1):  # below the top, what counts is after how many different tokens an n-gram stands
+        levels = len(keys)
+        for k in range(levels - 1):  # below the top, what counts is after how many different tokens an n-gram stands
             followers = np.bincount(rows[k][first[k + 1]], minlength=len(keys[k])).astype(float)
             counts[k] = np.where((depth[first[k]] == k + 1) & (k > 0), counts[k], followers)
-        return cls._smoothed(size, keys, counts, [rows[k][first[k + 1]] for k in range(order - 1)])
+        return cls._smoothed(size, keys, counts, [rows[k][first[k + 1]] for k in range(levels - 1)])
 
     @classmethod
     def _smoothed(

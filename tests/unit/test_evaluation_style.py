@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine.errors import CorpusError, InputError
@@ -34,6 +34,7 @@ EN, GENERAL_EN = lines_of("elizabethan-en/elizabethan-en.txt"), lines_of("genera
 
 
 @given(st.lists(st.lists(st.integers(2, 6), max_size=12), min_size=1, max_size=12), st.integers(1, 4))
+@example([[]], 3)
 @settings(max_examples=60, deadline=None)
 def test_after_any_context_the_chances_of_all_tokens_sum_to_one(sentences: list[list[int]], order: int) -> None:
     size = 7
