@@ -16,7 +16,6 @@ import logging
 import os
 import secrets
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -24,8 +23,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import InputError, StorageError
+from engine.jobs.backends import JobProcess, open_backend
 from engine.jobs.paths import log_file
-from engine.jobs.processes import HOST, end_tree, is_child, receive, running, spawn
+from engine.jobs.processes import HOST, end_tree, is_child, receive, running
 from engine.settings import Settings, load_settings
 from engine.store.rows import JobRow, JobState, WorkerRow
 
@@ -81,6 +81,7 @@ class _Worker:
 
         self.settings, self.kinds, self.stop, self.poll = settings, kinds, stop, poll
         self.store: Store = Store(settings.store_url)
+        self.backend = open_backend(settings)
         self.name = f"{HOST}:{os.getpid()}:{secrets.token_hex(4)}"
         self.job_id: int | None = None
         self.beat_at = self.reconciled_at = -NEVER
@@ -111,6 +112,7 @@ class _Worker:
             else:
                 with _patience():
                     self.store.workers.gone(self.name)
+            self.backend.close()
             log.info("worker %s ends", self.name)
 
     def beat(self) -> None:
@@ -142,7 +144,7 @@ class _Worker:
         path = log_file(self.settings, job.id)
         payload = {"settings": self.settings.to_mapping(), "kinds": self.kinds, "attempt": job.attempt}
         try:
-            process = spawn("engine.jobs.child", [str(job.id)], payload, path)
+            process = self.backend.start(job, payload, path)
         except OSError as error:
             with _patience():
                 self.store.jobs.fail(job.id, job.attempt, f"The job's process could not be started: {error.strerror}.")
@@ -154,24 +156,19 @@ class _Worker:
                 self.store.jobs.started(job.id, job.attempt, pid=process.pid, log_path=str(path))
             self.watch(job, process)
         finally:
-            end_tree(process.pid)
-            process.wait()
-            if process.stdin is not None:
-                process.stdin.close()
+            process.end()
             self.job_id, self.beat_at = None, -NEVER
-        self.settle(job, process.returncode, str(path))
+        self.settle(job, process, str(path))
 
-    def watch(self, job: JobRow, process: subprocess.Popen[bytes]) -> None:
+    def watch(self, job: JobRow, process: JobProcess) -> None:
         """Wait for the process to end; make it end when the job is cancelled, the worker stopped, or the job over."""
         since: float | None = None
         told = False
         looked = 0.0
-        pipe = process.stdin
-        assert pipe is not None
         while process.poll() is None:
             now = time.monotonic()
-            if self.stop.is_set() and not pipe.closed:
-                pipe.close()  # the process takes this as the wish to stop
+            if self.stop.is_set():
+                process.ask()
                 since = since or now
             if now - looked >= 5 * LOOK_SECONDS:
                 looked = now
@@ -184,9 +181,8 @@ class _Worker:
                 told = True
                 process.terminate()
             if since is not None and now - since > GRACE_SECONDS + FORCE_SECONDS:
-                end_tree(process.pid)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(LOOK_SECONDS)
+                process.end()
+            process.wait(LOOK_SECONDS)
 
     def ending(self, job: JobRow) -> bool:
         """Whether the process of the job should be on its way out."""
@@ -196,14 +192,16 @@ class _Worker:
             return True
         return row.cancel_requested or row.state != JobState.RUNNING or row.attempt != job.attempt
 
-    def settle(self, job: JobRow, code: int, path: str) -> None:
+    def settle(self, job: JobRow, process: JobProcess, path: str) -> None:
         """If the process left no word about its end, say what is known. What cannot be written now, `reconcile` will."""
         with _patience(), contextlib.suppress(InputError):  # the row may have been deleted
             row = self.store.jobs.get(job.id)
             if row.state == JobState.RUNNING and row.attempt == job.attempt:
-                words = LOST if self.stop.is_set() else _last_words(code, path)
+                words = LOST if self.stop.is_set() else _last_words(process.poll() or 0, path)
                 self.store.jobs.interrupt(job.id, job.attempt, words)
                 row = self.store.jobs.get(job.id)
+            if process.lost and row.state == JobState.INTERRUPTED and not self.stop.is_set():
+                row = self.store.jobs.resume(job.id)  # the machine's fault, so another machine does it
             log.info("job %d: %s", job.id, row.state)
 
 

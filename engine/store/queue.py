@@ -97,7 +97,7 @@ class Jobs(Repository[tables.Job, JobRow]):
         ):  # another worker took a job of the same project in this moment: look again at the next poll
             return None
 
-    def started(self, id: int, attempt: int, *, pid: int, log_path: str) -> bool:
+    def started(self, id: int, attempt: int, *, pid: int | None, log_path: str) -> bool:
         """The process of a claimed job runs; False when the job is no longer this attempt's."""
         return self._change(id, attempt, pid=pid, log_path=log_path, heartbeat=tables.now())
 

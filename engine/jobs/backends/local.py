@@ -1,0 +1,57 @@
+"""Jobs as child processes of the worker, on its machine."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from engine.jobs.processes import end_tree, spawn
+from engine.store.rows import JobRow
+
+__all__ = ["LocalBackend", "LocalProcess"]
+
+
+class LocalProcess:
+    """A child process that ends by itself when the pipe to it is closed."""
+
+    lost = False
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self.pid: int = process.pid
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def wait(self, seconds: float) -> int | None:
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def ask(self) -> None:
+        pipe = self._process.stdin
+        if pipe is not None and not pipe.closed:
+            pipe.close()
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+    def end(self) -> None:
+        end_tree(self.pid)
+        self._process.wait()
+        self.ask()
+
+
+class LocalBackend:
+    """Starts jobs on this machine."""
+
+    def start(self, job: JobRow, payload: dict[str, Any], log: Path) -> LocalProcess:
+        return LocalProcess(spawn("engine.jobs.child", [str(job.id)], payload, log))
+
+    def room(self, default: int) -> int:
+        return default
+
+    def close(self) -> None:
+        pass
