@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from tests.databases import empty_url, postgres, store_url  # noqa: F401 - fixtures for all
+
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "assets" / "samples"
 BASES = ROOT / "assets" / "models"

@@ -9,7 +9,6 @@ from sqlalchemy import JSON, DateTime, Dialect, ForeignKey, Index, MetaData, Str
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 __all__ = [
-    "SCHEMA_VERSION",
     "Base",
     "Comparison",
     "Corpus",
@@ -21,8 +20,6 @@ __all__ = [
     "Worker",
     "now",
 ]
-
-SCHEMA_VERSION = 1
 
 
 def now() -> datetime.datetime:
@@ -72,6 +69,8 @@ FRESH_NUMBERS = {"sqlite_autoincrement": True}
 
 
 class SchemaVersion(Base):
+    """One row: the number of the last revision (see engine/store/schema.py)."""
+
     __tablename__ = "schema_version"
 
     version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)

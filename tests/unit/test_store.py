@@ -14,7 +14,8 @@ import pytest
 
 from engine.errors import InputError, MissingError, StorageError
 from engine.store import Store
-from engine.store.tables import SCHEMA_VERSION, Base
+from engine.store.schema import newest
+from engine.store.tables import Base
 
 
 @pytest.fixture
@@ -129,9 +130,9 @@ def test_constraints_have_names() -> None:
 def test_schema_version_is_recorded_and_a_newer_one_refused(store: Store, url: str, tmp_path: Path) -> None:
     store.close()
     with sqlite3.connect(tmp_path / "new" / "tailor.db") as file:
-        assert file.execute("SELECT version FROM schema_version").fetchall() == [(SCHEMA_VERSION,)]
-        file.execute("UPDATE schema_version SET version = ?", (SCHEMA_VERSION + 1,))
-    with pytest.raises(InputError, match=rf"newer Tailor MT \(schema {SCHEMA_VERSION + 1}, .*Update Tailor MT"):
+        assert file.execute("SELECT version FROM schema_version").fetchall() == [(newest(),)]
+        file.execute("UPDATE schema_version SET version = ?", (newest() + 1,))
+    with pytest.raises(InputError, match=rf"newer Tailor MT \(schema {newest() + 1}, .*Update Tailor MT"):
         Store(url)
 
 

@@ -1,0 +1,143 @@
+"""Reaching the database: its address, its connections, and its errors as sentences. SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, create_engine, event
+from sqlalchemy.engine import URL, Engine, make_url
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    NoSuchModuleError,
+    OperationalError,
+)
+
+from engine.errors import InputError, MissingError, StorageError
+
+__all__ = ["BUSY_SECONDS", "file_of", "open_engine", "parse", "sentences", "shown", "writing"]
+
+BUSY_SECONDS = 15
+
+
+def parse(url: str) -> URL:
+    """The address of a store. Raises InputError where it is none."""
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        raise InputError(
+            "The store's address (database_url) is no SQLAlchemy URL, such as sqlite:////data/tailor.db."
+        ) from None
+    # The extra `postgres` brings psycopg 3; SQLAlchemy's default for the bare name is psycopg 2.
+    plain = parsed.drivername in ("postgresql", "postgres")
+    return parsed.set(drivername="postgresql+psycopg") if plain else parsed
+
+
+def shown(url: URL) -> str:
+    """The address without its password."""
+    return url.render_as_string(hide_password=True)
+
+
+def file_of(url: URL) -> Path | None:
+    """The file of an SQLite store; None for one in memory and for other databases."""
+    found = url.database if url.get_backend_name() == "sqlite" else None
+    return Path(found) if found and found != ":memory:" else None
+
+
+def open_engine(url: URL) -> Engine:
+    """Connections to the database; none is made yet. Raises InputError, MissingError or StorageError as `Store` does."""
+    place, file = shown(url), file_of(url)
+    if file is not None:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"The folder for {place} cannot be made: {error.strerror}.") from error
+    try:
+        engine = create_engine(url, pool_pre_ping=url.get_backend_name() != "sqlite")
+    except NoSuchModuleError:
+        raise InputError(f"{place} is no database that Tailor MT knows: use sqlite or postgresql.") from None
+    except ModuleNotFoundError as error:
+        raise MissingError(
+            f"The driver for {place} is not installed ({error.name}): pip install 'tailor-mt[postgres]'."
+        ) from None
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def writing(engine: Engine) -> Engine:
+    """The same connections for transactions that write.
+
+    SQLite: a writer takes its lock at BEGIN and so waits in the queue; were it to begin as a reader, a change by someone
+    else in between would make it fail at once, whatever the busy timeout.
+    """
+    return engine.execution_options(tailor_write=True)
+
+
+@contextlib.contextmanager
+def sentences(place: str) -> Iterator[None]:
+    """The database's errors in words for a user; `place` is the store's address as it may be shown."""
+    try:
+        yield
+    except IntegrityError as error:
+        if "foreign key" in str(error.orig).lower():
+            raise InputError(
+                "What this belongs to is no longer there: it was deleted in the meantime. Reload and try again."
+            ) from error
+        raise
+    except DataError as error:
+        raise InputError(f"The store at {place} cannot hold a value: {_first_line(error.orig)}.") from error
+    except DatabaseError as error:
+        words = str(error.orig).lower()
+        if "not a database" in words or "malformed" in words:
+            raise InputError(
+                f"The store at {place} is damaged or no database. Move it away or restore a backup."
+            ) from error
+        if "locked" in words or "busy" in words:
+            raise StorageError(
+                f"The store at {place} has been busy for more than {BUSY_SECONDS} s: another program holds it."
+            ) from error
+        if "full" in words or "no space" in words:
+            raise StorageError(f"The disk is full: {place} could not be written. Free some space.") from error
+        if "readonly" in words or "unable to open" in words:
+            raise StorageError(f"The store at {place} cannot be opened or written: {error.orig}.") from error
+        if error.connection_invalidated or "connection" in words:
+            raise StorageError(f"The database at {place} cannot be reached: {_first_line(error.orig)}.") from error
+        if isinstance(error, OperationalError):
+            raise StorageError(f"The store at {place} cannot be used: {_first_line(error.orig)}.") from error
+        raise
+
+
+def _first_line(error: object) -> str:
+    """PostgreSQL's errors have lines of detail, hints and positions."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, record: Any) -> None:
+    connection.isolation_level = None  # transactions begin in _begin_sqlite, not behind our back
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    # Only the first opening changes the file; that change does not heed the busy timeout.
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    write = connection.get_execution_options().get("tailor_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")

@@ -1,0 +1,170 @@
+"""The schema of a store and how it comes up to date: Alembic's revisions in `migrations/versions`, one after the other.
+
+A revision is a number, `0001` on. The store notes it twice: in Alembic's own table, and as `schema_version`, which programs
+of before the revisions read, so that they refuse a store that is too new for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, delete, insert, inspect, select, text
+from sqlalchemy.engine import Engine
+
+from engine.errors import InputError, StorageError
+from engine.store.database import file_of, shown
+from engine.store.tables import SchemaVersion
+
+if TYPE_CHECKING:
+    from alembic.script import ScriptDirectory
+
+__all__ = ["MIGRATIONS", "Standing", "newest", "pending", "standing", "upgrade"]
+
+MIGRATIONS = Path(__file__).resolve().parent / "migrations"
+ADOPTED = 1  # the schema that stores had before there were revisions
+LOCK = 0x7A11_03_3D  # PostgreSQL's advisory lock of this program's changes of schema
+
+_one_at_a_time = threading.Lock()  # alembic's `op` is one for the whole process
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a store's schema stands: `version` is 0 before there is any, `revised` False before there were revisions."""
+
+    version: int
+    revised: bool
+
+    @property
+    def current(self) -> bool:
+        return self.revised and self.version == newest()
+
+
+def newest() -> int:
+    """The schema that this program makes: the number of the last revision, read off the files' names without Alembic."""
+    return max(int(file.name[:4]) for file in (MIGRATIONS / "versions").glob("[0-9][0-9][0-9][0-9]_*.py"))
+
+
+def standing(connection: Connection) -> Standing:
+    """Where the store stands."""
+    known = set(inspect(connection).get_table_names())
+    version = 0
+    if SchemaVersion.__tablename__ in known:
+        version = connection.scalar(select(SchemaVersion.version)) or 0
+    if "alembic_version" not in known:
+        return Standing(version, False)
+    revision = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return Standing(version, revision is not None)
+
+
+def check(found: Standing, place: str) -> None:
+    """Raises InputError where the store was made by a newer program."""
+    if found.version > newest():
+        raise InputError(
+            f"The store at {place} was made by a newer Tailor MT (schema {found.version}, this program knows up to "
+            f"{newest()}). Update Tailor MT, or set TAILORMT_HOME to another folder."
+        )
+
+
+def pending(found: Standing) -> list[tuple[str, str]]:
+    """(revision, what it does) of those that the store does not have yet, in order."""
+    scripts = list(_scripts().walk_revisions())[::-1]
+    first = found.version if found.revised else 0
+    return [(one.revision, (one.doc or "").splitlines()[0]) for one in scripts if int(one.revision) > first]
+
+
+def upgrade(engine: Engine) -> Path | None:
+    """Bring the store up to date, in one transaction that nobody else's runs beside; a new one is made the same way.
+
+    Before a revision changes tables that are there, a copy of an SQLite file is kept beside it; returns where. Raises
+    InputError where the store was made by a newer program, StorageError where the copy cannot be written. The store then
+    is as it was.
+    """
+    with _one_at_a_time, _alone(engine) as connection:
+        found = standing(connection)
+        check(found, shown(engine.url))
+        if found.current:
+            return None
+        kept = None
+        file = file_of(engine.url)
+        if file is not None and found.version and newest() > ADOPTED:
+            first = max(ADOPTED, found.version) + 1
+            kept = _keep_copy(file, file.with_name(f"{file.name}.before-{first:04d}"))
+        _run(connection)
+        connection.execute(delete(SchemaVersion))
+        connection.execute(insert(SchemaVersion).values(version=newest()))
+        return kept
+
+
+def _run(connection: Connection) -> None:
+    from alembic.operations import Operations
+    from alembic.runtime.migration import MigrationContext
+
+    scripts = _scripts()
+
+    def steps(revision: Any, context: MigrationContext) -> Any:
+        return scripts._upgrade_revs("head", revision)
+
+    context = MigrationContext.configure(connection, opts={"fn": steps, "transactional_ddl": True})
+    with Operations.context(context):
+        context.run_migrations()
+
+
+def _scripts() -> ScriptDirectory:
+    from alembic.script import ScriptDirectory
+
+    return ScriptDirectory(str(MIGRATIONS))
+
+
+@contextlib.contextmanager
+def _alone(engine: Engine) -> Iterator[Connection]:
+    """A transaction for changes of the schema, while other processes that want one wait."""
+    with engine.connect().execution_options(tailor_write=True) as connection:
+        if engine.dialect.name != "sqlite":
+            with connection.begin():
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})
+                yield connection
+            return
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        # A table that is made anew under its name must not take the rows that belong to it along.
+        driver.execute("PRAGMA foreign_keys = OFF")
+        try:
+            with connection.begin():
+                before = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+                yield connection
+                broken = connection.exec_driver_sql("PRAGMA foreign_key_check").first()
+                if broken is not None and not before:
+                    raise InputError(
+                        f"The store at {shown(engine.url)} was not brought up to date: rows of {broken[0]} would have lost "
+                        f"their {broken[2]}. Nothing was changed; please report this."
+                    )
+        finally:
+            driver.execute("PRAGMA foreign_keys = ON")
+
+
+def _keep_copy(file: Path, copy: Path) -> Path:
+    """A copy of the store as it is, whole even while others read it."""
+    unfinished = copy.with_name(copy.name + ".part")
+    try:
+        unfinished.unlink(missing_ok=True)
+        with (
+            contextlib.closing(sqlite3.connect(file)) as source,
+            contextlib.closing(sqlite3.connect(unfinished)) as target,
+        ):
+            source.backup(target)
+        os.replace(unfinished, copy)
+    except (OSError, sqlite3.Error) as error:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise StorageError(
+            f"The store at {file} has to be brought up to date, and the copy that is kept before could not be written to "
+            f"{copy}: {error}. Free some space and start again; nothing was changed."
+        ) from error
+    return copy

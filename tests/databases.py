@@ -1,0 +1,167 @@
+"""The databases that tests run on: SQLite in a file, and a PostgreSQL server of this test run's own on a free port.
+
+The server is Debian's (`apt install postgresql`), started in a temporary folder and ended with the run; nothing of an
+installed service is touched. Tests that ask for it are skipped with a reason where there is none.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+USER = "tailor"
+TEMPLATE = "tailor_template"
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "fsync": "off",  # the machine does not lose power in a test; a server that is killed still loses nothing
+    "max_connections": "120",
+    "log_min_messages": "warning",
+}
+
+
+@dataclass
+class Postgres:
+    """A server: `stop` and `start` it at will, `database` makes an empty database or a copy of one."""
+
+    programs: Path
+    folder: Path
+    port: int
+
+    def control(self, *arguments: str) -> None:
+        self._run("pg_ctl", "-D", str(self.folder / "data"), "-w", "-t", "60", *arguments)
+
+    def start(self) -> None:
+        options = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
+        options += f" -p {self.port} -k {self.folder}"
+        self.control("-l", str(self.folder / "log"), "-o", options, "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        """`fast` ends connections and writes all down; `immediate` is a crash."""
+        self.control("-m", mode, "stop")
+
+    def make(self) -> None:
+        self._run(
+            "initdb", "-D", str(self.folder / "data"), "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"
+        )
+
+    def url(self, name: str) -> str:
+        return f"postgresql://{USER}@127.0.0.1:{self.port}/{name}"
+
+    def database(self, template: str = "template1") -> str:
+        """A new database; returns its address."""
+        name = f"test_{secrets.token_hex(4)}"
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        self.execute(f"DROP DATABASE IF EXISTS {url.rsplit('/', 1)[1]} WITH (FORCE)")
+
+    def execute(self, words: str) -> None:
+        import psycopg
+
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(words)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [str(self.programs / program), *arguments],
+            cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120,
+            check=False, **_somebody(),
+        )  # fmt: skip
+        if done.returncode:
+            log = self.folder / "log"
+            said = log.read_text(errors="replace")[-2000:] if log.exists() else ""
+            raise RuntimeError(f"{program}: {done.stderr.decode(errors='replace')}\n{said}")
+
+
+def _somebody() -> dict[str, Any]:
+    """PostgreSQL refuses to run as root: whom to run it as then."""
+    if os.name == "nt" or os.getuid() != 0:
+        return {}
+    import pwd
+
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    found = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
+    return {"user": found.pw_uid, "group": found.pw_gid, "extra_groups": []}
+
+
+def _programs() -> Path | None:
+    known = shutil.which("initdb")
+    if known:
+        return Path(known).parent
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return found[-1].parent if found else None
+
+
+def start_server() -> Postgres:
+    """A new server in a temporary folder. Skips the test where PostgreSQL or its driver is not installed."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed (pip install -e '.[postgres]')")
+    programs = _programs()
+    if programs is None:
+        pytest.skip("PostgreSQL's server is not installed (apt install postgresql)")
+    folder = Path(tempfile.mkdtemp(prefix="tailormt-postgres-"))
+    who = _somebody()
+    if who:
+        os.chown(folder, who["user"], who["group"])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = Postgres(programs, folder, port)
+    server.make()
+    server.start()
+    return server
+
+
+def end_server(server: Postgres) -> None:
+    try:
+        server.stop("immediate")
+    finally:
+        shutil.rmtree(server.folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """The test run's server. A test that stops it starts one of its own instead, by `start_server`."""
+    from engine.store import Store
+
+    server = start_server()
+    try:
+        server.execute(f"CREATE DATABASE {TEMPLATE}")
+        Store(server.url(TEMPLATE)).close()
+        yield server
+    finally:
+        end_server(server)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of a store of the test's own, on either database."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'tailor.db'}"
+        return
+    server: Postgres = request.getfixturevalue("postgres")
+    url = server.database(TEMPLATE)
+    yield url
+    server.drop(url)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of a database with nothing in it, on either database."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'empty.db'}"
+        return
+    server: Postgres = request.getfixturevalue("postgres")
+    url = server.database()
+    yield url
+    server.drop(url)
