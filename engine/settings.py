@@ -42,6 +42,8 @@ class Settings(Options):
         "Numbers that a base's weights are held in; int8 needs a CUDA GPU, and plugins are trained over float32 or bfloat16.",
         choices=PRECISIONS,
     )
+    cpu_jobs: int = option(1, "Jobs that a worker does at once on the processor.", low=1, high=256)
+    gpu_jobs: int = option(1, "Jobs that a worker does at once on each GPU.", low=1, high=64)
     threads: int = option(0, "CPU threads for models; 0: all cores.", low=0)
     host: str = option("127.0.0.1", "Address the studio listens on.")
     port: int = option(7860, "Port the studio listens on.", low=1, high=65535)

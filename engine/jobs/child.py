@@ -46,6 +46,7 @@ def main(arguments: list[str]) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)
     payload = receive()
+    os.environ.update(payload.get("environment") or {})  # before anything looks for a GPU
     from engine.store import Store
 
     settings = Settings.from_mapping(payload["settings"])

@@ -1,4 +1,4 @@
-"""The worker: a process that takes jobs from the queue, one at a time, and watches the process that does each.
+"""The worker: a process that takes jobs from the queue, as many at once as it has places, and watches the process of each.
 
     run(load_settings())                  # until SIGTERM or Ctrl-C
     python -m engine.jobs.worker          # the same, from a shell; `--once` ends when the queue is empty
@@ -26,6 +26,7 @@ from engine.errors import InputError, StorageError
 from engine.jobs.backends import JobProcess, open_backend
 from engine.jobs.paths import log_file
 from engine.jobs.processes import HOST, end_tree, is_child, receive, running
+from engine.jobs.slots import Slot, slots_of
 from engine.settings import Settings, load_settings
 from engine.store.rows import JobRow, JobState, WorkerRow
 
@@ -38,6 +39,7 @@ BEAT_SECONDS = 2.0
 STALE_SECONDS = 20.0
 RECONCILE_SECONDS = 5.0
 LOOK_SECONDS = 0.1
+CANCEL_SECONDS = (0.8, 0.4)  # as below, when the user waits for it
 GRACE_SECONDS = 5.0  # for a job to stop by itself
 FORCE_SECONDS = 2.0  # for it to stop when told by a signal
 NEVER = 1e9  # seconds ago
@@ -83,7 +85,10 @@ class _Worker:
         self.store: Store = Store(settings.store_url)
         self.backend = open_backend(settings)
         self.name = f"{HOST}:{os.getpid()}:{secrets.token_hex(4)}"
-        self.job_id: int | None = None
+        self.slots = slots_of(settings, self.backend.room(settings.cpu_jobs))
+        self.at_work: dict[int, Slot] = {}  # by the job's number
+        self.threads: list[threading.Thread] = []
+        self.change = threading.Event()  # a slot is free again
         self.beat_at = self.reconciled_at = -NEVER
 
     def serve(self, once: bool, alone: bool) -> None:
@@ -92,21 +97,22 @@ class _Worker:
         elif not self.store.workers.register_alone(self.name, HOST, os.getpid(), worker_alive):
             log.info("another worker serves %s", self.store.place)
             return
-        log.info("worker %s serves %s", self.name, self.store.place)
+        log.info("worker %s serves %s: %s", self.name, self.store.place, ", ".join(slot.name for slot in self.slots))
         try:
             while not self.stop.is_set() and not self.store.lost():
-                job = None
+                self.change.clear()
+                self.threads = [thread for thread in self.threads if thread.is_alive()]
+                busy = bool(self.at_work)  # one that ends now may make room for another in the queue
                 with _patience():
                     self.beat()
                     self.reconcile()
-                    job = self.store.jobs.claim(self.name)
-                if job is not None:
-                    self.do(job)
-                elif once:
+                    busy = self.begin() or busy
+                if once and not busy:
                     break
-                else:
-                    self.stop.wait(self.poll)
+                self._rest(self.poll)
         finally:
+            for thread in self.threads:
+                thread.join()
             if self.store.lost():  # a write would make a new, empty file there
                 log.warning("%s was removed or replaced", self.store.place)
             else:
@@ -115,11 +121,37 @@ class _Worker:
             self.backend.close()
             log.info("worker %s ends", self.name)
 
+    def begin(self) -> bool:
+        """Take a job for each free place and begin it, in a thread that watches it to its end; says whether it found one."""
+        found = False
+        taken = list(self.at_work.values())
+        for slot in self.slots:
+            if slot in taken:
+                taken.remove(slot)
+                continue
+            job = self.store.jobs.claim(self.name)
+            if job is None:
+                continue
+            self.at_work[job.id] = slot
+            thread = threading.Thread(target=self.do, args=(job, slot), name=f"job-{job.id}")
+            thread.start()
+            self.threads.append(thread)
+            self.beat_at, found = -NEVER, True
+        self.beat()
+        return found
+
+    def _rest(self, seconds: float) -> None:
+        """Wait so long, or until a place is free or the worker is to stop."""
+        end = time.monotonic() + seconds
+        while not self.stop.is_set() and not self.change.wait(min(LOOK_SECONDS, max(0.0, end - time.monotonic()))):
+            if time.monotonic() >= end:
+                return
+
     def beat(self) -> None:
         """Say that this worker is alive, every two seconds."""
         if time.monotonic() - self.beat_at >= BEAT_SECONDS:
             self.beat_at = time.monotonic()
-            self.store.workers.beat(self.name, HOST, os.getpid(), self.job_id)
+            self.store.workers.beat(self.name, HOST, os.getpid(), next(iter(self.at_work), None))
 
     def reconcile(self) -> None:
         """Mark jobs that a dead worker left as interrupted, and forget dead workers."""
@@ -130,57 +162,60 @@ class _Worker:
         living = {name for name, row in workers.items() if worker_alive(row)} - {self.name}
 
         def alive(job: JobRow) -> bool:
-            # Of this worker's own only the current one: another would be one whose end could not be written.
-            return job.id == self.job_id or (job.worker != self.name and _job_alive(job, living))
+            # Of this worker's own only those at work: another would be one whose end could not be written.
+            return job.id in self.at_work or (job.worker != self.name and _job_alive(job, living))
 
         for row in self.store.jobs.interrupt_stale(alive, LOST):
             log.warning("job %d was left behind by %s: %s", row.id, row.worker, row.state)
         for name in workers.keys() - living - {self.name}:
             self.store.workers.gone(name)
 
-    def do(self, job: JobRow) -> None:
+    def do(self, job: JobRow, slot: Slot) -> None:
         """Run one job in a process of its own and see that its row says how it ended."""
-        log.info("job %d (%s), attempt %d, begins", job.id, job.kind, job.attempt)
+        log.info("job %d (%s), attempt %d, begins on %s", job.id, job.kind, job.attempt, slot.name)
         path = log_file(self.settings, job.id)
-        payload = {"settings": self.settings.to_mapping(), "kinds": self.kinds, "attempt": job.attempt}
+        payload = {**slot.payload(self.settings), "kinds": self.kinds, "attempt": job.attempt}
+        process = None
         try:
-            process = self.backend.start(job, payload, path)
-        except OSError as error:
+            try:
+                process = self.backend.start(job, payload, path)
+            except OSError as error:
+                with _patience():
+                    words = f"The job's process could not be started: {error.strerror}."
+                    self.store.jobs.fail(job.id, job.attempt, words)
+                return
             with _patience():
-                self.store.jobs.fail(job.id, job.attempt, f"The job's process could not be started: {error.strerror}.")
-            return
-        self.job_id, self.beat_at = job.id, -NEVER
-        try:
-            with _patience():
-                self.beat()
                 self.store.jobs.started(job.id, job.attempt, pid=process.pid, log_path=str(path))
             self.watch(job, process)
+        except Exception:
+            log.exception("job %d cannot be watched", job.id)
         finally:
-            process.end()
-            self.job_id, self.beat_at = None, -NEVER
-        self.settle(job, process, str(path))
+            if process is not None:
+                process.end()
+                self.settle(job, process, str(path))
+            self.at_work.pop(job.id, None)
+            self.change.set()
 
     def watch(self, job: JobRow, process: JobProcess) -> None:
         """Wait for the process to end; make it end when the job is cancelled, the worker stopped, or the job over."""
         since: float | None = None
+        grace, force = GRACE_SECONDS, FORCE_SECONDS
         told = False
-        looked = 0.0
+        looked = -NEVER
         while process.poll() is None:
             now = time.monotonic()
             if self.stop.is_set():
                 process.ask()
                 since = since or now
-            if now - looked >= 5 * LOOK_SECONDS:
+            if since is None and now - looked >= 2 * LOOK_SECONDS:
                 looked = now
                 with _patience():
-                    self.beat()
-                    self.reconcile()
-                    if since is None and self.ending(job):
-                        since = now
-            if since is not None and now - since > GRACE_SECONDS and not told:
+                    if self.ending(job):
+                        since, (grace, force) = now, CANCEL_SECONDS
+            if since is not None and now - since > grace and not told:
                 told = True
                 process.terminate()
-            if since is not None and now - since > GRACE_SECONDS + FORCE_SECONDS:
+            if since is not None and now - since > grace + force:
                 process.end()
             process.wait(LOOK_SECONDS)
 
