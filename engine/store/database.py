@@ -22,9 +22,17 @@ from sqlalchemy.exc import (
 
 from engine.errors import InputError, MissingError, StorageError
 
-__all__ = ["BUSY_SECONDS", "file_of", "open_engine", "parse", "sentences", "shown", "writing"]
+__all__ = ["BUSY_SECONDS", "file_of", "open_engine", "parse", "sentences", "shown", "unreachable", "writing"]
 
 BUSY_SECONDS = 15
+AWAY = (
+    "57P01",
+    "57P02",
+    "57P03",
+    "08000",
+    "08003",
+    "08006",
+)  # PostgreSQL: shut down, crashed, starting, connection lost
 
 
 def parse(url: str) -> URL:
@@ -60,7 +68,7 @@ def open_engine(url: URL) -> Engine:
         except OSError as error:
             raise StorageError(f"The folder for {place} cannot be made: {error.strerror}.") from error
     try:
-        engine = create_engine(url, pool_pre_ping=url.get_backend_name() != "sqlite")
+        engine = create_engine(url, **_ways(url))
     except NoSuchModuleError:
         raise InputError(f"{place} is no database that Tailor MT knows: use sqlite or postgresql.") from None
     except ModuleNotFoundError as error:
@@ -70,7 +78,17 @@ def open_engine(url: URL) -> Engine:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
+    else:
+        event.listen(engine, "connect", _prepare_postgresql)
     return engine
+
+
+def _ways(url: URL) -> dict[str, Any]:
+    if url.get_backend_name() == "sqlite":
+        return {}
+    # A connection is looked at before it is used: the server may have been started again since.
+    given = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
+    return {"pool_pre_ping": True, "connect_args": given}
 
 
 def writing(engine: Engine) -> Engine:
@@ -80,6 +98,14 @@ def writing(engine: Engine) -> Engine:
     else in between would make it fail at once, whatever the busy timeout.
     """
     return engine.execution_options(tailor_write=True)
+
+
+def unreachable(error: BaseException | None) -> bool:
+    """Whether the server was not there, is about to end, or has not finished to start."""
+    if not isinstance(error, OperationalError):
+        return False
+    state = getattr(error.orig, "sqlstate", None)
+    return error.connection_invalidated or (state is None and "connection" in str(error.orig)) or state in AWAY
 
 
 @contextlib.contextmanager
@@ -101,7 +127,7 @@ def sentences(place: str) -> Iterator[None]:
             raise InputError(
                 f"The store at {place} is damaged or no database. Move it away or restore a backup."
             ) from error
-        if "locked" in words or "busy" in words:
+        if "locked" in words or "busy" in words or "lock timeout" in words:
             raise StorageError(
                 f"The store at {place} has been busy for more than {BUSY_SECONDS} s: another program holds it."
             ) from error
@@ -136,6 +162,12 @@ def _prepare_sqlite(connection: sqlite3.Connection, record: Any) -> None:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
+
+
+def _prepare_postgresql(connection: Any, record: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET lock_timeout = '{BUSY_SECONDS}s'")
+    connection.commit()
 
 
 def _begin_sqlite(connection: Connection) -> None:

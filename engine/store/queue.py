@@ -89,7 +89,7 @@ class Jobs(Repository[tables.Job, JobRow]):
             .execution_options(synchronize_session=False)
         )
         try:
-            with self._store.write() as session:
+            with self._store.write(together=True) as session:
                 record = session.scalars(take).first()
                 return None if record is None else self._out(record)
         except (
@@ -222,7 +222,7 @@ class Jobs(Repository[tables.Job, JobRow]):
     def delete(self, id: int) -> None:
         """Remove the row of a job that is not at work; files stay. Raises InputError while it is at work."""
         with self._store.write() as session:
-            record = self._find(session, id)
+            record = self._find(session, id, lock=True)
             if record.state == JobState.RUNNING:
                 raise InputError(f"Job {id} is at work. Cancel it first, then delete it.")
             session.delete(record)
@@ -232,7 +232,7 @@ class Jobs(Repository[tables.Job, JobRow]):
 
     def _change(self, id: int, attempt: int, *where: ColumnElement[bool], **values: Any) -> bool:
         job = tables.Job
-        with self._store.write() as session:
+        with self._store.write(together=True) as session:
             query = update(job).where(job.id == id, job.attempt == attempt, job.state == JobState.RUNNING, *where)
             return _count(session.execute(query.values(**values).execution_options(synchronize_session=False))) == 1
 

@@ -62,8 +62,9 @@ class Repository(Generic[Table, Row]):
             session.flush()
             return self._out(record)
 
-    def _find(self, session: Session, id: int) -> Table:
-        record: Table | None = session.get(self.table, id)
+    def _find(self, session: Session, id: int, *, lock: bool = False) -> Table:
+        """`lock`: nobody else changes the row until the transaction ends, not even those who write together."""
+        record: Table | None = session.get(self.table, id, with_for_update=lock or None)
         if record is None:
             raise InputError(f"There is no {self.noun} {id}: it may have been deleted.")
         return record
@@ -112,8 +113,10 @@ class Projects(Repository[tables.Project, ProjectRow]):
         """
         with self._store.write() as session:
             project = self._find(session, id)
-            running = select(tables.Job.id).where(tables.Job.project_id == id, tables.Job.state == JobState.RUNNING)
-            if session.scalar(running) is not None:
+            own = (
+                select(tables.Job.state).where(tables.Job.project_id == id).with_for_update()
+            )  # none is claimed meanwhile
+            if JobState.RUNNING in session.scalars(own).all():
                 raise InputError(
                     f"A job of the project {project.name} is at work. Cancel it first, then delete the project."
                 )
@@ -217,7 +220,7 @@ class Workers:
 
     def beat(self, name: str, host: str, pid: int, job_id: int | None = None) -> None:
         """The worker is alive, and at work on `job_id` if given."""
-        with self._store.write() as session:
+        with self._store.write(together=True) as session:
             record = session.get(tables.Worker, name)
             if record is None:
                 session.add(tables.Worker(name=name, host=host, pid=pid, job_id=job_id))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
+from sqlalchemy import text
 from sqlalchemy.engine import Engine
 from sqlalchemy.orm import Session
 
+from engine.access import Access, acting
+from engine.errors import StorageError
 from engine.store import schema
-from engine.store.database import file_of, open_engine, parse, sentences, shown, writing
+from engine.store.database import BUSY_SECONDS, file_of, open_engine, parse, sentences, shown, unreachable, writing
 from engine.store.defaults import Defaults
+from engine.store.guard import GuardedSession
 from engine.store.queue import Jobs
 from engine.store.ratings import Ratings
 from engine.store.repositories import Comparisons, Corpora, PhraseSets, Plugins, Projects, Workers
@@ -21,6 +26,9 @@ from engine.store.usage import Usages
 
 __all__ = ["Store"]
 
+LOCK = 0x7A11_03_3E  # PostgreSQL's advisory lock of those who write alone
+AGAIN_SECONDS = 0.25  # between two tries to reach a database that is away
+
 
 class Store:
     """All that is remembered, behind one repository a noun. Safe to share between threads; open one a process.
@@ -29,14 +37,18 @@ class Store:
     is brought up to date; several processes may do so at once. Raises InputError for a bad URL, a file that is no
     database, or a schema newer than this program; MissingError when the database's driver is not installed; StorageError
     when the database cannot be reached or written.
+
+    A PostgreSQL server that goes away later, to be started again, is waited for as a busy SQLite file is, for
+    BUSY_SECONDS; what opens the store waits `wait` seconds for it.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, wait: float = 0.0) -> None:
         self.url = parse(url)
         self.place = shown(self.url)
         self._engine = open_engine(self.url)
         self._writer = writing(self._engine)
-        self._bring_up()
+        self.access: Callable[[], Access] = acting  # whom each session works for (engine.store.guard)
+        self._bring_up(time.monotonic() + wait)
         self._stamp = self._look()
         self.projects = Projects(self)
         self.corpora = Corpora(self)
@@ -56,9 +68,18 @@ class Store:
         """A short transaction that reads."""
         return self._session(self._engine)
 
-    def write(self) -> contextlib.AbstractContextManager[Session]:
-        """A short transaction that writes: committed at the end of the block, undone on an exception."""
-        return self._session(self._writer)
+    def write(self, *, together: bool = False) -> contextlib.AbstractContextManager[Session]:
+        """A short transaction that writes: committed at the end of the block, undone on an exception.
+
+        There is one at a time, on all databases, so that what is read in it still holds when it writes. `together` ones
+        may run beside others on PostgreSQL: for frequent single statements that carry their own condition, and for
+        those that lock the rows they read.
+        """
+        return self._session(self._writer, alone=not together)
+
+    def system(self) -> contextlib.AbstractContextManager[Session]:
+        """A transaction that writes and asks nobody's leave: for what the program itself writes down."""
+        return self._session(self._writer, guarded=False)
 
     def lost(self) -> bool:
         """Whether the file of an SQLite store was removed or replaced since it was opened: what is written goes nowhere."""
@@ -69,17 +90,48 @@ class Store:
         self._engine.dispose()
 
     @contextlib.contextmanager
-    def _session(self, engine: Engine) -> Iterator[Session]:
-        with sentences(self.place), Session(engine, expire_on_commit=False) as session, session.begin():
-            yield session
+    def _session(self, engine: Engine, alone: bool = False, guarded: bool = True) -> Iterator[Session]:
+        with sentences(self.place), self._reached(engine, alone) as session:
+            session.info["access"] = self.access() if guarded else None
+            try:
+                yield session
+            except BaseException:
+                session.rollback()
+                raise
+            session.commit()
 
-    def _bring_up(self) -> None:
-        with sentences(self.place):
-            with self._engine.connect() as connection:
-                found = schema.standing(connection)
-            schema.check(found, self.place)
-            if not found.current:
-                schema.upgrade(self._engine)
+    def _reached(self, engine: Engine, alone: bool) -> Session:
+        """A session, on PostgreSQL in a transaction that has reached the server, and waited for its turn to write."""
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            session = GuardedSession(engine, expire_on_commit=False)
+            if engine.dialect.name == "sqlite":
+                return session
+            try:
+                session.connection()
+                if alone:
+                    session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})
+                return session
+            except BaseException as error:
+                session.close()
+                if not unreachable(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(AGAIN_SECONDS)
+
+    def _bring_up(self, deadline: float) -> None:
+        while True:
+            try:
+                with sentences(self.place):
+                    with self._engine.connect() as connection:
+                        found = schema.standing(connection)
+                    schema.check(found, self.place)
+                    if not found.current:
+                        schema.upgrade(self._engine)
+                    return
+            except StorageError as error:
+                if time.monotonic() > deadline or not unreachable(error.__cause__):
+                    raise
+                time.sleep(AGAIN_SECONDS)
 
     def _look(self) -> tuple[int, int] | None:
         file = file_of(self.url)

@@ -51,7 +51,7 @@ class Usages:
 
     def note(self, job_id: int, *, cpu: float, memory: int, peak: int, gpu: int = 0, gpu_total: int = 0) -> None:
         """The newest figures of a job; a job whose row is gone is passed over."""
-        with self._store.write() as session:
+        with self._store.write(together=True) as session:
             if session.get(tables.Job, job_id) is None:
                 return
             record = session.get(JobUsage, job_id)

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,8 +46,8 @@ ROWS = [
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'tailor.db'}"
+def url(store_url: str) -> str:
+    return store_url
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import datetime
 import multiprocessing
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from sqlalchemy import update
@@ -16,8 +15,8 @@ from engine.store import JobRow, JobState, Store, tables
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(f"sqlite:///{tmp_path / 'tailor.db'}")
+def store(store_url: str) -> Store:
+    return Store(store_url)
 
 
 def _running(store: Store, **arguments: object) -> JobRow:

@@ -16,8 +16,8 @@ from engine.store import JobRow, Store
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(f"sqlite:///{tmp_path / 'tailor.db'}")
+def store(store_url: str) -> Store:
+    return Store(store_url)
 
 
 @pytest.fixture

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, text
 
 from engine.errors import InputError
 from engine.store import Store
@@ -22,8 +20,8 @@ LINES = [("The rain stopped.", "雨停了。"), ("He came.", None), ("Nobody kne
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(f"sqlite:///{tmp_path / 'tailor.db'}")
+def store(store_url: str) -> Store:
+    return Store(store_url)
 
 
 @pytest.fixture
@@ -85,7 +83,7 @@ def test_what_other_readers_see_of_a_sheet(store: Store, project: int) -> None:
     assert row["others"][0]["customized"] == "丙"
 
 
-def test_a_comparison_of_old_opens_as_a_sheet(store: Store, project: int, tmp_path: Path) -> None:
+def test_a_comparison_of_old_opens_as_a_sheet(store: Store, project: int, store_url: str) -> None:
     common = {"plugin_id": 1, "plugin": "Mine", "method": "knn", "strength": 0.5}
     rows = [
         {"source": "a", "vanilla": "甲", "customized": "乙", **common},
@@ -93,10 +91,7 @@ def test_a_comparison_of_old_opens_as_a_sheet(store: Store, project: int, tmp_pa
     ]
     made = store.comparisons.create(project, "old", rows)
     alone = store.comparisons.create(project, "base", [{"source": "a", "vanilla": "甲", "customized": None}])
-    with create_engine(f"sqlite:///{tmp_path / 'tailor.db'}").begin() as connection:  # a home of an older version
-        connection.execute(text("DROP TABLE comparison_line"))
-        connection.execute(text("DROP TABLE comparison_sheet"))
-    again = Store(f"sqlite:///{tmp_path / 'tailor.db'}")
+    again = Store(store_url)
     sheet = again.sheets.get(made.id)
     assert [one["name"] for one in sheet.systems] == ["vanilla", "Mine"]
     assert sheet.systems[1]["strength"] == 0.5

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from engine.jobs.progress import RowProgress
 from engine.jobs.usage import UsageMeter
 from engine.store import Store
 
 
-def test_the_newest_figures_stay_and_the_peak_never_falls(tmp_path: Path) -> None:
-    store = Store(f"sqlite:///{tmp_path / 'tailor.db'}")
+def test_the_newest_figures_stay_and_the_peak_never_falls(store_url: str) -> None:
+    store = Store(store_url)
     job = store.jobs.enqueue("count", {})
     assert store.usage.get(job.id) is None
     store.usage.note(job.id, cpu=180.0, memory=5_000_000_000, peak=6_000_000_000)
@@ -25,8 +24,8 @@ def test_the_newest_figures_stay_and_the_peak_never_falls(tmp_path: Path) -> Non
     assert store.usage.get(job.id) is None
 
 
-def test_a_job_says_what_it_takes_while_it_works(tmp_path: Path) -> None:
-    store = Store(f"sqlite:///{tmp_path / 'tailor.db'}")
+def test_a_job_says_what_it_takes_while_it_works(store_url: str) -> None:
+    store = Store(store_url)
     store.jobs.enqueue("count", {})
     job = store.jobs.claim("here:1:a")
     assert job is not None
