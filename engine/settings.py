@@ -73,6 +73,31 @@ class Settings(Options):
         "Whether programs need a token for the REST interface; auto: unless the studio listens on this machine alone.",
         choices=("auto", "always", "never"),
     )
+    sign_in: str = option(
+        "auto",
+        "Whether people sign in; auto: unless the studio listens on this machine alone; off: never, also where others can "
+        "reach it.",
+        choices=("auto", "on", "off"),
+    )
+    session_hours: int = option(24 * 14, "Hours until somebody who signed in has to do so again.", low=1, high=24 * 366)
+    sign_in_attempts: int = option(
+        10, "Wrong passwords in five minutes, for one account or from one address, before a pause.", low=1
+    )
+    api_rate: int = option(
+        1200,
+        "Requests a minute that the REST interface takes with one token, and from one address; 0: any number. Not counted "
+        "where no token is needed.",
+        low=0,
+    )
+    max_request_mib: int = option(1000, "Largest request to the studio with all its files, in MiB.", low=1)
+    log_format: str = option(
+        "text", "Lines of the logs: text for people, or json, one object a line.", choices=("text", "json")
+    )
+    metrics: str = option(
+        "auto",
+        "Who may read /metrics; auto: this machine, and tokens of the scope metrics or admin; off: nobody.",
+        choices=("auto", "open", "off"),
+    )
     server: str = option(
         "", "Address of the studio that `tailormt client` asks, as http://host:7860; empty: the one on this machine."
     )

@@ -21,7 +21,7 @@ from engine.store.repositories import Repository
 __all__ = ["PREFIX", "SCOPES", "ApiToken", "TokenRow", "Tokens"]
 
 PREFIX = "tmt_"
-SCOPES = ("read", "translate", "write")
+SCOPES = ("read", "translate", "write", "admin", "metrics")
 SHOWN = 8  # characters of a token that are kept in clear, to tell tokens apart in a list
 
 
@@ -38,11 +38,17 @@ class ApiToken(tables.Base):
     used: Mapped[datetime.datetime | None]
     revoked: Mapped[datetime.datetime | None]
     characters: Mapped[int] = mapped_column(default=0)
+    user_id: Mapped[int | None]  # no foreign keys: a token whose account or project is gone opens nothing
+    project_id: Mapped[int | None]
+    expires: Mapped[datetime.datetime | None]
 
 
 @dataclass(frozen=True)
 class TokenRow:
-    """A token without its secret: `shown` is how it begins, `characters` how many it has had translated."""
+    """A token without its secret: `shown` is how it begins, `characters` how many it has had translated.
+
+    It opens what the account `user_id` may open, or without one everything; with a `project_id` that project alone.
+    """
 
     id: int
     name: str
@@ -52,6 +58,9 @@ class TokenRow:
     used: datetime.datetime | None
     revoked: datetime.datetime | None
     characters: int
+    user_id: int | None = None
+    project_id: int | None = None
+    expires: datetime.datetime | None = None
 
     def allows(self, scope: str) -> bool:
         return scope in self.scopes.split(",")
@@ -64,8 +73,19 @@ class Tokens(Repository[ApiToken, TokenRow]):
     row = TokenRow
     noun = "token"
 
-    def create(self, name: str, scopes: Iterable[str] = ("read", "translate")) -> tuple[TokenRow, str]:
-        """A new token and its secret, which is nowhere else. Raises InputError on an empty name or an unknown scope."""
+    def create(
+        self,
+        name: str,
+        scopes: Iterable[str] = ("read", "translate"),
+        *,
+        user_id: int | None = None,
+        project_id: int | None = None,
+        days: int | None = None,
+    ) -> tuple[TokenRow, str]:
+        """A new token and its secret, which is nowhere else; it opens nothing after `days`.
+
+        Raises InputError on an empty name, an unknown scope, or a project that is not there.
+        """
         wanted = [scope.strip() for scope in scopes]
         for scope in wanted:
             if scope not in SCOPES:
@@ -74,25 +94,37 @@ class Tokens(Repository[ApiToken, TokenRow]):
             raise InputError(f"A token needs a scope: some of {', '.join(SCOPES)}.")
         if not name.strip():
             raise InputError("A token needs a name, so that you know later which one to revoke.")
+        if project_id is not None:
+            self._store.projects.get(project_id)
+        if days is not None and days < 1:
+            raise InputError("A token is good for at least one day.")
         secret = PREFIX + secrets.token_urlsafe(32)
         row = self._add(
             name=name.strip(),
             shown=secret[: len(PREFIX) + SHOWN],
             hash=digest(secret),
             scopes=",".join(scope for scope in SCOPES if scope in wanted),
+            user_id=user_id,
+            project_id=project_id,
+            expires=None if days is None else tables.now() + datetime.timedelta(days=days),
         )
         return row, secret
 
-    def list(self, *, revoked: bool = False) -> builtins.list[TokenRow]:
-        """Tokens that work, newest first; with `revoked` the others as well."""
-        return self._list(None if revoked else ApiToken.revoked.is_(None))
+    def list(self, *, revoked: bool = False, user_id: int | None = None) -> builtins.list[TokenRow]:
+        """Tokens that were not revoked, of one account or of all, newest first; with `revoked` the others as well."""
+        return self._list(
+            None if revoked else ApiToken.revoked.is_(None),
+            None if user_id is None else ApiToken.user_id == user_id,
+        )
 
     def find(self, secret: str) -> TokenRow | None:
-        """The token of a secret; None where it is unknown or revoked."""
+        """The token of a secret; None where it is unknown, was revoked or ran out."""
         wanted = digest(secret)
         with self._store.read() as session:
             record = session.scalar(select(ApiToken).where(ApiToken.hash == wanted, ApiToken.revoked.is_(None)))
             if record is None or not hmac.compare_digest(record.hash, wanted):
+                return None
+            if record.expires is not None and record.expires <= tables.now():
                 return None
             return self._out(record)
 

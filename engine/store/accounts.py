@@ -1,0 +1,275 @@
+"""Accounts of people, their sessions, and who belongs to which project. Passwords are kept as argon2id hashes alone."""
+
+from __future__ import annotations
+
+import builtins
+import datetime
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import ForeignKey, String, delete, func, select
+from sqlalchemy.orm import Mapped, mapped_column
+
+from engine.access import PROJECT_ROLES, ROLES
+from engine.errors import InputError
+from engine.store import tables
+from engine.store.repositories import Repository, to_row
+from engine.store.tokens import digest
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from engine.store.store import Store
+
+__all__ = [
+    "AccountRow",
+    "Accounts",
+    "AppUser",
+    "MemberRow",
+    "Members",
+    "ProjectMember",
+    "SignIn",
+    "SignIns",
+    "check_password",
+]
+
+LONGEST_NAME = 80
+SHORTEST_PASSWORD = 10
+LONGEST_PASSWORD = 1024  # characters: a hash takes time by the length of what it is made of
+
+
+class AppUser(tables.Base):
+    __tablename__ = "app_user"
+    __table_args__ = tables.FRESH_NUMBERS
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    folded: Mapped[str] = mapped_column(String(320), unique=True)  # the name as it is compared
+    password: Mapped[str]
+    role: Mapped[str] = mapped_column(String(16))
+    active: Mapped[bool] = mapped_column(default=True)
+    created: Mapped[datetime.datetime] = mapped_column(default=tables.now)
+    signed_in: Mapped[datetime.datetime | None]
+
+
+class SignIn(tables.Base):
+    __tablename__ = "sign_in"
+
+    hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("app_user.id", ondelete="CASCADE"), index=True)
+    address: Mapped[str] = mapped_column(default="")
+    created: Mapped[datetime.datetime] = mapped_column(default=tables.now)
+    expires: Mapped[datetime.datetime]
+
+
+class ProjectMember(tables.Base):
+    __tablename__ = "project_member"
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"), primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("app_user.id", ondelete="CASCADE"), primary_key=True, index=True)
+    role: Mapped[str] = mapped_column(String(16))
+
+
+@dataclass(frozen=True)
+class AccountRow:
+    """An account without its password; one that is not `active` can no longer sign in."""
+
+    id: int
+    name: str
+    role: str
+    active: bool
+    created: datetime.datetime
+    signed_in: datetime.datetime | None
+
+
+@dataclass(frozen=True)
+class MemberRow:
+    """Somebody in a project."""
+
+    project_id: int
+    user_id: int
+    name: str
+    role: str
+
+
+def check_password(password: str) -> None:
+    """Raises InputError on one that is too short or too long."""
+    if len(password) < SHORTEST_PASSWORD:
+        raise InputError(f"A password has at least {SHORTEST_PASSWORD} characters. A few words make a good one.")
+    if len(password) > LONGEST_PASSWORD:
+        raise InputError(f"A password has at most {LONGEST_PASSWORD} characters.")
+
+
+class Accounts(Repository[AppUser, AccountRow]):
+    """Made by an admin, never shared; the last active admin stays one."""
+
+    table = AppUser
+    row = AccountRow
+    noun = "account"
+
+    def create(self, name: str, password: str, role: str = "member") -> AccountRow:
+        """A new account. Raises InputError on a name that is empty or taken, a short password or an unknown role."""
+        from engine.store.passwords import hashed
+
+        name = " ".join(name.split())
+        if not name or len(name) > LONGEST_NAME or not name.isprintable():
+            raise InputError(f"An account needs a name of up to {LONGEST_NAME} characters.")
+        check_role(role, ROLES)
+        check_password(password)
+        with self._store.write() as session:
+            if session.scalar(select(AppUser.id).where(AppUser.folded == fold(name))) is not None:
+                raise InputError(f"There is an account {name} already. Take another name.")
+            record = AppUser(name=name, folded=fold(name), password=hashed(password), role=role)
+            session.add(record)
+            session.flush()
+            return self._out(record)
+
+    def list(self) -> builtins.list[AccountRow]:
+        """All accounts, by name."""
+        with self._store.read() as session:
+            return [self._out(record) for record in session.scalars(select(AppUser).order_by(AppUser.folded))]
+
+    def count(self) -> int:
+        """How many can sign in."""
+        with self._store.read() as session:
+            return session.scalar(select(func.count(AppUser.id)).where(AppUser.active)) or 0
+
+    def named(self, name: str) -> AccountRow:
+        """The account of that name, in any case. Raises InputError where there is none."""
+        with self._store.read() as session:
+            record = session.scalar(select(AppUser).where(AppUser.folded == fold(name)))
+            if record is None:
+                raise InputError(f"There is no account {name}. `tailormt user list` shows them.")
+            return self._out(record)
+
+    def signed(self, name: str, password: str) -> AccountRow | None:
+        """The account whose password this is; None for a wrong name or password, which take the same time."""
+        from engine.store.passwords import hashed, matches, worn
+
+        with self._store.read() as session:
+            record = session.scalar(select(AppUser).where(AppUser.folded == fold(name)[:320], AppUser.active))
+            kept = record.password if record is not None else ""
+        if not matches(kept, password) or record is None:
+            return None
+        with self._store.write() as session:
+            found = self._find(session, record.id)
+            found.signed_in = tables.now()
+            if worn(kept):  # made with weaker parameters than those of today
+                found.password = hashed(password)
+            session.flush()
+            return self._out(found)
+
+    def set_password(self, id: int, password: str, *, keep: str = "") -> None:
+        """Another password; every session of the account ends but that of the secret `keep`. Raises InputError."""
+        from engine.store.passwords import hashed
+
+        check_password(password)
+        with self._store.write() as session:
+            self._find(session, id).password = hashed(password)
+            session.execute(delete(SignIn).where(SignIn.user_id == id, SignIn.hash != digest(keep)))
+
+    def change(self, id: int, *, role: str | None = None, active: bool | None = None) -> AccountRow:
+        """Another role, or closed or open. Raises InputError where no admin would be left."""
+        if role is not None:
+            check_role(role, ROLES)
+        with self._store.write() as session:
+            record = self._find(session, id)
+            if record.role == "admin" and record.active and (active is False or role not in (None, "admin")):
+                self._another_admin(session, id)
+            record.role = record.role if role is None else role
+            record.active = record.active if active is None else active
+            if active is False:
+                session.execute(delete(SignIn).where(SignIn.user_id == id))
+            session.flush()
+            return self._out(record)
+
+    def delete(self, id: int) -> None:
+        """Remove the account, its memberships and its sessions; its tokens open nothing more. Projects stay."""
+        with self._store.write() as session:
+            record = self._find(session, id)
+            if record.role == "admin" and record.active:
+                self._another_admin(session, id)
+            session.delete(record)
+
+    def _another_admin(self, session: Session, id: int) -> None:
+        others = select(func.count(AppUser.id)).where(AppUser.role == "admin", AppUser.active, AppUser.id != id)
+        if not session.scalar(others):
+            raise InputError("This is the last admin. Make another account an admin first.")
+
+
+class SignIns:
+    """Sessions in a browser. Only a hash of each secret is kept."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def open(self, user_id: int, seconds: float, address: str = "") -> str:
+        """A new session; returns its secret. Sessions that ran out are swept."""
+        secret, moment = secrets.token_urlsafe(32), tables.now()
+        expires = moment + datetime.timedelta(seconds=seconds)
+        with self._store.write() as session:
+            session.execute(delete(SignIn).where(SignIn.expires < moment))
+            session.add(SignIn(hash=digest(secret), user_id=user_id, address=address[:64], expires=expires))
+        return secret
+
+    def find(self, secret: str) -> AccountRow | None:
+        """Whose session it is; None where it ran out, was closed, or the account is closed."""
+        query = (
+            select(AppUser)
+            .join(SignIn, SignIn.user_id == AppUser.id)
+            .where(SignIn.hash == digest(secret), SignIn.expires > tables.now(), AppUser.active)
+        )
+        with self._store.read() as session:
+            record = session.scalar(query)
+            return None if record is None else to_row(AccountRow, record)
+
+    def close(self, secret: str) -> None:
+        """Sign out."""
+        with self._store.write() as session:
+            session.execute(delete(SignIn).where(SignIn.hash == digest(secret)))
+
+
+class Members:
+    """Who belongs to which project. Projects are private to them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def list(self, project_id: int) -> builtins.list[MemberRow]:
+        """The members of a project by name."""
+        query = (
+            select(ProjectMember.project_id, ProjectMember.user_id, AppUser.name, ProjectMember.role)
+            .join(AppUser, AppUser.id == ProjectMember.user_id)
+            .where(ProjectMember.project_id == project_id)
+            .order_by(AppUser.folded)
+        )
+        with self._store.read() as session:
+            return [MemberRow(*row) for row in session.execute(query)]
+
+    def set(self, project_id: int, user_id: int, role: str) -> None:
+        """Take somebody in, or give another role. Raises InputError, Forbidden."""
+        check_role(role, PROJECT_ROLES)
+        with self._store.write() as session:
+            record = session.get(ProjectMember, (project_id, user_id))
+            if record is None:
+                session.add(ProjectMember(project_id=project_id, user_id=user_id, role=role))
+            else:
+                record.role = role
+
+    def remove(self, project_id: int, user_id: int) -> None:
+        """Let somebody go."""
+        with self._store.write() as session:
+            record = session.get(ProjectMember, (project_id, user_id))
+            if record is not None:
+                session.delete(record)
+
+
+def check_role(role: str, known: tuple[str, ...]) -> None:
+    if role not in known:
+        raise InputError(f"{role or 'Nothing'} is no role. Give one of {', '.join(known)}.")
+
+
+def fold(name: str) -> str:
+    """A name as it is compared: in no case, with single spaces."""
+    return " ".join(name.split()).casefold()

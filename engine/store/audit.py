@@ -1,0 +1,94 @@
+"""Who did what, and when. Rows are added and never changed: the database itself refuses to change or remove them
+(triggers, made by the revision `0002`)."""
+
+from __future__ import annotations
+
+import builtins
+import datetime
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import String, insert, select
+from sqlalchemy.orm import Mapped, mapped_column
+
+from engine.store import tables
+from engine.store.repositories import to_row
+
+if TYPE_CHECKING:
+    from engine.access import Access
+    from engine.store.store import Store
+
+__all__ = ["Audit", "AuditEntry", "AuditRow"]
+
+
+class AuditEntry(tables.Base):
+    __tablename__ = "audit"
+    __table_args__ = tables.FRESH_NUMBERS
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    moment: Mapped[datetime.datetime] = mapped_column(default=tables.now, index=True)
+    who: Mapped[str]
+    address: Mapped[str] = mapped_column(String(64), default="")
+    action: Mapped[str] = mapped_column(String(64), index=True)
+    project_id: Mapped[int | None] = mapped_column(index=True)  # no foreign key: it outlives the project
+    target: Mapped[str] = mapped_column(default="")
+    detail: Mapped[str] = mapped_column(default="")
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """One act: `target` is the number of what was acted on, `detail` its name or kind."""
+
+    id: int
+    moment: datetime.datetime
+    who: str
+    address: str
+    action: str
+    project_id: int | None
+    target: str
+    detail: str
+
+
+class Audit:
+    """What the store itself sees (rows added and removed) is written by `engine.store.guard`; the rest is noted here."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def note(
+        self, access: Access, action: str, *, project_id: int | None = None, target: object = "", detail: str = ""
+    ) -> None:
+        """Write down an act that leaves no row: a sign-in, a download, an upload."""
+        with self._store.system() as session:
+            session.connection().execute(
+                insert(AuditEntry).values(
+                    moment=tables.now(), who=access.who[:200], address=access.address[:64], action=action[:64],
+                    project_id=project_id, target=str(target)[:200], detail=detail[:200],
+                )
+            )  # fmt: skip
+
+    def list(
+        self,
+        *,
+        project_id: int | None = None,
+        who: str = "",
+        action: str = "",
+        since: datetime.datetime | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> builtins.list[AuditRow]:
+        """The newest acts first; `action` by how it begins, `before` an entry's number."""
+        table = AuditEntry
+        query = select(table).order_by(table.id.desc()).limit(limit)
+        if project_id is not None:
+            query = query.where(table.project_id == project_id)
+        if who:
+            query = query.where(table.who == who)
+        if action:
+            query = query.where(table.action.startswith(action, autoescape=True))
+        if since is not None:
+            query = query.where(table.moment >= since)
+        if before is not None:
+            query = query.where(table.id < before)
+        with self._store.read() as session:
+            return [to_row(AuditRow, record) for record in session.scalars(query)]
