@@ -13,6 +13,8 @@ from sqlalchemy.orm import Session
 from engine.access import Access, acting
 from engine.errors import StorageError
 from engine.store import schema
+from engine.store.accounts import Accounts, Members, SignIns
+from engine.store.audit import Audit
 from engine.store.database import BUSY_SECONDS, file_of, open_engine, parse, sentences, shown, unreachable, writing
 from engine.store.defaults import Defaults
 from engine.store.guard import GuardedSession
@@ -63,6 +65,10 @@ class Store:
         self.tags = Tags(self)
         self.tokens = Tokens(self)
         self.usage = Usages(self)
+        self.accounts = Accounts(self)
+        self.members = Members(self)
+        self.sign_ins = SignIns(self)
+        self.audit = Audit(self)
 
     def read(self) -> contextlib.AbstractContextManager[Session]:
         """A short transaction that reads."""
