@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 ORPHAN_SECONDS = 10.0
-WRITE_TRIES = 4
+WRITE_SECONDS = 600.0  # that the end of a job is tried to be written
+OPENING_SECONDS = 60.0  # that a database which is being started is waited for
 
 STOPPED = (
     "The job was stopped before its end: the worker was stopped or the computer shut down. Resume it: finished steps "
@@ -50,7 +51,7 @@ def main(arguments: list[str]) -> int:
     from engine.store import Store
 
     settings = Settings.from_mapping(payload["settings"])
-    store = Store(settings.store_url)
+    store = Store(settings.store_url, wait=OPENING_SECONDS)
     job = store.jobs.get(int(arguments[0]))
     if job.state != JobState.RUNNING or job.attempt != payload["attempt"]:
         return 1
@@ -116,15 +117,16 @@ def _write(store: Store, end: Callable[[], bool] | None) -> bool:
     """Write the end of the job, patiently: hours of work must not be lost to a busy database."""
     if end is None:
         return True
-    for left in reversed(range(WRITE_TRIES)):
+    deadline = time.monotonic() + WRITE_SECONDS
+    while True:
         try:
             end()
             return True
         except StorageError as error:
             logging.getLogger(__name__).warning("%s", error)
-            if left:
-                time.sleep(2)
-    return False
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(2)
 
 
 def _watch_worker(store: Store, job: JobRow, progress: RowProgress) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime
 import logging
 import os
 import secrets
@@ -19,13 +18,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import InputError, StorageError
 from engine.jobs.backends import JobProcess, open_backend
 from engine.jobs.paths import log_file
 from engine.jobs.processes import HOST, end_tree, is_child, receive, running
+from engine.jobs.pulse import STALE_SECONDS, Pulses, recent
 from engine.jobs.slots import Slot, slots_of
 from engine.settings import Settings, load_settings
 from engine.store.rows import JobRow, JobState, WorkerRow
@@ -33,11 +33,11 @@ from engine.store.rows import JobRow, JobState, WorkerRow
 if TYPE_CHECKING:
     from engine.store import Store
 
-__all__ = ["main", "run", "worker_alive"]
+__all__ = ["STALE_SECONDS", "main", "run", "worker_alive"]
 
 BEAT_SECONDS = 2.0
-STALE_SECONDS = 20.0
 RECONCILE_SECONDS = 5.0
+OPENING_SECONDS = 60.0  # that a database which is being started is waited for
 LOOK_SECONDS = 0.1
 CANCEL_SECONDS = (0.8, 0.4)  # as below, when the user waits for it
 GRACE_SECONDS = 5.0  # for a job to stop by itself
@@ -72,9 +72,8 @@ def run(
 
 
 def worker_alive(row: WorkerRow) -> bool:
-    """Whether a worker is still there: it beat lately, and on this machine its process exists."""
-    fresh = _age(row.heartbeat) < STALE_SECONDS
-    return fresh and (row.host != HOST or running(row.pid))
+    """Whether a worker seems to be there, at one look: it beat lately, and on this machine its process exists."""
+    return recent(row.heartbeat) and (row.host != HOST or running(row.pid))
 
 
 class _Worker:
@@ -82,7 +81,8 @@ class _Worker:
         from engine.store import Store
 
         self.settings, self.kinds, self.stop, self.poll = settings, kinds, stop, poll
-        self.store: Store = Store(settings.store_url)
+        self.store: Store = Store(settings.store_url, wait=OPENING_SECONDS)
+        self.pulses = Pulses()
         self.backend = open_backend(settings)
         self.name = f"{HOST}:{os.getpid()}:{secrets.token_hex(4)}"
         self.slots = slots_of(settings, self.backend.room(settings.cpu_jobs))
@@ -159,16 +159,26 @@ class _Worker:
             return
         self.reconciled_at = time.monotonic()
         workers = {row.name: row for row in self.store.workers.list(within=None)}
-        living = {name for name, row in workers.items() if worker_alive(row)} - {self.name}
+        living = {
+            name
+            for name, row in workers.items()
+            if self.pulses.beating(name, row.heartbeat) and (row.host != HOST or running(row.pid))
+        } - {self.name}
+        watched: set[Hashable] = set(workers)
 
         def alive(job: JobRow) -> bool:
             # Of this worker's own only those at work: another would be one whose end could not be written.
-            return job.id in self.at_work or (job.worker != self.name and _job_alive(job, living))
+            if job.worker == self.name:
+                return job.id in self.at_work
+            watched.add((job.id, job.attempt))
+            beating = self.pulses.beating((job.id, job.attempt), job.heartbeat)
+            return job.worker in living or _job_alive(job, beating)
 
         for row in self.store.jobs.interrupt_stale(alive, LOST):
             log.warning("job %d was left behind by %s: %s", row.id, row.worker, row.state)
         for name in workers.keys() - living - {self.name}:
             self.store.workers.gone(name)
+        self.pulses.forget(but=watched)
 
     def do(self, job: JobRow, slot: Slot) -> None:
         """Run one job in a process of its own and see that its row says how it ended."""
@@ -250,22 +260,15 @@ def _last_words(code: int, path: str) -> str:
     return f"The job's process ended without a word (exit code {code}). {after}"
 
 
-def _job_alive(job: JobRow, living: set[str]) -> bool:
-    """Whether somebody still does this job; ends the process of one that has no worker and gives no sign of life."""
-    if job.worker in living:
-        return True  # its worker sees to it
-    fresh = job.heartbeat is not None and _age(job.heartbeat) < STALE_SECONDS
+def _job_alive(job: JobRow, beating: bool) -> bool:
+    """Whether somebody does this job that has no worker; ends its process where that gives no sign of life."""
     if job.worker.split(":")[0] != HOST:
-        return fresh
+        return beating
     if job.pid is None or not is_child(job.pid, job.id):
         return False
-    if not fresh:
+    if not beating:
         end_tree(job.pid)
-    return fresh  # a process that has lost its worker is about to stop and says so itself
-
-
-def _age(moment: datetime.datetime) -> float:
-    return (datetime.datetime.now(datetime.UTC) - moment).total_seconds()
+    return beating  # a process that has lost its worker is about to stop and says so itself
 
 
 @contextlib.contextmanager

@@ -247,6 +247,8 @@ class Workers:
         """Workers heard of in the last `within` seconds (None: all that never said goodbye)."""
         query = select(tables.Worker).order_by(tables.Worker.started)
         if within is not None:
-            query = query.where(tables.Worker.heartbeat >= tables.now() - datetime.timedelta(seconds=within))
+            now, span = tables.now(), datetime.timedelta(seconds=within)
+            # One from the future was left by a worker of before the clock was set back.
+            query = query.where(tables.Worker.heartbeat.between(now - span, now + span))
         with self._store.read() as session:
             return [to_row(WorkerRow, record) for record in session.scalars(query)]

@@ -129,7 +129,8 @@ class JobRow:
         """How long the latest attempt has been running, or ran."""
         if self.started is None:
             return None
-        return ((self.finished or datetime.datetime.now(datetime.UTC)) - self.started).total_seconds()
+        spent = ((self.finished or datetime.datetime.now(datetime.UTC)) - self.started).total_seconds()
+        return max(0.0, spent)  # the clock may have been set back since
 
 
 @dataclass(frozen=True)

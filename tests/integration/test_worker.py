@@ -22,14 +22,24 @@ from engine.jobs import child, enqueue, log_tail, resume, start_background_worke
 from engine.jobs.processes import end_tree, is_child, running
 from engine.settings import Settings
 from engine.store import JobRow, Store
+from tests.databases import TEMPLATE, Postgres
 
 KINDS = ("worker_kinds",)
 
 
+BOTH = pytest.mark.parametrize("settings", ["sqlite", "postgresql"], indirect=True)  # tests that run on either database
+
+
 @pytest.fixture
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+def settings(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
-    return Settings(home=str(tmp_path))
+    if getattr(request, "param", "sqlite") == "sqlite":
+        yield Settings(home=str(tmp_path))
+        return
+    server: Postgres = request.getfixturevalue("postgres")
+    url = server.database(TEMPLATE)
+    yield Settings(home=str(tmp_path), database_url=url)
+    server.drop(url)
 
 
 @pytest.fixture
@@ -55,7 +65,11 @@ def _thread(settings: Settings) -> Iterator[threading.Event]:
 def _process(settings: Settings, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
     """A worker in a process of its own."""
     command = [sys.executable, "-m", "engine.jobs.worker", "--kinds", KINDS[0], *flags]
-    process = subprocess.Popen(command, env=os.environ | {"TAILORMT_HOME": settings.home}, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command,
+        env=os.environ | {"TAILORMT_HOME": settings.home, "TAILORMT_DATABASE_URL": settings.database_url},
+        stderr=subprocess.DEVNULL,
+    )
     try:
         yield process
     finally:
@@ -86,6 +100,7 @@ def _workspace(settings: Settings, job: JobRow) -> Path:
     return Path(settings.home) / "jobs" / str(job.id)
 
 
+@BOTH
 def test_a_job_runs_to_its_end_and_is_seen_on_its_way(store: Store, settings: Settings) -> None:
     job = store.jobs.enqueue("count", {"until": 20})
     with _process(settings, "--once") as process:
@@ -106,6 +121,7 @@ def test_a_job_runs_to_its_end_and_is_seen_on_its_way(store: Store, settings: Se
     assert f"== job {job.id} (count), attempt 1" in log_tail(done)
 
 
+@BOTH
 def test_cancelling_takes_less_than_two_seconds_and_the_worker_goes_on(store: Store, settings: Settings) -> None:
     job, after = store.jobs.enqueue("count", {"until": 9999}), store.jobs.enqueue("count", {"until": 1})
     with _thread(settings):
@@ -139,6 +155,7 @@ def test_an_unknown_kind_is_refused_before_it_is_queued(store: Store) -> None:
     assert store.jobs.list() == []
 
 
+@BOTH
 def test_a_killed_job_is_interrupted_and_goes_on_where_it_was(store: Store, settings: Settings) -> None:
     job = store.jobs.enqueue("count", {"until": 20})
     with _thread(settings):
@@ -157,6 +174,7 @@ def test_a_killed_job_is_interrupted_and_goes_on_where_it_was(store: Store, sett
     assert "attempt 2" in log_tail(done)
 
 
+@BOTH
 def test_a_killed_worker_takes_its_job_along_and_the_next_worker_can_resume_it(
     store: Store, settings: Settings
 ) -> None:
@@ -178,6 +196,7 @@ def test_a_killed_worker_takes_its_job_along_and_the_next_worker_can_resume_it(
     assert done.result["began"] > 0
 
 
+@BOTH
 def test_worker_and_job_killed_at_once_are_found_at_the_next_start(store: Store, settings: Settings) -> None:
     job = store.jobs.enqueue("count", {"until": 30})
     with _process(settings) as process:
@@ -272,6 +291,7 @@ def test_a_worker_ends_when_its_home_folder_is_deleted(settings: Settings, tmp_p
     assert not home.exists()
 
 
+@BOTH
 def test_two_workers_never_run_one_job(store: Store, settings: Settings) -> None:
     jobs = [store.jobs.enqueue("count", {"until": 2}) for _ in range(3)]
     with _process(settings, "--once") as one, _process(settings, "--once") as two:
