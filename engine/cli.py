@@ -31,6 +31,7 @@ from engine.options import add_flags, from_flags
 from engine.parsers.commands import add_parser_commands
 from engine.plugins.commands import add_plugin_commands
 from engine.settings import Settings, load_settings
+from engine.store.commands import add_store_commands
 
 __all__ = ["main", "parser"]
 
@@ -186,6 +187,9 @@ def parser() -> argparse.ArgumentParser:
         dest="action", required=True
     )
     add_methods_flags(command("methods", "every method on the same samples, one table", benches))
+
+    stores = commands.add_parser("store", help="the database: where it stands, upgrades, copies")
+    add_store_commands(stores.add_subparsers(dest="action", required=True), command)
 
     tokens = commands.add_parser("token", help="tokens for programs that ask the studio")
     add_token_commands(tokens.add_subparsers(dest="action", required=True), command)

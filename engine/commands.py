@@ -30,6 +30,7 @@ from engine.methods.domain_mixing.commands import PROPORTION_COMMANDS
 from engine.parsers.commands import PARSER_COMMANDS
 from engine.plugins.commands import PLUGIN_COMMANDS
 from engine.samples import named_files
+from engine.store.commands import STORE_COMMANDS
 from engine.terminal import TerminalProgress, table
 
 if TYPE_CHECKING:
@@ -333,6 +334,7 @@ COMMANDS = {
     **PLUGIN_COMMANDS,
     **RATING_COMMANDS,
     **BENCH_COMMANDS,
+    **STORE_COMMANDS,
     **CLIENT_COMMANDS,
     "demo": run_demo,
     "worker": worker,

@@ -1,5 +1,7 @@
-"""The schema of release 0.1.0. A store that was made before there were revisions is adopted: tables and indexes that it has
-stay as they are, the others are added.
+"""The schema of release 0.1.0.
+
+A store that was made before there were revisions is adopted: tables and indexes that it has stay as they are, the others
+are added.
 """
 
 from __future__ import annotations

@@ -1,0 +1,63 @@
+"""Looking at a store without changing it, and bringing it up to date by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import func, inspect, select, text
+from sqlalchemy import table as named
+
+from engine.store import schema
+from engine.store.database import file_of, open_engine, parse, sentences, shown
+
+__all__ = ["bring_up", "status"]
+
+HIDDEN = ("alembic_version", "schema_version", "sqlite_sequence")
+
+
+def status(url: str) -> dict[str, Any]:
+    """{store, schema, newest, current, pending: [{revision, about}], rows: {table: count}, bytes, copies}.
+
+    An SQLite file that is not there is not made. Raises InputError where the store was made by a newer program;
+    otherwise as `Store` does.
+    """
+    place = parse(url)
+    file = file_of(place)
+    found: dict[str, Any] = {
+        "store": shown(place), "schema": 0, "newest": schema.newest(), "current": False, "pending": [], "rows": {},
+        "bytes": 0, "copies": [],
+    }  # fmt: skip
+    stands = schema.Standing(0, False)
+    if file is None or file.exists():
+        engine = open_engine(place)
+        with sentences(found["store"]), engine.connect() as connection:
+            stands = schema.standing(connection)
+            schema.check(stands, found["store"])
+            names = sorted(set(inspect(connection).get_table_names()) - set(HIDDEN))
+            found["rows"] = {
+                name: connection.scalar(select(func.count()).select_from(named(name))) or 0 for name in names
+            }
+            if file is None and engine.dialect.name == "postgresql":
+                found["bytes"] = connection.scalar(text("SELECT pg_database_size(current_database())"))
+        engine.dispose()
+    if file is not None and file.exists():
+        found["bytes"] = file.stat().st_size
+        found["copies"] = sorted(str(copy) for copy in file.parent.glob(f"{file.name}.before-*[0-9]"))
+    found |= {"schema": stands.version, "current": stands.current}
+    found["pending"] = [{"revision": number, "about": about} for number, about in schema.pending(stands)]
+    return found
+
+
+def bring_up(url: str) -> tuple[int, int, Path | None]:
+    """Bring a store up to date; returns its schema before and after, and the copy that was kept of what it was."""
+    place = parse(url)
+    engine = open_engine(place)
+    try:
+        with sentences(shown(place)):
+            with engine.connect() as connection:
+                before = schema.standing(connection)
+            kept = schema.upgrade(engine)
+            return before.version, schema.newest(), kept
+    finally:
+        engine.dispose()
