@@ -102,7 +102,7 @@ def read_object(path: Path) -> dict[str, Any]:
     """The object in a JSON file; empty when it is not there, damaged or being written."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

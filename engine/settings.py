@@ -45,6 +45,27 @@ class Settings(Options):
     cpu_jobs: int = option(1, "Jobs that a worker does at once on the processor.", low=1, high=256)
     gpu_jobs: int = option(1, "Jobs that a worker does at once on each GPU.", low=1, high=64)
     threads: int = option(0, "CPU threads for models; 0: all cores.", low=0)
+    backend: str = option(
+        "local",
+        "Where a worker's jobs run: on its own machine, or on the nodes of a Ray cluster.",
+        choices=("local", "ray"),
+    )
+    ray_address: str = option(
+        "auto", "Address of the Ray cluster, as 10.0.0.5:6379; auto: the one that this machine belongs to."
+    )
+    ray_actors: int = option(
+        4,
+        "Actors that a job on a Ray cluster spreads parsing and translation over, where there is room; 0: none.",
+        low=0,
+    )
+    gpus_per_job: float = option(
+        1.0, "GPUs that a job or an actor takes on a Ray cluster; with 0.5 two share one.", low=0.01, high=64
+    )
+    replicas: int = option(
+        0,
+        "Copies of the translator on a Ray cluster that the studio's interface for programs asks; 0: its own process.",
+        low=0,
+    )
     host: str = option("127.0.0.1", "Address the studio listens on.")
     port: int = option(7860, "Port the studio listens on.", low=1, high=65535)
     max_upload_mib: int = option(200, "Largest file that may be uploaded, in MiB.", low=1)
@@ -68,6 +89,9 @@ class Settings(Options):
     loaded_bases: int = option(
         2, "Bases that the studio keeps in memory; the one used longest ago makes room.", low=1, high=64
     )
+    loaded_plugins: int = option(
+        6, "Plugins, with their memories, that a translator keeps loaded; the one used longest ago makes room.", low=1
+    )
     api_tokens: str = option(
         "auto",
         "Whether programs need a token for the REST interface; auto: unless the studio listens on this machine alone.",
@@ -81,7 +105,10 @@ class Settings(Options):
     )
     session_hours: int = option(24 * 14, "Hours until somebody who signed in has to do so again.", low=1, high=24 * 366)
     sign_in_attempts: int = option(
-        10, "Wrong passwords in five minutes, for one account or from one address, before a pause.", low=1
+        10,
+        "Wrong passwords in five minutes for one account from one address, before a pause; three times as many from one "
+        "address, ten times as many for one account.",
+        low=1,
     )
     api_rate: int = option(
         1200,
@@ -156,7 +183,7 @@ def _from_environment(environment: tuple[tuple[str, str], ...]) -> Settings:
     if file.exists():
         try:
             values |= tomllib.loads(file.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise OptionError(f"{file} is not valid TOML: {error}") from None
     values |= {key: value for key, value in given.items() if key in names}
     return Settings.from_mapping(values)

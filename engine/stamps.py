@@ -44,9 +44,11 @@ class Stamps:
         self.used: dict[str, str] = {}
         self.made: set[str] = set()
         try:
-            self.values: dict[str, str] = json.loads(self.file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            self.values = {}
+            found = json.loads(self.file.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            found = {}
+        held = found.items() if isinstance(found, dict) else ()
+        self.values: dict[str, str] = {step: stamp for step, stamp in held if isinstance(stamp, str)}
 
     def get(self, step: str) -> str:
         return self.values.get(step, "")

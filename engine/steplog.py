@@ -25,14 +25,14 @@ def read_steps(path: Path, actions: Collection[str], field: str, kind: type) -> 
     A line that is half written, or unknown, is passed over; a file that is not there holds none.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_bytes().splitlines()
     except OSError:
         return []
     steps: list[dict[str, Any]] = []
     for line in lines:
         try:
             step = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if not isinstance(step, dict):
             continue

@@ -271,7 +271,10 @@ def _decodes(path: Path, name: str) -> bool:
     decoder = codecs.getincrementaldecoder(name)("replace")
     broken = total = 0
     for chunk in _chunks(path):
-        text = decoder.decode(chunk)
+        try:
+            text = decoder.decode(chunk)
+        except UnicodeError:  # UTF-16 without its mark, which no way of replacing helps with
+            return False
         broken, total = broken + text.count("�"), total + len(text)
     return broken * 1000 <= total
 

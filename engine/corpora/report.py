@@ -183,7 +183,7 @@ class ImportReport:
                 decided=str(values.get("decided", "")),
                 warnings=[str(warning) for warning in values["warnings"]],
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise CorpusError(
                 f"The import report is damaged ({type(error).__name__}: {error}); import the samples again."
             ) from None

@@ -290,10 +290,15 @@ def _look(properties: Any) -> str:
         return ""
     from lxml import etree
 
-    kept = sorted(
-        etree.tostring(child, method="c14n", with_tail=False) for child in properties if local(child) not in NOISE
+    def written(child: Any) -> bytes:
+        try:
+            return bytes(etree.tostring(child, method="c14n", with_tail=False))
+        except etree.C14NError:  # a namespace that is no address
+            return bytes(etree.tostring(child, encoding="utf-8", with_tail=False))
+
+    return b"".join(sorted(written(child) for child in properties if local(child) not in NOISE)).decode(
+        "utf-8", "replace"
     )
-    return b"".join(kept).decode("utf-8")
 
 
 class Docx(Document):

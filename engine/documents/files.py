@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.corpora.archive import DAMAGE
 from engine.documents.model import Context, DocumentError
 
 if TYPE_CHECKING:
@@ -57,13 +58,13 @@ def read_text(path: Path, context: Context, declared: str = "") -> TextFile:
     for name in [encoding] if encoding else [declared, "utf-8"]:
         try:
             return TextFile(data[len(mark) :].decode(name), codecs.lookup(name).name, mark)
-        except (UnicodeDecodeError, LookupError):
+        except (UnicodeError, LookupError):
             continue
     name = detect_encoding(path, [context.source])
     try:
         return TextFile(data.decode(name), name)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+    except UnicodeError as error:
+        line = data.count(b"\n", 0, getattr(error, "start", 0)) + 1
         raise DocumentError(
             f"{context.name}, line {line}: these bytes are no {name} text. Save the file as UTF-8 and try again."
         ) from None
@@ -73,7 +74,7 @@ def read_archive(path: Path, context: Context, wanted: re.Pattern[str]) -> dict[
     """The members of a zip archive whose whole name matches, after a look at all of them. Raises DocumentError."""
     try:
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, ValueError):
+    except DAMAGE:
         with path.open("rb") as file:
             old = file.read(4) == b"\xd0\xcf\x11\xe0"
         why = "it has a password, or an older format" if old else "it is damaged, or another kind of file"
@@ -91,7 +92,7 @@ def read_archive(path: Path, context: Context, wanted: re.Pattern[str]) -> dict[
             raise DocumentError(f"{context.name} has a password. Save it without one.")
         try:
             return {m.filename: _member(archive, m, context) for m in members if wanted.fullmatch(m.filename)}
-        except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+        except (*DAMAGE, RuntimeError) as error:
             raise DocumentError(f"{context.name} is damaged ({error}). Save it anew in your editor.") from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -15,12 +16,12 @@ LENGTH = r"(?:hh|h|ll|l|q|j|z|t|L)?"
 # also be `numbered`: its %s may become %1$s.
 KINDS: dict[str, str] = {
     "url": r"(?:https?://|ftp://|www\.)[^\s<>\"'“”‘’（）【】，。；！？、]*[^\s<>\"'“”‘’（）【】，。；！？、.,;:!?)\]}]",
-    "mail": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
-    "template": r"\$\([A-Za-z_]\w*\)|\{\{.*?\}\}|\{%.*?%\}|<%.*?%>|\$\{[^{}\s]*\}|#\{[^{}\s]*\}|%\{\w+\}",
-    "named": r"%\(\w+\)[-+#0 ]*\d*(?:\.\d+)?[diouxXeEfFgGcrsa]",
+    "mail": r"[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+",
+    "template": r"\$\([A-Za-z_]\w*\)|\{\{.{0,500}?\}\}|\{%.{0,500}?%\}|<%.{0,500}?%>|\$\{[^{}\s]*\}|#\{[^{}\s]*\}|%\{\w+\}",
+    "named": r"%\(\w+\)[-+#0 ]{0,9}\d{0,9}(?:\.\d+)?[diouxXeEfFgGcrsa]",
     "brace": r"\{(?:[A-Za-z_]\w*|\d+)?(?:[.\[][\w.\[\]]*)?(?:![rsa])?(?::[^{}\s]*)?\}",
-    "printf": rf"%(?:\d+\$)?[-+#0 ]*(?:\d+|\*)?(?:\.(?:\d+|\*))?{LENGTH}[diouxXeEfFgGaAcsSpn@](?![^\W\d_])",
-    "printf-strict": rf"(?<![\d%\w])%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?{LENGTH}[diouxXeEfgGcspn@](?!\w)",
+    "printf": rf"%(?:\d{{1,9}}\$)?[-+#0 ]{{0,9}}(?:\d{{1,9}}|\*)?(?:\.(?:\d{{1,9}}|\*))?{LENGTH}[diouxXeEfFgGaAcsSpn@](?![^\W\d_])",
+    "printf-strict": rf"(?<![\d%\w])%(?:\d{{1,9}}\$)?[-+#0]{{0,9}}\d{{0,9}}(?:\.\d{{1,9}})?{LENGTH}[diouxXeEfgGcspn@](?!\w)",
     "qt": r"(?<![\d%\w])%L?\d{1,2}(?![\w$])|(?<![\d%\w])%n(?!\w)",
     "variable": r"(?<!\w)\$[A-Za-z_]\w+|%[A-Z_]{2,}%",
 }
@@ -40,26 +41,31 @@ def _pattern(kinds: tuple[str, ...]) -> re.Pattern[str]:
 
 def find_placeholders(text: str, kinds: Sequence[str]) -> list[tuple[int, int]]:
     """The places of placeholders in a text, in order, without overlaps; `kinds` are keys of KINDS, and `plain`."""
-    found = [(begin, end) for begin, end in _choices(text)]
-    taken = list(found)
+    taken = list(_choices(text))
+    found = list(taken)
     for match in _pattern(tuple(kinds)).finditer(text):
-        if match[0] and not any(a < match.end() and match.start() < b for a, b in taken):
+        last = bisect.bisect_left(taken, (match.end(),)) - 1  # the last choice that begins before the match ends
+        if match[0] and not (last >= 0 and match.start() < taken[last][1]):
             found.append(match.span())
     return sorted(found)
 
 
 def _choices(text: str) -> Iterator[tuple[int, int]]:
+    starts = [match.start() for match in CHOICE.finditer(text)]
+    if not starts:
+        return
+    ends: dict[int, int] = {}  # of each brace, where the one that closes it ends
+    opened: list[int] = []
+    for match in re.finditer(r"[{}]", text):
+        if match[0] == "{":
+            opened.append(match.start())
+        elif opened:
+            ends[opened.pop()] = match.end()
     end = 0
-    for match in CHOICE.finditer(text):
-        if match.start() < end:
-            continue
-        depth = 0
-        for place in range(match.start(), len(text)):
-            depth += {"{": 1, "}": -1}.get(text[place], 0)
-            if depth == 0:
-                end = place + 1
-                yield match.start(), end
-                break
+    for start in starts:
+        if start >= end and start in ends:
+            end = ends[start]
+            yield start, end
 
 
 def find_tags(text: str) -> list[tuple[int, int, str, str]]:

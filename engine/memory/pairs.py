@@ -128,11 +128,11 @@ def save_pairs(pairs: Sequence[PhrasePair], path: Path) -> None:
 def load_pairs(path: Path) -> list[PhrasePair]:
     """Raises CorpusError naming the line that cannot be read."""
     pairs = []
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
                 pairs.append(PhrasePair(**json.loads(line)))
-            except (json.JSONDecodeError, TypeError):
+            except (ValueError, TypeError, RecursionError):
                 raise CorpusError(
                     f"{path}, line {number}: not a phrase pair. Remove the file to make it again."
                 ) from None

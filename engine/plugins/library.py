@@ -193,12 +193,12 @@ def needs_texts(path: Path) -> bool:
 
     from engine.errors import OptionError
     from engine.methods import get_method
-    from engine.plugins.bundle import PARTS, open_bundle, read_config
+    from engine.plugins.bundle import PARTS, damage, open_bundle, read_config
 
     with open_bundle(path) as bundle:
         cards = [read_config(path, bundle)]
         for name in (name for name in PARTS if name in bundle.namelist()):
-            with bundle.open(name) as file, zipfile.ZipFile(file) as part:
+            with damage(path, name), bundle.open(name) as file, zipfile.ZipFile(file) as part:
                 cards.append(read_config(path / name, part))
     for card in cards:
         try:

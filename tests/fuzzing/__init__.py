@@ -1,0 +1,1 @@
+"""Inputs that nobody meant, for everything that reads what a stranger may have written: see bench/README.md, "Fuzzing"."""

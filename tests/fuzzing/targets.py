@@ -1,0 +1,282 @@
+"""Everything that reads what a stranger may have written, as a function of bytes; a TailorError is an answer, all else a crash."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from engine.errors import TailorError
+from tests.fuzzing.seeds import ROOT, seeds
+
+__all__ = ["TARGETS", "Target", "emptied", "outcome", "warm"]
+
+CORPORA = ("txt", "csv", "tsv", "jsonl", "tmx", "xliff", "po", "docx", "odt", "srt", "pdf")
+ENDING = {"xliff": ".xlf"}
+PAPERS = {
+    "docx": ".docx",
+    "odt": ".odt",
+    "xliff": ".xlf",
+    "po": ".po",
+    "srt": ".srt",
+    "vtt": ".vtt",
+    "html": ".html",
+    "markdown": ".md",
+    "txt": ".txt",
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """`run` reads the bytes, below the folder alone, and says in a word what came out; `heavy`: loads torch."""
+
+    name: str
+    run: Callable[[bytes, Path], object]
+    kind: str  # of mutation
+    seeds: Sequence[bytes] = field(repr=False)
+    heavy: bool = False
+
+
+def outcome(target: Target, data: bytes, folder: Path) -> str:
+    """What came out, as few words that many inputs share; anything but a TailorError is raised."""
+    try:
+        return f"{target.run(data, folder)}"
+    except TailorError as error:
+        words = str(error)
+        assert words.strip(), "an error says what is wrong"
+        assert "Traceback" not in words, "an error is a sentence"
+        return (
+            type(error).__name__
+            + "".join(" " if not one.isalpha() else one for one in words.replace(str(folder), ""))[:60]
+        )
+
+
+def _corpus(form: str, data: bytes, folder: Path) -> object:
+    from engine.corpora.read import open_samples
+    from engine.corpora.records import Record, Request
+
+    file = folder / f"a{ENDING.get(form, f'.{form}')}"
+    file.write_bytes(data)
+    request = Request(*(("zh", "en") if len(data) % 2 else ("en", None)))
+    found = open_samples(file, request)
+    kept, reasons = 0, set()
+    for item in found.items:
+        if isinstance(item, Record):
+            kept += 1
+        else:
+            reasons.add(item.reason)
+    assert found.lines() >= 0
+    assert found.position() >= 0
+    return f"{min(kept, 3)} {sorted(reasons)} {len(found.notes)} {len(found.warnings)} {bool(found.hint())}"
+
+
+def _import(form: str, data: bytes, folder: Path) -> object:
+    """The whole way into a corpus and back from its folder."""
+    from engine.corpora import Corpus, CorpusOptions, import_to
+
+    file = folder / f"a{ENDING.get(form, f'.{form}')}"
+    file.write_bytes(data)
+    options = CorpusOptions(check_language=False, split_sentences=len(data) % 3 == 0, min_chars=1)
+    report = import_to(folder / "w", [file], "zh", source_language="en" if len(data) % 2 else None, options=options)
+    corpus = Corpus.load(folder / "w")
+    assert len(corpus) == report.kept
+    return f"{min(len(corpus), 3)} {sorted(report.skipped)}"
+
+
+def _paper(form: str, data: bytes, folder: Path) -> object:
+    from engine.documents import Context, open_document, translate_document
+    from tests.translators import identity
+
+    file, output = folder / f"a{PAPERS[form]}", folder / f"b{PAPERS[form]}"
+    file.write_bytes(data)
+    report = translate_document(file, output, identity())
+    again = open_document(output, Context(output.name, "en", "de"))
+    return (
+        f"{report.title} {min(report.units, 3)} {sorted(report.kept)} {report.doubtful > 0} {min(3, len(again.units))}"
+    )
+
+
+def _bundle(data: bytes, folder: Path) -> object:
+    from engine.plugins import read_bundle_card, unpack_bundle, verify_bundle
+    from engine.plugins.bundle import read_bundle_text
+    from engine.plugins.library import needs_texts
+
+    file = folder / "a.zip"
+    file.write_bytes(data)
+    card = read_bundle_card(file)
+    text = read_bundle_text(file)
+    needs_texts(file)
+    verify_bundle(file)
+    place = unpack_bundle(file, folder / "cache")
+    assert place.is_relative_to(folder)
+    return f"{card['format_version']} {len(card['files'])} {len(text) > 10}"
+
+
+@cache
+def _base() -> Any:
+    import torch
+
+    from engine.base import BaseModel
+
+    torch.set_num_threads(1)
+    return BaseModel.load(ROOT / "tests/golden/format-1/base", "en", "zh", device="cpu")
+
+
+def _plugin(data: bytes, folder: Path) -> object:
+    from engine.plugins import Plugin
+    from engine.plugins.repack import repack
+
+    file = folder / "a.zip"
+    file.write_bytes(data)
+    plugin = Plugin.load(file, _base(), cache=folder / "cache")
+    repack(file, folder / "b.zip", with_phrases=False, name="x")
+    return f"{plugin.method.name} {bool(plugin.knn)}"
+
+
+def _card(data: bytes, folder: Path) -> object:
+    from engine.cards import read_card_file
+
+    (folder / "README.md").write_bytes(data)
+    card = read_card_file(folder)
+    return f"{bool(card.title)} {card.restricted} {len(card.languages)} {bool(card.summary)} {len(card.metadata)}"
+
+
+def _settings(data: bytes, folder: Path) -> object:
+    from engine.settings import load_settings
+
+    (folder / "settings.toml").write_bytes(data)
+    from engine import settings
+
+    settings._from_environment.cache_clear()
+    found = load_settings({"TAILORMT_HOME": str(folder)})
+    return f"{found.device == 'auto'} {found.server_paths_allowed} {bool(found.parser_dirs)}"
+
+
+def _options(data: bytes, folder: Path) -> object:
+    from engine.corpora.types import CorpusOptions
+    from engine.decoding.options import Decoding
+    from engine.documents.model import DocumentOptions
+    from engine.errors import OptionError
+    from engine.phrases.options import PhraseOptions
+    from engine.request import CustomizeRequest, check, corpus_config, phrase_config
+    from engine.settings import Settings
+
+    try:
+        values = json.loads(data)
+    except (ValueError, RecursionError):
+        return "no JSON"
+    if not isinstance(values, dict):
+        return "no object"
+    taken = []
+    for kind in (CorpusOptions, PhraseOptions, Decoding, DocumentOptions, Settings, CustomizeRequest):
+        try:
+            made = kind.from_mapping(values)
+        except OptionError:
+            continue
+        kind.from_mapping(json.loads(json.dumps(made.to_mapping())))
+        taken.append(kind.__name__)
+    request = CustomizeRequest(base="x", source="en", target="zh", samples=("a",), corpus_options=data.decode("utf-8", "replace"),
+                               phrase_options=data.decode("utf-8", "replace"))  # fmt: skip
+    for wish in (check, corpus_config, phrase_config):
+        try:
+            wish(request)
+        except TailorError:
+            continue
+    return taken
+
+
+def _workspace(data: bytes, folder: Path) -> object:
+    """The files of a workspace, as a crash or another program may leave them."""
+    from engine.corpora import Corpus, Decisions
+    from engine.files import read_object
+    from engine.memory.pairs import load_pairs
+    from engine.phrases import PhraseSet
+    from engine.phrases.exclusions import Exclusions
+    from engine.stamps import Stamps
+
+    good = seeds()["workspace"]
+    files = (
+        "corpus.jsonl",
+        "import_report.json",
+        "phrases.jsonl",
+        "decisions.jsonl",
+        "excluded_phrases.jsonl",
+        "steps.json",
+    )
+    for name, body in zip(files, good, strict=True):
+        (folder / name).write_bytes(body)
+    for name in files:
+        (folder / name).write_bytes(data)
+        if name in files[:2]:
+            with contextlib.suppress(TailorError):
+                Corpus.load(folder)
+            (folder / name).write_bytes(good[files.index(name)])
+    found = []
+    for read in (lambda: PhraseSet.load(folder / "phrases.jsonl"), lambda: load_pairs(folder / "phrases.jsonl")):
+        try:
+            read()
+            found.append("read")
+        except TailorError:
+            found.append("refused")
+    left, out = Decisions.load(folder), Exclusions.load(folder)
+    stamps = Stamps(folder)
+    stamps.get("samples")
+    stamps.home("phrases", "x")
+    return f"{found} {bool(left)} {bool(out)} {len(read_object(folder / 'steps.json'))}"
+
+
+def _targets() -> dict[str, Target]:
+    good = seeds()
+    found: list[Target] = []
+    for form in CORPORA:
+        kind = "zip" if form in ("docx", "odt") else "text"
+        more = good["archive"] if kind == "zip" else []
+        found.append(
+            Target(
+                f"corpus.{form}",
+                lambda data, folder, form=form: _corpus(form, data, folder),
+                kind,
+                [*good[form], *more],
+            )
+        )  # type: ignore[misc]
+        found.append(
+            Target(f"import.{form}", lambda data, folder, form=form: _import(form, data, folder), kind, good[form])
+        )  # type: ignore[misc]
+    for form in PAPERS:
+        kind = "zip" if form in ("docx", "odt") else "text"
+        given = good["srt" if form == "vtt" else form]
+        found.append(
+            Target(f"document.{form}", lambda data, folder, form=form: _paper(form, data, folder), kind, given)
+        )  # type: ignore[misc]
+    found.append(Target("bundle", _bundle, "bundle", good["bundle"]))
+    found.append(Target("plugin", _plugin, "bundle", good["bundle"], heavy=True))
+    found.append(Target("card", _card, "text", good["card"]))
+    found.append(Target("settings", _settings, "text", good["settings"]))
+    found.append(Target("options", _options, "json", good["options"]))
+    found.append(Target("workspace", _workspace, "json", good["workspace"]))
+    from tests.fuzzing.routes import ROUTES
+
+    return {one.name: one for one in (*found, ROUTES)}
+
+
+def warm() -> None:
+    """Load what readers load when first needed, which is not the time of the input that needs it first."""
+    from engine.corpora.language import identify
+
+    for expected in (("zh", "en"), ("en",)):
+        identify(["The rain stopped and nobody came.", "他什么也不曾说。", "Regen und Wind.", "ветер"], *expected)
+
+
+def emptied(folder: Path) -> Path:
+    """The folder, with nothing in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+TARGETS = _targets()
