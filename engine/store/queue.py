@@ -10,6 +10,7 @@ What a running job writes carries its attempt: a process that was given up for d
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,8 @@ from engine.store.repositories import Repository, to_row
 from engine.store.rows import RESUMABLE, JobRow, JobState
 
 __all__ = ["Jobs"]
+
+TRIES = 5  # to claim a job beside others
 
 
 class Jobs(Repository[tables.Job, JobRow]):
@@ -88,14 +91,12 @@ class Jobs(Repository[tables.Job, JobRow]):
             .returning(job)
             .execution_options(synchronize_session=False)
         )
-        try:
-            with self._store.write(together=True) as session:
+        for _ in range(TRIES):
+            # Another worker may take a job of the same project in the same moment; the index lets one have it.
+            with contextlib.suppress(IntegrityError), self._store.write(together=True) as session:
                 record = session.scalars(take).first()
                 return None if record is None else self._out(record)
-        except (
-            IntegrityError
-        ):  # another worker took a job of the same project in this moment: look again at the next poll
-            return None
+        return None
 
     def started(self, id: int, attempt: int, *, pid: int | None, log_path: str) -> bool:
         """The process of a claimed job runs; False when the job is no longer this attempt's."""
