@@ -88,13 +88,14 @@ class Process:
 
     def work(self, scratch: Path, guard: Any, until: float, inputs: int) -> None:
         """Turn after turn until the time is over or all processes together have tried so many."""
-        while time.time() < until and total(self.out) < inputs:
+        parent = os.getppid()
+        while time.time() < until and total(self.out) < inputs and os.getppid() == parent:
             for target in self.targets:
                 if target.name not in self.pools:
                     self.begin(target, scratch)
                 self.turn(target, scratch, guard)
                 self.save()
-                if time.time() >= until:
+                if time.time() >= until or os.getppid() != parent:
                     break
 
     def begin(self, target: Any, scratch: Path) -> None:

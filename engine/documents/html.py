@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 from engine.decoding.tags import Parts, Tag
 from engine.documents.files import TextFile, read_text
-from engine.documents.model import Context, Document, Result, Unit, names, text_of
+from engine.documents.model import Context, Document, DocumentError, Result, Unit, names, text_of
 from engine.languages import bare
 
 __all__ = ["Html"]
@@ -122,7 +122,11 @@ class Html(Document):
         self.kept: Counter[str] = Counter()
         self.runs: list[Run | tuple[int, int, str]] = []  # or an attribute: place of its value, and its quotes
         self.languages: list[tuple[int, int]] = []
-        self._read(Scanner(file.text).found)
+        try:
+            pieces = Scanner(file.text).found
+        except AssertionError as error:  # how Python's parser says that a declaration is none
+            raise DocumentError(f"{context.name}: the HTML is damaged ({error}). Save or export it again.") from None
+        self._read(pieces)
 
     @classmethod
     def read(cls, path: Path, context: Context) -> Self:

@@ -192,3 +192,9 @@ def test_the_same_over_and_over_is_looked_through_at_once(piece: str, guard: Gua
     with guard(tmp_path):
         find_placeholders(text, list(KINDS))
         find_tags(text)
+
+
+def test_a_declaration_that_is_none_is_damaged_html(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("<!DOCTYPE html><p>Rain.</p><![[[[[ x <p>More.</p>", encoding="utf-8")
+    with pytest.raises(DocumentError, match=r"a\.html: the HTML is damaged"):
+        open_document(tmp_path / "a.html", Context("a.html", "en", "de"))
