@@ -38,7 +38,7 @@ class Postgres:
     port: int
 
     def control(self, *arguments: str) -> None:
-        self._run("pg_ctl", "-D", str(self.folder / "data"), "-w", "-t", "60", *arguments)
+        self.program("pg_ctl", "-D", str(self.folder / "data"), "-w", "-t", "60", *arguments)
 
     def start(self) -> None:
         options = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
@@ -50,7 +50,7 @@ class Postgres:
         self.control("-m", mode, "stop")
 
     def make(self) -> None:
-        self._run(
+        self.program(
             "initdb", "-D", str(self.folder / "data"), "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"
         )
 
@@ -72,7 +72,8 @@ class Postgres:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(words)
 
-    def _run(self, program: str, *arguments: str) -> None:
+    def program(self, program: str, *arguments: str) -> None:
+        """Run one of PostgreSQL's programs, in the server's folder."""
         done = subprocess.run(
             [str(self.programs / program), *arguments],
             cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120,
@@ -98,7 +99,7 @@ def _somebody() -> dict[str, Any]:
 def _programs() -> Path | None:
     known = shutil.which("initdb")
     if known:
-        return Path(known).parent
+        return Path(known).resolve().parent  # it may be a link to the folder that has them all
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     return found[-1].parent if found else None
 

@@ -63,6 +63,18 @@ def test_a_store_moves_to_the_other_database_and_back_with_every_row(
     postgres.drop(there)
 
 
+def test_postgresql_s_own_dump_brings_every_row_back(filled: str, postgres: Postgres) -> None:
+    url, again = postgres.database(), postgres.database()
+    copy_store(filled, url)
+    dump = str(postgres.folder / "tailor.dump")
+    postgres.program("pg_dump", "--format=custom", f"--file={dump}", f"--dbname={url}")
+    postgres.program("pg_restore", "--clean", "--if-exists", "--exit-on-error", f"--dbname={again}", dump)
+    assert contents(again) == contents(filled)
+    assert Store(again).projects.create("New", "en", "zh", "b").id == 3
+    postgres.drop(url)
+    postgres.drop(again)
+
+
 def test_what_cannot_be_copied_is_said_and_nothing_is_written(filled: str, tmp_path: Path, empty_url: str) -> None:
     with pytest.raises(InputError, match="cannot be copied to itself"):
         copy_store(filled, filled)
