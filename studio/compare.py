@@ -39,7 +39,7 @@ from studio.compare_views import (
 )
 from studio.comparing import Comparing
 from studio.frame import guard, page, wanted
-from studio.html import empty, view, way
+from studio.html import empty, gated, shown_if, view, way
 from studio.i18n import listed, tr
 from studio.service import Service
 
@@ -101,7 +101,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             menus = view(classes="tm-menus", script=MENUS)
             run = gr.Button("Translate", variant="primary", interactive=False)
         nothing = view()
-        with gr.Row(visible=False, elem_classes="tm-ask", equal_height=True) as ask:
+        with gated(gr.Row, elem_classes="tm-ask", equal_height=True) as ask:
             text = gr.Textbox(
                 label="Sentences",
                 show_label=False,
@@ -187,7 +187,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             start = way("/samples?project=new", tr("Go to Samples"))
             invite = empty(tr("Nothing to compare yet"), tr("A comparison belongs to a project."), start)
             off = gr.update(interactive=False)
-            return (gr.update(visible=False), off, off, invite, gr.skip(), gr.skip(), gr.skip(), *("",) * 6)
+            return (shown_if(False), off, off, invite, gr.skip(), gr.skip(), gr.skip(), *("",) * 6)
         rows = service.store.plugins.list(project.id)
         asked = str(request.query_params.get("plugin", ""))
         number_ = "new" if asked else str(request.query_params.get("comparison", ""))
@@ -203,7 +203,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             chosen = [usual.id] if usual else []
         known = {row.id for row in rows}
         return (
-            gr.update(visible=True),
+            shown_if(True),
             gr.update(interactive=True),
             gr.update(interactive=True),
             "",

@@ -16,6 +16,7 @@ import gradio as gr
 from engine.errors import TailorError
 from studio.html import bar, esc, number, view
 from studio.i18n import LANGUAGES, language, mark, span, tr, trn
+from studio.moves import MOVES
 from studio.service import Overview, Service
 from studio.told import told
 from studio.tour import add_tour
@@ -141,7 +142,7 @@ def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) ->
     with gr.Row(elem_classes="tm-shell"):
         with gr.Column(elem_classes="tm-side"):
             top = view(brand(), classes="tm-top", script=SWITCH)
-            steps = view()
+            steps = view(script=MOVES)
             foot = view(classes="tm-foot")
         with gr.Column(elem_classes="tm-main"):
             with gr.Row(elem_classes="tm-head"):

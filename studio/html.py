@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,11 @@ __all__ = [
     "empty",
     "esc",
     "figure",
+    "gated",
     "lang_attribute",
     "note",
     "number",
+    "shown_if",
     "size",
     "table",
     "tag",
@@ -184,3 +187,23 @@ def view(value: str = "", *, classes: str = "", script: str | None = None, **mor
         elem_classes=classes or None,
         **more,
     )
+
+
+_ABSENT = '<i class="tm-absent"></i>'
+
+
+@contextlib.contextmanager
+def gated(layout: Callable[..., Any], **more: Any) -> Iterator[Any]:
+    """A row or column of the page that comes and goes: hidden until its output is `shown_if(True)`.
+
+    It is laid out from the start, and the style sheet hides it. What Gradio's own `visible=False` leaves out is loaded when
+    it is to appear, and now and then Gradio misses that while other events fill the page.
+    """
+    gate = view(_ABSENT, classes="tm-gate")
+    with layout(**more):
+        yield gate
+
+
+def shown_if(there: bool) -> str:
+    """What the output of what is `gated` is to be."""
+    return "" if there else _ABSENT

@@ -17,6 +17,7 @@ __all__ = ["TREE_SCRIPT", "tree_svg"]
 
 LEVEL, NODE, GAP, MARGIN = 34, 22, 16, 14  # px
 CAPTION = 34
+DOT = 6  # px, the radius of a node without a name
 
 # One stop of the tab key for the whole tree; arrows go from node to node, Enter chooses. Clicks choose too.
 TREE_SCRIPT = """
@@ -102,7 +103,8 @@ def tree_svg(
         y = bottom - node.height * LEVEL
         for child in node.children:
             below = nodes[child]
-            top = bottom - below.height * LEVEL - (NODE if below.children else 18)
+            roof = 18 if not below.children else 2 * DOT if below.label == "statistical" else NODE
+            top = bottom - below.height * LEVEL - roof
             bend = (top - y) / 2
             edges.append(
                 f"M{node.x:.0f} {y:.0f}C{node.x:.0f} {y + bend:.0f} {below.x:.0f} {y + bend:.0f} {below.x:.0f} {top:.0f}"
@@ -151,7 +153,8 @@ def flat(tree: Tree) -> list[Node]:
 
 def node_svg(place: int, node: Node, y: float, key: str, chosen: bool, current: bool, language: str) -> str:
     kind = " ".join(["tm-node", *(["phrase"] if key else []), *(["chosen"] if chosen else [])])
-    label = tr(node.label)  # a parser's names stay as they are; a whole sentence has a word
+    unnamed = node.label == "statistical"  # words that often stand together have no name in any grammar
+    label = tr("Words that stand together") if unnamed else tr(node.label)  # a parser's names stay as they are
     says = f"{label}: {node.text}" + (tr(", a phrase") if key else "")
     common = (
         f'<g class="{kind}" role="treeitem" tabindex="{0 if current else -1}" data-node="{place}" data-up="{node.up}" '
@@ -165,6 +168,9 @@ def node_svg(place: int, node: Node, y: float, key: str, chosen: bool, current: 
             f'width="{width_of(node.text) + 10:.0f}" height="24" rx="5"/><text x="{node.x:.1f}" y="{y:.0f}"'
             f"{lang_attribute(language)}>{esc(node.text)}</text></g>"
         )
+    if unnamed:
+        at = f'cx="{node.x:.1f}" cy="{y - DOT:.0f}"'
+        return f'{common}<circle {at} r="{DOT}"/><circle class="tm-hit" {at} r="{2 * DOT}"/></g>'
     wide = max(34.0, sum(7.0 if ord(one) < 0x2E80 else 12.0 for one in label) + 16)
     return (
         f'{common}<rect x="{node.x - wide / 2:.1f}" y="{y - NODE:.0f}" width="{wide:.0f}" height="{NODE}" rx="11"/>'

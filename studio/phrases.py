@@ -15,7 +15,7 @@ from engine.phrases.exclusions import Exclusions
 from engine.phrases.types import Tree
 from engine.store import ProjectRow
 from studio.frame import address, guard, heading, page, wanted
-from studio.html import card, esc, number, view
+from studio.html import card, esc, gated, number, shown_if, view
 from studio.i18n import tr, trn
 from studio.phrase_data import (
     ORDERS,
@@ -67,7 +67,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             export = view()
             onward = view()
         nothing = view()
-        with gr.Column(visible=False, elem_classes="tm-phrase-page") as body:
+        with gated(gr.Column, elem_classes="tm-phrase-page") as body:
             with gr.Row(elem_classes="tm-phrase-row"):
                 tree = view(classes="tm-grow", script=TREE_SCRIPT)
                 bars = view(classes="tm-aside", script=HISTOGRAM_SCRIPT)
@@ -226,7 +226,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         if project is None or found is None or not len(found):
             yield {
                 frame.title: heading("Phrases", TEXT), onward: "", nothing: no_phrases(project), undo: gr.update(visible=False),
-                export: "", body: gr.update(visible=False), stamp: stamp_of(service.workspace(project.id)) if project else "",
+                export: "", body: shown_if(False), stamp: stamp_of(service.workspace(project.id)) if project else "",
             }  # fmt: skip
             return
         look = PhraseView.of(query or dict(request.query_params))
@@ -248,7 +248,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             ),
             onward: next_link(project),
             nothing: "",
-            body: gr.update(visible=True),
+            body: shown_if(True),
             origin: origin_card(service.parser(project.id), project, bool(found.table.general_words)),
             **everything(project, found, look),
             **controls(found, look),

@@ -16,7 +16,7 @@ from engine.methods.domain_mixing.explore import SHOWN, folder_of, read_shown, s
 from engine.store import JobRow, PluginRow, ProjectRow
 from studio.catalog import language_name
 from studio.frame import guard, heading, page, wanted
-from studio.html import esc, lang_attribute, note, number, view
+from studio.html import esc, gated, lang_attribute, note, number, shown_if, view
 from studio.i18n import tr
 from studio.plotted import figure_view
 from studio.proportion_views import (
@@ -60,7 +60,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             fit = gr.Button("Fit again", size="md", visible=False)
             onward = view()
         nothing = view()
-        with gr.Column(visible=False, elem_classes="tm-proportions") as body:
+        with gated(gr.Column, elem_classes="tm-proportions") as body:
             with gr.Column(elem_classes="tm-card tm-pad tm-stack"):
                 with gr.Row(elem_classes="tm-sentence-row"):
                     sentence = gr.Textbox(
@@ -119,7 +119,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         project, given = service.project(wanted(request)), given or dict(request.query_params)
         hidden = gr.update(visible=False)
         if project is None:
-            yield {nothing: no_proportions(None, "", False), onward: "", fit: hidden, body: hidden}
+            yield {nothing: no_proportions(None, "", False), onward: "", fit: hidden, body: shown_if(False)}
             return
         found, row = known(project, str(given.get("plugin", "")))
         job = active_job(service, project)
@@ -135,7 +135,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             stamp: seen(project),
         }  # fmt: skip
         if not there:
-            yield {frame.title: heading("Proportions", TEXT), body: hidden, **common}
+            yield {frame.title: heading("Proportions", TEXT), body: shown_if(False), **common}
             return
         at = str(given.get("side", "")) if given.get("side") in SIDES else "decoder"
         sought = str(given.get("word", ""))[:60]
@@ -143,7 +143,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         rows = with_proportions(service, project)
         yield {
             frame.title: heading("Proportions", title_of(found, row)),
-            body: gr.update(visible=True),
+            body: shown_if(True),
             of: gr.update(choices=[(tr("samples, before training"), ""), *((one.name, str(one.id)) for one in rows)],
                           value=str(row.id) if row else "", visible=bool(rows)),
             sentence: gr.update(value=text, placeholder=tr("A sentence in {language}", language=language_name(project.source))),

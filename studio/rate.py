@@ -12,7 +12,7 @@ import gradio as gr
 
 from engine.errors import InputError
 from studio.frame import address, guard, page, wanted
-from studio.html import empty, esc, number, view, way
+from studio.html import empty, esc, gated, number, shown_if, view, way
 from studio.i18n import moment, tr
 from studio.ratings import manage_box, rater_table, result_cards
 from studio.service import Service
@@ -61,7 +61,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             around = view(script=GO)
             start = gr.Button("Start the round", variant="primary", visible=False)
         nothing = view()
-        with gr.Column(visible=False, elem_classes="tm-card tm-pad tm-stack tm-fields tm-new-round") as form:
+        with gated(gr.Column, elem_classes="tm-card tm-pad tm-stack tm-fields tm-new-round") as form:
             comparison = gr.Dropdown([], label="Comparison", interactive=True)
             with gr.Row():
                 one = gr.Dropdown([], label="System", interactive=True, min_width=160)
@@ -70,7 +70,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             preview = view(classes="tm-quiet")
             names = gr.Textbox(label="Raters", placeholder="One name a line", lines=3, max_lines=8)
             shows = gr.Checkbox(True, label="Raters can unfold five sentences of the samples, to know the style")
-        with gr.Column(visible=False, elem_classes="tm-stack") as shown:
+        with gated(gr.Column, elem_classes="tm-stack") as shown:
             results = view()
             people = view(script=ACT)
             with gr.Row(elem_classes="tm-one-line"):
@@ -91,18 +91,26 @@ def build(demo: gr.Blocks, service: Service) -> None:
         saved = service.store.sheets.titles(project.id) if project else []
         rows = service.store.ratings.list(project.id) if project else []
         row = _wanted_round(request, rows)
-        bare = {around: "", start: hidden, nothing: "", form: hidden, shown: hidden, current: "", project_number: ""}
+        bare = {
+            around: "",
+            start: hidden,
+            nothing: "",
+            form: shown_if(False),
+            shown: shown_if(False),
+            current: "",
+            project_number: "",
+        }
         if project is None or not (saved or rows):
             return bare | {nothing: invitation(project)}
         bare |= {around: _around(rows, row, project), project_number: str(project.id)}
         if row is not None:
-            return bare | {shown: there, current: str(row.id)}
+            return bare | {shown: shown_if(True), current: str(row.id)}
         if not saved:
             return bare | {nothing: invitation(project)}
         first = _wanted_comparison(request, [number_ for number_, *_ in saved])
         choices = [(f"{moment(made)} · {title}", number_) for number_, title, made in saved]
         menu = gr.update(choices=choices, value=first)
-        return bare | {start: there, form: there, comparison: menu} | systems(first, USUAL)
+        return bare | {start: there, form: shown_if(True), comparison: menu} | systems(first, USUAL)
 
     def systems(chosen: int | None, limit: float | None) -> dict[Any, Any]:
         known = list(_texts(service, chosen).systems)
@@ -142,7 +150,13 @@ def build(demo: gr.Blocks, service: Service) -> None:
             comparison_id=sheet.comparison_id, about=about,
         )  # fmt: skip
         rows = service.store.ratings.list(project.id)
-        return {around: _around(rows, row, project), start: hidden, form: hidden, shown: there, current: str(row.id)}
+        return {
+            around: _around(rows, row, project),
+            start: hidden,
+            form: shown_if(False),
+            shown: shown_if(True),
+            current: str(row.id),
+        }
 
     def poll(request: gr.Request, chosen: str) -> tuple[str, str, str]:
         if not chosen:

@@ -12,7 +12,7 @@ from engine.errors import InputError, TailorError
 from engine.store import JobRow, ProjectRow
 from studio.files import cores
 from studio.frame import address, guard, heading, page, wanted
-from studio.html import esc, note, view
+from studio.html import esc, gated, note, shown_if, view
 from studio.i18n import tr, trn
 from studio.live import (
     ACT,
@@ -71,7 +71,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 before = view(classes="tm-quiet tm-right")
             with gr.Accordion("Advanced settings", open=False, elem_classes="tm-advanced"):
                 form = PlanForm()
-        with gr.Row(elem_classes="tm-live", visible=False) as live:
+        with gated(gr.Row, elem_classes="tm-live") as live:
             with gr.Column(scale=3, min_width=360, elem_classes="tm-card tm-pad tm-stack"):
                 status = view()
                 measure = gr.Radio(
@@ -87,7 +87,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
                     log = view()
             figures = view(script=ACT, scale=2, min_width=260)
         runs = view(script=ACT)
-        with gr.Column(visible=False, elem_classes="tm-card tm-pad tm-stack") as comparing:
+        with gated(gr.Column, elem_classes="tm-card tm-pad tm-stack") as comparing:
             with gr.Row(elem_classes="tm-budget"):
                 view("<h2>Compared</h2>", classes="tm-card-title")
                 kinds = [(name, key) for key, (name, _) in MEASURES.items()]
@@ -196,8 +196,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         if project is None or job is None:
             fresh.put(look, "look", look_card(project, *runs_of.look(project)) if project else "")
             fresh.put(runs, "runs", no_runs(project))
-            hidden = gr.update(visible=False)
-            return {**fresh.found, live: hidden, comparing: hidden, seen: fresh.stamps}
+            return {**fresh.found, live: shown_if(False), comparing: shown_if(False), seen: fresh.stamps}
         rows, waiting = runs_of.curve(job), runs_of.places()
         fresh.put(look, "look", _folded(look_card(project, *runs_of.look(project)), runs_of.look(project)))
         fresh.put(status, "status", progress_card(job, len(jobs) - jobs.index(job), rows, waiting.get(job.id, 0)))
@@ -223,8 +222,8 @@ def build(demo: gr.Blocks, service: Service) -> None:
         word = tr("Add to the queue") if any(one.active for one in jobs) else tr("Start training")
         return {
             **fresh.found,
-            live: gr.update(visible=True),
-            comparing: gr.update(visible=len(together) > 1),
+            live: shown_if(True),
+            comparing: shown_if(len(together) > 1),
             start: gr.update(value=word),
             seen: fresh.stamps,
         }

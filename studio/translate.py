@@ -11,7 +11,7 @@ import gradio as gr
 from engine.errors import InputError
 from studio.catalog import pair_said
 from studio.frame import guard, heading, page, wanted
-from studio.html import esc, view
+from studio.html import esc, gated, shown_if, view
 from studio.i18n import tr
 from studio.papers import at_work, done_table, no_project, result_box
 from studio.service import Service
@@ -52,7 +52,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         with frame.actions:
             run = gr.Button("Translate documents", variant="primary", interactive=False)
         nothing = view()
-        with gr.Column(visible=False, elem_classes="tm-stack tm-translate") as ask:
+        with gated(gr.Column, elem_classes="tm-stack tm-translate") as ask:
             with gr.Row(elem_classes="tm-card tm-pad tm-fields tm-with"):
                 plugin = gr.Dropdown([], label="Translate with", interactive=True, scale=3, min_width=240)
                 strength = gr.Slider(0, 1, 1, step=0.05, label="Strength", interactive=True, scale=2, min_width=200)
@@ -94,14 +94,14 @@ def build(demo: gr.Blocks, service: Service) -> None:
     def fill(request: gr.Request) -> tuple[Any, ...]:
         project = service.project(wanted(request))
         if project is None:
-            return heading("Translate", TEXT), no_project(), gr.update(visible=False), *(gr.skip(),) * 5, "", "", ""
+            return heading("Translate", TEXT), no_project(), shown_if(False), *(gr.skip(),) * 5, "", "", ""
         rows = _choices(service, project)
         chosen = _wanted_plugin(service, project, str(request.query_params.get("plugin", "")))
         typed = str(request.query_params.get("text", ""))[:MOST]
         return (
             heading("Translate", TEXT),
             "",
-            gr.update(visible=True),
+            shown_if(True),
             gr.update(choices=[(tr("base alone"), 0), *rows], value=chosen.id if chosen else 0),
             gr.update(value=_strength(request), visible=chosen is not None),
             _pair(project),

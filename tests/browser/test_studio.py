@@ -33,8 +33,11 @@ def test_addresses_survive_reload_and_back(studio: Studio, page: Any) -> None:
     page.locator(".tm-projects summary").click()
     page.get_by_role("link", name="Second address").click()
     page.wait_for_url(f"**/phrases?project={two.id}")
+    page.evaluate("window.kept = 1")
     page.locator(".tm-steps a", has_text="Train").click()
     page.wait_for_url(f"**/train?project={two.id}")
+    expect(page.locator(".tm-methods").first).to_be_visible()
+    assert page.evaluate("window.kept") == 1, "a step loads no second document"
     page.go_back()
     expect(page.locator(".tm-steps a[aria-current]")).to_contain_text("Phrases")
     expect(page.locator(".tm-projects summary")).to_have_text("Second address")
