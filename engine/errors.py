@@ -8,6 +8,7 @@ TailorError
  │   └─ OptionError       a setting out of its range
  ├─ MissingError        something optional is not installed or not on disk
  ├─ StorageError        the disk is full or a folder cannot be written
+ ├─ PassingError        a service or a place far away that gives no answer now, and may a minute later
  └─ Cancelled           the user stopped the work; what was done is kept and can be resumed
 
 The command line turns a TailorError into one line on stderr and exit code 2, the studio into a toast.
@@ -28,6 +29,7 @@ __all__ = [
     "MissingError",
     "ModelError",
     "OptionError",
+    "PassingError",
     "StorageError",
     "TailorError",
     "storage_errors",
@@ -66,6 +68,10 @@ class MissingError(TailorError):
 
 class StorageError(TailorError):
     """The disk is full, or a folder cannot be written."""
+
+
+class PassingError(TailorError):
+    """A service or a place far away gives no answer now, and may a minute later: jobs try again by themselves."""
 
 
 class Cancelled(TailorError):  # noqa: N818 - not an error but a wish

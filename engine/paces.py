@@ -203,9 +203,10 @@ def note_run(
         found["translations"] = _pace(learnt + held_out, steps["Translating the sources"])
     if "knn" in own.made:
         found["datastore"] = _pace(learnt, times.get("knn"))
-    tokens = found[f"tokens a character {base.target}"] * sum(map(len, (one.text for one in samples.valid)))
-    decoded = decoded_tokens(len(samples.valid) / 2, tokens / max(1, len(samples.valid)))
-    found[f"evaluation {method}"] = _pace(decoded, times.get("evaluation"))
+    if "evaluation" in own.made:
+        tokens = found[f"tokens a character {base.target}"] * sum(map(len, (one.text for one in samples.valid)))
+        decoded = decoded_tokens(len(samples.valid) / 2, tokens / max(1, len(samples.valid)))
+        found[f"evaluation {method}"] = _pace(decoded, times.get("evaluation"))
     if result is not None and result.updates:
         batch = training.tokens_per_batch * training.accumulate
         tokens = learnt * found[f"tokens a character {base.target}"]

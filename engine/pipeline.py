@@ -15,18 +15,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.decoding.options import Decoding
 from engine.errors import CorpusError, InputError
-from engine.figures import figures
 from engine.files import write_json
 from engine.general import general_pairs
+from engine.measured import evaluated, weights_digest
 from engine.paces import Clock, Paces, note_run
 from engine.progress import Progress
 from engine.request import CustomizeRequest, knn_config, method_config, training_config
@@ -59,8 +57,6 @@ if TYPE_CHECKING:
     from engine.training.watch import Watch
 
 __all__ = ["CustomizeRequest", "customize", "method_config", "prepare", "training_config"]
-
-MOST = 60  # held-out sentences to choose decoding on, and as many others to compare on
 
 
 def prepare(
@@ -98,7 +94,8 @@ def customize(
     """The whole main job; returns a summary of counts, figures and times, also kept in summary.json.
 
     `run`: the folder of what belongs to this run alone, where several share the workspace; else the workspace.
-    `until` ("memory", "training", "bundle") ends it after that step with what is known then.
+    `until` ("samples", "phrases", "pairs", "memory", "training", "evaluation", "bundle") ends it after that step with what
+    is known then.
     Raises a TailorError with one sentence on bad input, Cancelled when the user stops it; finished steps stay.
     """
     from engine.settings import load_settings
@@ -121,7 +118,6 @@ def run_steps(
     from engine.methods.samples import Samples
     from engine.phrases.exclusions import Exclusions
     from engine.plugins import Plugin, export_bundle
-    from engine.tuning import tune_decoding
 
     method, config, training = get_method(request.method), method_config(request), training_config(request)
     needs = method.capabilities
@@ -140,6 +136,8 @@ def run_steps(
     with timed("samples"):
         corpus = read_samples(request, workspace, stamps, progress)
         train, valid = split_samples(corpus)
+    if until == "samples":
+        return {"sentences": len(corpus), "seconds": times}
     with timed("loading"):
         pair = load_pair(request, settings)
     if needs.trains:
@@ -160,8 +158,12 @@ def run_steps(
         with timed("phrases"):
             found = find_phrases(request, train, valid, pair.forward, stamps, progress, settings)
             samples.phrases = without_excluded(found, exclusions, request.target)
-    if needs.needs_pairs:
+    if until == "phrases":
+        return {"phrases": len(samples.phrases) if samples.phrases else 0, "seconds": times}
+    if needs.needs_pairs or until == "pairs":
         pairs()
+    if until == "pairs":
+        return {"pairs": len(samples.pairs("train")), "seconds": times}
     with timed("memory"):
         made_from: list[Any] = [stamps.used["phrases"] if needs.needs_phrases else stamps.get("samples")]
         made_from += [stamps.used["pairs"], training.keep_pairs] if needs.needs_pairs else [""]
@@ -185,16 +187,10 @@ def run_steps(
         with timed("knn"):
             carried = add_datastore(samples, plugin, knn_config(request), folder, stamps.used["pairs"], own, progress)
     with timed("evaluation"):
-        known = [(one.source, one.target) for one in samples.pairs("valid")]
-        tuning, held_out = known[::2][:MOST], known[1::2][:MOST] or known
-        decoding: dict[str, Any] = {}
-        metrics: dict[str, Any] = {}
-        if not needs.needs_endpoint:  # a service is called, and paid, when the user translates
-            progress.begin("Choosing decoding settings", 6, STEPS)
-            decoding = tune_decoding(pair.forward, plugin, tuning, progress)
-            progress.begin("Comparing with the base", 6, STEPS)
-            texts = [segment.text for segment in corpus.segments]
-            metrics = figures(pair, plugin, held_out, Decoding.from_mapping(decoding), settings, texts, progress)
+        texts = [segment.text for segment in corpus.segments]
+        decoding, metrics = evaluated(samples, plugin, texts, stamps.used["pairs"], own, progress)
+    if until == "evaluation":
+        return {"decoding": decoding, "metrics": metrics, "seconds": times}
     if result:
         metrics |= {
             "validation_loss_before": round(result.first_loss, 4),
@@ -374,10 +370,7 @@ def add_datastore(
 
     progress.begin("Recording the datastore", 5, STEPS)
     folder = run / "knn"
-    trained = hashlib.sha256()
-    for key, value in sorted(plugin.module.state_dict().items()):
-        trained.update(key.encode() + value.detach().cpu().float().numpy().tobytes())
-    stamp = digest(stamps.get("method"), pairs, trained.hexdigest(), options.to_mapping())
+    stamp = digest(stamps.get("method"), pairs, weights_digest(plugin.module), options.to_mapping())
     if not stamps.holds("knn", stamp):
         stamps.begin("knn")
         shutil.rmtree(folder, ignore_errors=True)

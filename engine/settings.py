@@ -44,6 +44,19 @@ class Settings(Options):
     )
     cpu_jobs: int = option(1, "Jobs that a worker does at once on the processor.", low=1, high=256)
     gpu_jobs: int = option(1, "Jobs that a worker does at once on each GPU.", low=1, high=64)
+    job_retries: int = option(
+        3,
+        "How often in a row a job is tried again by itself that lost its process or met an error that may pass, without "
+        "getting further; 0: never.",
+        low=0,
+        high=1000,
+    )
+    retry_seconds: float = option(
+        2.0,
+        "Pause before a job is tried again; each further one is twice as long, up to ten minutes.",
+        low=0.0,
+        high=600,
+    )
     threads: int = option(0, "CPU threads for models; 0: all cores.", low=0)
     backend: str = option(
         "local",

@@ -1,7 +1,8 @@
 """The process of one job: `python -m engine.jobs.child JOB_ID`, started by a worker and only by it.
 
 It ends when its job does, and so gives all memory back. It also ends when its worker does: the pipe on stdin closes,
-the work stops at its next look, or after ORPHAN_SECONDS by force, and the job is interrupted, ready to be resumed.
+the work stops at its next look, or after ORPHAN_SECONDS by force, and the job is interrupted, ready to be resumed. A worker
+that stops in order writes STOP into the pipe before; one that does not was lost, and that counts as an attempt.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import Cancelled, InputError, StorageError, TailorError
 from engine.jobs.kinds import JobContext, known_kinds
+from engine.jobs.passing import may_pass
 from engine.jobs.paths import job_workspace, log_file
-from engine.jobs.processes import end_tree, receive
+from engine.jobs.processes import STOP, end_tree, receive
 from engine.jobs.progress import RowProgress, StopReason, plain
 from engine.settings import Settings
 from engine.store.rows import JobRow, JobState
@@ -39,6 +41,7 @@ STOPPED = (
     "The job was stopped before its end: the worker was stopped or the computer shut down. Resume it: finished steps "
     "and the last checkpoint are kept."
 )
+ORPHANED = "The worker ended while the job was at work. Resume it: finished steps and the last checkpoint are kept."
 
 
 def main(arguments: list[str]) -> int:
@@ -84,12 +87,16 @@ def _work(
             return None
         if progress.stop_reason == StopReason.WORKER:
             return lambda: jobs.interrupt(*key, STOPPED)
+        if progress.stop_reason == StopReason.ORPHAN:
+            return lambda: jobs.interrupt(*key, ORPHANED, lost=True)
         return lambda: jobs.cancelled(*key)
     except TailorError as caught:
         error, sentence = caught, str(caught)
     except BaseException as caught:
         error, sentence = caught, _sentence(caught, progress, str(log_file(settings, job.id)))
     traceback.print_exception(error)
+    if settings.job_retries and may_pass(error):
+        return lambda: jobs.retry(*key, sentence, most=settings.job_retries, seconds=settings.retry_seconds)
     return lambda: jobs.fail(*key, sentence)
 
 
@@ -131,13 +138,14 @@ def _write(store: Store, end: Callable[[], bool] | None) -> bool:
 
 def _watch_worker(store: Store, job: JobRow, progress: RowProgress) -> None:
     def watch() -> None:
-        while os.read(0, 1024):
-            pass
-        progress.stop(StopReason.WORKER)
+        told = False
+        while words := os.read(0, 1024):
+            told = told or STOP in words
+        progress.stop(StopReason.WORKER if told else StopReason.ORPHAN)
         time.sleep(ORPHAN_SECONDS)
         # Still here: the work does not look up, so nobody but this thread can end it.
         try:
-            store.jobs.interrupt(job.id, job.attempt, STOPPED)
+            store.jobs.interrupt(job.id, job.attempt, STOPPED if told else ORPHANED, lost=not told)
         finally:
             end_tree(os.getpid())
 

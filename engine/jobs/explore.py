@@ -57,7 +57,10 @@ def proportions_of_plugin(context: JobContext, plugin_id: int, method: str) -> N
     from engine.methods import get_method
 
     if get_method(method).capabilities.offers_proportions:
-        context.store.jobs.enqueue("proportions", {"plugin_id": plugin_id}, project_id=context.job.project_id)
+        context.store.jobs.enqueue(
+            "proportions", {"plugin_id": plugin_id}, project_id=context.job.project_id, owner=context.job.owner,
+            priority=context.job.priority,
+        )  # fmt: skip
 
 
 def phrase_map(context: JobContext) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import importlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from engine.pipeline import CustomizeRequest
     from engine.store import Store
 
-__all__ = ["KINDS", "JobContext", "Kind", "enqueue", "known_kinds", "resume"]
+__all__ = ["BATCH", "INTERACTIVE", "KINDS", "JobContext", "Kind", "enqueue", "known_kinds", "resume"]
+
+
+INTERACTIVE, BATCH = 10, 0  # priorities: somebody waits for it at a page; it takes as long as it takes
 
 
 @dataclass(frozen=True)
@@ -39,14 +42,20 @@ class JobContext:
 
     @property
     def run(self) -> Path:
-        """The folder of what belongs to this job alone; the jobs of a project share the rest of the workspace."""
+        """The folder of what belongs to this job and its steps alone; the jobs of a project share the rest of the workspace."""
         return job_folder(self.workspace, self.job)
+
+    @property
+    def number(self) -> int:
+        """The job's number, or of a step that of the job it is a step of."""
+        return self.job.parent_id or self.job.id
 
 
 @dataclass(frozen=True)
 class Kind:
     """`run` does the work and returns what JSON can hold; it must be able to go on where an earlier attempt stopped.
 
+    `priority` is what jobs of the kind have where nobody says otherwise.
     `check` returns the arguments as they are to be stored, with absolute paths, since a worker may run in another
     folder; it raises a TailorError when they cannot be right, before the job is queued.
     """
@@ -54,6 +63,9 @@ class Kind:
     title: str
     run: Callable[[JobContext], dict[str, Any]]
     check: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
+    priority: int = BATCH
+    device: str = ""  # "cpu" where no model is needed, "gpu" where nothing else will do
+    in_order: bool = False  # it changes what a project's jobs share, so it overtakes none of them
 
 
 def known_kinds(modules: Iterable[str] = ()) -> dict[str, Kind]:
@@ -71,19 +83,35 @@ def enqueue(
     *,
     project_id: int | None = None,
     kinds: Mapping[str, Kind] | None = None,
+    owner: str = "",
+    priority: int | None = None,
+    after: Sequence[int] = (),
+    in_steps: bool = False,
 ) -> JobRow:
     """Queue a job. Raises InputError for an unknown kind or arguments that cannot be right, before anything is stored.
 
     `prepare` and `customize` take the fields of `engine.pipeline.CustomizeRequest`; base, source, target and name
     default to the project's, output to a file in the workspace. `corpus_id` may name the corpus row to fill.
+    `owner` is whose turn it takes, else the project's. `after`: jobs that have to succeed before. `in_steps`: each step
+    of a `customize` becomes a job of its own, which other places or machines can do; loading the base again takes a while.
     """
     kinds = KINDS if kinds is None else kinds
     if kind not in kinds:
         raise InputError(f"There is no kind of job called {kind}. Known: {', '.join(sorted(kinds))}.")
-    check = kinds[kind].check
-    if check is not None:
-        arguments = check(arguments)
-    return store.jobs.enqueue(kind, arguments, project_id=project_id)
+    known = kinds[kind]
+    if in_steps and kind != "customize":
+        raise InputError(f"A job of the kind {kind} has no steps that could be jobs of their own; customize has.")
+    if known.check is not None:
+        arguments = known.check(arguments)
+    wanted = known.priority if priority is None else priority
+    if known.in_order and project_id is not None:
+        waiting = store.jobs.list(project_id, states=("queued", "running"))
+        wanted = min([wanted, *(row.priority for row in waiting if row.kind in kinds and kinds[row.kind].in_order)])
+    parts = [{"kind": name, "priority": wanted, "device": kinds[name].device} for name in (PARTS if in_steps else ())]
+    return store.jobs.enqueue(
+        kind, arguments, project_id=project_id, owner=owner, priority=wanted, device=known.device, after=after,
+        parts=parts,
+    )  # fmt: skip
 
 
 def resume(store: Store, job_id: int) -> JobRow:
@@ -113,7 +141,7 @@ def _request(context: JobContext) -> CustomizeRequest:
     from engine.pipeline import CustomizeRequest
 
     values: dict[str, Any] = {}
-    name = f"plugin-{context.job.id}"
+    name = f"plugin-{context.number}"
     if context.job.project_id is not None:
         project = context.store.projects.get(context.job.project_id)
         values = {"base": project.base, "source": project.source, "target": project.target, "name": project.name}
@@ -122,7 +150,7 @@ def _request(context: JobContext) -> CustomizeRequest:
         key: value for key, value in context.job.arguments.items() if key != "corpus_id" and value not in ("", None)
     }
     # The job's number in the name: a second plugin of the project must not overwrite the first.
-    values.setdefault("output", str(context.workspace / "plugins" / f"{name}-{context.job.id}.zip"))
+    values.setdefault("output", str(context.workspace / "plugins" / f"{name}-{context.number}.zip"))
     Path(values["output"]).parent.mkdir(parents=True, exist_ok=True)
     return CustomizeRequest.from_mapping(values)
 
@@ -208,7 +236,7 @@ def _look_soon(context: JobContext) -> None:
     """After an upload: queue the first look, which trains nothing."""
     if context.settings.first_look and context.job.project_id is not None:
         arguments = {name: value for name, value in context.job.arguments.items() if name != "corpus_id"}
-        context.store.jobs.enqueue("preview", arguments, project_id=context.job.project_id)
+        enqueue(context.store, "preview", arguments, project_id=context.job.project_id, owner=context.job.owner)
 
 
 def _preview(context: JobContext) -> dict[str, Any]:
@@ -236,7 +264,7 @@ def _customize(context: JobContext) -> dict[str, Any]:
         "method": request.method,
         "base_fingerprint": str(card.get("base_fingerprint") or ""),
         "metrics": plain(summary.get("metrics") or card.get("metrics") or {}),
-        "job_id": context.job.id,
+        "job_id": context.number,
     }
     plugins = context.store.plugins
     for row in plugins.list(context.job.project_id):
@@ -248,6 +276,26 @@ def _customize(context: JobContext) -> dict[str, Any]:
         explore.proportions_of_plugin(context, made.id, request.method)
     _tidy(context.run)
     return summary | {"plugin_id": made.id}
+
+
+def _part(until: str) -> Callable[[JobContext], dict[str, Any]]:
+    """A step of `customize` as a job: it does what is not done yet up to there."""
+
+    def run(context: JobContext) -> dict[str, Any]:
+        from engine import pipeline
+
+        request = _request(context)
+        corpus = _corpus(context, request) if until in ("samples", "phrases") else None
+
+        def work() -> dict[str, Any]:
+            return pipeline.customize(
+                request, context.workspace, context.progress, context.settings, run=context.run, until=until
+            )
+
+        found: dict[str, Any] = _reading(context, corpus, work)
+        return found | (_record_samples(context, corpus) if corpus is not None else {})
+
+    return run
 
 
 def _compare(context: JobContext) -> dict[str, Any]:
@@ -275,12 +323,26 @@ def _tidy(run: Path) -> None:
 
 
 KINDS: dict[str, Kind] = {
-    "prepare": Kind("Read samples and find phrases", _prepare, _check_request),
-    "leakage": Kind("Compare samples with test files", _leakage),
-    "preview": Kind("First look without training", _preview, _check_request),
-    "customize": Kind("Make a plugin", _customize, _check_request),
-    "compare": Kind("Compare translations", _compare, _check_comparison),
-    "proportions": Kind("Fit domain proportions", explore.proportions),
-    "phrase_map": Kind("Draw the map of phrases", explore.phrase_map),
+    "prepare": Kind("Read samples and find phrases", _prepare, _check_request, INTERACTIVE, in_order=True),
+    "leakage": Kind("Compare samples with test files", _leakage, None, INTERACTIVE, "cpu"),
+    "preview": Kind("First look without training", _preview, _check_request, INTERACTIVE),
+    "customize": Kind("Make a plugin", _customize, _check_request, in_order=True),
+    "import": Kind("Read samples", _part("samples"), _check_request, device="cpu"),
+    "phrases": Kind("Find phrases", _part("phrases"), _check_request),
+    "back_translation": Kind("Write source sentences", _part("pairs"), _check_request),
+    "memory": Kind("Prepare the method", _part("memory"), _check_request),
+    "training": Kind("Train", _part("training"), _check_request),
+    "evaluation": Kind("Choose decoding settings, compare with the base", _part("evaluation"), _check_request),
+    "compare": Kind("Compare translations", _compare, _check_comparison, INTERACTIVE),
+    "proportions": Kind("Fit domain proportions", explore.proportions, None, INTERACTIVE),
+    "phrase_map": Kind("Draw the map of phrases", explore.phrase_map, None, INTERACTIVE),
     "translate": Kind("Translate a document", documents.run, documents.check),
 }
+PARTS = (
+    "import",
+    "phrases",
+    "back_translation",
+    "memory",
+    "training",
+    "evaluation",
+)  # then customize writes the bundle

@@ -13,11 +13,12 @@ from typing import Any
 
 from engine.settings import ROOT
 
-__all__ = ["HOST", "end_tree", "is_child", "receive", "running", "spawn"]
+__all__ = ["HOST", "STOP", "end_tree", "is_child", "receive", "running", "spawn"]
 
 # Windows knows no sessions: there, a group of its own without a window.
 APART: int = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) | getattr(subprocess, "CREATE_NO_WINDOW", 0)
 HOST = socket.gethostname()
+STOP = b"stop\n"  # what a worker that ends in order writes to the process of its job
 
 
 def running(pid: int) -> bool:

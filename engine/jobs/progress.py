@@ -7,6 +7,7 @@ slows training down. The same thread beats and looks whether the job was cancell
 from __future__ import annotations
 
 import contextlib
+import datetime
 import logging
 import math
 import threading
@@ -29,13 +30,15 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
 BEAT_SECONDS = 2.0
+MOST_STEPS = 60  # remembered of a job
 
 
 class StopReason(StrEnum):
     """Why a job should stop."""
 
     CANCEL = "cancel"  # the user asked
-    WORKER = "worker"  # the worker is ending, or gone
+    WORKER = "worker"  # the worker is ending
+    ORPHAN = "orphan"  # the worker is gone
     LOST = "lost"  # the row belongs to another attempt by now: write nothing more
 
 
@@ -48,6 +51,7 @@ class RowProgress(Progress):
         self._lock = threading.Lock()
         self._figures: dict[str, Any] = {}
         self._metrics: dict[str, Any] = dict(job.metrics)
+        self._trail: list[dict[str, Any]] = list(job.trail)
         self._changed = False
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._write_on, name="row-progress", daemon=True)
@@ -76,6 +80,11 @@ class RowProgress(Progress):
     def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
         if step != self.step:
             log.info("%s (step %d of %d)", step, index + 1, steps)
+            moment = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+            with self._lock:  # a step that is begun again, in this attempt or another, is one step
+                before = [one for one in self._trail if one.get("step") != step]
+                row = {"step": step, "index": index, "begun": moment, "attempt": self._job.attempt}
+                self._trail = [*before, row][-MOST_STEPS:]
         super().begin(step, index, steps)
 
     def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
@@ -103,6 +112,7 @@ class RowProgress(Progress):
             if not self._changed or not self._figures:
                 return False
             figures, metrics, self._changed = dict(self._figures), dict(self._metrics), False
+            figures["trail"] = list(self._trail)
         if not self._store.jobs.progress(self._job.id, self._job.attempt, **figures, metrics=metrics):
             self.stop(StopReason.LOST)
         return True

@@ -36,6 +36,8 @@ def slots_of(settings: Settings, cpu_jobs: int | None = None) -> list[Slot]:
     Without a GPU all jobs are for the processor. With one, models run there, and on the processor what asks for it.
     """
     count = cpu_jobs or settings.cpu_jobs
+    if getattr(settings, "backend", "local") != "local":  # it finds a place for each job by itself
+        return [Slot("away", ("", CPU, GPU), settings.device, settings.threads) for _ in range(count)]
     threads = settings.threads or (max(1, (os.cpu_count() or 1) // count) if count > 1 else 0)
     found = gpus(settings)
     if not found:

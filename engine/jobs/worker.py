@@ -106,7 +106,7 @@ class _Worker:
                 with _patience():
                     self.beat()
                     self.reconcile()
-                    busy = self.begin() or busy
+                    busy = self.begin() or busy or (once and self.store.jobs.pausing())
                 if once and not busy:
                     break
                 self._rest(self.poll)
@@ -129,7 +129,7 @@ class _Worker:
             if slot in taken:
                 taken.remove(slot)
                 continue
-            job = self.store.jobs.claim(self.name)
+            job = self.store.jobs.claim(self.name, devices=slot.takes)
             if job is None:
                 continue
             self.at_work[job.id] = slot
@@ -154,7 +154,7 @@ class _Worker:
             self.store.workers.beat(self.name, HOST, os.getpid(), next(iter(self.at_work), None))
 
     def reconcile(self) -> None:
-        """Mark jobs that a dead worker left as interrupted, and forget dead workers."""
+        """Mark jobs that a dead worker left as interrupted, queue interrupted ones again, and forget dead workers."""
         if time.monotonic() - self.reconciled_at < RECONCILE_SECONDS:
             return
         self.reconciled_at = time.monotonic()
@@ -176,6 +176,9 @@ class _Worker:
 
         for row in self.store.jobs.interrupt_stale(alive, LOST):
             log.warning("job %d was left behind by %s: %s", row.id, row.worker, row.state)
+        most, seconds = self.settings.job_retries, self.settings.retry_seconds
+        for row in self.store.jobs.requeue(most=most, seconds=seconds):
+            log.info("job %d goes on by itself: %s, attempt %d", row.id, row.state, row.attempt)
         for name in workers.keys() - living - {self.name}:
             self.store.workers.gone(name)
         self.pulses.forget(but=watched)
@@ -209,7 +212,7 @@ class _Worker:
     def watch(self, job: JobRow, process: JobProcess) -> None:
         """Wait for the process to end; make it end when the job is cancelled, the worker stopped, or the job over."""
         since: float | None = None
-        grace, force = GRACE_SECONDS, FORCE_SECONDS
+        patience = GRACE_SECONDS, FORCE_SECONDS
         told = False
         looked = -NEVER
         while process.poll() is None:
@@ -220,22 +223,25 @@ class _Worker:
             if since is None and now - looked >= 2 * LOOK_SECONDS:
                 looked = now
                 with _patience():
-                    if self.ending(job):
-                        since, (grace, force) = now, CANCEL_SECONDS
-            if since is not None and now - since > grace and not told:
+                    if (found := self.ending(job)) is not None:
+                        since, patience = now, found
+            if since is not None and now - since > patience[0] and not told:
                 told = True
                 process.terminate()
-            if since is not None and now - since > grace + force:
+            if since is not None and now - since > sum(patience):
                 process.end()
             process.wait(LOOK_SECONDS)
 
-    def ending(self, job: JobRow) -> bool:
-        """Whether the process of the job should be on its way out."""
+    def ending(self, job: JobRow) -> tuple[float, float] | None:
+        """Whether the process of the job should be on its way out: the seconds it has, for itself and after a signal."""
         try:
             row = self.store.jobs.get(job.id)
         except InputError:
-            return True
-        return row.cancel_requested or row.state != JobState.RUNNING or row.attempt != job.attempt
+            return CANCEL_SECONDS
+        if row.cancel_requested and row.state == JobState.RUNNING:
+            return CANCEL_SECONDS
+        over = row.state != JobState.RUNNING or row.attempt != job.attempt
+        return (GRACE_SECONDS, FORCE_SECONDS) if over else None
 
     def settle(self, job: JobRow, process: JobProcess, path: str) -> None:
         """If the process left no word about its end, say what is known. What cannot be written now, `reconcile` will."""
@@ -243,10 +249,12 @@ class _Worker:
             row = self.store.jobs.get(job.id)
             if row.state == JobState.RUNNING and row.attempt == job.attempt:
                 words = LOST if self.stop.is_set() else _last_words(process.poll() or 0, path)
-                self.store.jobs.interrupt(job.id, job.attempt, words)
+                # A machine that was lost is no fault of the job.
+                self.store.jobs.interrupt(job.id, job.attempt, words, lost=not self.stop.is_set() and not process.lost)
                 row = self.store.jobs.get(job.id)
             if process.lost and row.state == JobState.INTERRUPTED and not self.stop.is_set():
-                row = self.store.jobs.resume(job.id)  # the machine's fault, so another machine does it
+                row = self.store.jobs.resume(job.id)  # another machine does it
+            self.reconciled_at = -NEVER
             log.info("job %d: %s", job.id, row.state)
 
 

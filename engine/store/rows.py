@@ -105,6 +105,14 @@ class JobRow:
     started: datetime.datetime | None
     finished: datetime.datetime | None
     cancel_requested: bool
+    owner: str  # who asked for it; empty where nobody signs in
+    priority: int  # what is higher begins first
+    device: str  # "cpu", "gpu", or empty for wherever models run
+    parent_id: int | None  # the job that this one is a step of
+    after: list[int]  # jobs that have to succeed before
+    trail: list[dict[str, Any]]  # steps that were begun: step, index, begun, attempt
+    not_before: datetime.datetime | None
+    retries: int  # attempts that ended without getting further, one after the other
 
     @property
     def active(self) -> bool:

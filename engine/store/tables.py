@@ -13,6 +13,8 @@ __all__ = [
     "Comparison",
     "Corpus",
     "Job",
+    "JobAfter",
+    "JobTurn",
     "PhraseSet",
     "Plugin",
     "Project",
@@ -60,6 +62,7 @@ class Base(DeclarativeBase):
         datetime.datetime: Utc,
         dict[str, Any]: JSON,
         list[dict[str, Any]]: JSON,
+        list[Any]: JSON,
         str: Text,
     }
 
@@ -155,6 +158,34 @@ class Job(Base):
     started: Mapped[datetime.datetime | None]
     finished: Mapped[datetime.datetime | None]
     cancel_requested: Mapped[bool] = mapped_column(default=False)
+    owner: Mapped[str] = mapped_column(default="")
+    party: Mapped[str] = mapped_column(String(255), default="")  # whose turn it is: the owner, else the project
+    priority: Mapped[int] = mapped_column(default=0)
+    device: Mapped[str] = mapped_column(String(16), default="")
+    parent_id: Mapped[int | None] = mapped_column(index=True)
+    after: Mapped[list[Any]] = mapped_column(default=list)  # to be shown; JobAfter is what counts
+    trail: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
+    not_before: Mapped[datetime.datetime | None]
+    retries: Mapped[int] = mapped_column(default=0)
+    reached: Mapped[float] = mapped_column(default=0.0)
+
+
+class JobAfter(Base):
+    """A job that waits until another one has succeeded."""
+
+    __tablename__ = "job_after"
+
+    job_id: Mapped[int] = mapped_column(ForeignKey("job.id", ondelete="CASCADE"), primary_key=True)
+    after_id: Mapped[int] = mapped_column(ForeignKey("job.id", ondelete="CASCADE"), primary_key=True, index=True)
+
+
+class JobTurn(Base):
+    """When each party was served last, as a count: the clock of a machine may be set back."""
+
+    __tablename__ = "job_turn"
+
+    party: Mapped[str] = mapped_column(String(255), primary_key=True)
+    served: Mapped[int] = mapped_column(default=0)
 
 
 class Plugin(Base):

@@ -34,11 +34,11 @@ BOTH = pytest.mark.parametrize("settings", ["sqlite", "postgresql"], indirect=Tr
 def settings(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     if getattr(request, "param", "sqlite") == "sqlite":
-        yield Settings(home=str(tmp_path))
+        yield Settings(home=str(tmp_path), job_retries=0)  # what stops stays so until a test says otherwise
         return
     server: Postgres = request.getfixturevalue("postgres")
     url = server.database(TEMPLATE)
-    yield Settings(home=str(tmp_path), database_url=url)
+    yield Settings(home=str(tmp_path), database_url=url, job_retries=0)
     server.drop(url)
 
 
@@ -65,16 +65,25 @@ def _thread(settings: Settings) -> Iterator[threading.Event]:
 def _process(settings: Settings, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
     """A worker in a process of its own."""
     command = [sys.executable, "-m", "engine.jobs.worker", "--kinds", KINDS[0], *flags]
-    process = subprocess.Popen(
-        command,
-        env=os.environ | {"TAILORMT_HOME": settings.home, "TAILORMT_DATABASE_URL": settings.database_url},
-        stderr=subprocess.DEVNULL,
-    )
+    process = subprocess.Popen(command, env=_environment(settings), stderr=subprocess.DEVNULL)
     try:
         yield process
     finally:
         process.kill()
         process.wait()
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    own = {
+        "HOME": settings.home,
+        "JOB_RETRIES": str(settings.job_retries),
+        "RETRY_SECONDS": str(settings.retry_seconds),
+    }
+    return os.environ | {f"TAILORMT_{name}": value for name, value in own.items()}
+
+
+def _retrying(settings: Settings, most: int = 2) -> Settings:
+    return settings.replace(job_retries=most, retry_seconds=0.0)
 
 
 def _until(condition: Callable[[], object], seconds: float = 15) -> float:
@@ -343,3 +352,75 @@ def test_a_job_started_by_hand_says_that_it_needs_a_worker() -> None:
     assert out.returncode != 0
     assert b"started by a worker" in out.stderr
     assert child.ORPHAN_SECONDS < worker.STALE_SECONDS  # an orphan is gone before its job may be given to another
+
+
+def test_what_was_interrupted_goes_on_by_itself_at_the_next_start(store: Store, settings: Settings) -> None:
+    job = store.jobs.enqueue("count", {"until": 30})
+    with _process(settings) as process:
+        _counting(store, job)
+        process.send_signal(signal.SIGTERM)
+        process.wait(8)
+    assert store.jobs.get(job.id).state == "interrupted"
+    with _thread(_retrying(settings)):
+        _until(lambda: store.jobs.get(job.id).state == "succeeded")
+    done = store.jobs.get(job.id)
+    assert (done.attempt, done.retries, done.result["counted"]) == (2, 0, 30)
+    assert done.result["began"] > 0
+
+
+def test_a_job_whose_process_is_killed_goes_on_by_itself(store: Store, settings: Settings) -> None:
+    job = store.jobs.enqueue("count", {"until": 25})
+    with _thread(_retrying(settings)):
+        pid = _counting(store, job).pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        _until(lambda: store.jobs.get(job.id).state == "succeeded")
+    done = store.jobs.get(job.id)
+    assert (done.attempt, done.result["counted"]) == (2, 25)
+    assert done.result["began"] > 0
+
+
+def test_a_job_that_ends_its_worker_each_time_is_given_up(store: Store, settings: Settings) -> None:
+    job = store.jobs.enqueue("deadly", {})
+    for _ in range(3):
+        with _process(_retrying(settings)) as process:
+            process.wait(20)
+            assert process.returncode == -signal.SIGKILL
+    worker.run(_retrying(settings), once=True, kinds=KINDS)
+    dead = store.jobs.get(job.id)
+    assert dead.state == "failed"
+    assert "That was attempt 3 in a row that got no further, so it is not tried again by itself" in dead.error
+    assert (_workspace(settings, job) / "runs.txt").read_text(encoding="utf-8") == "xxx"
+    assert "attempt 3" in log_tail(dead)  # its log is kept
+    assert dead.resumable
+
+
+def test_a_service_that_gives_no_answer_is_asked_again_and_bad_input_is_not(store: Store, settings: Settings) -> None:
+    job, bad = store.jobs.enqueue("unanswered", {"times": 2}), store.jobs.enqueue("unreadable", {})
+    dead = store.jobs.enqueue("unanswered", {"times": 9})
+    worker.run(_retrying(settings), once=True, kinds=KINDS)
+    assert (store.jobs.get(job.id).state, store.jobs.get(job.id).result) == ("succeeded", {"tries": 3})
+    assert (store.jobs.get(bad.id).state, store.jobs.get(bad.id).attempt) == ("failed", 1)
+    assert (store.jobs.get(dead.id).state, store.jobs.get(dead.id).attempt) == ("failed", 3)
+    assert store.jobs.get(dead.id).error.startswith("The service at http://127.0.0.1:1 gave no answer.")
+
+
+def test_a_worker_does_as_many_jobs_at_once_as_it_has_places(store: Store, settings: Settings) -> None:
+    jobs = [store.jobs.enqueue("count", {"until": 200}) for _ in range(3)]
+    with _thread(settings.replace(cpu_jobs=2)):
+        _until(lambda: all(store.jobs.get(job.id).done > 0 for job in jobs[:2]))
+        assert store.jobs.get(jobs[2].id).state == "queued"
+        store.jobs.cancel(jobs[0].id)
+        _counting(store, jobs[2])
+        assert store.jobs.get(jobs[1].id).state == "running"
+
+
+def test_steps_that_were_begun_are_seen(store: Store, settings: Settings) -> None:
+    job = store.jobs.enqueue("count", {"until": 30})
+    with _thread(_retrying(settings)):
+        pid = _counting(store, job).pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        _until(lambda: store.jobs.get(job.id).state == "succeeded")
+    (step,) = store.jobs.get(job.id).trail
+    assert (step["step"], step["index"], step["attempt"]) == ("counting", 1, 2)

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-from engine.errors import CorpusError
+from engine.errors import CorpusError, PassingError
 from engine.jobs.kinds import JobContext, Kind
 
 
@@ -68,4 +68,28 @@ def hungry(context: JobContext) -> dict[str, Any]:
     raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB")
 
 
-KINDS = {work.__name__: Kind(work.__name__, work) for work in (count, deaf, sleepy, unreadable, broken, hungry)}
+def unanswered(context: JobContext) -> dict[str, Any]:
+    """Fails as a service does that gives no answer, so often as it is told."""
+    tried = context.workspace / "tried.txt"
+    tries = len(tried.read_text(encoding="utf-8")) if tried.exists() else 0
+    tried.write_text("x" * (tries + 1), encoding="utf-8")
+    if tries < context.job.arguments["times"]:
+        raise PassingError("The service at http://127.0.0.1:1 gave no answer. Try again later.")
+    return {"tries": tries + 1}
+
+
+def deadly(context: JobContext) -> dict[str, Any]:
+    """Ends its worker, and itself, each time."""
+    with open(context.workspace / "runs.txt", "a", encoding="utf-8") as runs:
+        runs.write("x")
+    context.progress.begin("breaking things", 0, 1)
+    time.sleep(0.2)
+    os.kill(os.getppid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+
+
+KINDS = {
+    work.__name__: Kind(work.__name__, work)
+    for work in (count, deaf, sleepy, unreadable, broken, hungry, unanswered, deadly)
+}

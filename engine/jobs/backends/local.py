@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from engine.jobs.processes import end_tree, spawn
+from engine.jobs.processes import STOP, end_tree, spawn
 from engine.store.rows import JobRow
 
 __all__ = ["LocalBackend", "LocalProcess"]
@@ -33,6 +34,8 @@ class LocalProcess:
     def ask(self) -> None:
         pipe = self._process.stdin
         if pipe is not None and not pipe.closed:
+            with contextlib.suppress(OSError):  # it has ended already
+                pipe.write(STOP)
             pipe.close()
 
     def terminate(self) -> None:

@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import MissingError, OptionError, TailorError
+from engine.errors import MissingError, OptionError, PassingError, TailorError
 from engine.methods.llm_prompt.config import LlmPromptConfig
 from engine.progress import Progress
 
@@ -112,7 +112,7 @@ class Service:
                 last = self.hidden(str(error)) or type(error).__name__
             if attempt < config.retries and self._stop.wait(pause(config.backoff, attempt, hint)):
                 break
-        raise TailorError(
+        raise PassingError(
             f"The service at {config.base_url} gave no answer in {config.retries + 1} tries (last: {last}). Try again later."
         )
 

@@ -1,0 +1,210 @@
+"""What happens to a job that did not succeed: who waits for it, whether it is tried again, and when it is given up.
+
+A job that lost its process, or met an error that may pass, is queued again by itself after a pause that doubles. It is
+given up after so many attempts in a row that got no further than the one before, and kept as failed, with its log; a user
+can resume it all the same.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import ColumnElement, CursorResult, select, update
+
+from engine.errors import InputError
+from engine.store import tables
+from engine.store.repositories import Repository, to_row
+from engine.store.rows import RESUMABLE, JobRow, JobState
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+__all__ = ["FURTHEST_SECONDS", "Recovery", "count"]
+
+FURTHEST_SECONDS = 600.0  # the longest pause before another attempt
+AGAIN: dict[str, Any] = {  # of a job that is queued again
+    "state": JobState.QUEUED.value,
+    "note": "",
+    "eta": None,
+    "pid": None,
+    "worker": "",
+    "heartbeat": None,
+    "started": None,
+    "finished": None,
+}
+
+
+class Recovery(Repository[tables.Job, JobRow]):
+    """Endings without success, and what follows from them."""
+
+    table = tables.Job
+    row = JobRow
+    noun = "job"
+    changeable = ("note",)
+
+    def _out(self, record: tables.Job) -> JobRow:
+        row = to_row(JobRow, record)
+        object.__setattr__(row, "state", JobState(row.state))
+        return row
+
+    def interrupt(self, id: int, attempt: int, error: str, *where: ColumnElement[bool], lost: bool = False) -> bool:
+        """It ended without being done or failed, for the reason in one sentence; cancelled if the user had asked for that.
+
+        `where`: further conditions of the change. `lost`: nobody asked for it, so that it counts as an attempt of the job.
+        """
+        asked = tables.Job.cancel_requested
+        if self._end(id, attempt, JobState.CANCELLED, asked.is_(True), *where):
+            return True
+        values: dict[str, Any] = {"error": error}
+        if lost:
+            with self._store.read() as session:
+                record = session.get(tables.Job, id)
+                if record is not None:
+                    values |= _counted(record)
+        return self._end(id, attempt, JobState.INTERRUPTED, asked.is_(False), *where, **values)
+
+    def retry(self, id: int, attempt: int, error: str, *, most: int, seconds: float) -> bool:
+        """It met an error that may pass: queue it again after a pause, `most` times in a row; then it has failed.
+
+        `seconds`: the first pause; each further one is twice as long. False when the job is no longer this attempt's.
+        """
+        with self._store.write() as session:
+            record = session.get(tables.Job, id, with_for_update=True)
+            if record is None or record.attempt != attempt or record.state != JobState.RUNNING:
+                return False
+            if record.cancel_requested:
+                return self._settle(session, record, JobState.CANCELLED)
+            for name, value in _counted(record).items():
+                setattr(record, name, value)
+            if record.retries > most:
+                return self._settle(session, record, JobState.FAILED, _given_up(error, record.retries))
+            self._again(record, seconds)
+            record.error = error
+            return True
+
+    def requeue(self, *, most: int, seconds: float) -> Sequence[JobRow]:
+        """Queue interrupted jobs again, those that were lost more than `most` times in a row end as failed; returns all."""
+        job, found = tables.Job, []
+        if most <= 0:
+            return []
+        with self._store.write() as session:
+            query = select(job).where(job.state == JobState.INTERRUPTED, job.retries >= 0).order_by(job.id)
+            for record in session.scalars(query.with_for_update(skip_locked=True)).all():
+                if record.retries > most:
+                    self._settle(session, record, JobState.FAILED, _given_up(record.error, record.retries))
+                else:
+                    self._again(record, seconds)
+                session.flush()
+                found.append(self._out(record))
+        return found
+
+    def pausing(self) -> bool:
+        """Whether a job waits for its time to be tried again."""
+        job = tables.Job
+        with self._store.read() as session:
+            waiting = select(job.id).where(job.state == JobState.QUEUED, job.not_before.is_not(None)).limit(1)
+            return session.scalar(waiting) is not None
+
+    def resume(self, id: int) -> JobRow:
+        """Queue an interrupted, failed or cancelled job again, with the same arguments and the next attempt.
+
+        What it waits for is resumed with it, and a step with the job that it is a step of. Raises InputError when the job
+        is waiting, at work, or done.
+        """
+        job, after = tables.Job, tables.JobAfter
+        with self._store.write() as session:
+            record = self._find(session, id)
+            if record.state not in RESUMABLE:
+                raise InputError(
+                    f"Job {id} is {record.state}: only an interrupted, failed or cancelled job can be resumed."
+                )
+            wanted, seen = [record.parent_id or id], set()
+            while wanted:
+                number = wanted.pop()
+                if number in seen:
+                    continue
+                seen.add(number)
+                changed = session.execute(
+                    update(job)
+                    .where(job.id == number, job.state.in_([state.value for state in RESUMABLE]))
+                    .values(
+                        **AGAIN, attempt=job.attempt + 1, cancel_requested=False, error="", not_before=None, retries=0,
+                        reached=0.0,
+                    )
+                    .execution_options(synchronize_session=False)
+                )  # fmt: skip
+                if count(changed) or number == record.parent_id:
+                    wanted += session.scalars(select(after.after_id).where(after.job_id == number))
+            session.refresh(record)
+            return self._out(record)
+
+    def _again(self, record: tables.Job, seconds: float) -> None:
+        for name, value in AGAIN.items():
+            setattr(record, name, value)
+        record.attempt += 1
+        record.not_before = None
+        if record.retries > 0:
+            pause = min(FURTHEST_SECONDS, seconds * 2 ** min(record.retries - 1, 30))
+            record.not_before = tables.now() + datetime.timedelta(seconds=pause)
+
+    def _settle(self, session: Session, record: tables.Job, state: JobState, error: str = "") -> bool:
+        record.state, record.error, record.finished, record.pid = state.value, error, tables.now(), None
+        session.flush()
+        self._drop_waiting(session, record.id, state)
+        return True
+
+    def _end(self, id: int, attempt: int, state: JobState, *where: ColumnElement[bool], **values: Any) -> bool:
+        job = tables.Job
+        values |= {"state": state.value, "finished": tables.now(), "pid": None}
+        with self._store.write(together=True) as session:
+            query = update(job).where(job.id == id, job.attempt == attempt, job.state == JobState.RUNNING, *where)
+            if count(session.execute(query.values(**values).execution_options(synchronize_session=False))) == 0:
+                return False
+            if state in (JobState.FAILED, JobState.CANCELLED):
+                self._drop_waiting(session, id, state)
+            return True
+
+    def _drop_waiting(self, session: Session, id: int, state: JobState) -> None:
+        """Jobs that wait for one which has ended without success end likewise, and those that wait for them."""
+        job, after = tables.Job, tables.JobAfter
+        wanted, seen = [id], {id}
+        while wanted:
+            number = wanted.pop()
+            cause = session.get(tables.Job, number, populate_existing=True)
+            if cause is None:
+                continue
+            waiting = select(job).where(job.id == after.job_id, after.after_id == number, job.state == JobState.QUEUED)
+            for record in session.scalars(waiting).all():
+                if record.id in seen:
+                    continue
+                seen.add(record.id)
+                wanted.append(record.id)
+                record.state, record.finished = state.value, tables.now()
+                if state == JobState.FAILED:
+                    record.error = f"Job {id} ({cause.kind if number == id else record.kind}), which it needs, failed."
+                    if number == id and cause.error:
+                        record.error = f"{cause.error} (In job {id}, {cause.kind}.)"
+            session.flush()
+
+
+def count(result: Any) -> int:
+    """How many rows a statement changed."""
+    assert isinstance(result, CursorResult)
+    return result.rowcount
+
+
+def _counted(record: tables.Job) -> dict[str, Any]:
+    """The attempts in a row that got no further, this one included, and how far the best one got (0 to 1)."""
+    part = min(1.0, record.done / record.total) if record.total else 0.0
+    reached = min(1.0, (record.step_index + part) / max(1, record.steps))
+    further = reached > record.reached + 1e-9
+    return {"retries": 1 if further else max(0, record.retries) + 1, "reached": max(reached, record.reached)}
+
+
+def _given_up(error: str, attempts: int) -> str:
+    return (
+        f"{error} That was attempt {attempts} in a row that got no further, so it is not tried again by itself; resume it "
+        "when the cause is gone."
+    )
