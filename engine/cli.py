@@ -25,6 +25,7 @@ from engine.decoding.options import Decoding
 from engine.documents.commands import INPUT, add_document_flags
 from engine.errors import TailorError
 from engine.evaluation.commands import add_rating_commands
+from engine.jobs.backends.commands import add_backend_flags, add_replica_commands
 from engine.languages import canonical
 from engine.methods.domain_mixing.commands import add_proportion_flags
 from engine.options import add_flags, from_flags
@@ -198,8 +199,14 @@ def parser() -> argparse.ArgumentParser:
 
     found = command("demo", "the main job on a bundled sample, with a side-by-side table at the end")
     found.add_argument("-o", "--output", default="demo-out", metavar="DIR", help="folder for the plugin [demo-out]")
-    command("worker", "do the queued jobs").add_argument(
-        "--once", action="store_true", help="stop when the queue is empty"
+    found = command("worker", "do the queued jobs, on this machine or on a Ray cluster")
+    found.add_argument("--once", action="store_true", help="stop when the queue is empty")
+    add_backend_flags(found)
+    add_replica_commands(
+        commands.add_parser("replicas", help="copies of the translator on a Ray cluster").add_subparsers(
+            dest="action", required=True
+        ),
+        command,
     )
     for name in ("serve", "studio"):
         found = command(name, "open the studio and start a local worker")

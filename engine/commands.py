@@ -25,6 +25,7 @@ from engine.documents import commands as documents
 from engine.errors import OptionError
 from engine.evaluation.commands import RATING_COMMANDS
 from engine.files import check_writable, replacing
+from engine.jobs.backends.commands import REPLICA_COMMANDS
 from engine.lines import read_input
 from engine.methods.domain_mixing.commands import PROPORTION_COMMANDS
 from engine.parsers.commands import PARSER_COMMANDS
@@ -336,6 +337,7 @@ COMMANDS = {
     **BENCH_COMMANDS,
     **STORE_COMMANDS,
     **CLIENT_COMMANDS,
+    **REPLICA_COMMANDS,
     "demo": run_demo,
     "worker": worker,
     "serve": serve,

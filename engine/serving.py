@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Batcher", "Busy", "Models", "Work"]
 
-PLUGINS = 6  # kept loaded; they are small beside a base
 PART = 32  # texts in one batch
 MOST_WAITING = 2_000_000  # characters, beyond which new requests are turned away
 
@@ -73,7 +72,7 @@ class Models:
         with self._lock:
             if key not in self._plugins:
                 loaded = Plugin.load(path, base, cache=self.settings.home_dir / "unpacked")
-                while len(self._plugins) >= PLUGINS:
+                while len(self._plugins) >= self.settings.loaded_plugins:
                     self._plugins.popitem(last=False)
                 self._plugins[key] = loaded
             self._plugins.move_to_end(key)

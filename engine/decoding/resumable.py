@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.decoding.greedy import back_translate
 from engine.errors import storage_errors
 from engine.progress import Progress
+from engine.spread import offered
+from engine.stages import BACK_TRANSLATE, base_arguments
 
 if TYPE_CHECKING:
     from engine.base.model import BaseModel
+    from engine.decoding.options import Decoding
 
 __all__ = ["back_translate_all"]
 
@@ -39,11 +42,12 @@ def back_translate_all(
     texts: Sequence[str],
     partial: Path | None,
     progress: Progress,
-    by: Callable[[BaseModel, Sequence[str], Progress], list[str]] | None = None,
+    decoding: Decoding | None = None,
 ) -> list[str]:
     """Translate all texts; with `partial`, each finished part is appended to it and not done again after a stop.
 
-    `by` translates a part in another way than the plain greedy one.
+    `decoding` asks for a search with these settings in place of the plain greedy one. Parts may be done by other machines
+    (engine.spread).
 
     The file belongs to these texts and this base (it starts with their hash); it is removed when all are done, so a
     caller writes its own result next. Parts hold texts of like length.
@@ -52,10 +56,10 @@ def back_translate_all(
     key = hashlib.sha256(json.dumps([base.fingerprint(), base.source, base.target, *texts]).encode()).hexdigest()
     finished = read_partial(partial, key)
     results: list[str] = finished[: len(texts)]
-    for begin in range(len(results), len(texts), PART):
-        part = [texts[i] for i in order[begin : begin + PART]]
-        shifted = Shifted(progress, begin, len(texts))
-        done = by(base, part, shifted) if by else back_translate(base, part, progress=shifted)
+    begin = len(results)
+    parts = [[texts[i] for i in order[place : place + PART]] for place in range(begin, len(texts), PART)]
+    for done in _translated(base, parts, begin, len(texts), progress, decoding):
+        begin = len(results)
         results += done
         if partial is not None:
             with storage_errors("the translations", partial), partial.open("a", encoding="utf-8") as file:
@@ -69,6 +73,27 @@ def back_translate_all(
     for i, text in zip(order, results, strict=True):
         placed[i] = text
     return placed
+
+
+def _translated(
+    base: BaseModel, parts: Sequence[list[str]], begin: int, total: int, progress: Progress, decoding: Decoding | None
+) -> Iterator[list[str]]:
+    """The translations of each part; `begin` of the `total` texts were done before."""
+    search = None if decoding is None else decoding.to_mapping()
+    elsewhere = offered(BACK_TRANSLATE, lambda: base_arguments(base) | {"decoding": search}, parts, progress)
+    if elsewhere is not None:
+        for part, done in zip(parts, elsewhere, strict=True):
+            begin += len(part)
+            progress.advance(begin, total)
+            yield done
+        return
+    for part in parts:
+        shifted = Shifted(progress, begin, total)
+        if decoding is None:
+            yield back_translate(base, part, progress=shifted)
+        else:
+            yield base.translate(part, decoding=decoding, progress=shifted)
+        begin += len(part)
 
 
 def read_partial(partial: Path | None, key: str) -> list[str]:

@@ -177,18 +177,19 @@ def run(context: JobContext) -> dict[str, Any]:
     file = Path(str(job.arguments["document"]))
     context.progress.begin("Loading the base")
     base = BaseModel.load(project.base, project.source, project.target, settings=context.settings)
-    plugin = None
+    plugin, bundle = None, ""
     if paper.plugin_id is not None:
         row = context.store.plugins.get(paper.plugin_id)
         if not row.exists:
             raise InputError(f"The bundle of {row.name} is no longer at {row.path}. Train it again or import it.")
-        plugin = Plugin.load(row.path, base, cache=context.settings.home_dir / "unpacked")
+        bundle = row.path
+        plugin = Plugin.load(bundle, base, cache=context.settings.home_dir / "unpacked")
     decoding = Decoding.from_mapping(plugin.card.get("decoding", {})) if plugin and paper.strength else None
     output = file.with_name(f"{Path(paper.name).stem}.{project.target}{Path(paper.name).suffix}")
     report = translate_document(
         file,
         output,
-        BaseTranslator(base, plugin, paper.strength, decoding),
+        BaseTranslator(base, plugin, paper.strength, decoding, bundle),
         options=DocumentOptions.from_mapping(job.arguments.get("options") or {}),
         progress=context.progress,
         partial=file.with_name(PARTIAL),

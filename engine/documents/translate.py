@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,8 @@ from engine.documents.placeholders import FAMILIES
 from engine.documents.prepare import Prepared, mask, prepare, restore
 from engine.errors import storage_errors
 from engine.progress import Progress
+from engine.spread import offered
+from engine.stages import TRANSLATE, base_arguments
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -47,6 +49,10 @@ class Translator(ABC):
     def translate(self, sentences: Sequence[str], progress: Progress) -> list[str]:
         """One translation a sentence."""
 
+    def spread(self, parts: Sequence[list[str]], progress: Progress) -> Iterator[list[str]] | None:
+        """What `translate` gives for each part, in order, where other machines do them; None where they do not."""
+        return None
+
     @abstractmethod
     def align(self, pairs: Sequence[tuple[str, str]], progress: Progress) -> list[Alignment]:
         """The alignment of each (sentence, translation)."""
@@ -61,7 +67,9 @@ class BaseTranslator(Translator):
         plugin: Plugin | PluginStack | None = None,
         strength: float = 1.0,
         decoding: Decoding | None = None,
+        bundle: str = "",
     ) -> None:
+        self.bundle = bundle  # the plugin's file, where other machines may load it too
         self.base, self.plugin, self.strength = base, plugin, strength
         self.decoding = decoding or Decoding()
         self.source, self.target = base.source, base.target
@@ -85,6 +93,12 @@ class BaseTranslator(Translator):
         return self.base.translate(
             list(sentences), self.plugin, strength=self.strength, decoding=self.decoding, progress=Checked(progress)
         )
+
+    def spread(self, parts: Sequence[list[str]], progress: Progress) -> Iterator[list[str]] | None:
+        if self.plugin is not None and not self.bundle:
+            return None
+        own = {"bundle": self.bundle, "strength": self.strength, "decoding": self.decoding.to_mapping()}
+        return offered(TRANSLATE, lambda: base_arguments(self.base) | own, parts, progress)
 
     def align(self, pairs: Sequence[tuple[str, str]], progress: Progress) -> list[Alignment]:
         return align(self.base, pairs, progress=progress)
@@ -174,12 +188,15 @@ def _translate(texts: Sequence[str], translator: Translator, finished: Finished,
     whole = sum(work for _, work in batches)
     done = 0.0
     sentences = 0
-    for batch, work in batches:
+    # The same batches after a stop as without one, so that the result is the same to the bit.
+    parts = [[different[i] for i in batch] for batch, _ in batches]
+    missing = [part for part in parts if any(text not in finished.known for text in part)]
+    elsewhere = translator.spread(missing, progress)
+    for part, (batch, work) in zip(parts, batches, strict=True):
         progress.advance(SHARE * done / whole, 1.0, f"{sentences:,} of {len(different):,} sentences")
-        # The same batches after a stop as without one, so that the result is the same to the bit.
-        part = [different[i] for i in batch]
         if any(text not in finished.known for text in part):
-            finished.add(list(zip(part, translator.translate(part, progress), strict=True)))
+            made = translator.translate(part, progress) if elsewhere is None else next(elsewhere)
+            finished.add(list(zip(part, made, strict=True)))
         done += work
         sentences += len(batch)
     progress.advance(SHARE, 1.0, f"{sentences:,} sentences")

@@ -20,12 +20,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import Cancelled, InputError, StorageError, TailorError
+from engine.jobs.backends import spread_for
 from engine.jobs.kinds import JobContext, known_kinds
 from engine.jobs.passing import may_pass
 from engine.jobs.paths import job_workspace, log_file
 from engine.jobs.processes import STOP, end_tree, receive
 from engine.jobs.progress import RowProgress, StopReason, plain
 from engine.settings import Settings
+from engine.spread import spreading
 from engine.store.rows import JobRow, JobState
 
 if TYPE_CHECKING:
@@ -78,7 +80,8 @@ def _work(
         kinds = known_kinds(modules)
         if job.kind not in kinds:
             raise InputError(f"This version of Tailor MT knows no kind of job called {job.kind}.")
-        result = kinds[job.kind].run(JobContext(job, store, settings, job_workspace(settings, job), progress))
+        with spreading(spread_for(settings)):
+            result = kinds[job.kind].do(JobContext(job, store, settings, job_workspace(settings, job), progress))
         _ignore_signals()
         return lambda: jobs.finish(*key, plain(result))
     except Cancelled as stopped:

@@ -26,7 +26,7 @@ from engine.jobs.backends import JobProcess, open_backend
 from engine.jobs.paths import log_file
 from engine.jobs.processes import HOST, end_tree, is_child, receive, running
 from engine.jobs.pulse import STALE_SECONDS, Pulses, recent
-from engine.jobs.slots import Slot, slots_of
+from engine.jobs.slots import Slot
 from engine.settings import Settings, load_settings
 from engine.store.rows import JobRow, JobState, WorkerRow
 
@@ -85,7 +85,7 @@ class _Worker:
         self.pulses = Pulses()
         self.backend = open_backend(settings)
         self.name = f"{HOST}:{os.getpid()}:{secrets.token_hex(4)}"
-        self.slots = slots_of(settings, self.backend.room(settings.cpu_jobs))
+        self.slots = self.backend.places(settings)
         self.at_work: dict[int, Slot] = {}  # by the job's number
         self.threads: list[threading.Thread] = []
         self.change = threading.Event()  # a slot is free again

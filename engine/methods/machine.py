@@ -14,7 +14,6 @@ from engine.files import write_json, write_jsonl
 from engine.progress import Progress
 
 if TYPE_CHECKING:
-    from engine.base import BaseModel
     from engine.methods.samples import Samples, SentencePair
 
 __all__ = ["keep_settings", "kept_settings", "machine_translations"]
@@ -51,13 +50,11 @@ def machine_translations(
     if missing:
         from engine.decoding.resumable import back_translate_all
 
-        def by_search(base: BaseModel, texts: Sequence[str], shown: Progress) -> list[str]:
-            return base.translate(texts, decoding=Decoding(beam=beam, no_repeat_ngram=3), progress=shown)
-
+        search = Decoding(beam=beam, no_repeat_ngram=3)
         before = progress.step
         progress.begin("Translating the sources", progress.index, progress.steps)
         partial = samples.workspace / f"machine.{part}.partial.jsonl"
-        made = back_translate_all(samples.pair.forward, missing, partial, progress, by_search)
+        made = back_translate_all(samples.pair.forward, missing, partial, progress, search)
         known |= dict(zip(missing, made, strict=True))
         write_jsonl(file, ({"source": a, "machine": b} for a, b in known.items()), "the translations")
         progress.begin(before, progress.index, progress.steps)

@@ -24,6 +24,8 @@ from engine.phrases.surface import clean_spans
 from engine.phrases.types import PhraseSet, Tree
 from engine.phrases.units import Pieces
 from engine.progress import Progress
+from engine.spread import offered
+from engine.stages import PARSE, parse_arguments, read_parse
 
 __all__ = ["extract_phrases", "parse_tree"]
 
@@ -31,6 +33,7 @@ DRAWABLE = 1000  # characters
 MAKE_SPANS = {"constituency": constituency_spans, "dependency": dependency_spans}
 MAKE_TREE = {"constituency": constituency_tree, "dependency": dependency_tree}
 EVERY = 5000  # candidates between two looks at the progress
+PART = 256  # sentences that another machine parses at once
 
 
 def extract_phrases(
@@ -88,7 +91,7 @@ def extract_phrases(
     else:
         spans_of = MAKE_SPANS[model.kind]
         everything = [*texts, *draw_too] if trees is not None else texts
-        for place, parses in parse_sentences(pipeline, everything, progress):
+        for place, parses in _parsed(model, pipeline, everything, progress):
             drawn = whole_tree(model.kind, parses, everything[place]) if trees is not None else None
             if trees is not None and drawn is not None:
                 trees(everything[place], drawn)
@@ -134,6 +137,23 @@ def parse_tree(
         association = Association(language, pieces)
         association.count([*sentences] or [sentence])
     return association.tree(sentence)
+
+
+def _parsed(
+    model: StanzaModel, pipeline: Any, sentences: Sequence[str], progress: Progress
+) -> Iterator[tuple[int, list[Parsed]]]:
+    """Each sentence's index with its parses, in order; other machines may do it (engine.spread)."""
+    parts = [list(sentences[place : place + PART]) for place in range(0, len(sentences), PART)]
+    elsewhere = offered(PARSE, lambda: parse_arguments(model), parts, progress)
+    if elsewhere is None:
+        yield from parse_sentences(pipeline, sentences, progress)
+        return
+    place = 0
+    for rows in elsewhere:
+        for parses in rows:
+            yield place, [read_parse(row) for row in parses]
+            place += 1
+        progress.advance(place, len(sentences), "parsing")
 
 
 def free_of(codes: Sequence[tuple[int, int]], start: int, end: int) -> bool:

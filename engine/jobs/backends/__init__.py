@@ -1,4 +1,4 @@
-"""Where the process of a job is started: on this machine (`local`).
+"""Where the process of a job is started: on this machine (`local`), or on a node of a Ray cluster (`ray`).
 
 A worker claims a job and asks its backend to start it; what it gets back it treats alike, wherever the process is. The
 process itself is the same: `engine.jobs.child`, which writes progress, looks for a cancel and goes on from a checkpoint.
@@ -12,12 +12,28 @@ from engine.jobs.backends.base import Backend, JobProcess
 
 if TYPE_CHECKING:
     from engine.settings import Settings
+    from engine.spread import Spread
 
-__all__ = ["Backend", "JobProcess", "open_backend"]
+__all__ = ["Backend", "JobProcess", "open_backend", "spread_for"]
 
 
 def open_backend(settings: Settings) -> Backend:
-    """The backend that the settings name."""
+    """The backend that the settings name. Raises MissingError where its library is not installed, InputError where it
+    cannot be reached.
+    """
+    if settings.backend == "ray":
+        from engine.jobs.backends.ray_tasks import RayBackend
+
+        return RayBackend(settings)
     from engine.jobs.backends.local import LocalBackend
 
     return LocalBackend()
+
+
+def spread_for(settings: Settings) -> Spread | None:
+    """What a job's process offers parts of its work to; None where it does all by itself."""
+    if settings.backend != "ray" or not settings.ray_actors:
+        return None
+    from engine.jobs.backends.ray_data import RaySpread
+
+    return RaySpread(settings)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
+from engine.jobs.slots import Slot
+from engine.settings import Settings
 from engine.store.rows import JobRow
 
 __all__ = ["Backend", "JobProcess"]
@@ -43,8 +45,8 @@ class Backend(Protocol):
     def start(self, job: JobRow, payload: dict[str, Any], log: Path) -> JobProcess:
         """Start the process of a job, its output appended to `log`. Raises OSError when that cannot be done."""
 
-    def room(self, default: int) -> int:
-        """How many jobs may be at work at once, where this machine alone would do `default`."""
+    def places(self, settings: Settings) -> list[Slot]:
+        """The places for jobs that may be at work at once."""
 
     def close(self) -> None:
         """Let go of what was opened."""

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.jobs.processes import STOP, end_tree, spawn
+from engine.jobs.slots import Slot, slots_of
+from engine.settings import Settings
 from engine.store.rows import JobRow
 
 __all__ = ["LocalBackend", "LocalProcess"]
@@ -53,8 +55,8 @@ class LocalBackend:
     def start(self, job: JobRow, payload: dict[str, Any], log: Path) -> LocalProcess:
         return LocalProcess(spawn("engine.jobs.child", [str(job.id)], payload, log))
 
-    def room(self, default: int) -> int:
-        return default
+    def places(self, settings: Settings) -> list[Slot]:
+        return slots_of(settings)
 
     def close(self) -> None:
         pass

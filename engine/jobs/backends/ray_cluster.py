@@ -1,0 +1,110 @@
+"""Joining a Ray cluster, and what the cluster has. All of `import ray` in the program is in the modules `ray_*` here."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import InputError, MissingError
+
+if TYPE_CHECKING:
+    from engine.settings import Settings
+
+__all__ = ["NAMESPACE", "capacity", "free", "import_ray", "join", "leave", "share", "wants_gpu"]
+
+NAMESPACE = "tailormt"
+ANSWER_SECONDS = 5.0
+# Words that a library prints for its own makers; and it would report its use to them over the network.
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
+
+
+def import_ray() -> Any:
+    """The library. Raises MissingError where it is not installed."""
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ImportError:
+        raise MissingError(
+            "Ray is not installed. Install the program with its extra ray, or set backend to local."
+        ) from None
+    return ray
+
+
+def join(address: str) -> str:
+    """Connect this process to the cluster, once; returns the cluster's address as other machines know it.
+
+    Raises MissingError without the library, InputError where no cluster answers there.
+    """
+    ray = import_ray()
+    if not ray.is_initialized():
+        _answers(address)
+        handlers = _handlers()
+        try:
+            ray.init(
+                address=address or "auto", namespace=NAMESPACE, log_to_driver=False, logging_level=logging.WARNING,
+                configure_logging=False,
+            )  # fmt: skip
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            raise InputError(
+                _nothing(address, (str(error).strip().splitlines() or [type(error).__name__])[0])
+            ) from None
+        finally:  # Ray takes SIGTERM for itself, but who is called here wants to end in order
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+    return str(ray.get_runtime_context().gcs_address)
+
+
+def leave() -> None:
+    """Disconnect; nothing where there is no connection."""
+    ray = import_ray()
+    if ray.is_initialized():
+        ray.shutdown()
+
+
+def capacity() -> dict[str, float]:
+    """CPUs and GPUs of all living nodes, as {"CPU": 8.0, "GPU": 1.0}."""
+    return {str(name): float(value) for name, value in import_ray().cluster_resources().items()}
+
+
+def free() -> dict[str, float]:
+    """The part of `capacity` that nobody has taken."""
+    return {str(name): float(value) for name, value in import_ray().available_resources().items()}
+
+
+def wants_gpu(settings: Settings) -> bool:
+    """Whether models run on GPUs: where the settings name them, or leave it open and the cluster has one."""
+    return settings.device.startswith("cuda") or (settings.device == "auto" and capacity().get("GPU", 0) > 0)
+
+
+def share(settings: Settings, *, gpu: bool) -> dict[str, float]:
+    """What one job or actor takes of the cluster: {"num_cpus": …, "num_gpus": …}."""
+    return {"num_cpus": float(settings.threads or 1), "num_gpus": settings.gpus_per_job if gpu else 0.0}
+
+
+def _answers(address: str) -> None:
+    """Ray itself tries for minutes. Raises InputError where nothing listens at a named address."""
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(_nothing(address, getattr(error, "strerror", None) or str(error))) from None
+
+
+def _nothing(address: str, reason: str) -> str:
+    return (
+        f"There is no Ray cluster at {address or 'auto'} ({reason.rstrip('.')}). Start one with `ray start --head`, or name "
+        "its address with --address."
+    )
+
+
+def _handlers() -> dict[int, Any]:
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    return {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}

@@ -1,0 +1,135 @@
+"""Parts of one job's work on several nodes: a Ray Dataset whose rows are the parts, mapped over a pool of actors.
+
+An actor loads a base or a parser once and does part after part. Ray does the parts of a lost node again on others, and
+gives the results in order. The job's process is the driver; when it ends, its actors do.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import logging
+import os
+import queue
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.jobs.backends.ray_cluster import free, import_ray, join, share, wants_gpu
+from engine.jobs.backends.told import raise_told, tell
+from engine.progress import Progress
+
+if TYPE_CHECKING:
+    from engine.settings import Settings
+
+__all__ = ["RaySpread"]
+
+LOOK_SECONDS = 0.2
+
+log = logging.getLogger(__name__)
+
+
+class Worker:
+    """One actor's work: batches of one row each, as {"part": [JSON]} to {"result": [JSON]}."""
+
+    def __init__(self, stage: str, arguments: str) -> None:
+        module, _, name = stage.partition(":")
+        self.stage: Any = None
+        self.fault: dict[str, str] | None = None
+        try:
+            self.stage = getattr(importlib.import_module(module), name)(**json.loads(arguments))
+        except Exception as error:  # Ray would make the actor again and again
+            self.fault = tell(error, os.uname().nodename)
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
+        told = self.fault
+        if told is None:
+            try:
+                return {"result": [json.dumps({"done": self.stage(json.loads(part))}) for part in batch["part"]]}
+            except Exception as error:
+                told = tell(error, os.uname().nodename)
+        return {"result": [json.dumps({"told": told}) for _ in batch["part"]]}
+
+
+class RaySpread:
+    """Takes parts to the actors of a cluster, as many as the settings allow and there is room for."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.taken = 0  # parts done by actors
+
+    def take(
+        self, stage: str, arguments: Mapping[str, Any], parts: Sequence[Any], progress: Progress
+    ) -> Iterator[Any] | None:
+        join(self.settings.ray_address)
+        own = share(self.settings, gpu=wants_gpu(self.settings) and not stage.endswith(":Parse"))
+        actors = min(self.settings.ray_actors, len(parts), _places(own))
+        if actors < 1:
+            log.info("no room in the cluster for %s: done here", stage)
+            return None
+        log.info("%s: %d parts over up to %d actors", stage, len(parts), actors)
+        device = "cuda" if own["num_gpus"] else "cpu"
+        given = json.dumps({**arguments, "settings": self.settings.replace(device=device).to_mapping()})
+        rows = [{"part": json.dumps(part)} for part in parts]
+        return self._results(rows, stage, given, actors, own, progress)
+
+    def _results(
+        self, rows: list[dict[str, str]], stage: str, arguments: str, actors: int, own: Mapping[str, float], progress: Progress
+    ) -> Iterator[Any]:  # fmt: skip
+        found: queue.Queue[Any] = queue.Queue()
+        over = threading.Event()
+        work = functools.partial(_run, rows, stage, arguments, actors, dict(own), found, over)
+        threading.Thread(target=work, name="ray-data", daemon=True).start()
+        done = 0
+        try:
+            while done < len(rows):
+                progress.check()
+                try:
+                    item = found.get(timeout=LOOK_SECONDS)
+                except queue.Empty:
+                    continue
+                if isinstance(item, BaseException):
+                    raise item
+                answer = json.loads(item)
+                if "told" in answer:
+                    raise_told(answer["told"])
+                done += 1
+                self.taken += 1
+                yield answer["done"]
+        finally:
+            over.set()
+
+
+def _run(
+    rows: list[dict[str, str]], stage: str, arguments: str, actors: int, own: dict[str, float], found: queue.Queue[Any],
+    over: threading.Event,
+) -> None:  # fmt: skip
+    """In a thread: each result into the queue as it comes, or the error that ended it."""
+    import_ray()
+    from ray import data
+
+    try:
+        context = data.DataContext.get_current()
+        context.execution_options.preserve_order = True
+        context.enable_progress_bars = False
+        context.print_on_execution_start = False
+        results = data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+            Worker, fn_constructor_args=(stage, arguments), batch_size=1,
+            compute=data.ActorPoolStrategy(min_size=1, max_size=actors), **own,
+        )  # fmt: skip
+        for row in results.iter_rows():
+            if over.is_set():  # leaving the loop ends the actors
+                break
+            found.put(str(row["result"]))
+    except BaseException as error:
+        found.put(error)
+
+
+def _places(own: Mapping[str, float]) -> int:
+    """How many such shares are free now."""
+    there = free()
+    counts = [
+        there.get(name, 0.0) // own[f"num_{name.lower()}s"] for name in ("CPU", "GPU") if own[f"num_{name.lower()}s"]
+    ]
+    return int(min(counts, default=0))

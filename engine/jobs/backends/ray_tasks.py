@@ -1,0 +1,160 @@
+"""Jobs as tasks of a Ray cluster: on the node that Ray chooses, a task starts the job's process and waits for it.
+
+The worker's machine, the driver, claims jobs and writes how they end; the processes read and write the same store, and
+work in the same data folder, which all nodes see under the same path. A node that is lost takes its tasks with it; each
+is given to another node as the job's next attempt, so that a node that was only cut off writes nothing more.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.jobs.backends.ray_cluster import capacity, import_ray, join, leave, share, wants_gpu
+from engine.jobs.processes import end_tree, spawn
+from engine.jobs.slots import CPU, GPU, Slot
+from engine.settings import Settings
+from engine.store.rows import JobRow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["RayBackend", "RayProcess", "run_child"]
+
+GRACE_SECONDS = 5.0  # for a job to stop by itself
+FORCE_SECONDS = 2.0  # for it to stop when told by a signal
+SPAWN_TRIES = 20
+LOST_CODE = -9
+
+
+def run_child(job_id: int, payload: Mapping[str, Any], log: str) -> int:
+    """The task: run the process of a job to its end; its exit code. Cancelling the task makes the process stop in order.
+
+    The process also stops when this one is gone: the pipe between them closes.
+    """
+    process = _spawn(job_id, dict(payload), Path(log))
+    try:
+        while (code := _wait(process, 1.0)) is None:  # in short turns: a cancel is heard between them
+            pass
+        return code
+    except BaseException:  # the task was cancelled: KeyboardInterrupt
+        assert process.stdin is not None
+        process.stdin.close()
+        code = _wait(process, GRACE_SECONDS)
+        if code is None:
+            process.terminate()
+            code = _wait(process, FORCE_SECONDS)
+        return LOST_CODE if code is None else code
+    finally:
+        end_tree(process.pid)
+        process.wait()
+
+
+def _spawn(job_id: int, payload: dict[str, Any], log: Path) -> subprocess.Popen[bytes]:
+    for left in reversed(range(SPAWN_TRIES)):
+        try:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            return spawn("engine.jobs.backends.ray_child", [str(job_id)], payload, log)
+        except OSError:  # a shared folder that is not mounted yet, or no memory for a moment
+            if not left:
+                raise
+            time.sleep(0.5)
+    raise AssertionError("not reached")
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+class RayProcess:
+    """A job's process somewhere in the cluster."""
+
+    pid: int | None = None  # on another machine
+
+    def __init__(self, task: Any) -> None:
+        self._task = task
+        self._code: int | None = None
+        self._asked = self.lost = False
+
+    def poll(self) -> int | None:
+        return self.wait(0)
+
+    def wait(self, seconds: float) -> int | None:
+        if self._code is None:
+            self._code = self._result(seconds)
+        return self._code
+
+    def _result(self, seconds: float) -> int | None:
+        ray = import_ray()
+        known = ray.exceptions
+        try:
+            ready, _ = ray.wait([self._task], timeout=seconds)
+            return int(ray.get(ready[0])) if ready else None
+        except known.TaskCancelledError:
+            return LOST_CODE
+        except known.RayTaskError as error:
+            cause = error.cause
+            return int(cause.errno or 1) if isinstance(cause, OSError) else 1
+        except known.OutOfMemoryError:  # Ray ended it to save the node
+            return LOST_CODE
+        except known.RayError:  # the node died, or its raylet, or the process that held the task
+            self.lost = True
+            return LOST_CODE
+
+    def ask(self) -> None:
+        self._cancel(force=False)
+
+    def terminate(self) -> None:
+        self._cancel(force=False)  # the task goes from the pipe to the signal by itself
+
+    def end(self) -> None:
+        if self.poll() is None:
+            self._cancel(force=True)
+            self._code = LOST_CODE
+
+    def _cancel(self, force: bool) -> None:
+        if self._code is not None or (self._asked and not force):
+            return
+        self._asked = True
+        ray = import_ray()
+        if ray.is_initialized():
+            ray.cancel(self._task, force=force)
+
+
+class RayBackend:
+    """Starts jobs as tasks of the cluster that the settings name."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.address = join(settings.ray_address)
+        # What is left to the user's defaults on this machine may be another folder for the user of a node.
+        self.settings = settings.replace(
+            home=str(settings.home_dir.resolve()), database_url=settings.store_url, ray_address=self.address
+        )
+        self._task = import_ray().remote(max_retries=0, max_calls=1)(run_child)
+
+    def start(self, job: JobRow, payload: dict[str, Any], log: Path) -> RayProcess:
+        kept = {name: getattr(self.settings, name) for name in ("home", "database_url", "ray_address")}
+        given = payload["settings"] | kept
+        own = share(self.settings, gpu=given["device"].startswith("cuda"))
+        task = self._task.options(**own, name=f"job {job.id} ({job.kind}), attempt {job.attempt}")
+        return RayProcess(task.remote(job.id, payload | {"settings": given}, str(log.resolve())))
+
+    def places(self, settings: Settings) -> list[Slot]:
+        """As many as the cluster has room for when the worker starts, less what the actors of a job take."""
+        there, threads = capacity(), settings.threads or 1
+        count = max(1, int(there.get("CPU", 0) // threads) - settings.ray_actors)
+        if not wants_gpu(settings):
+            return [Slot(CPU, ("", CPU), "cpu", threads) for _ in range(count)]
+        gpus = max(1, int(there.get("GPU", 0) / settings.gpus_per_job))
+        return [
+            *(Slot(GPU, ("", GPU), "cuda", threads) for _ in range(gpus)),
+            *(Slot(CPU, (CPU,), "cpu", threads) for _ in range(max(1, count - gpus))),
+        ]
+
+    def close(self) -> None:
+        leave()
