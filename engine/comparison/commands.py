@@ -12,7 +12,9 @@ from engine.errors import OptionError
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
+    from engine.comparison.export import Content
     from engine.comparison.measure import Ground
+    from engine.evaluation.evaluate import Further
     from engine.evaluation.style import StyleScorers
     from engine.progress import Progress
     from engine.store.sheets import LineRow
@@ -26,6 +28,17 @@ def add_evaluate_flags(found: argparse.ArgumentParser) -> None:
     """The flags of `tailormt evaluate`."""
     found.add_argument("system", nargs="*", metavar="NAME=FILE", help="translations to score, a line for a line")
     found.add_argument("--reference", metavar="FILE", help="the right translations of them")
+    found.add_argument(
+        "--sources", metavar="FILE", help="what was translated, a line for a line, for terms and copied words"
+    )
+    found.add_argument(
+        "--terms", metavar="FILE",
+        help="terms to be used, one a line, or source term, tab, target term: how many of those called for are there",
+    )  # fmt: skip
+    found.add_argument(
+        "--ter", action=argparse.BooleanOptionalAction, default=True,
+        help="score TER too; 50 ms a sentence in Chinese and Japanese",
+    )  # fmt: skip
     found.add_argument("--target", required=True, metavar="LANG", help="language of the translations")
     found.add_argument("--source", default="", metavar="LANG", help="language translated from; needed but for files")
     found.add_argument(
@@ -49,12 +62,9 @@ def add_evaluate_flags(found: argparse.ArgumentParser) -> None:
         help="with --input, score general text beside it",
     )  # fmt: skip
     found.add_argument(
-        "-o",
-        "--output",
-        default="",
-        metavar="FILE",
-        help="with --input, write texts and figures: .tsv .xlsx .tmx .xlf .html",
-    )
+        "-o", "--output", action="append", default=[], metavar="FILE",
+        help="write texts and figures: .html .json .tsv .xlsx .tmx .xlf; repeatable",
+    )  # fmt: skip
     found.add_argument(
         "--baseline", default="", metavar="NAME", help="system that the others are compared with [the first]"
     )
@@ -80,10 +90,11 @@ def evaluate(args: argparse.Namespace) -> Shown:
 
 def of_files(args: argparse.Namespace, progress: Progress) -> Shown:
     """Translations that are there."""
-    from engine.evaluation import evaluate_files
+    from engine.evaluation import evaluate_files, read_lines
 
-    if not (args.reference or args.samples):
+    if not (args.reference or args.samples or (args.terms and args.sources)):
         raise OptionError("Give --reference for BLEU and chrF, or --samples for the style's figures.")
+    check_outputs(args)
     systems: dict[str, Path] = {}
     for system in args.system:
         name, mark, file = system.partition("=")
@@ -95,43 +106,104 @@ def of_files(args: argparse.Namespace, progress: Progress) -> Shown:
         baseline=args.baseline or next(iter(systems)),
         seed=args.seed,
         style=scorers_of(args, progress) if args.samples else None,
+        further=further_of(args, read_lines(args.sources) if args.sources else None),
+        progress=progress,
     )
+    if args.output:
+        write_all(args, content_of_files(args, systems, report.to_mapping()))
     return report.to_mapping(), report.table()
 
 
-def of_sentences(args: argparse.Namespace, progress: Progress) -> Shown:
-    """A base and its plugins over sentences: translated, scored, and written where that is asked for."""
+def further_of(args: argparse.Namespace, sources: list[str] | None) -> Further:
+    """What the command line gives beside the usual figures."""
+    from engine.evaluation.evaluate import TRIALS, Further
+    from engine.evaluation.terms import read_terms
+
+    terms = read_terms(Path(args.terms), args.target, args.source) if args.terms else []
+    return Further(args.ter, TRIALS, terms, sources, args.source)
+
+
+def content_of_files(args: argparse.Namespace, systems: dict[str, Path], report: dict[str, Any]) -> Content:
+    """The files' lines as a comparison: what they are compared with comes first."""
+    from engine.comparison.fill import judged
+    from engine.evaluation import read_lines
+    from engine.store.sheets import LineRow
+
+    names = sorted(systems, key=lambda name: name != report["baseline"])
+    texts = [read_lines(systems[name]) for name in names]
+    blank: list[Any] = [None] * report["lines"]
+    sources = read_lines(args.sources) if args.sources else [""] * report["lines"]
+    references = read_lines(args.reference) if args.reference else blank
+    lines = [
+        judged(
+            LineRow(
+                place, sources[place], references[place], [one[place] for one in texts], [None] * len(texts), None, None
+            ),
+            args.target,
+        )
+        for place in range(report["lines"])
+    ]
+    return content_of_lines(
+        args, Path(args.reference).name if args.reference else ", ".join(names), "",
+        [{"name": name, "plugin_id": None, "method": "", "strength": 1.0} for name in names],
+        {"text": report, "general": None, "notes": []}, lines, len(lines) if args.reference else 0,
+    )  # fmt: skip
+
+
+def content_of_lines(
+    args: argparse.Namespace, title: str, base: str, systems: list[dict[str, Any]], figures: dict[str, Any],
+    lines: list[LineRow], references: int,
+) -> Content:  # fmt: skip
     import datetime
 
-    from engine.comparison.export import Content, write
-    from engine.comparison.measure import measure
-    from engine.comparison.sentences import read_sentences
-    from engine.comparison.systems import Translator
-    from engine.evaluation import Report
-    from engine.files import check_writable
+    from engine.comparison.export import Content
 
-    if args.output:
-        check_writable(Path(args.output), "the comparison")
-    read = read_sentences(args.input, args.source, args.target)
-    base = load_base(args)
-    systems, paths = named_systems(args)
-    translate = Translator.of_files(base, paths, args.settings.home_dir / "unpacked")
-    lines = translated_lines(read.lines, systems, translate, progress)
-    figures = measure(lines, systems, translate, ground_of(args, base), progress)
-    content = Content(
-        title=Path(args.input[0]).name,
+    return Content(
+        title=title,
         source=args.source,
         target=args.target,
-        base=base.name,
+        base=base,
         created=datetime.datetime.now(datetime.UTC),
         systems=systems,
         figures=figures,
         lines=lambda: iter(lines),
         count=len(lines),
-        references=read.references,
+        references=references,
     )
+
+
+def check_outputs(args: argparse.Namespace) -> None:
+    """Before any work: what was asked for can be written."""
+    from engine.files import check_writable
+
+    for output in args.output:
+        check_writable(Path(output), "the comparison")
+
+
+def write_all(args: argparse.Namespace, content: Content) -> None:
+    from engine.comparison.export import write
+
+    for output in args.output:
+        write(content, Path(output))
+
+
+def of_sentences(args: argparse.Namespace, progress: Progress) -> Shown:
+    """A base and its plugins over sentences: translated, scored, and written where that is asked for."""
+    from engine.comparison.measure import measure
+    from engine.comparison.sentences import read_sentences
+    from engine.comparison.systems import Translator
+    from engine.evaluation import Report
+
+    check_outputs(args)
+    read = read_sentences(args.input, args.source, args.target)
+    base = load_base(args)
+    systems, paths = named_systems(args)
+    translate = Translator.of_files(base, paths, args.settings.home_dir / "unpacked")
+    lines = translated_lines(read.lines, systems, translate, progress)
+    figures = measure(lines, systems, translate, ground_of(args, base), progress, further_of(args, None))
     if args.output:
-        write(content, Path(args.output))
+        title = Path(args.input[0]).name
+        write_all(args, content_of_lines(args, title, base.name, systems, figures, lines, read.references))
     parts = [
         f"{title}\n{Report.from_mapping(figures[kind]).table()}"
         for kind, title in (("text", "These sentences"), ("general", "General text"))

@@ -8,7 +8,14 @@ from typing import Any
 
 __all__ = ["TITLES", "Row", "figure_rows", "sure", "value"]
 
-TITLES = {"bleu": "BLEU", "chrf": "chrF", "classifier": "Style classifier", "perplexity": "Perplexity"}
+TITLES = {
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "ter": "TER",
+    "classifier": "Style classifier",
+    "perplexity": "Perplexity",
+    "terms": "Terms used",
+}
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,7 @@ def figure_rows(figures: Mapping[str, Any]) -> list[Row]:
 
 def value(metric: str, score: float) -> str:
     """A score as it is written: `13.4`, `67 %`, `97`."""
-    if metric == "classifier":
+    if metric in ("classifier", "terms"):
         return f"{score:.0f} %"
     return f"{score:,.0f}" if metric == "perplexity" and score >= 100 else f"{score:.1f}"
 

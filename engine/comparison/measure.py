@@ -22,6 +22,7 @@ from engine.stamps import digest
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
+    from engine.evaluation.evaluate import Further
     from engine.evaluation.style import StyleScorers
     from engine.store.sheets import LineRow
 
@@ -54,6 +55,7 @@ def measure(
     translate: Translator,
     ground: Ground,
     progress: Progress,
+    further: Further | None = None,
 ) -> dict[str, Any]:
     """Figures as JSON can hold them: "text" and "general" (reports as `engine.evaluation.Report` maps them, or None),
     "style" (what its scorers rest on, or None), "decoding" (by system), "notes", "measured".
@@ -78,6 +80,7 @@ def measure(
             samples=SAMPLES,
             seed=ground.seed,
             style=scorers,
+            further=further and dataclasses.replace(further, sources=[line.source for line in used]),
             progress=progress,
         ).to_mapping()
     return {

@@ -1,5 +1,6 @@
-"""Scores with confidence intervals and significance: BLEU and chrF as sacrebleu's paired bootstrap (Koehn, 2004) gives them,
-and with the style's own scorers perplexity and classifier score, by the same bootstrap."""
+"""Scores with confidence intervals and significance: BLEU, chrF and TER as sacrebleu's paired bootstrap (Koehn, 2004) and
+approximate randomisation give them, and with the style's own scorers perplexity and classifier score, and the hit rate of
+terms, by the same tests."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from engine.corpora.encoding import detect_encoding
 from engine.errors import InputError, OptionError
 from engine.evaluation.metrics import metrics
 from engine.evaluation.report import Figure, Report, SystemScores
-from engine.evaluation.resample import interval, p_value, resampled
+from engine.evaluation.resample import interval, p_value, randomised, resampled
+from engine.evaluation.terms import Term, copied_share, term_counts
 from engine.progress import Progress
 
 if TYPE_CHECKING:
@@ -20,9 +22,23 @@ if TYPE_CHECKING:
 
     from engine.evaluation.style import StyleScorers
 
-__all__ = ["evaluate", "evaluate_files", "read_lines"]
+__all__ = ["TRIALS", "Further", "evaluate", "evaluate_files", "read_lines"]
 
 SEED = 12345  # sacrebleu's own
+TRIALS = 10_000  # of approximate randomisation, sacrebleu's own number
+
+
+@dataclass(frozen=True)
+class Further:
+    """What an evaluation may have beside the usual: TER, approximate randomisation with that many `trials`, the hit rate of
+    `terms`, and with the `sources` (a line for a line) the share of copied words.
+    """
+
+    ter: bool = False
+    trials: int = 0
+    terms: Sequence[Term] = ()
+    sources: Sequence[str] | None = None
+    source_language: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,6 +60,7 @@ def evaluate(
     samples: int = 1000,
     seed: int = SEED,
     style: StyleScorers | None = None,
+    further: Further | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Score each system's lines: BLEU and chrF2 against the references, perplexity and classifier score by `style`, each
@@ -52,28 +69,33 @@ def evaluate(
     `references` is one list of lines, or several of them; without them (None) `style` alone scores. With a `baseline` (a
     name among the systems) every other system gets p-values against it by paired bootstrap resampling. BLEU and chrF2
     equal those of `SACREBLEU_SEED=<seed> sacrebleu --paired-bs --paired-bs-n <samples>`. Empty hypotheses are scored and
-    counted. Raises InputError when numbers of lines differ or there is nothing to score with, OptionError on a baseline
-    that is not among the systems, or `samples` or `seed` out of range.
+    counted. `further` asks for more of each. Raises InputError when numbers of lines differ or there is nothing to score
+    with, OptionError on a baseline that is not among the systems, or `samples` or `seed` out of range.
     """
-    progress = progress or Progress()
-    check(systems, references, style, baseline, samples, seed)
+    progress, further = progress or Progress(), further or Further()
+    check(systems, references, style, baseline, samples, seed, further)
     streams = {} if references is None else _streams(references)
-    _same_lines({**{f"system {name}": lines for name, lines in systems.items()}, **streams})
+    given = {} if further.sources is None else {"the source": further.sources}
+    _same_lines({**{f"system {name}": lines for name, lines in systems.items()}, **streams, **given})
 
-    measures = {**(reference_measures(language, streams, samples, seed) if streams else {}), **style_measures(style)}
+    measures = reference_measures(language, streams, samples, seed, further.ter) if streams else {}
+    measures |= style_measures(style) | term_measures(further, next(iter(streams.values()), None))
     order = sorted(systems, key=lambda name: name != baseline)  # the baseline first, the others as given
     found: dict[str, dict[str, Figure]] = {name: {} for name in order}
     done, total = 0, len(order) * len(measures)
     for metric, measure in measures.items():
-        base: tuple[float, np.ndarray] | None = None
+        base: tuple[float, np.ndarray, np.ndarray] | None = None
         for name in order:
             progress.advance(done, total, name)
             done += 1
             stats = measure.stats(systems[name])
             score, scores = measure.score(stats.sum(0)), resampled(stats, measure.score, samples, seed)
-            found[name][metric] = _figure(score, scores, base, measure.high)
+            swapped = (
+                randomised(stats, base[2], measure.score, further.trials, seed) if base and further.trials else None
+            )
+            found[name][metric] = _figure(score, scores, base, measure.high, swapped)
             if name == baseline:
-                base = score, scores
+                base = score, scores, stats
     progress.advance(total, total)
     return Report(
         language=language,
@@ -89,6 +111,12 @@ def evaluate(
                 sum(not line.strip() for line in systems[name]),
                 found[name].get("perplexity"),
                 found[name].get("classifier"),
+                found[name].get("TER"),
+                found[name].get("terms"),
+                length_ratio(systems[name], streams, language),
+                None
+                if further.sources is None
+                else copied_share(systems[name], further.sources, language, further.source_language),
             )
             for name in order
         ),
@@ -97,11 +125,17 @@ def evaluate(
 
 
 def check(
-    systems: Mapping[str, Sequence[str]], references: Any, style: Any, baseline: str | None, samples: int, seed: int
+    systems: Mapping[str, Sequence[str]],
+    references: Any,
+    style: Any,
+    baseline: str | None,
+    samples: int,
+    seed: int,
+    further: Further,
 ) -> None:
     if not systems:
         raise InputError("There is nothing to evaluate; give the lines of at least one system.")
-    if references is None and style is None:
+    if references is None and style is None and not (further.terms and further.sources is not None):
         raise InputError("There is nothing to score with; give references, or samples of the style.")
     if baseline is not None and baseline not in systems:
         raise OptionError(f"The baseline {baseline!r} is not among the systems ({', '.join(systems)}).")
@@ -121,6 +155,7 @@ def evaluate_files(
     samples: int = 1000,
     seed: int = SEED,
     style: StyleScorers | None = None,
+    further: Further | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """evaluate() over files, one sentence a line. Errors name the files: which has how many lines, which is no text."""
@@ -129,7 +164,15 @@ def evaluate_files(
     known = {str(systems[name]): items for name, items in lines.items()}
     _same_lines(known if wanted is None else {**known, str(reference): wanted})
     return evaluate(
-        lines, wanted, language=language, baseline=baseline, samples=samples, seed=seed, style=style, progress=progress
+        lines,
+        wanted,
+        language=language,
+        baseline=baseline,
+        samples=samples,
+        seed=seed,
+        style=style,
+        further=further,
+        progress=progress,
     )
 
 
@@ -157,12 +200,12 @@ def _same_lines(named: Mapping[str, Sequence[str]]) -> None:
 
 
 def reference_measures(
-    language: str, streams: Mapping[str, Sequence[str]], samples: int, seed: int
+    language: str, streams: Mapping[str, Sequence[str]], samples: int, seed: int, ter: bool
 ) -> dict[str, Measure]:
-    """BLEU and chrF2 by sacrebleu's own counts of a line, so that resampling need not count again."""
+    """BLEU, chrF2 and TER by sacrebleu's own counts of a line, so that resampling need not count again."""
     wanted = list(streams.values())
 
-    def measure(metric: Any) -> Measure:
+    def measure(name: str, metric: Any) -> Measure:
         def stats(lines: Sequence[str]) -> np.ndarray:
             import numpy as np
 
@@ -177,9 +220,33 @@ def reference_measures(
             made.update("bs", samples)
             return str(made)
 
-        return Measure(stats, score, signature)
+        return Measure(stats, score, signature, float("inf") if name == "TER" else 100.0)
 
-    return {name: measure(metric) for name, metric in metrics(language).items()}
+    return {name: measure(name, metric) for name, metric in metrics(language, ter=ter).items()}
+
+
+def term_measures(further: Further, references: Sequence[str] | None) -> dict[str, Measure]:
+    """The hit rate of the terms, in percent of those called for."""
+    if not further.terms:
+        return {}
+    import numpy as np
+
+    def counts(lines: Sequence[str]) -> np.ndarray:
+        return np.array(term_counts(further.terms, lines, further.sources, references), dtype=float)  # (n, 2)
+
+    def score(total: Any) -> float:
+        return float(100 * total[0] / max(1.0, total[1]))
+
+    return {"terms": Measure(counts, score, lambda: f"terms:{len(further.terms)}|case:lc|whole words where spaced")}
+
+
+def length_ratio(lines: Sequence[str], streams: Mapping[str, Sequence[str]], language: str) -> float | None:
+    """Tokens of the translations over tokens of the (first) reference, as BLEU counts them; None without one."""
+    if not streams:
+        return None
+    split = metrics(language)["BLEU"].tokenizer
+    wanted = sum(len(split(line).split()) for line in next(iter(streams.values())))
+    return sum(len(split(line).split()) for line in lines) / max(1, wanted)
 
 
 def style_measures(style: StyleScorers | None) -> dict[str, Measure]:
@@ -207,10 +274,17 @@ def style_measures(style: StyleScorers | None) -> dict[str, Measure]:
     return made
 
 
-def _figure(score: float, scores: np.ndarray, base: tuple[float, np.ndarray] | None, high: float) -> Figure:
+def _figure(
+    score: float,
+    scores: np.ndarray,
+    base: tuple[float, np.ndarray, np.ndarray] | None,
+    high: float,
+    swapped: float | None,
+) -> Figure:
     mean, low, top = interval(scores)
     p = None if base is None else p_value(scores, base[1], score - base[0])
     if base is not None and score == base[0]:
         # Of identical systems no resample differs, and sacrebleu's count of larger differences comes out as nearly 0.
         p = 1.0
-    return Figure(score, mean, max(0.0, low), min(high, top), p)
+        swapped = None if swapped is None else 1.0
+    return Figure(score, mean, max(0.0, low), min(high, top), p, swapped)

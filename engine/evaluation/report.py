@@ -17,7 +17,8 @@ ALPHA = 0.05
 class Figure:
     """One metric of one system; `mean` and the 95 % confidence interval `low`..`high` are bootstrapped.
 
-    `p` is the paired-bootstrap p-value against the baseline, None for the baseline itself and without one.
+    `p` is the paired-bootstrap p-value against the baseline, `p_ar` that of approximate randomisation, where it was asked
+    for; None for the baseline itself and without one.
     """
 
     score: float
@@ -25,32 +26,39 @@ class Figure:
     low: float
     high: float
     p: float | None = None
+    p_ar: float | None = None
 
     def to_mapping(self) -> dict[str, float | None]:
-        return {"score": self.score, "mean": self.mean, "low": self.low, "high": self.high, "p": self.p}
+        both = {} if self.p_ar is None else {"p_ar": self.p_ar}
+        return {"score": self.score, "mean": self.mean, "low": self.low, "high": self.high, "p": self.p, **both}
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Figure:
-        p = values["p"]
-        numbers = {name: float(values[name]) for name in ("score", "mean", "low", "high")}
-        return cls(**numbers, p=None if p is None else float(p))
+        p, p_ar = (None if one is None else float(one) for one in (values["p"], values.get("p_ar")))
+        return cls(**{name: float(values[name]) for name in ("score", "mean", "low", "high")}, p=p, p_ar=p_ar)
 
 
 # A figure's name in a mapping, its head in a table, and whether lower is better.
 METRICS = (
     ("bleu", "BLEU", False),
     ("chrf", "chrF2", False),
+    ("ter", "TER", True),
     ("perplexity", "perplexity", True),
     ("classifier", "classifier %", False),
+    ("terms", "terms %", False),
 )
+# Plain shares without an interval: a name in a mapping and its head in a table.
+SHARES = (("length", "length"), ("copied", "copied %"))
 
 
 @dataclass(frozen=True)
 class SystemScores:
     """One system: its figures and how many of its lines are empty.
 
-    BLEU, chrF2 (0 to 100) need references; perplexity (lower is better) and the classifier score (percent of the lines
-    that are taken for the style) need samples of the style. None where that was not given.
+    BLEU, chrF2 (0 to 100) and TER (lower is better) need references; perplexity (lower is better) and the classifier score
+    (percent of the lines that are taken for the style) need samples of the style; `terms` is the percentage of the terms
+    called for that are there. `length` is the number of tokens over the reference's, `copied` the percentage of words that
+    stand in the source as well. None where what it needs was not given.
     """
 
     name: str
@@ -59,6 +67,15 @@ class SystemScores:
     empty: int = 0
     perplexity: Figure | None = None
     classifier: Figure | None = None
+    ter: Figure | None = None
+    terms: Figure | None = None
+    length: float | None = None
+    copied: float | None = None
+
+    def shares(self) -> dict[str, float]:
+        """Length ratio and copied words, where they are known, by their names in a mapping."""
+        named = ((name, getattr(self, name)) for name, _ in SHARES)
+        return {name: value for name, value in named if value is not None}
 
     def figures(self) -> dict[str, Figure]:
         """Those that there are, by their names in a mapping."""
@@ -94,6 +111,7 @@ class Report:
                 {
                     "name": system.name,
                     "empty": system.empty,
+                    **system.shares(),
                     **{name: figure.to_mapping() for name, figure in system.figures().items()},
                 }
                 for system in self.systems
@@ -112,17 +130,7 @@ class Report:
                 seed=int(values["seed"]),
                 baseline=None if baseline is None else str(baseline),
                 signatures={str(name): str(text) for name, text in values["signatures"].items()},
-                systems=tuple(
-                    SystemScores(
-                        name=str(system["name"]),
-                        empty=int(system["empty"]),
-                        **{
-                            name: Figure.from_mapping(system[name]) if system.get(name) is not None else None
-                            for name, _, _ in METRICS
-                        },
-                    )
-                    for system in values["systems"]
-                ),
+                systems=tuple(_system(system) for system in values["systems"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
@@ -139,6 +147,8 @@ class Report:
         for _, title, lower in measured:
             head.append(f"{title} [95 % interval{', lower is better' if lower else ''}]")
             head += ["p"] * (self.baseline is not None)
+        shares = [one for one in SHARES if any(one[0] in system.shares() for system in self.systems)]
+        head += [title for _, title in shares]
         if any(system.empty for system in self.systems):
             head.append("empty lines")
         rows = [head]
@@ -147,7 +157,10 @@ class Report:
             for name, _, _ in measured:
                 figure = system.figures().get(name)
                 row.append(f"{figure.score:.1f} [{figure.low:.1f}, {figure.high:.1f}]" if figure else "")
-                row += [_p(figure.p if figure else None)] * (self.baseline is not None)
+                row += [_p(figure)] * (self.baseline is not None)
+            for name, _ in shares:
+                known = system.shares().get(name)
+                row.append("" if known is None else f"{known:.1f}" if name == "copied" else f"{known:.2f}")
             if len(head) > len(row):
                 row.append(str(system.empty))
             rows.append(row)
@@ -157,8 +170,20 @@ class Report:
         lines += ["", f"{self.lines:,} lines, {self.samples:,} bootstrap samples, seed {self.seed}"]
         if self.baseline is not None:
             lines.append(f"* differs from {self.baseline}, paired bootstrap, p < {ALPHA}")
+            if any(figure.p_ar is not None for system in self.systems for figure in system.figures().values()):
+                lines.append("p after the stroke: approximate randomisation")
         return "\n".join(lines + [f"{name}: {text}" for name, text in self.signatures.items()])
 
 
-def _p(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}{'*' if value < ALPHA else ''}"
+def _system(values: Mapping[str, Any]) -> SystemScores:
+    figures = {name: Figure.from_mapping(values[name]) for name, _, _ in METRICS if values.get(name) is not None}
+    shares = {name: float(values[name]) for name, _ in SHARES if values.get(name) is not None}
+    known: dict[str, Any] = {"bleu": None, "chrf": None, **figures, **shares}
+    return SystemScores(name=str(values["name"]), empty=int(values["empty"]), **known)
+
+
+def _p(figure: Figure | None) -> str:
+    if figure is None or figure.p is None:
+        return ""
+    other = "" if figure.p_ar is None else f" / {figure.p_ar:.3f}"
+    return f"{figure.p:.3f}{'*' if figure.p < ALPHA else ''}{other}"

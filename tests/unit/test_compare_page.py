@@ -361,6 +361,8 @@ def test_every_format_is_downloaded_and_opens(
             assert zipfile.ZipFile(io.BytesIO(answer.content)).testzip() is None
         elif name == "html":
             assert b"<script" not in answer.content
+        elif name == "json":
+            assert len(answer.json()["lines"]) == 4
         else:
             assert etree.fromstring(answer.content) is not None
     assert client.get(f"/download/comparisons/{sheet.comparison_id}?format=exe").status_code == 404

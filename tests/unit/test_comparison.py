@@ -312,7 +312,7 @@ def test_a_table_has_a_line_for_a_line(store: Store, number: int, tmp_path: Path
     assert len(lines) == 4
     with pytest.raises(InputError, match=r"may end in \.tsv"):
         write(content_of(store, number), tmp_path / "c.docx")
-    assert set(FORMATS) == {"tsv", "xlsx", "tmx", "xliff", "html"}
+    assert set(FORMATS) == {"tsv", "xlsx", "tmx", "xliff", "html", "json"}
 
 
 def test_figures_are_written_with_their_change_and_certainty(content: Content) -> None:

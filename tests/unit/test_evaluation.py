@@ -125,10 +125,11 @@ def test_table_and_mapping() -> None:
         "system",
         *["BLEU", "[95", "%", "interval]", "p"],
         *["chrF2", "[95", "%", "interval]", "p"],
+        "length",
     ]
     assert vanilla.startswith("vanilla (baseline)")
     assert f"{report['customized'].bleu.score:.1f} [" in customized
-    assert customized.endswith("*")
+    assert re.search(r"\*\s+[\d.]+$", customized)
     assert rest[-2] == "BLEU: " + report.signatures["BLEU"]
 
 

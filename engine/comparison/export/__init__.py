@@ -1,4 +1,4 @@
-"""A comparison as a file: TSV, TMX 1.4b, XLIFF 1.2, XLSX, and one HTML page that needs nothing else."""
+"""A comparison as a file: TSV, TMX 1.4b, XLIFF 1.2, XLSX, JSON, and one HTML page that needs nothing else."""
 
 from __future__ import annotations
 

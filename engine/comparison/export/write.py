@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.comparison.export.content import Content
+from engine.comparison.export.data import as_json
 from engine.comparison.export.page import as_html
 from engine.comparison.export.sheet import write_xlsx
 from engine.comparison.export.tables import as_tsv
@@ -43,6 +44,7 @@ FORMATS: dict[str, FileFormat] = {
     "tmx": FileFormat("Translation memory (TMX)", ".tmx", "application/x-tmx+xml", text(as_tmx)),
     "xliff": FileFormat("Translation tool (XLIFF)", ".xlf", "application/xliff+xml", text(as_xliff)),
     "html": FileFormat("Report (HTML)", ".html", "text/html; charset=utf-8", text(as_html)),
+    "json": FileFormat("Data (JSON)", ".json", "application/json", text(as_json)),
 }
 
 
