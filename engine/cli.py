@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Sequence
 
 import engine
+from engine.accounts.commands import add_account_commands, add_audit_flags
 from engine.base.commands import add_base_commands
 from engine.base.train.commands import add_train_flags
 from engine.benching.commands import add_methods_flags
@@ -194,6 +195,9 @@ def parser() -> argparse.ArgumentParser:
 
     tokens = commands.add_parser("token", help="tokens for programs that ask the studio")
     add_token_commands(tokens.add_subparsers(dest="action", required=True), command)
+    users = commands.add_parser("user", help="accounts of people who sign in to the studio")
+    add_account_commands(users.add_subparsers(dest="action", required=True), command)
+    add_audit_flags(command("audit", "who did what and when: sign-ins, projects, uploads, jobs, exports"))
     clients = commands.add_parser("client", help="ask a studio that runs, here or elsewhere")
     add_client_commands(clients.add_subparsers(dest="action", required=True), command)
 
@@ -211,6 +215,10 @@ def parser() -> argparse.ArgumentParser:
     for name in ("serve", "studio"):
         found = command(name, "open the studio and start a local worker")
         found.add_argument("--open", action="store_true", help="open a browser")
+        found.add_argument(
+            "--no-sign-in", dest="sign_in", action="store_const", const="off", default=argparse.SUPPRESS,
+            help="nobody signs in, also where others can reach the studio",
+        )  # fmt: skip
         add_flags(found, Settings, skip=tuple(n for n in Settings.__dataclass_fields__ if n not in ("host", "port")))
     return top
 

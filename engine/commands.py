@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.accounts.commands import ACCOUNT_COMMANDS
 from engine.base.commands import BASE_COMMANDS
 from engine.base.train import commands as train_base
 from engine.benching.commands import BENCH_COMMANDS
@@ -337,6 +338,7 @@ COMMANDS = {
     **BENCH_COMMANDS,
     **STORE_COMMANDS,
     **CLIENT_COMMANDS,
+    **ACCOUNT_COMMANDS,
     **REPLICA_COMMANDS,
     "demo": run_demo,
     "worker": worker,

@@ -107,7 +107,8 @@ class Settings(Options):
     )
     api_tokens: str = option(
         "auto",
-        "Whether programs need a token for the REST interface; auto: unless the studio listens on this machine alone.",
+        "Whether programs need a token for the REST interface; auto: unless the studio listens on this machine alone; never "
+        "counts where nobody signs in.",
         choices=("auto", "always", "never"),
     )
     sign_in: str = option(

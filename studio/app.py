@@ -12,12 +12,15 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from engine.access import THIS_MACHINE, acting_as
 from engine.projects import finish_deletions
 from engine.settings import Settings
 from studio import compare, home, phrases, plugins, proportions, rate, samples, train, translate
 from studio.api import create_api
 from studio.api.front import Front
 from studio.compare_routes import add_comparison_routes
+from studio.door.gate import Gate
+from studio.door.routes import add_door_routes, check_door
 from studio.frame import PAGES
 from studio.i18n import Speaking, said
 from studio.papers import add_document_routes
@@ -41,6 +44,7 @@ HEADERS = {
     "Content-Security-Policy": POLICY,
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
 }
 MODULES = {
     "samples": samples,
@@ -97,13 +101,16 @@ def build(settings: Settings, service: Service | None = None) -> gr.Blocks:
 def create_app(settings: Settings) -> FastAPI:
     """The server's application: the studio's pages, downloads, and the rule that nothing leaves the machine."""
     service = Service(settings)
-    finish_deletions(settings, service.store)
+    with acting_as(THIS_MACHINE):
+        finish_deletions(settings, service.store)
     # Uploads are private: they go to the home folder, not to a folder that all users of the machine share.
     os.environ.setdefault("GRADIO_TEMP_DIR", str(settings.home_dir / "uploads"))
     app = FastAPI(title="Tailor MT", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(Speaking)  # innermost: the REST interface speaks English to every program
     app.add_middleware(Front, api=create_api(service))  # the REST interface, before the pages
+    app.add_middleware(Gate, service=service, uploads=Path(os.environ["GRADIO_TEMP_DIR"]))
     app.add_middleware(KeepHome)
+    add_door_routes(app, service)
 
     add_plugin_routes(app, service)
 
@@ -140,6 +147,7 @@ def launch(settings: Settings, open_browser: bool = False) -> None:
 
     from engine.jobs import start_background_worker
 
+    check_door(settings)
     app = create_app(settings)
     start_background_worker(settings)  # it outlives the studio, so that closing a window ends no training
     address = f"http://{settings.host}:{settings.port}"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 
 from engine.errors import TailorError
+from studio.door.who import guest
 from studio.html import bar, esc, number, view
 from studio.i18n import LANGUAGES, language, mark, span, tr, trn
 from studio.moves import MOVES
@@ -154,7 +155,7 @@ def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) ->
 
     def fill(request: gr.Request) -> tuple[str, str, str]:
         seen = service.overview(wanted(request))
-        return project_menu(seen, name), step_list(seen, name), foot_boxes(seen)
+        return project_menu(seen, name), step_list(seen, name), foot_boxes(seen) + signed_in()
 
     def poll(request: gr.Request) -> tuple[str, str]:
         return fill(request)[1:]
@@ -240,6 +241,17 @@ def foot_boxes(seen: Overview) -> str:
     base = seen.project.base.rstrip("/").rsplit("/", 1)[-1] if seen.project else ""
     below = f"<br>{esc(tr('base {name}, frozen', name=base))}" if base else ""
     return f'{boxes}<div class="tm-box">{esc(device_said(seen.device))}{below}</div>'
+
+
+def signed_in() -> str:
+    """Who signed in, with the way to their account and out; nothing where nobody does."""
+    known = guest()
+    if known is None or known.account is None:
+        return ""
+    return (
+        f'<div class="tm-box"><b>{esc(known.account.name)}</b><br><a href="/account">{esc(tr("Your account"))}</a> '
+        f'<form method="post" action="/sign-out"><button class="tm-text-button">{esc(tr("Sign out"))}</button></form></div>'
+    )
 
 
 def step_said(job: JobRow) -> str:

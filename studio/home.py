@@ -13,6 +13,7 @@ from engine.errors import InputError
 from engine.projects import delete_project
 from studio.cards import license_line
 from studio.catalog import pair_said, sample_types
+from studio.door.who import guest
 from studio.frame import address, guard, heading, page
 from studio.html import esc, number, tag, view
 from studio.i18n import day, tr, trn
@@ -211,6 +212,9 @@ def project_card(one: Glance) -> str:
         f'data-what="{esc(what)}" aria-label="{word} {name}">{word}</button>'
         for ask, word in (("rename", tr("Rename")), ("delete", tr("Delete")))
     )
+    known = guest()
+    if known is not None and known.account is not None:
+        buttons = f'<a href="/members/{row.id}">{esc(tr("Members"))}</a>{buttons}'
     return (
         '<article class="tm-card tm-pad tm-home"><h3 aria-level=2>'
         f'<a href="{esc(address(one.next, row.id))}">{name}</a> {tag(*one.state)}</h3>'

@@ -47,6 +47,7 @@ class Incoming:
 
     def keep(self, file: Path) -> str:
         """Copy an upload aside; returns its key. Raises StorageError."""
+        self.service.workspace(self.project.id, change=True)
         self._sweep()
         key = secrets.token_hex(8)
         with storage_errors("the bundle", self.folder):
@@ -86,6 +87,7 @@ class Incoming:
 
     def finish(self, key: str, name: str = "") -> PluginRow:
         """Take a checked bundle into the project. Raises InputError when it is no longer there."""
+        self.service.workspace(self.project.id, change=True)
         place = self._place(key)
         if not place.exists():
             raise InputError("This import is no longer there. Import the bundle again.")

@@ -40,7 +40,10 @@ def add_phrase_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/tm/projects/{number}/phrase-map", include_in_schema=False)
     def points(number: int, request: Request) -> Response:
-        file = service.settings.home_dir / "projects" / str(number) / MAP_FILE
+        try:
+            file = service.workspace(service.store.projects.get(number).id) / MAP_FILE
+        except TailorError as error:
+            return PlainTextResponse(str(error), status_code=404)
         if not file.is_file():
             return PlainTextResponse("There is no map yet.", status_code=404)
         data, headers = file.read_bytes(), {"Cache-Control": "private, max-age=86400", "Vary": "Accept-Encoding"}

@@ -332,7 +332,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             raise
 
     def decided(project: ProjectRow, query: str, phrases: list[str], kept: bool, sentences: bool) -> dict[Any, Any]:
-        folder = service.workspace(project.id)
+        folder = service.workspace(project.id, change=True)
         if kept:
             Exclusions.restore(folder, phrases)
         else:
@@ -343,7 +343,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
 
     def take_back(request: gr.Request, query: str) -> dict[Any, Any]:
         project, _ = need(request)
-        Exclusions.undo(service.workspace(project.id))
+        Exclusions.undo(service.workspace(project.id, change=True))
         return again(project, query)
 
     def again(project: ProjectRow, query: str) -> dict[Any, Any]:

@@ -245,7 +245,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         row = known(project, str(values[0] or ""))[1]
         if active_job(service, project) is None:
             if row is None:
-                (folder_of(service.workspace(project.id)) / SHOWN).unlink(missing_ok=True)
+                (folder_of(service.workspace(project.id, change=True)) / SHOWN).unlink(missing_ok=True)
             queue(project, row)
         yield from fill(request, as_it_is(*values))
 

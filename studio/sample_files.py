@@ -38,7 +38,7 @@ class SampleFiles:
         @property
         def store(self) -> Store: ...
 
-        def workspace(self, project_id: int) -> Path: ...
+        def workspace(self, project_id: int, *, change: bool = False) -> Path: ...
 
     # -- files
 
@@ -53,7 +53,7 @@ class SampleFiles:
             raise InputError("Choose at least one file with your sentences.")
         paths = [Path(file) for file in files]
         check_files(paths, self.settings, [path.name for path in self.sample_files(project.id)])
-        take_files(paths, self.workspace(project.id) / "samples")
+        take_files(paths, self.workspace(project.id, change=True) / "samples")
         if labels:
             self._write_labels(project.id, {**self.labels(project.id), **labels})
         return self.read_again(project)
@@ -68,6 +68,7 @@ class SampleFiles:
         path = next((path for path in self.sample_files(project.id) if path.name == name), None)
         if path is None:
             raise InputError(tr(GONE, name=name))
+        self.workspace(project.id, change=True)
         with storage_errors("the samples", path):
             path.unlink()
         self._write_labels(project.id, {key: value for key, value in self.labels(project.id).items() if key != name})
@@ -87,7 +88,7 @@ class SampleFiles:
         return self.read_again(project)
 
     def _write_labels(self, project_id: int, labels: Mapping[str, str]) -> None:
-        write_json(self.workspace(project_id) / LABELS, labels, "the labels")
+        write_json(self.workspace(project_id, change=True) / LABELS, labels, "the labels")
 
     # -- reading them
 
@@ -103,7 +104,7 @@ class SampleFiles:
     def set_import_options(self, project_id: int, options: Mapping[str, Any]) -> None:
         """Remember settings of reading for a project. Raises OptionError on a bad one."""
         CorpusOptions.from_mapping(options)
-        write_json(self.workspace(project_id) / OPTIONS, options, "the settings of reading")
+        write_json(self.workspace(project_id, change=True) / OPTIONS, options, "the settings of reading")
 
     def request(self, project: ProjectRow, **more: Any) -> dict[str, Any]:
         """The arguments of a job on this project, as `engine.pipeline.CustomizeRequest` wants them."""
@@ -165,11 +166,11 @@ class SampleFiles:
 
     def decide(self, project_id: int, action: str, keys: Mapping[str, str]) -> Decisions:
         """Exclude, approve or reset sentences, given by key with their texts. It counts from the next reading or training."""
-        return Decisions.decide_keys(self.workspace(project_id), action, keys)
+        return Decisions.decide_keys(self.workspace(project_id, change=True), action, keys)
 
     def undo(self, project_id: int) -> Decisions:
         """Take the last of these steps back. Raises InputError where there is none."""
-        return Decisions.undo(self.workspace(project_id))
+        return Decisions.undo(self.workspace(project_id, change=True))
 
     def undecided(self, project_id: int) -> bool:
         """Are there decisions that the last reading did not know of?"""
@@ -187,7 +188,7 @@ class SampleFiles:
             raise InputError("Choose at least one file that you will test with.")
         paths = [Path(file) for file in files]
         check_files(paths, self.settings, [path.name for path in self.test_files(project.id)])
-        take_files(paths, self.workspace(project.id) / TEST_FOLDER)
+        take_files(paths, self.workspace(project.id, change=True) / TEST_FOLDER)
         return self._queue("leakage", project, {})
 
     def remove_test(self, project: ProjectRow, name: str) -> JobRow:
@@ -195,6 +196,7 @@ class SampleFiles:
         path = next((path for path in self.test_files(project.id) if path.name == name), None)
         if path is None:
             raise InputError(tr(GONE, name=name))
+        self.workspace(project.id, change=True)
         with storage_errors("the test files", path):
             path.unlink()
         return self._queue("leakage", project, {})

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.access import Forbidden
 from engine.cards import Card, parse_card
 from engine.decoding.options import Decoding
 from engine.errors import InputError, TailorError, storage_errors
@@ -19,6 +20,7 @@ from engine.languages import canonical
 from engine.serving import Models
 from engine.settings import Settings
 from studio.catalog import Catalog, language_name
+from studio.door.who import access_of
 from studio.files import device_line, read_object, read_rows
 from studio.i18n import tr
 from studio.sample_files import SampleFiles
@@ -60,7 +62,9 @@ class Service(SampleFiles):
     def store(self) -> Store:
         from engine.store import Store
 
-        return Store(self.settings.store_url)
+        found = Store(self.settings.store_url)
+        found.access = access_of(self.settings)
+        return found
 
     # -- projects and their folders
 
@@ -82,8 +86,28 @@ class Service(SampleFiles):
             raise InputError("There is no project yet. Add samples on the page Samples first.")
         return found
 
-    def workspace(self, project_id: int) -> Path:
-        """The folder of a project, made when missing."""
+    def role(self, project_id: int) -> str:
+        """What whoever asks is in a project: owner, member, viewer, or nothing."""
+        from engine.store.guard import role_in
+
+        access = self.store.access()
+        if access.everything:
+            return "owner"
+        with self.store.read() as session:
+            return role_in(session, access, project_id)
+
+    def workspace(self, project_id: int, *, change: bool = False) -> Path:
+        """The folder of a project, made when missing; with `change` to write in it.
+
+        Raises InputError where whoever asks does not see the project, Forbidden where they may only look.
+        """
+        role = self.role(project_id)
+        if not role:
+            raise InputError(f"There is no project {project_id}: it may have been deleted.")
+        if change and role == "viewer":
+            raise Forbidden(
+                "You may look at this project, but not change it. Ask one of its owners for the role member."
+            )
         folder = self.settings.home_dir / "projects" / str(project_id)
         with storage_errors("the project's folder", folder):
             folder.mkdir(parents=True, exist_ok=True)

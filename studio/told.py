@@ -49,6 +49,13 @@ FORMS = (
     mark("Nothing was looked up for this word: the base was sure enough of it."),
     mark("At strength 0 this is the base alone."),
     mark("Measured on the {count} of {all} sentences that have a reference."),
+    mark("An account needs a name of up to {count} characters."),
+    mark("There is an account {name} already. Take another name."),
+    mark("There is no account {name}. `tailormt user list` shows them."),
+    mark("A password has at least {count} characters. A few words make a good one."),
+    mark("A password has at most {count} characters."),
+    mark("This is the last admin. Make another account an admin first."),
+    mark("A token needs a name, so that you know later which one to revoke."),
 )
 # Values that are words of the engine too, not names.
 WORDS = ("language", "other", "method", "units")

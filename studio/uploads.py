@@ -19,6 +19,7 @@ from engine.corpora.read import READERS
 from engine.errors import CorpusError, InputError, storage_errors
 from engine.files import read_object, write_json
 from engine.settings import Settings
+from studio.door.who import guest, sign_in_needed
 from studio.i18n import tr
 
 __all__ = ["check_files", "server_files", "stash", "stashed", "take_files"]
@@ -115,6 +116,15 @@ def server_files(text: str, settings: Settings) -> list[Path]:
         raise InputError(tr("{path} is not a whole path. Write it from the root, as /data/manuals.tmx.", path=given))
     real = Path(os.path.realpath(path))
     folders = [Path(os.path.realpath(Path(folder).expanduser())) for folder in settings.server_folders]
+    if sign_in_needed(settings):
+        seen = guest()
+        if seen is None or seen.access is None or not seen.access.changes:
+            raise InputError("Paths on the server are for accounts that may change something. Upload the file.")
+        # What lies in the studio's own folder belongs to somebody's project.
+        if real.is_relative_to(os.path.realpath(settings.home_dir)) or not folders:
+            raise InputError(
+                tr("{path} is not in a folder that may be read from here (setting server_folders).", path=given)
+            )
     # Outside the folders it is not even said whether a file is there.
     if folders and not any(real.is_relative_to(folder) for folder in folders):
         raise InputError(
@@ -131,6 +141,9 @@ def server_files(text: str, settings: Settings) -> list[Path]:
         found = [
             one for one in found if not folders or any(Path(os.path.realpath(one)).is_relative_to(f) for f in folders)
         ]
+        if sign_in_needed(settings):
+            home = os.path.realpath(settings.home_dir)
+            found = [one for one in found if not Path(os.path.realpath(one)).is_relative_to(home)]
         if not found:
             raise InputError(tr("The folder {path} holds no file that can be read as samples.", path=given))
         return found

@@ -99,8 +99,11 @@ def add_token_commands(actions: Any, command: Command) -> None:
         "--scope",
         default="read,translate",
         metavar="SCOPES",
-        help="of read, translate, write, by commas [read,translate]",
+        help="of read, translate, write, admin, metrics, by commas [read,translate]",
     )
+    found.add_argument("--user", default="", metavar="NAME", help="for what this account may [every project]")
+    found.add_argument("--project", type=int, metavar="ID", help="for one project alone")
+    found.add_argument("--days", type=int, metavar="N", help="days until it runs out [never]")
     command("list", "tokens that work", actions).add_argument("--revoked", action="store_true", help="the others too")
     command("revoke", "let a token open nothing from now on", actions).add_argument(
         "id", type=int, help="the token's number"
@@ -113,7 +116,11 @@ def add_token_commands(actions: Any, command: Command) -> None:
 def token_create(args: argparse.Namespace) -> Shown:
     from engine.store import Store
 
-    row, secret = Store(args.settings.store_url).tokens.create(args.name, args.scope.split(","))
+    store = Store(args.settings.store_url)
+    user = store.accounts.named(args.user).id if args.user else None
+    row, secret = store.tokens.create(
+        args.name, args.scope.split(","), user_id=user, project_id=args.project, days=args.days
+    )
     text = f"{secret}\nThis is token {row.id}, {row.name}, for {row.scopes}. It is not shown again."
     return {"id": row.id, "name": row.name, "scopes": row.scopes.split(","), "token": secret}, text
 
@@ -125,13 +132,16 @@ def token_list(args: argparse.Namespace) -> Shown:
     value = [
         {"id": row.id, "name": row.name, "begins": row.shown, "scopes": row.scopes.split(","),
          "created": row.created.isoformat(), "used": row.used.isoformat() if row.used else None,
-         "revoked": row.revoked.isoformat() if row.revoked else None, "characters": row.characters}
+         "revoked": row.revoked.isoformat() if row.revoked else None, "characters": row.characters,
+         "user": row.user_id, "project": row.project_id, "expires": row.expires.isoformat() if row.expires else None}
         for row in rows
     ]  # fmt: skip
     text = table(
-        ["id", "name", "begins", "scopes", "used", "characters", "revoked"],
-        [[row.id, row.name, f"{row.shown}…", row.scopes, f"{row.used:%Y-%m-%d %H:%M}" if row.used else "never",
-          f"{row.characters:,}", f"{row.revoked:%Y-%m-%d}" if row.revoked else ""] for row in rows],
+        ["id", "name", "begins", "scopes", "project", "used", "characters", "runs out", "revoked"],
+        [[row.id, row.name, f"{row.shown}…", row.scopes, row.project_id or "all",
+          f"{row.used:%Y-%m-%d %H:%M}" if row.used else "never", f"{row.characters:,}",
+          f"{row.expires:%Y-%m-%d}" if row.expires else "never", f"{row.revoked:%Y-%m-%d}" if row.revoked else ""]
+         for row in rows],
     )  # fmt: skip
     return value, text if rows else "There are no tokens. Make one with `tailormt token create NAME`."
 

@@ -34,6 +34,7 @@ from studio.api import (
     shares,
     translate,
 )
+from studio.api.auth import Known
 from studio.api.desk import Desk
 from studio.api.errors import ERRORS, add_handlers
 from studio.api.uploads import BoundedBody
@@ -71,6 +72,7 @@ def create_api(service: Service) -> FastAPI:
     )
     api.state.desk = Desk(service)
     api.add_middleware(BoundedBody, settings=service.settings)
+    api.add_middleware(Known)
     add_handlers(api)
     first: dict[str, Any] = {"prefix": PREFIX, "responses": ERRORS}
     for router in ROUTERS:

@@ -4,28 +4,33 @@ A token comes as `Authorization: Bearer tmt_…`, as `Authorization: DeepL-Auth-
 `api_key` (LibreTranslate) or `auth_key` (DeepL's old way) in the address, form or JSON.
 
 Without a token a request must come from this machine to a name of this machine, through no proxy and from no web page of
-another site: else any page open in the user's browser could send requests to the studio that listens there.
+another site: else any page open in the user's browser could send requests to the studio that listens there. Where people sign
+in, the session of a browser does as well, for what its account may do.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 from fastapi.security import APIKeyHeader, HTTPBearer
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from engine.access import THIS_MACHINE, Access, acting_as
+from engine.errors import InputError
 from engine.store.tokens import PREFIX
 from studio.api.errors import Problem, style_of
+from studio.door.who import FORWARDED, KEY, Guest, is_loopback, sign_in_needed, welcome
 
 if TYPE_CHECKING:
     from engine.settings import Settings
     from engine.store import Store
     from engine.store.tokens import TokenRow
+    from studio.service import Service
 
-__all__ = ["Caller", "check", "is_loopback", "may", "secret_of", "tokens_needed"]
+__all__ = ["Caller", "Known", "check", "may", "secret_of", "tokens_needed"]
 
 BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="`tailormt token create` makes one.")
 DEEPL = APIKeyHeader(
@@ -34,7 +39,6 @@ DEEPL = APIKeyHeader(
     scheme_name="deepl",
     description="`DeepL-Auth-Key tmt_…`, for DeepL's clients.",
 )
-FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 NOTED = 60.0  # seconds between two notes of a token's use
 HOW = "Make one with `tailormt token create NAME`"
 
@@ -49,23 +53,28 @@ class Caller:
     def translated(self, characters: int) -> None:
         """Count what was translated for this caller."""
         if self.token is not None and characters:
-            self.store.tokens.note(self.token.id, characters)
+            with acting_as(THIS_MACHINE):
+                self.store.tokens.note(self.token.id, characters)
 
 
-def is_loopback(host: str) -> bool:
-    """Is it a name or an address of this machine that no other machine can reach?"""
-    host = host.strip().strip("[]").rstrip(".").lower()
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host.split("%")[0]).is_loopback
-    except ValueError:
-        return False
+class Known:
+    """Every request of the interface has a guest, also where it stands alone, without the studio's gate. Plain ASGI."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and KEY not in scope:
+            client = scope.get("client")
+            welcome(scope, Guest(client[0] if client else ""))
+        await self.app(scope, receive, send)
 
 
 def tokens_needed(settings: Settings) -> bool:
-    """Does every request need a token?"""
-    return settings.api_tokens == "always" or (settings.api_tokens == "auto" and not is_loopback(settings.host))
+    """Does every request need a token? Where people sign in, always: else a program would need less than a person."""
+    if sign_in_needed(settings) or settings.api_tokens == "always":
+        return True
+    return settings.api_tokens == "auto" and not is_loopback(settings.host)
 
 
 def secret_of(request: Request, given: str = "") -> str:
@@ -80,27 +89,66 @@ def check(request: Request, scope: str, given: str = "") -> Caller:
     """Let the request in, or raise Problem 401 or 403. `given` is a key from its address, form or JSON."""
     service = request.app.state.desk.service
     settings, store = service.settings, service.store
+    guest: Guest = request.scope[KEY]
     secret = secret_of(request, given)
     needed = tokens_needed(settings)
     # On this machine the clients of other services are let pass with any key: they insist on sending one.
     ours = style_of(request.url.path) == "api" and "authorization" in request.headers
     if ours or (secret and (needed or secret.startswith(PREFIX))):
-        token = store.tokens.find(secret)
-        if token is None:
-            raise refused(request, f"This token is unknown or was revoked. {HOW}.")
+        with acting_as(THIS_MACHINE):
+            token = store.tokens.find(secret)
+            access = None if token is None else access_of_token(store, token, guest.address)
+        if token is None or access is None:
+            raise refused(request, f"This token is unknown, ran out or was revoked. {HOW}.")
         if not token.allows(scope):
             raise Problem(403, f"This token lacks the scope {scope}; it has {token.scopes}. {HOW} --scope {scope}.")
-        note_use(request.app, store, token)
-        return Caller(store, token)
-    if needed:
-        raise refused(
-            request,
-            f"A token is needed, since others can reach this studio. {HOW} and send it as Authorization: Bearer.",
+        guest.access = access
+        with acting_as(THIS_MACHINE):
+            note_use(request.app, store, token)
+    elif guest.account is not None:
+        token = None
+        if scope in ("admin", "metrics") and guest.account.role != "admin":
+            raise Problem(403, "Only an admin can do that.")
+    else:
+        token = None
+        if needed:
+            raise refused(
+                request,
+                f"A token is needed, since others can reach this studio. {HOW} and send it as Authorization: Bearer.",
+            )
+        if settings.api_tokens != "never":
+            check_local(request)
+        check_origin(request)
+        guest.access = THIS_MACHINE.at(guest.address)
+    if scope == "write":
+        check_changes(request, service)
+    return Caller(store, token)
+
+
+def access_of_token(store: Store, token: TokenRow, address: str) -> Access | None:
+    """What a token opens: what its account may; everything for one that was made on the machine for nobody."""
+    who = f"token {token.id} ({token.name})"
+    if token.user_id is None:
+        return Access(who, project=token.project_id, address=address)
+    try:
+        account = store.accounts.get(token.user_id)
+    except InputError:
+        return None
+    if not account.active:
+        return None
+    return Access(f"{account.name} by {who}", account.role, account.id, token.project_id, address)
+
+
+def check_changes(request: Request, service: Service) -> None:
+    """Raises Problem 403 for a change of a project, or of anything, by somebody who may only look."""
+    number = request.path_params.get("number") if "/projects/" in request.url.path else None
+    access = service.store.access()
+    if not access.changes:
+        raise Problem(403, "An account with the role viewer only looks. Ask an admin for the role member.")
+    if number is not None and str(number).isdigit() and int(number) < 2**31 and service.role(int(number)) == "viewer":
+        raise Problem(
+            403, "You may look at this project, but not change it. Ask one of its owners for the role member."
         )
-    if settings.api_tokens != "never":
-        check_local(request)
-    check_origin(request)
-    return Caller(store, None)
 
 
 def refused(request: Request, message: str) -> Problem:

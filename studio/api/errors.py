@@ -21,6 +21,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
+from engine.access import Forbidden
 from engine.errors import Cancelled, MissingError, StorageError, TailorError
 from engine.serving import Busy
 
@@ -127,6 +128,8 @@ def status_of(error: TailorError) -> int:
     """The status of an error of the engine."""
     if isinstance(error, Busy):
         return 429
+    if isinstance(error, Forbidden):
+        return 403
     if isinstance(error, StorageError):
         return 507
     return 409 if isinstance(error, (Cancelled, MissingError)) else 400

@@ -45,7 +45,7 @@ def collected() -> dict[str, str]:
 
 
 def _files() -> list[Path]:
-    return sorted(path for path in STUDIO.glob("*.py"))
+    return sorted([*STUDIO.glob("*.py"), *(STUDIO / "door").glob("*.py")])
 
 
 @cache

@@ -149,7 +149,10 @@ def test_nobody_unknown_gets_a_file_onto_the_disk(tmp_path: Path) -> None:
 
 
 def test_a_setting_opens_or_closes_the_interface(tmp_path: Path) -> None:
-    assert asked(tmp_path, host="0.0.0.0", api_tokens="never").get("/api/v1/projects").status_code == 200
+    opened = asked(tmp_path, host="0.0.0.0", api_tokens="never", sign_in="off")
+    assert opened.get("/api/v1/projects").status_code == 200
+    # Where people sign in, no program needs less than they do.
+    assert asked(tmp_path, host="0.0.0.0", api_tokens="never").get("/api/v1/projects").status_code == 401
     assert asked(tmp_path, api_tokens="always").get("/api/v1/projects").status_code == 401
 
 
