@@ -44,6 +44,13 @@ class Settings(Options):
     )
     cpu_jobs: int = option(1, "Jobs that a worker does at once on the processor.", low=1, high=256)
     gpu_jobs: int = option(1, "Jobs that a worker does at once on each GPU.", low=1, high=64)
+    batch_tokens: int = option(
+        4096,
+        "Tokens in one batch where a base works without learning, as in back-translation and building a memory; lower it "
+        "when memory is short.",
+        low=16,
+        high=1_000_000,
+    )
     job_retries: int = option(
         3,
         "How often in a row a job is tried again by itself that lost its process or met an error that may pass, without "

@@ -47,6 +47,7 @@ class BaseModel:
         name: str,
         path: str,
         precision: str = "float32",
+        batch_tokens: int = 4096,
     ) -> None:
         self.source, self.target = family.check(source, target)
         self.model = model
@@ -56,6 +57,7 @@ class BaseModel:
         self.path = path
         self.folder = Path(path)
         self.precision = precision
+        self.batch_tokens = batch_tokens  # of one batch where nothing is learned, in back-translation and the memory
         self.lock = threading.RLock()
 
     @classmethod
@@ -96,8 +98,9 @@ class BaseModel:
         model, tokenizer = load_folder(folder, name, where, precision)
         family = family_of(config["model_type"], tokenizer, name)
         base = cls(
-            model, tokenizer, family, source=source, target=target, name=name, path=str(folder), precision=precision
-        )
+            model, tokenizer, family, source=source, target=target, name=name, path=str(folder), precision=precision,
+            batch_tokens=settings.batch_tokens,
+        )  # fmt: skip
         base.decoder_layers  # noqa: B018 - an unknown layout is refused here, not at the first plugin
         return base
 

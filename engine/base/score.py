@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from engine.fitting import Fit
+
 if TYPE_CHECKING:
     from engine.base.model import BaseModel
     from engine.plugins import Plugin, PluginStack
@@ -34,8 +36,8 @@ def score(
     order = sorted(range(len(pairs)), key=lambda i: len(targets[i]) + len(sources[i]))
     results: list[tuple[float, int]] = [(0.0, 0)] * len(pairs)
     with base.using(plugin, strength), torch.inference_mode():
-        for begin in range(0, len(order), size):
-            rows = order[begin : begin + size]
+
+        def score_some(rows: list[int]) -> None:
             inputs, labels = (
                 base.pad_batch([sources[i] for i in rows]),
                 base.pad_batch([targets[i] for i in rows]),
@@ -53,4 +55,8 @@ def score(
             sums, counts = (picked * real).sum(1).tolist(), real.sum(1).tolist()
             for i, total, count in zip(rows, sums, counts, strict=True):
                 results[i] = (total, count)
+
+        fit = Fit("longest (a decoding setting), or take shorter sentences")
+        for begin in range(0, len(order), size):
+            fit.each(order[begin : begin + size], score_some)
     return results

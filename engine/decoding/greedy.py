@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from engine.decoding.translate import length_batches, split_long
+from engine.fitting import Fit
 from engine.languages import unspaced
 from engine.progress import Progress
 
@@ -31,14 +32,14 @@ def back_translate(
     *,
     max_length_ratio: float = 1.6,
     clause_tokens: int = CLAUSE,
-    batch_tokens: int = 4096,
+    batch_tokens: int | None = None,
     progress: Progress | None = None,
 ) -> list[str]:
     """The base's greedy translation of each text, in order; texts too long for the base are cut to its positions.
 
     A translation ends at `max_length_ratio` times its source's tokens (plus 8): what a weak model adds after that is
     repetition. A text longer than `clause_tokens` is cut at sentence ends and commas, translated part by part, and put
-    together again. Raises Cancelled when `progress` says so, between two steps.
+    together again. `batch_tokens` is the base's where none is given. Raises Cancelled when `progress` says so, between two steps.
     """
     import torch
 
@@ -58,13 +59,17 @@ def back_translate(
         mixed = base.dtype == torch.float32 and fast_bfloat16(base.device)
         fast = torch.autocast(base.device.type, dtype=torch.bfloat16) if mixed else None
         with fast or contextlib.nullcontext():
-            for batch in length_batches([len(row) for row in rows], batch_tokens):
+
+            def decode(batch: list[int]) -> None:
                 limits = [int(len(rows[i]) * max_length_ratio) + 8 for i in batch]
                 for k, ids in greedy_batch(base, [rows[i] for i in batch], limits, progress):
                     outputs[batch[k]] = ids
-                    done += 1
-                    if done % 16 == 0:
-                        progress.advance(done * len(texts) // len(rows), len(texts))
+
+            fit = Fit("batch_tokens")
+            for batch in length_batches([len(row) for row in rows], batch_tokens or base.batch_tokens):
+                fit.each(batch, decode)
+                done += len(batch)
+                progress.advance(done * len(texts) // len(rows), len(texts))
     progress.advance(len(texts), len(texts))
     translated: Iterator[str] = iter(base.decode(outputs))
     whole = [join_clauses(parts, [next(translated) for _ in parts], base.target) for parts in clauses]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.decoding.options import Decoding
 from engine.errors import InputError
+from engine.fitting import Fit
 from engine.languages import unspaced
 from engine.progress import Progress
 
@@ -111,7 +112,8 @@ def translate(
     progress.advance(0, len(pieces))
     with base.using(plugin, strength), torch.inference_mode():
         hooks = LogitsProcessorList(plugin.logits_processors(base, strength) if plugin else [])
-        for batch in length_batches([len(row) for row in rows], decoding.batch_tokens):
+
+        def decode(batch: list[int]) -> None:
             inputs = base.pad_batch([rows[i] for i in batch])  # (B, S)
             if plugin and strength:
                 plugin.see(base, inputs)
@@ -128,6 +130,10 @@ def translate(
             )  # (B, T)
             for i, text in zip(batch, base.decode(output), strict=True):
                 results[i] = text
+
+        fit = Fit("batch_tokens (a decoding setting)")
+        for batch in length_batches([len(row) for row in rows], decoding.batch_tokens):
+            fit.each(batch, decode)
             done += len(batch)
             progress.advance(done, len(pieces))
     joined: list[list[str]] = [[] for _ in texts]

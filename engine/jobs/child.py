@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import Cancelled, InputError, StorageError, TailorError
+from engine.fitting import out_of_memory
 from engine.jobs.backends import spread_for
 from engine.jobs.kinds import JobContext, known_kinds
 from engine.jobs.passing import may_pass
@@ -105,22 +106,12 @@ def _work(
 
 def _sentence(error: BaseException, progress: RowProgress, log: str) -> str:
     where = f'in the step "{progress.step}"' if progress.step else "before the first step"
-    if _out_of_memory(error):
+    if out_of_memory(error):
         return (
             f"There was not enough memory {where}. Set tokens_per_batch to half of what it is and start again with the "
             f"same samples; finished steps are not done twice. The log is at {log}."
         )
     return f"Something went wrong inside Tailor MT {where}: {type(error).__name__}. The log is at {log}."
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    """Python's, torch's on the GPU (a class of its own), and torch's on the CPU (a RuntimeError with these words)."""
-    words = str(error).lower()
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"
-        or (isinstance(error, RuntimeError) and ("out of memory" in words or "can't allocate memory" in words))
-    )
 
 
 def _write(store: Store, end: Callable[[], bool] | None) -> bool:

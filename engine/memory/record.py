@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.decoding.translate import length_batches
+from engine.fitting import Fit
 from engine.memory.pairs import PhrasePair
 from engine.memory.store import Memory, save_memory
 from engine.progress import Progress
@@ -43,13 +44,13 @@ def record(
     path: Path,
     *,
     pooling: str = "mean",
-    batch_tokens: int = 4096,
+    batch_tokens: int | None = None,
     progress: Progress | None = None,
 ) -> Memory:
     """Run the pairs through the frozen base and write `memory.safetensors`.
 
     `pooling="sum_with_eos"` is the released code's way: the sum, the end of sentence included.
-    Rows of a layer's tensors are in the order of the layer's pairs.
+    `batch_tokens` is the base's where none is given. Rows of a layer's tensors are in the order of the layer's pairs.
     """
     import torch
 
@@ -71,7 +72,9 @@ def record(
     with base.using(None), torch.no_grad():
         handles = [layer.self_attn.register_forward_hook(keep(i)) for i, layer in enumerate(layers)]
         try:
-            for rows in length_batches([len(a) + len(b) for a, b in zip(sources, targets, strict=True)], batch_tokens):
+
+            def pass_through(rows: list[int]) -> None:
+                states.clear()
                 inputs = base.pad_batch([sources[i][: base.max_tokens] for i in rows])  # (B, S)
                 labels = base.pad_batch([targets[i][: base.max_tokens] for i in rows])  # (B, T)
                 mask = (inputs != base.pad).long()  # (B, S)
@@ -92,6 +95,10 @@ def record(
                         pooled = pool(states[layer][own], of_target[own], pooling)  # (b, d)
                         target_rows[[rows[k] for k in own]] = pooled.float().cpu()
                 states.clear()
+
+            fit, lengths = Fit("batch_tokens"), [len(a) + len(b) for a, b in zip(sources, targets, strict=True)]
+            for rows in length_batches(lengths, batch_tokens or base.batch_tokens):
+                fit.each(rows, pass_through)
                 done += len(rows)
                 progress.advance(done, len(pairs))
         finally:

@@ -33,6 +33,7 @@ class Position:
     worse: int = 0  # validations since the best
     seconds: float = 0.0
     stopped_by: str = ""  # why it ended; empty while it has not
+    halved: bool = False  # the memory ran out once: batches are worked on in halves since
 
 
 def save_checkpoint(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from torch import nn
 
 from engine.devices import pick_precision
 from engine.errors import Cancelled, CorpusError, TailorError
+from engine.fitting import Fit, free_memory, halves, out_of_memory
 from engine.methods.base import Batch, Method
 from engine.progress import Progress
 from engine.training.checkpoint import Position, load_checkpoint, save_checkpoint
@@ -97,18 +98,37 @@ def validate(
     tokens: int,
     precision: torch.dtype,
     check: Progress,
+    fit: Fit | None = None,
 ) -> float:
     """Mean negative log-likelihood a token (nats) of the pairs under the base with the module attached."""
     total = count = 0.0
-    for rows in epoch_batches(pairs.lengths, tokens, seed=0, epoch=0):
-        check.check()
+
+    def add(rows: list[int]) -> None:
+        nonlocal total, count
         with mixed(base, precision):
             batch = make_batch(base, method, module, pairs, rows, 0)
             log_p = method.log_probabilities(base, module, batch)  # (M, V)
         labels = batch.labels[batch.labels != base.pad]  # (M,)
         total -= float(log_p.gather(1, labels[:, None]).double().sum())
         count += len(labels)
+
+    fit = fit or Fit("tokens_per_batch")
+    for rows in epoch_batches(pairs.lengths, tokens, seed=0, epoch=0):
+        check.check()
+        fit.each(rows, add)
     return total / max(1.0, count)
+
+
+def random_state(device: torch.device) -> list[torch.Tensor]:
+    """Where the random generators stand that a batch draws from."""
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
+
+
+def set_random_state(state: list[torch.Tensor] | None) -> None:
+    if state:
+        torch.set_rng_state(state[0])
+        for one in state[1:]:
+            torch.cuda.set_rng_state(one)
 
 
 def mixed(base: BaseModel, precision: torch.dtype) -> contextlib.AbstractContextManager[Any]:
@@ -118,14 +138,16 @@ def mixed(base: BaseModel, precision: torch.dtype) -> contextlib.AbstractContext
 
 
 @contextlib.contextmanager
-def out_of_memory(options: TrainingOptions) -> Iterator[None]:
+def memory_for(options: TrainingOptions) -> Iterator[None]:
     """Turn the allocator's error into a sentence naming the setting to lower."""
     try:
         yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
+    except Exception as error:
+        if not out_of_memory(error):
+            raise
         raise TailorError(
-            f"The memory is not enough for batches of {options.tokens_per_batch} tokens. Lower tokens_per_batch "
-            "(and raise accumulate by the same factor), or phrases_per_layer where the method has it."
+            f"The memory is not enough for batches of {options.tokens_per_batch} tokens, nor for halves of them. Lower "
+            "tokens_per_batch (and raise accumulate by the same factor), or phrases_per_layer where the method has it."
         ) from error
 
 
@@ -174,7 +196,10 @@ def train(
     def validation_step() -> None:
         nonlocal best
         module.eval()
-        loss = validate(base, method, module, validation, options.tokens_per_batch, dtype, progress)
+        fit = Fit("tokens_per_batch")
+        fit.halved = position.halved
+        loss = validate(base, method, module, validation, options.tokens_per_batch, dtype, progress, fit)
+        position.halved = fit.halved
         module.train()
         if position.best_loss is None or loss < position.best_loss:
             position.best_loss, position.best_update, position.worse = loss, position.update, 0
@@ -190,8 +215,40 @@ def train(
         progress.metrics(row)
         meter.rest()
 
+    def target_tokens(rows: list[int]) -> int:
+        return sum(len(training.labels[i]) for i in rows)
+
+    def gradients() -> list[tuple[int, float, Mapping[str, float]]] | None:
+        """The gradients of an update; (tokens, loss, its parts) of each batch. None where the memory ran out the first time."""
+        nonlocal batches
+        told = []
+        optimizer.zero_grad(set_to_none=True)
+        try:
+            for _ in range(options.accumulate):
+                if position.batch >= len(batches):
+                    position.epoch, position.batch = position.epoch + 1, 0
+                    batches = epoch_batches(
+                        training.lengths, options.tokens_per_batch, seed=options.seed, epoch=position.epoch
+                    )
+                rows = batches[position.batch]
+                for part in halves(rows) if position.halved else [rows]:
+                    with mixed(base, dtype):
+                        batch = make_batch(base, method, module, training, part, position.update)
+                        loss = method.loss(base, module, batch)
+                    total = loss.total / options.accumulate
+                    if position.halved:  # each half counts by its tokens, as in the mean over the whole
+                        total = total * (target_tokens(part) / target_tokens(rows))
+                    total.backward()
+                    told.append((int((batch.labels != base.pad).sum()), float(loss.total.detach()), loss.parts))
+                position.batch += 1
+        except Exception as error:
+            if position.halved or not out_of_memory(error):
+                raise
+            return None
+        return told
+
     meter = Meter()
-    with base.lock, contextlib.ExitStack() as attached, out_of_memory(options):
+    with base.lock, contextlib.ExitStack() as attached, memory_for(options):
         attached.enter_context(method.attach(base, module))
         module.train()
         if not restored:
@@ -210,19 +267,16 @@ def train(
                 raise
             for group in optimizer.param_groups:
                 group["lr"] = group["speed"] * learning_rate(position.update, options)
-            optimizer.zero_grad(set_to_none=True)
-            for _ in range(options.accumulate):
-                if position.batch >= len(batches):
-                    position.epoch, position.batch = position.epoch + 1, 0
-                    batches = epoch_batches(
-                        training.lengths, options.tokens_per_batch, seed=options.seed, epoch=position.epoch
-                    )
-                with mixed(base, dtype):
-                    batch = make_batch(base, method, module, training, batches[position.batch], position.update)
-                    loss = method.loss(base, module, batch)
-                (loss.total / options.accumulate).backward()
-                position.batch += 1
-                meter.add(int((batch.labels != base.pad).sum()), float(loss.total.detach()), loss.parts)
+            before = (position.epoch, position.batch, batches, None if position.halved else random_state(base.device))
+            found = gradients()
+            if found is None:  # once: batches are worked on in halves from here on, from the same random numbers
+                position.epoch, position.batch, batches, position.halved = *before[:3], True
+                set_random_state(before[3])
+                optimizer.zero_grad(set_to_none=True)
+                free_memory()
+                found = gradients()
+            for row in found or ():
+                meter.add(*row)
             if options.clip_norm:
                 torch.nn.utils.clip_grad_norm_(parameters, options.clip_norm)
             optimizer.step()
