@@ -81,6 +81,7 @@ class Settings(Options):
     gpus_per_job: float = option(
         1.0, "GPUs that a job or an actor takes on a Ray cluster; with 0.5 two share one.", low=0.01, high=64
     )
+    local_worker: bool = option(True, "Whether the studio starts a worker on its machine where none is alive.")
     replicas: int = option(
         0,
         "Copies of the translator on a Ray cluster that the studio's interface for programs asks; 0: its own process.",

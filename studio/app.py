@@ -149,7 +149,8 @@ def launch(settings: Settings, open_browser: bool = False) -> None:
 
     check_door(settings)
     app = create_app(settings)
-    start_background_worker(settings)  # it outlives the studio, so that closing a window ends no training
+    if settings.local_worker:
+        start_background_worker(settings)  # it outlives the studio, so that closing a window ends no training
     address = f"http://{settings.host}:{settings.port}"
     print(f"Tailor MT is at {address} (stop with Ctrl+C)", flush=True)
     if open_browser:

@@ -14,8 +14,9 @@ import anyio.to_thread
 from fastapi import Depends, Path, Query, Request
 
 from engine.errors import InputError, TailorError
+from engine.jobs.backends import open_batcher
 from engine.languages import canonical, read_tag, same_language
-from engine.serving import Batcher, Work
+from engine.serving import Work
 from studio.api.errors import Problem
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Desk:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.batcher = Batcher(service.models)
+        self.batcher = open_batcher(service.models)
         self.seen: dict[int, float] = {}  # tokens, and when their use was last written down
         self._waiters: anyio.CapacityLimiter | None = None
         self.characters = 0  # translated since the start for callers without a token

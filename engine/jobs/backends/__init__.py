@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from engine.jobs.backends.base import Backend, JobProcess
 
 if TYPE_CHECKING:
+    from engine.serving import Batcher, Models
     from engine.settings import Settings
     from engine.spread import Spread
 
-__all__ = ["Backend", "JobProcess", "open_backend", "spread_for"]
+__all__ = ["Backend", "JobProcess", "open_backend", "open_batcher", "spread_for"]
 
 
 def open_backend(settings: Settings) -> Backend:
@@ -37,3 +38,14 @@ def spread_for(settings: Settings) -> Spread | None:
     from engine.jobs.backends.ray_data import RaySpread
 
     return RaySpread(settings)
+
+
+def open_batcher(models: Models) -> Batcher:
+    """What translates the texts of requests: this process, or copies on a Ray cluster where the settings ask for them."""
+    if models.settings.replicas:
+        from engine.jobs.backends.ray_serve import ReplicaBatcher
+
+        return ReplicaBatcher(models)
+    from engine.serving import Batcher
+
+    return Batcher(models)
