@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import InputError, MissingError
@@ -14,7 +15,7 @@ from engine.errors import InputError, MissingError
 if TYPE_CHECKING:
     from engine.settings import Settings
 
-__all__ = ["NAMESPACE", "capacity", "free", "import_ray", "join", "leave", "share", "wants_gpu"]
+__all__ = ["NAMESPACE", "capacity", "import_ray", "join", "leave", "room", "share", "wants_gpu", "without_secrets"]
 
 NAMESPACE = "tailormt"
 ANSWER_SECONDS = 5.0
@@ -71,9 +72,11 @@ def capacity() -> dict[str, float]:
     return {str(name): float(value) for name, value in import_ray().cluster_resources().items()}
 
 
-def free() -> dict[str, float]:
-    """The part of `capacity` that nobody has taken."""
-    return {str(name): float(value) for name, value in import_ray().available_resources().items()}
+def room(own: Mapping[str, float]) -> int:
+    """How many such shares of `share` are free now."""
+    free = import_ray().available_resources()
+    wanted = {"CPU": own["num_cpus"], "GPU": own["num_gpus"]}
+    return int(min(free.get(name, 0.0) // amount for name, amount in wanted.items() if amount))
 
 
 def wants_gpu(settings: Settings) -> bool:
@@ -84,6 +87,11 @@ def wants_gpu(settings: Settings) -> bool:
 def share(settings: Settings, *, gpu: bool) -> dict[str, float]:
     """What one job or actor takes of the cluster: {"num_cpus": …, "num_gpus": …}."""
     return {"num_cpus": float(settings.threads or 1), "num_gpus": settings.gpus_per_job if gpu else 0.0}
+
+
+def without_secrets(settings: Settings) -> dict[str, Any]:
+    """For those that never open the store."""
+    return settings.replace(database_url="", token="").to_mapping()
 
 
 def _answers(address: str) -> None:

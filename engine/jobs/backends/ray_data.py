@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine.jobs.backends.ray_cluster import free, import_ray, join, share, wants_gpu
+from engine.jobs.backends.ray_cluster import import_ray, join, room, share, wants_gpu, without_secrets
 from engine.jobs.backends.told import raise_told, tell
 from engine.progress import Progress
 
@@ -64,13 +64,13 @@ class RaySpread:
     ) -> Iterator[Any] | None:
         join(self.settings.ray_address)
         own = share(self.settings, gpu=wants_gpu(self.settings) and not stage.endswith(":Parse"))
-        actors = min(self.settings.ray_actors, len(parts), _places(own))
+        actors = min(self.settings.ray_actors, len(parts), room(own))
         if actors < 1:
             log.info("no room in the cluster for %s: done here", stage)
             return None
         log.info("%s: %d parts over up to %d actors", stage, len(parts), actors)
         device = "cuda" if own["num_gpus"] else "cpu"
-        given = json.dumps({**arguments, "settings": self.settings.replace(device=device).to_mapping()})
+        given = json.dumps({**arguments, "settings": without_secrets(self.settings.replace(device=device))})
         rows = [{"part": json.dumps(part)} for part in parts]
         return self._results(rows, stage, given, actors, own, progress)
 
@@ -124,12 +124,3 @@ def _run(
             found.put(str(row["result"]))
     except BaseException as error:
         found.put(error)
-
-
-def _places(own: Mapping[str, float]) -> int:
-    """How many such shares are free now."""
-    there = free()
-    counts = [
-        there.get(name, 0.0) // own[f"num_{name.lower()}s"] for name in ("CPU", "GPU") if own[f"num_{name.lower()}s"]
-    ]
-    return int(min(counts, default=0))

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import InputError
-from engine.jobs.backends.ray_cluster import import_ray, join, share, wants_gpu
+from engine.jobs.backends.ray_cluster import import_ray, join, room, share, wants_gpu, without_secrets
 from engine.jobs.backends.told import raise_told, tell
 from engine.serving import Batcher, Busy, Models, Work
 from engine.settings import Settings
@@ -91,7 +91,7 @@ def _read(work: str) -> Work:
 
 
 def start_replicas(settings: Settings, count: int) -> dict[str, Any]:
-    """Start the copies, or change their number, and wait until they are there; raises InputError where the cluster has
+    """Start the copies, or change their number, and wait until they are there. Raises InputError where the cluster has
     no room for them.
     """
     address = join(settings.ray_address)
@@ -101,22 +101,21 @@ def start_replicas(settings: Settings, count: int) -> dict[str, Any]:
     held = serve.multiplexed(max_num_models_per_replica=settings.loaded_plugins)(Translator.held)
     served = type("Translator", (Translator,), {"held": held, "__module__": __name__, "__doc__": Translator.__doc__})
     own = share(settings, gpu=wants_gpu(settings))
-    sent = settings.replace(
-        home=str(settings.home_dir.resolve()), database_url=settings.store_url, ray_address=address,
-        device="cuda" if own["num_gpus"] else "cpu",
-    )  # fmt: skip
+    device = "cuda" if own["num_gpus"] else "cpu"
+    sent = without_secrets(settings.replace(home=str(settings.home_dir.resolve()), ray_address=address, device=device))
+    more = count - replicas(settings)["running"]
+    if more > max(0, room(own)):  # Serve would wait for ever
+        raise InputError(
+            f"The cluster has room for {max(0, room(own))} more copies of the translator now, not {more}. Ask for fewer, or add "
+            "nodes."
+        )
     deployment = serve.deployment(
         name="Translator", num_replicas=count, max_ongoing_requests=MOST_AT_ONCE, ray_actor_options=own,
         health_check_period_s=2, health_check_timeout_s=30, graceful_shutdown_timeout_s=5,
     )(served)  # fmt: skip
     serve.start(proxy_location="Disabled")
-    serve.run(deployment.bind(json.dumps(sent.to_mapping())), name=APP, route_prefix=None, blocking=False)
-    found = replicas(settings)
-    if found["running"] < count:
-        raise InputError(
-            f"Of {count} copies {found['running']} are running: the cluster has no room for more. Ask for fewer, or add nodes."
-        )
-    return found
+    serve.run(deployment.bind(json.dumps(sent)), name=APP, route_prefix=None, blocking=False)
+    return replicas(settings)
 
 
 def stop_replicas(settings: Settings) -> None:

@@ -1,0 +1,205 @@
+"""What a Ray cluster costs and gives: seconds until a task, an actor and a job are at work, and texts a second over 1, 2
+and 4 workers. The cluster is real, of several nodes on this machine.
+
+    python bench/ray_throughput.py                    # three minutes or so on a quiet machine
+    python bench/ray_throughput.py --texts 2048
+
+Two loads: `waiting` holds its worker for a fixed time without using a processor, as a worker does whose GPU is busy, and
+so shows what Ray itself loses; `translating` is back-translation with a bundled base, which shares this machine's cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from engine.progress import Progress  # noqa: E402
+from engine.settings import Settings  # noqa: E402
+from tests.ray_cluster import ray_cluster  # noqa: E402
+
+WORKERS = (1, 2, 4)
+WAIT = 0.25  # seconds a part of the waiting load
+
+
+class Waiting:
+    """A stage that uses no processor."""
+
+    def __init__(self, **arguments: Any) -> None:
+        self.seconds = float(arguments["seconds"])
+
+    def __call__(self, texts: list[str]) -> list[str]:
+        time.sleep(self.seconds)
+        return texts
+
+
+def timed(work: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def overheads(settings: Settings) -> list[tuple[str, str]]:
+    """Of one task, one actor and one job, over what the work itself takes."""
+    import ray
+
+    nothing = ray.remote(num_cpus=1)(_nothing)
+    ray.get(nothing.remote())  # a process is there
+    alone = statistics.median(timed(lambda: ray.get(nothing.remote())) for _ in range(50))
+    many = timed(lambda: ray.get([nothing.remote() for _ in range(400)])) / 400
+    holder = ray.remote(num_cpus=1)(Holder)
+
+    def actor() -> None:
+        one = holder.remote()
+        ray.get(one.here.remote())
+        ray.kill(one)
+
+    started = statistics.median(timed(actor) for _ in range(3))
+    local, there = (statistics.median(jobs(one)) for one in (settings.replace(backend="local"), settings))
+    return [
+        ("an empty task, there and back, median of 50", f"{1000 * alone:.1f} ms"),
+        ("an empty task among 400", f"{1000 * many:.1f} ms"),
+        ("an actor's process, until it answers", f"{started:.2f} s"),
+        ("an empty job on this machine, from the queue to its end", f"{local:.2f} s"),
+        ("the same as a Ray task", f"{there:.2f} s"),
+    ]
+
+
+def _nothing() -> None:
+    return None
+
+
+class Holder:
+    def here(self) -> bool:
+        return True
+
+
+def jobs(settings: Settings, count: int = 3) -> list[float]:
+    """Seconds from the queue to the end of jobs that do nothing, one after the other."""
+    from engine.jobs import worker
+    from engine.store import Store
+
+    with tempfile.TemporaryDirectory() as home:
+        own = settings.replace(home=home)
+        store = Store(own.store_url)
+        stop = threading.Event()
+        given = {"poll": 0.05, "kinds": ("worker_kinds",), "stop": stop}
+        thread = threading.Thread(target=worker.run, args=(own,), kwargs=given)
+        thread.start()
+
+        def one() -> None:
+            job = store.jobs.enqueue("count", {"until": 0})
+            while store.jobs.get(job.id).active:
+                time.sleep(0.02)
+            assert store.jobs.get(job.id).state == "succeeded"
+
+        seconds = [timed(one) for _ in range(count)]
+        stop.set()
+        thread.join()
+        store.close()
+    from engine.jobs.backends.ray_cluster import join
+
+    join(settings.ray_address)  # a worker that ends disconnects
+    return seconds
+
+
+def spread(
+    settings: Settings, stage: str, arguments: dict[str, Any], parts: Sequence[Any], workers: int
+) -> tuple[float, float]:
+    """(seconds until the first part is there, seconds until all are) over so many actors."""
+    from engine.jobs.backends.ray_data import RaySpread
+
+    begin = time.perf_counter()
+    results = RaySpread(settings.replace(ray_actors=workers)).take(stage, arguments, parts, Progress())
+    assert results is not None, "the cluster has no room"
+    next(results)
+    first = time.perf_counter() - begin
+    for _ in results:
+        pass
+    return first, time.perf_counter() - begin
+
+
+def texts_of(count: int) -> list[str]:
+    lines = (ROOT / "assets/samples/elizabethan-en/elizabethan-en.txt").read_text(encoding="utf-8").splitlines()
+    return [lines[i % len(lines)] for i in range(count)]
+
+
+def throughput(settings: Settings, texts: int) -> list[tuple[str, ...]]:
+    from engine.base import BaseModel
+    from engine.decoding.greedy import back_translate
+    from engine.stages import BACK_TRANSLATE, base_arguments
+
+    rows: list[tuple[str, ...]] = []
+    waits = [["x"]] * 64
+    ideal = len(waits) * WAIT
+    for workers in WORKERS:
+        first, whole = spread(settings, f"{__name_here__}:Waiting", {"seconds": WAIT}, waits, workers)
+        rest = whole - first
+        pace = (len(waits) - 1) / rest
+        rows.append(
+            (
+                "waiting",
+                str(workers),
+                f"{first:.1f} s",
+                f"{pace:.1f} parts/s",
+                f"{pace * WAIT / workers:.0%}",
+                f"{ideal / whole:.2f}",
+            )
+        )
+    base = BaseModel.load(ROOT / "assets/models/en-zh", "en", "zh", settings=settings)
+    given = texts_of(texts)
+    size = max(8, texts // 32)
+    parts = [given[i : i + size] for i in range(0, texts, size)]
+    back_translate(base, parts[0])  # warm
+    alone = timed(lambda: [back_translate(base, part) for part in parts])
+    rows.append(("translating", "none: one process", "", f"{texts / alone:.1f} texts/s", "", "1.00"))
+    for workers in WORKERS:
+        arguments = base_arguments(base) | {"decoding": None}
+        first, whole = spread(settings, BACK_TRANSLATE, arguments, parts, workers)
+        pace = (texts - size) / (whole - first)
+        rows.append(("translating", str(workers), f"{first:.1f} s", f"{pace:.1f} texts/s", "", f"{alone / whole:.2f}"))
+    return rows
+
+
+__name_here__ = "bench.ray_throughput"  # as an actor imports it
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--texts", type=int, default=512, help="texts of the translating load [512]")
+    given = parser.parse_args()
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "integration")])
+    with ray_cluster(nodes=2, cpus=3, environment={"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}) as cluster:
+        from engine.jobs.backends.ray_cluster import join
+
+        with tempfile.TemporaryDirectory() as home:
+            settings = Settings(
+                home=home, backend="ray", ray_address=cluster.address, device="cpu", threads=1, ray_actors=0
+            )
+            join(cluster.address)
+            cores = len(os.sched_getaffinity(0))
+            print(f"{cores} core(s) for all of it; load of the machine before: {os.getloadavg()[0]:.1f}\n")
+            for what, figure in overheads(settings):
+                print(f"| {what} | {figure} |", flush=True)
+            print(
+                "\n| load | workers | until the first part | pace after it | of the ideal | speed-up with the start |"
+            )
+            print("|---|---|---|---|---|---|")
+            for row in throughput(settings, given.texts):
+                print("| " + " | ".join(row) + " |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
