@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.databases import empty_url, postgres, store_url  # noqa: F401 - fixtures for all
+from tests.databases import empty_url, postgres, store_url, stores_elsewhere  # noqa: F401 - fixtures for all
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "assets" / "samples"
@@ -32,6 +32,15 @@ SHORT = (
     *("--training-option", "checkpoint_every=2", "--training-option", "tokens_per_batch=256"),
     *("--training-option", "learning_rate=0.02", "--training-option", "warmup=1"),
 )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--store",
+        choices=("sqlite", "postgresql"),
+        default="sqlite",
+        help="database of tests that open a store of files",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

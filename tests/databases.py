@@ -166,3 +166,30 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     url = server.database()
     yield url
     server.drop(url)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def stores_elsewhere(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With `--store postgresql`: every store that a test opens in this process as an SQLite file is one on PostgreSQL."""
+    if request.config.getoption("--store") == "sqlite":
+        yield
+        return
+    from sqlalchemy.engine import URL
+
+    from engine.store import database, store
+
+    server: Postgres = request.getfixturevalue("postgres")
+    made: dict[str, str] = {}
+
+    def parse(url: str) -> URL:
+        found = database.parse(url)
+        file = database.file_of(found)
+        if file is None:
+            return found
+        if str(file) not in made:
+            made[str(file)] = server.database(TEMPLATE)
+        return database.parse(made[str(file)])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "parse", parse)
+        yield
