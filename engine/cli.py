@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import engine
 from engine.accounts.commands import add_account_commands, add_audit_flags
+from engine.artefacts.commands import add_artefact_commands
 from engine.base.commands import add_base_commands
 from engine.base.train.commands import add_train_flags
 from engine.benching.commands import add_methods_flags
@@ -193,6 +194,8 @@ def parser() -> argparse.ArgumentParser:
     stores = commands.add_parser("store", help="the database: where it stands, upgrades, copies")
     add_store_commands(stores.add_subparsers(dest="action", required=True), command)
 
+    add_artefact_commands(commands, command)
+
     tokens = commands.add_parser("token", help="tokens for programs that ask the studio")
     add_token_commands(tokens.add_subparsers(dest="action", required=True), command)
     users = commands.add_parser("user", help="accounts of people who sign in to the studio")
@@ -261,7 +264,7 @@ def run(args: argparse.Namespace) -> int:
     elif text:
         print(text)
     sys.stdout.flush()
-    return 0
+    return int(getattr(args, "exit_code", 0))
 
 
 def fail(args: argparse.Namespace, sentence: str, code: int) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.accounts.commands import ACCOUNT_COMMANDS
+from engine.artefacts.commands import ARTEFACT_COMMANDS
 from engine.base.commands import BASE_COMMANDS
 from engine.base.train import commands as train_base
 from engine.benching.commands import BENCH_COMMANDS
@@ -337,6 +338,7 @@ COMMANDS = {
     **RATING_COMMANDS,
     **BENCH_COMMANDS,
     **STORE_COMMANDS,
+    **ARTEFACT_COMMANDS,
     **CLIENT_COMMANDS,
     **ACCOUNT_COMMANDS,
     **REPLICA_COMMANDS,

@@ -33,6 +33,17 @@ class Settings(Options):
         "", "Folder with base models, parsers and sample corpora; empty: the one that came with the program."
     )
     database_url: str = option("", "SQLAlchemy URL of the store; empty: SQLite in the home folder.")
+    artefacts: str = option(
+        "",
+        "Where workers on several machines share samples, checkpoints and plugins: a folder, or s3://bucket/prefix; empty: "
+        "only in the home folder.",
+    )
+    artefacts_endpoint: str = option(
+        "", "Address of an S3-compatible service, as http://minio:9000; empty: Amazon's. Keys come from AWS's own settings."
+    )
+    artefacts_keep_hours: float = option(
+        24.0, "Hours that artefacts which nothing names any more are kept before they are collected.", low=0
+    )
     parsers: str = option("", "Folder with stanza models; empty: the assets' parsers, then stanza's own folder.")
     first_base: str = option("en-zh", "Short name of the base that new projects in the studio start with.")
     device: str = option("auto", "Where models run: auto, cpu, cuda, cuda:1, mps.")
@@ -205,7 +216,7 @@ def _from_environment(environment: tuple[tuple[str, str], ...]) -> Settings:
     if file.exists():
         try:
             values |= tomllib.loads(file.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # ValueError: also numbers of thousands of digits, and no UTF-8
             raise OptionError(f"{file} is not valid TOML: {error}") from None
     values |= {key: value for key, value in given.items() if key in names}
     return Settings.from_mapping(values)

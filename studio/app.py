@@ -13,6 +13,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.access import THIS_MACHINE, acting_as
+from engine.artefacts import share_of
 from engine.projects import finish_deletions
 from engine.settings import Settings
 from studio import compare, home, phrases, plugins, proportions, rate, samples, train, translate
@@ -103,6 +104,7 @@ def create_app(settings: Settings) -> FastAPI:
     service = Service(settings)
     with acting_as(THIS_MACHINE):
         finish_deletions(settings, service.store)
+    share_of(settings, service.store).start()
     # Uploads are private: they go to the home folder, not to a folder that all users of the machine share.
     os.environ.setdefault("GRADIO_TEMP_DIR", str(settings.home_dir / "uploads"))
     app = FastAPI(title="Tailor MT", docs_url=None, redoc_url=None, openapi_url=None)

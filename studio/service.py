@@ -60,10 +60,12 @@ class Service(SampleFiles):
 
     @cached_property
     def store(self) -> Store:
+        from engine.artefacts import share_of
         from engine.store import Store
 
         found = Store(self.settings.store_url)
         found.access = access_of(self.settings)
+        share_of(self.settings, found)
         return found
 
     # -- projects and their folders

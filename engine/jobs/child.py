@@ -82,7 +82,7 @@ def _work(
         if job.kind not in kinds:
             raise InputError(f"This version of Tailor MT knows no kind of job called {job.kind}.")
         with spreading(spread_for(settings)):
-            result = kinds[job.kind].run(JobContext(job, store, settings, job_workspace(settings, job), progress))
+            result = kinds[job.kind].do(JobContext(job, store, settings, job_workspace(settings, job), progress))
         _ignore_signals()
         return lambda: jobs.finish(*key, plain(result))
     except Cancelled as stopped:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.artefacts.share import before_queueing, working
 from engine.documents import library as documents
 from engine.errors import Cancelled, InputError
 from engine.jobs import explore
@@ -67,6 +68,11 @@ class Kind:
     device: str = ""  # "cpu" where no model is needed, "gpu" where nothing else will do
     in_order: bool = False  # it changes what a project's jobs share, so it overtakes none of them
 
+    def do(self, context: JobContext) -> dict[str, Any]:
+        """Run it between fetching the workspace and publishing what was made."""
+        with working(context.settings, context.store, context.job, context.progress):
+            return self.run(context)
+
 
 def known_kinds(modules: Iterable[str] = ()) -> dict[str, Kind]:
     """The built-in kinds, and those in the KINDS of further modules (dotted names)."""
@@ -107,6 +113,7 @@ def enqueue(
     if known.in_order and project_id is not None:
         waiting = store.jobs.list(project_id, states=("queued", "running"))
         wanted = min([wanted, *(row.priority for row in waiting if row.kind in kinds and kinds[row.kind].in_order)])
+    before_queueing(store, project_id)
     parts = [{"kind": name, "priority": wanted, "device": kinds[name].device} for name in (PARTS if in_steps else ())]
     return store.jobs.enqueue(
         kind, arguments, project_id=project_id, owner=owner, priority=wanted, device=known.device, after=after,

@@ -14,6 +14,7 @@ from engine.access import Access, acting
 from engine.errors import StorageError
 from engine.store import schema
 from engine.store.accounts import Accounts, Members, SignIns
+from engine.store.artefacts import Artefacts
 from engine.store.audit import Audit
 from engine.store.database import BUSY_SECONDS, file_of, open_engine, parse, sentences, shown, unreachable, writing
 from engine.store.defaults import Defaults
@@ -69,6 +70,7 @@ class Store:
         self.members = Members(self)
         self.sign_ins = SignIns(self)
         self.audit = Audit(self)
+        self.artefacts = Artefacts(self)
 
     def read(self) -> contextlib.AbstractContextManager[Session]:
         """A short transaction that reads."""

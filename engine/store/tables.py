@@ -9,6 +9,7 @@ from sqlalchemy import JSON, DateTime, Dialect, ForeignKey, Index, MetaData, Str
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 __all__ = [
+    "ArtefactSet",
     "Base",
     "Comparison",
     "Corpus",
@@ -223,3 +224,15 @@ class Worker(Base):
     job_id: Mapped[int | None]
     started: Mapped[datetime.datetime] = mapped_column(default=now)
     heartbeat: Mapped[datetime.datetime] = mapped_column(default=now)
+
+
+class ArtefactSet(Base):
+    """The files of one workspace, {path: [SHA-256, bytes]}, as last published."""
+
+    __tablename__ = "artefact_set"
+
+    workspace: Mapped[str] = mapped_column(String(255), primary_key=True)
+    project_id: Mapped[int | None] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"), index=True)
+    version: Mapped[int] = mapped_column(default=0)
+    files: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    changed: Mapped[datetime.datetime] = mapped_column(default=now)

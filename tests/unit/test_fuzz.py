@@ -115,10 +115,13 @@ def _repacked(data: bytes, packing: int) -> bytes:
     return out.getvalue()
 
 
-def test_settings_nested_without_end_are_no_settings(tmp_path: Path) -> None:
-    (tmp_path / "settings.toml").write_bytes(b"threads = " + b"[" * 20_000)
-    with pytest.raises(OptionError, match="not valid TOML"):
-        load_settings({"TAILORMT_HOME": str(tmp_path)})
+def test_settings_that_python_cannot_hold_are_no_settings(tmp_path: Path) -> None:
+    for number, value in enumerate((b"[" * 20_000, b"9" * 20_000, b"\xff")):
+        home = tmp_path / str(number)
+        home.mkdir()
+        (home / "settings.toml").write_bytes(b"threads = " + value)
+        with pytest.raises(OptionError, match="not valid TOML"):
+            load_settings({"TAILORMT_HOME": str(home)})
 
 
 @pytest.mark.parametrize(
