@@ -18,7 +18,7 @@ from engine.accounts.commands import add_account_commands, add_audit_flags
 from engine.artefacts.commands import add_artefact_commands
 from engine.base.commands import add_base_commands
 from engine.base.train.commands import add_train_flags
-from engine.benching.commands import add_methods_flags
+from engine.benching.commands import add_methods_flags, add_reproduce_flags
 from engine.client.commands import add_client_commands, add_token_commands
 from engine.comparison.commands import add_evaluate_flags
 from engine.corpora.types import CorpusOptions
@@ -190,6 +190,7 @@ def parser() -> argparse.ArgumentParser:
         dest="action", required=True
     )
     add_methods_flags(command("methods", "every method on the same samples, one table", benches))
+    add_reproduce_flags(command("reproduce", "an experiment of the papers, its figures beside theirs"))
 
     stores = commands.add_parser("store", help="the database: where it stands, upgrades, copies")
     add_store_commands(stores.add_subparsers(dest="action", required=True), command)

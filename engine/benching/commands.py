@@ -1,4 +1,4 @@
-"""`tailormt bench …`: its flags and what it prints."""
+"""`tailormt bench …` and `tailormt reproduce`: their flags and what they print."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from engine.decoding.options import Decoding
 from engine.options import add_flags, from_flags
 
-__all__ = ["BENCH_COMMANDS", "add_methods_flags"]
+__all__ = ["BENCH_COMMANDS", "add_methods_flags", "add_reproduce_flags"]
 
 
 def add_methods_flags(found: argparse.ArgumentParser) -> None:
@@ -56,4 +56,47 @@ def methods(args: argparse.Namespace) -> tuple[Any, str]:
     return rows, table_text(rows)
 
 
-BENCH_COMMANDS = {"bench methods": methods}
+def add_reproduce_flags(found: argparse.ArgumentParser) -> None:
+    """Flags of `tailormt reproduce`."""
+    from engine.benching.experiments import EXPERIMENTS
+
+    found.add_argument("experiment", metavar="NAME", help=", ".join(EXPERIMENTS))
+    found.add_argument("--data", required=True, metavar="DIR", help="folder with mtsc, domains and heldout")
+    found.add_argument(
+        "-o", "--output", required=True, metavar="DIR", help="folder for plugins and rows; a second run goes on"
+    )
+    found.add_argument("--tasks", default="", help="some of the experiment's tasks [all]")
+    found.add_argument("--base", default="", metavar="DIR", help="the base [the one that came along]")
+    found.add_argument(
+        "--budget", default="quick", choices=("quick", "balanced", "best"),
+        help="quick: 1,000 samples and 100 lines, minutes a row on two cores; balanced: 4,000 and 250; best: all, for a GPU "
+        "[quick]",
+    )  # fmt: skip
+    found.add_argument("--sentences", type=int, metavar="N", help="samples, at random; 0: all [the budget's]")
+    found.add_argument("--lines", type=int, metavar="N", help="of each text, the first; 0: all [the budget's]")
+    found.add_argument("--seed", type=int, default=1, help="of the choice of samples [1]")
+
+
+def reproduced(args: argparse.Namespace) -> tuple[Any, str]:
+    from dataclasses import replace
+
+    from engine.benching.reproduce import SCALES, comparison_text, reproduce
+    from engine.terminal import TerminalProgress
+
+    scale = SCALES[args.budget]
+    if args.sentences is not None:
+        scale = replace(scale, sentences=args.sentences)
+    if args.lines is not None:
+        scale = replace(scale, lines=args.lines)
+    progress = TerminalProgress(quiet=args.quiet)
+    try:
+        rows = reproduce(
+            args.experiment, Path(args.data), Path(args.output), args.settings, base=args.base, scale=scale,
+            tasks=[name.strip() for name in args.tasks.split(",") if name.strip()], seed=args.seed, progress=progress,
+        )  # fmt: skip
+    finally:
+        progress.close()
+    return rows, comparison_text(args.experiment, rows, args.base, scale)
+
+
+BENCH_COMMANDS = {"bench methods": methods, "reproduce": reproduced}

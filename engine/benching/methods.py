@@ -133,7 +133,7 @@ def cell(
             against = [f"{VANILLA}={place / f'{VANILLA}.{kind}.txt'}"] if system != VANILLA else []
             report, _, _ = tailormt(
                 progress, "evaluate", *against, f"{system}={output}", "--reference", str(files[f"{kind}.target"]),
-                "--target", task.target,
+                "--target", task.target, "--no-ter",
             )  # fmt: skip
             row[kind] = report["systems"][-1]
             row["signatures"] = report["signatures"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engine.errors import InputError, OptionError
 
-__all__ = ["TASKS", "Task", "load_task"]
+__all__ = ["TASKS", "Task", "dev_sentences", "load_task"]
 
 
 @dataclass(frozen=True)
@@ -23,19 +23,22 @@ class Task:
     test: str  # pairs, or two files with {source} and {target} in the name
     general: str  # pairs of general text
     first: str  # language of the pair files' first column
+    dev: str  # held-out sentences of the target language, or pairs
 
 
 STYLE = {"test": "mtsc/test.{task}.{language}", "general": "heldout/ntrex.en-zh.tsv", "first": "en"}
 GERMAN = {"general": "heldout/ntrex.de-en.tsv", "first": "de"}
 TASKS = {
-    "luxun": Task("Lu Xun", "en", "zh", "mtsc/train.luxun.random.zh", **STYLE),
-    "shake": Task("Shakespeare", "zh", "en", "mtsc/train.shake.all.en", **STYLE),
+    "luxun": Task("Lu Xun", "en", "zh", "mtsc/train.luxun.random.zh", **STYLE, dev="mtsc/dev.luxun.random.zh"),
+    "shake": Task("Shakespeare", "zh", "en", "mtsc/train.shake.all.en", **STYLE, dev="mtsc/dev.shake.all.en"),
     **{
-        name: Task(title, "de", "en", f"domains/de-en/{name}.train.tsv.gz", f"domains/de-en/{name}.test.tsv", **GERMAN)
+        name: Task(title, "de", "en", f"domains/de-en/{name}.train.tsv.gz", f"domains/de-en/{name}.test.tsv", **GERMAN,
+                   dev=f"domains/de-en/{name}.valid.tsv")
         for name, title in (("it", "IT"), ("medical", "Medical"), ("law", "Law"), ("koran", "Koran"))
     },
     "it_python": Task("Python documentation", "en", "zh", "domains/en-zh/it_python.train.tsv.gz",
-                      "domains/en-zh/it_python.test.tsv", "heldout/ntrex.en-zh.tsv", "en"),
+                      "domains/en-zh/it_python.test.tsv", "heldout/ntrex.en-zh.tsv", "en",
+                      "domains/en-zh/it_python.valid.tsv"),
 }  # fmt: skip
 
 
@@ -59,6 +62,12 @@ def load_task(
         found[f"{kind}.source"] = _write(folder / f"{kind}.{task.source}.txt", sources[: lines or None])
         found[f"{kind}.target"] = _write(folder / f"{kind}.{task.target}.txt", references[: lines or None])
     return task, found
+
+
+def dev_sentences(name: str, data: Path) -> list[str]:
+    """A task's held-out sentences of the target language. Raises InputError when they are not there."""
+    task = TASKS[name]
+    return _target_side(task, data / task.dev)
 
 
 def _read(path: Path) -> list[str]:
