@@ -28,6 +28,7 @@ from engine.documents.commands import INPUT, add_document_flags
 from engine.errors import TailorError
 from engine.evaluation.commands import add_rating_commands
 from engine.jobs.backends.commands import add_backend_flags, add_replica_commands
+from engine.jobs.commands import add_job_commands
 from engine.languages import canonical
 from engine.methods.domain_mixing.commands import add_proportion_flags
 from engine.options import add_flags, from_flags
@@ -192,6 +193,9 @@ def parser() -> argparse.ArgumentParser:
     add_methods_flags(command("methods", "every method on the same samples, one table", benches))
     add_reproduce_flags(command("reproduce", "an experiment of the papers, its figures beside theirs"))
 
+    add_job_commands(
+        commands.add_parser("jobs", help="the queue").add_subparsers(dest="action", required=True), command
+    )
     stores = commands.add_parser("store", help="the database: where it stands, upgrades, copies")
     add_store_commands(stores.add_subparsers(dest="action", required=True), command)
 

@@ -28,6 +28,7 @@ from engine.errors import OptionError
 from engine.evaluation.commands import RATING_COMMANDS
 from engine.files import check_writable, replacing
 from engine.jobs.backends.commands import REPLICA_COMMANDS
+from engine.jobs.commands import JOB_COMMANDS
 from engine.lines import read_input
 from engine.methods.domain_mixing.commands import PROPORTION_COMMANDS
 from engine.parsers.commands import PARSER_COMMANDS
@@ -335,6 +336,7 @@ COMMANDS = {
     **KNN_COMMANDS,
     **PROPORTION_COMMANDS,
     **PLUGIN_COMMANDS,
+    **JOB_COMMANDS,
     **RATING_COMMANDS,
     **BENCH_COMMANDS,
     **STORE_COMMANDS,

@@ -133,12 +133,15 @@ class SampleFiles:
         overtaken = [job for job in jobs if not (job.state == "cancelled" and job.started is None)]
         return next(iter(overtaken), None)
 
-    def _queue(self, kind: str, project: ProjectRow, arguments: dict[str, Any] | None = None) -> JobRow:
+    def _queue(
+        self, kind: str, project: ProjectRow, arguments: dict[str, Any] | None = None, in_steps: bool = False
+    ) -> JobRow:
         from engine.jobs import enqueue
 
         return enqueue(
-            self.store, kind, self.request(project) if arguments is None else arguments, project_id=project.id
-        )
+            self.store, kind, self.request(project) if arguments is None else arguments, project_id=project.id,
+            in_steps=in_steps,
+        )  # fmt: skip
 
     def corpus(self, project_id: int) -> CorpusRow | None:
         """The latest corpus of a project."""

@@ -208,9 +208,10 @@ class Service(SampleFiles):
         base: str = "",
         knn: bool = False,
         knn_options: dict[str, Any] | None = None,
+        in_steps: bool = False,
     ) -> JobRow:
-        """Queue a training run; it waits for those before it. Another `base` becomes the project's. Raises InputError without
-        samples.
+        """Queue a training run, `in_steps` with a job for each; it waits for those before it. Another `base` becomes the
+        project's. Raises InputError without samples.
         """
         if not self.sample_files(project.id):
             raise InputError("This project has no samples yet. Add some on the page Samples.")
@@ -225,7 +226,7 @@ class Service(SampleFiles):
             knn=knn,
             **{name: json.dumps(value) if value else "" for name, value in given.items()},
         )
-        return self._queue("customize", project, arguments)
+        return self._queue("customize", project, arguments, in_steps)
 
     def curve(self, project_id: int, job: JobRow | None = None) -> list[dict[str, Any]]:
         """Figures of a run, update by update; without one named, of the run at work or the last one."""

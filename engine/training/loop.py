@@ -215,6 +215,8 @@ def train(
         progress.metrics(row)
         meter.rest()
 
+    batches: list[list[int]] = []
+
     def target_tokens(rows: list[int]) -> int:
         return sum(len(training.labels[i]) for i in rows)
 
@@ -275,8 +277,8 @@ def train(
                 optimizer.zero_grad(set_to_none=True)
                 free_memory()
                 found = gradients()
-            for row in found or ():
-                meter.add(*row)
+            for counted in found or ():
+                meter.add(*counted)
             if options.clip_norm:
                 torch.nn.utils.clip_grad_norm_(parameters, options.clip_norm)
             optimizer.step()

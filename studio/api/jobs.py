@@ -37,9 +37,11 @@ def list_jobs(
     project: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
     state: Annotated[models.STATES | None, Query()] = None,
     kind: Annotated[str, Query(max_length=64)] = "",
+    parent: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only the steps of this job.")] = None,
 ) -> models.Page[models.Job]:
-    """Jobs, newest first."""
-    found = desk.service.store.jobs.list(project, states=None if state is None else [state])
+    """Jobs, newest first. Those that are steps of another are counted with it: ask for them by `parent`."""
+    states = None if state is None else [state]
+    found = desk.service.store.jobs.list(project, states=states, parent=parent, whole=parent is None)
     part = rows.page([row for row in found if not kind or row.kind == kind], offset, limit)
     part["items"] = [rows.job(row) for row in part["items"]]
     return models.Page[models.Job](**part)
@@ -49,6 +51,14 @@ def list_jobs(
 def get_job(desk: DeskDep, number: Id) -> models.Job:
     """Where a job stands; ask again every second or two, or follow its events."""
     return rows.job(desk.job(number))
+
+
+@router.get("/jobs/{number}/steps", dependencies=[may("read")])
+def list_steps(desk: DeskDep, number: Id) -> list[models.Step]:
+    """What a job went through, or, where its steps are jobs of their own, where each of them stands."""
+    from engine.jobs.steps import steps_of
+
+    return [models.Step(**vars(one)) for one in steps_of(desk.service.store, desk.job(number))]
 
 
 @router.get(
@@ -182,6 +192,7 @@ def start_run(desk: DeskDep, number: Id, wish: models.RunWish) -> models.Job:
             base=base_of(desk, project, wish),
             knn=wish.knn,
             knn_options=wish.knn_options,
+            in_steps=wish.in_steps,
         )
     )
 

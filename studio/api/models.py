@@ -144,6 +144,27 @@ class Job(BaseModel):
     started: datetime.datetime | None
     finished: datetime.datetime | None
     cancel_requested: bool
+    owner: str = Field(description="Whose turn it takes; empty where nobody signs in.")
+    priority: int = Field(
+        description="What is higher begins first; 10 where somebody waits at a page, 0 for long work."
+    )
+    device: str = Field(description="cpu or gpu where it needs one of them; empty for wherever models run.")
+    after: list[int] = Field(description="Jobs that have to succeed before.")
+    parent: int | None = Field(description="The job that this one is a step of.")
+    not_before: datetime.datetime | None = Field(description="When it is tried again, where it waits for that.")
+    retries: int = Field(description="Attempts that ended without getting further, one after the other.")
+
+
+class Step(BaseModel):
+    """A step of a job: what one process went through, or a job of its own."""
+
+    name: str
+    state: STATES
+    job: int | None = Field(description="Its number, where it is a job of its own.")
+    begun: str = Field(description="When the latest attempt at it began, ISO 8601; empty before.")
+    attempt: int
+    fraction: float = Field(description="How much of it is done, 0 to 1.")
+    error: str
 
 
 class Samples(BaseModel):
@@ -211,6 +232,10 @@ class RunWish(Given):
     )
     knn: bool = Field(False, description="A datastore for kNN decoding beside what the method makes.")
     knn_options: dict[str, Any] = Field({}, description="Settings of kNN decoding, as /methods/knn describes them.")
+    in_steps: bool = Field(
+        False,
+        description="Each step as a job of its own, which different devices or machines can do; the base is loaded for each.",
+    )
 
 
 class Curve(BaseModel):

@@ -79,6 +79,13 @@ def job(row: JobRow) -> models.Job:
         started=row.started,
         finished=row.finished,
         cancel_requested=row.cancel_requested,
+        owner=row.owner,
+        priority=row.priority,
+        device=row.device,
+        after=[*row.after],
+        parent=row.parent_id,
+        not_before=row.not_before,
+        retries=max(0, row.retries),
     )
 
 
