@@ -182,8 +182,8 @@ def run(context: JobContext) -> dict[str, Any]:
         row = context.store.plugins.get(paper.plugin_id)
         if not row.exists:
             raise InputError(f"The bundle of {row.name} is no longer at {row.path}. Train it again or import it.")
-        bundle = row.path
-        plugin = Plugin.load(bundle, base, cache=context.settings.home_dir / "unpacked")
+        bundle = "" if context.settings.artefacts else row.path  # where machines share no folder, only this one has it
+        plugin = Plugin.load(row.path, base, cache=context.settings.home_dir / "unpacked")
     decoding = Decoding.from_mapping(plugin.card.get("decoding", {})) if plugin and paper.strength else None
     output = file.with_name(f"{Path(paper.name).stem}.{project.target}{Path(paper.name).suffix}")
     report = translate_document(
