@@ -44,7 +44,7 @@ class RatingRound(tables.Base):
     two: Mapped[str]
     source: Mapped[str] = mapped_column(String(32))
     target: Mapped[str] = mapped_column(String(32))
-    seed: Mapped[int]
+    seed: Mapped[int] = mapped_column(tables.WIDE)
     size: Mapped[int]
     items: Mapped[list[dict[str, Any]]] = mapped_column(JSON, default=list)
     about: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)

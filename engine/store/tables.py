@@ -5,10 +5,24 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from sqlalchemy import JSON, DateTime, Dialect, ForeignKey, Index, MetaData, String, Text, TypeDecorator, text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Text,
+    TypeDecorator,
+    text,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 __all__ = [
+    "WIDE",
     "ArtefactSet",
     "Base",
     "Comparison",
@@ -67,6 +81,9 @@ class Base(DeclarativeBase):
         str: Text,
     }
 
+
+# A whole number of 64 bits: PostgreSQL's INTEGER has 32, SQLite's as many as it takes.
+WIDE = BigInteger().with_variant(Integer(), "sqlite")
 
 # A number must never be given twice, not even after a delete: folders and logs are named by it.
 FRESH_NUMBERS = {"sqlite_autoincrement": True}

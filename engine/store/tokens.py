@@ -37,7 +37,7 @@ class ApiToken(tables.Base):
     created: Mapped[datetime.datetime] = mapped_column(default=tables.now)
     used: Mapped[datetime.datetime | None]
     revoked: Mapped[datetime.datetime | None]
-    characters: Mapped[int] = mapped_column(default=0)
+    characters: Mapped[int] = mapped_column(tables.WIDE, default=0)
     user_id: Mapped[int | None]  # no foreign keys: a token whose account or project is gone opens nothing
     project_id: Mapped[int | None]
     expires: Mapped[datetime.datetime | None]

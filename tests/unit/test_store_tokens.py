@@ -57,6 +57,8 @@ def test_use_is_counted(store: Store) -> None:
     found = store.tokens.find(secret)
     assert found is not None
     assert found.characters == 123
+    store.tokens.note(row.id, 3_000_000_000)
+    assert store.tokens.list()[0].characters == 3_000_000_123
     assert found.used is not None
 
 
