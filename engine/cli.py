@@ -36,6 +36,7 @@ from engine.parsers.commands import add_parser_commands
 from engine.plugins.commands import add_plugin_commands
 from engine.settings import Settings, load_settings
 from engine.store.commands import add_store_commands
+from engine.upkeep.commands import add_upkeep_commands
 
 __all__ = ["main", "parser"]
 
@@ -200,6 +201,7 @@ def parser() -> argparse.ArgumentParser:
     add_store_commands(stores.add_subparsers(dest="action", required=True), command)
 
     add_artefact_commands(commands, command)
+    add_upkeep_commands(command)
 
     tokens = commands.add_parser("token", help="tokens for programs that ask the studio")
     add_token_commands(tokens.add_subparsers(dest="action", required=True), command)

@@ -36,6 +36,7 @@ from engine.plugins.commands import PLUGIN_COMMANDS
 from engine.samples import named_files
 from engine.store.commands import STORE_COMMANDS
 from engine.terminal import TerminalProgress, table
+from engine.upkeep.commands import UPKEEP_COMMANDS
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -341,6 +342,7 @@ COMMANDS = {
     **BENCH_COMMANDS,
     **STORE_COMMANDS,
     **ARTEFACT_COMMANDS,
+    **UPKEEP_COMMANDS,
     **CLIENT_COMMANDS,
     **ACCOUNT_COMMANDS,
     **REPLICA_COMMANDS,
