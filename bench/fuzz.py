@@ -34,7 +34,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-SLICE = 2.0  # seconds on one target before the next
+SLICE = 2.0  # seconds on one target before the next; a quarter of it on one that is slow because of what it starts
 MOST_KEPT = 400  # inputs a target
 STUCK = 45.0  # seconds without a word after which a process is ended; its input took as long
 MEMORY = 6 << 30  # bytes of address space a process may have
@@ -112,7 +112,11 @@ class Process:
     def turn(self, target: Any, scratch: Path, guard: Any) -> None:
         from tests.fuzzing.mutate import mutate
 
-        pool, seen, end = self.pools[target.name], self.seen[target.name], time.monotonic() + SLICE
+        pool, seen, end = (
+            self.pools[target.name],
+            self.seen[target.name],
+            time.monotonic() + SLICE * (0.25 if target.heavy else 1.0),
+        )
         while time.monotonic() < end:
             data = mutate(self.rng.choice(pool), self.rng, target.kind, pool)
             (scratch / "input.bin").write_bytes(data)

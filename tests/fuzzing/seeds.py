@@ -108,6 +108,7 @@ def seeds() -> dict[str, list[bytes]]:
             "html": [HTML.encode()],
             "markdown": [MARKDOWN.encode()],
             "card": [CARD.encode()],
+            "backup": [_backup(folder)],
             "bundle": [(ROOT / "tests/golden" / one / "plugin.zip").read_bytes() for one in ("format-1", "format-2")],
         }
     return found | _json_seeds()
@@ -141,3 +142,19 @@ def _zip_of_texts() -> bytes:
     with zipfile.ZipFile(out, "w") as archive:
         archive.writestr("a.txt", "The rain stopped.\n")
     return out.getvalue()
+
+
+def _backup(folder: Path) -> bytes:
+    """An installation with one project."""
+    from engine.settings import Settings
+    from engine.store import Store
+    from engine.upkeep.backup import make_backup
+
+    settings = Settings(home=str(folder / "home"))
+    store = Store(settings.store_url)
+    store.projects.create("Rain", "en", "zh", "en-zh")
+    store.close()
+    (folder / "home" / "projects" / "1" / "samples").mkdir(parents=True)
+    (folder / "home" / "projects" / "1" / "samples" / "a.txt").write_bytes(b"The rain stopped.\n")
+    make_backup(settings, folder / "backup.zip")
+    return (folder / "backup.zip").read_bytes()

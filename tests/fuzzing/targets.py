@@ -138,6 +138,16 @@ def _plugin(data: bytes, folder: Path) -> object:
     return f"{plugin.method.name} {bool(plugin.knn)}"
 
 
+def _backup(data: bytes, folder: Path) -> object:
+    from engine.settings import Settings
+    from engine.upkeep.restore import restore_backup
+
+    file = folder / "a.zip"
+    file.write_bytes(data)
+    found = restore_backup(Settings(home=str(folder / "home")), file)
+    return f"{min(found['files'], 5)} {found['rows']}"
+
+
 def _card(data: bytes, folder: Path) -> object:
     from engine.cards import read_card_file
 
@@ -255,6 +265,7 @@ def _targets() -> dict[str, Target]:
         )  # type: ignore[misc]
     found.append(Target("bundle", _bundle, "bundle", good["bundle"]))
     found.append(Target("plugin", _plugin, "bundle", good["bundle"], heavy=True))
+    found.append(Target("backup", _backup, "zip", good["backup"], heavy=True))
     found.append(Target("card", _card, "text", good["card"]))
     found.append(Target("settings", _settings, "text", good["settings"]))
     found.append(Target("options", _options, "json", good["options"]))

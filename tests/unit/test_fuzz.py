@@ -34,7 +34,7 @@ from tests.fuzzing.mutate import mutate
 from tests.fuzzing.targets import TARGETS, Target, emptied, outcome, warm
 
 EACH = 55  # inputs a target; 2,000 in all
-FEWER = {"plugin": 20, "rest": 60}  # others
+FEWER = {"plugin": 20, "backup": 20, "rest": 60}  # others
 
 
 @pytest.fixture(scope="module")
