@@ -51,6 +51,9 @@ class Jobs(Recovery):
         they have its arguments, each waits for the one before, and it waits for them. Raises InputError where a job to wait
         for is not there or has ended without success.
         """
+        access = self._store.access()
+        if not owner and access.user is not None:  # turns are taken by people, however they ask
+            owner = f"account {access.user}"
         common = {"project_id": project_id, "owner": owner, "state": JobState.QUEUED.value}
         common["party"] = owner or ("" if project_id is None else f"project {project_id}")
         with self._store.write() as session:

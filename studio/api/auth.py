@@ -120,8 +120,7 @@ def check(request: Request, scope: str, given: str = "") -> Caller:
             check_local(request)
         check_origin(request)
         guest.access = THIS_MACHINE.at(guest.address)
-    if scope == "write":
-        check_changes(request, service)
+    check_project(request, service, change=scope == "write")
     return Caller(store, token)
 
 
@@ -139,16 +138,24 @@ def access_of_token(store: Store, token: TokenRow, address: str) -> Access | Non
     return Access(f"{account.name} by {who}", account.role, account.id, token.project_id, address)
 
 
-def check_changes(request: Request, service: Service) -> None:
-    """Raises Problem 403 for a change of a project, or of anything, by somebody who may only look."""
-    number = request.path_params.get("number") if "/projects/" in request.url.path else None
+def check_project(request: Request, service: Service, *, change: bool) -> None:
+    """Raises Problem 404 for a project that they do not see, 403 for a change of anything by somebody who may only look.
+
+    It is looked at here as well as in the store, before what the request brings is read.
+    """
     access = service.store.access()
-    if not access.changes:
+    if access.everything:
+        return
+    if change and not access.changes:
         raise Problem(403, "An account with the role viewer only looks. Ask an admin for the role member.")
-    if number is not None and str(number).isdigit() and int(number) < 2**31 and service.role(int(number)) == "viewer":
-        raise Problem(
-            403, "You may look at this project, but not change it. Ask one of its owners for the role member."
-        )
+    number = str(request.path_params.get("number", "")) if "/projects/" in request.url.path else ""
+    if not number.isdigit() or int(number) >= 2**31:
+        return
+    role = service.role(int(number))
+    if not role:
+        raise Problem(404, f"There is no project {number}: it may have been deleted.")
+    if change and role == "viewer":
+        raise Problem(403, "You may look at this project, but not change it. Ask one of its owners for the role member.")
 
 
 def refused(request: Request, message: str) -> Problem:
