@@ -11,13 +11,14 @@ so shows what Ray itself loses; `translating` is back-translation with a bundled
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import statistics
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ from engine.settings import Settings  # noqa: E402
 from tests.ray_cluster import ray_cluster  # noqa: E402
 
 WORKERS = (1, 2, 4)
-WAIT = 0.25  # seconds a part of the waiting load
+WAIT = 0.5  # seconds a part of the waiting load
+PARTS = 32
 
 
 class Waiting:
@@ -50,14 +52,32 @@ def timed(work: Callable[[], Any]) -> float:
     return time.perf_counter() - begin
 
 
-def overheads(settings: Settings) -> list[tuple[str, str]]:
-    """Of one task, one actor and one job, over what the work itself takes."""
+def processor() -> float:
+    """CPU seconds of this process and of all that it started and that are alive: the whole cluster."""
+    import psutil
+
+    own = psutil.Process()
+    seconds = 0.0
+    for process in [own, *own.children(recursive=True)]:
+        with contextlib.suppress(psutil.Error):
+            times = process.cpu_times()
+            seconds += times.user + times.system
+    return seconds
+
+
+def overheads(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """(what, seconds, CPU seconds) of one task, one actor and one job, over what the work itself takes."""
     import ray
 
     nothing = ray.remote(num_cpus=1)(_nothing)
     ray.get(nothing.remote())  # a process is there
-    alone = statistics.median(timed(lambda: ray.get(nothing.remote())) for _ in range(50))
-    many = timed(lambda: ray.get([nothing.remote() for _ in range(400)])) / 400
+    before = processor()
+    alone = statistics.median(timed(lambda: ray.get(nothing.remote())) for _ in range(100))
+    yield "an empty task, there and back", f"{1000 * alone:.1f} ms", f"{10 * (processor() - before):.1f} ms"
+    ray.get([nothing.remote() for _ in range(50)])  # processes on all nodes
+    before = processor()
+    many = timed(lambda: ray.get([nothing.remote() for _ in range(1000)]))
+    yield "an empty task among 1,000", f"{many:.1f} ms", f"{processor() - before:.1f} ms"
     holder = ray.remote(num_cpus=1)(Holder)
 
     def actor() -> None:
@@ -66,14 +86,10 @@ def overheads(settings: Settings) -> list[tuple[str, str]]:
         ray.kill(one)
 
     started = statistics.median(timed(actor) for _ in range(3))
+    yield "an actor's process, until it answers", f"{started:.2f} s", ""
     local, there = (statistics.median(jobs(one)) for one in (settings.replace(backend="local"), settings))
-    return [
-        ("an empty task, there and back, median of 50", f"{1000 * alone:.1f} ms"),
-        ("an empty task among 400", f"{1000 * many:.1f} ms"),
-        ("an actor's process, until it answers", f"{started:.2f} s"),
-        ("an empty job on this machine, from the queue to its end", f"{local:.2f} s"),
-        ("the same as a Ray task", f"{there:.2f} s"),
-    ]
+    yield "an empty job as a process of the worker, from the queue to its end", f"{local:.2f} s", ""
+    yield "the same as a Ray task", f"{there:.2f} s", ""
 
 
 def _nothing() -> None:
@@ -135,44 +151,28 @@ def texts_of(count: int) -> list[str]:
     return [lines[i % len(lines)] for i in range(count)]
 
 
-def throughput(settings: Settings, texts: int) -> list[tuple[str, ...]]:
+def throughput(settings: Settings, texts: int) -> Iterator[tuple[str, ...]]:
     from engine.base import BaseModel
     from engine.decoding.greedy import back_translate
     from engine.stages import BACK_TRANSLATE, base_arguments
 
-    rows: list[tuple[str, ...]] = []
-    waits = [["x"]] * 64
-    ideal = len(waits) * WAIT
+    waits = [["x"]] * PARTS
     for workers in WORKERS:
-        first, whole = spread(settings, f"{__name_here__}:Waiting", {"seconds": WAIT}, waits, workers)
-        rest = whole - first
-        pace = (len(waits) - 1) / rest
-        rows.append(
-            (
-                "waiting",
-                str(workers),
-                f"{first:.1f} s",
-                f"{pace:.1f} parts/s",
-                f"{pace * WAIT / workers:.0%}",
-                f"{ideal / whole:.2f}",
-            )
-        )
+        first, whole = spread(settings, "bench.ray_throughput:Waiting", {"seconds": WAIT}, waits, workers)
+        pace = (PARTS - 1) / (whole - first)
+        ideal = f"{pace * WAIT / workers:.0%}"
+        yield "waiting", str(workers), f"{first:.1f} s", f"{pace:.1f} parts/s", ideal, f"{PARTS * WAIT / whole:.2f}"
     base = BaseModel.load(ROOT / "assets/models/en-zh", "en", "zh", settings=settings)
     given = texts_of(texts)
-    size = max(8, texts // 32)
+    size = max(8, texts // PARTS)
     parts = [given[i : i + size] for i in range(0, texts, size)]
     back_translate(base, parts[0])  # warm
     alone = timed(lambda: [back_translate(base, part) for part in parts])
-    rows.append(("translating", "none: one process", "", f"{texts / alone:.1f} texts/s", "", "1.00"))
+    yield "translating", "this process", "", f"{texts / alone:.1f} texts/s", "", "1.00"
     for workers in WORKERS:
-        arguments = base_arguments(base) | {"decoding": None}
-        first, whole = spread(settings, BACK_TRANSLATE, arguments, parts, workers)
+        first, whole = spread(settings, BACK_TRANSLATE, base_arguments(base) | {"decoding": None}, parts, workers)
         pace = (texts - size) / (whole - first)
-        rows.append(("translating", str(workers), f"{first:.1f} s", f"{pace:.1f} texts/s", "", f"{alone / whole:.2f}"))
-    return rows
-
-
-__name_here__ = "bench.ray_throughput"  # as an actor imports it
+        yield "translating", str(workers), f"{first:.1f} s", f"{pace:.1f} texts/s", "", f"{alone / whole:.2f}"
 
 
 def main() -> int:
@@ -190,8 +190,9 @@ def main() -> int:
             join(cluster.address)
             cores = len(os.sched_getaffinity(0))
             print(f"{cores} core(s) for all of it; load of the machine before: {os.getloadavg()[0]:.1f}\n")
-            for what, figure in overheads(settings):
-                print(f"| {what} | {figure} |", flush=True)
+            print("| what | time | CPU time of all processes |\n|---|---|---|")
+            for costs in overheads(settings):
+                print("| " + " | ".join(costs) + " |", flush=True)
             print(
                 "\n| load | workers | until the first part | pace after it | of the ideal | speed-up with the start |"
             )

@@ -20,12 +20,12 @@ ENVIRONMENT = {
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "RAY_TRAIN_ENABLE_STATE_TRACKING": "0",
 }
-# A node that was killed is noticed in two seconds instead of half a minute.
+# A node that was killed refuses connections and is noticed in five seconds; one that is only slow has half a minute.
 WATCHFUL = {
     "health_check_initial_delay_ms": 1000,
-    "health_check_period_ms": 500,
-    "health_check_timeout_ms": 2000,
-    "health_check_failure_threshold": 4,
+    "health_check_period_ms": 1000,
+    "health_check_timeout_ms": 5000,
+    "health_check_failure_threshold": 5,
 }
 
 

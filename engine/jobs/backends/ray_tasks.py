@@ -135,7 +135,7 @@ class RayBackend:
         self.settings = settings.replace(
             home=str(settings.home_dir.resolve()), database_url=settings.store_url, ray_address=self.address
         )
-        self._task = import_ray().remote(max_retries=0, max_calls=1)(run_child)
+        self._task = import_ray().remote(max_retries=0)(run_child)
 
     def start(self, job: JobRow, payload: dict[str, Any], log: Path) -> RayProcess:
         kept = {name: getattr(self.settings, name) for name in ("home", "database_url", "ray_address")}
