@@ -34,7 +34,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-SLICE = 2.0  # seconds on one target before the next; a quarter of it on one that is slow because of what it starts
+SLICE = 2.0  # seconds on one target before the next, a quarter of it on a slow one
+SLOW = 150  # inputs a second
 MOST_KEPT = 400  # inputs a target
 STUCK = 45.0  # seconds without a word after which a process is ended; its input took as long
 MEMORY = 6 << 30  # bytes of address space a process may have
@@ -78,6 +79,7 @@ class Process:
         self.rng = random.Random(f"{seed} {number} {self.runs}")
         self.pools: dict[str, list[bytes]] = {}
         self.seen: dict[str, set[str]] = {}
+        self.paces: dict[str, float] = {}  # inputs a second of the processor
 
     def save(self) -> None:
         temporary = self.state.with_suffix(".tmp")
@@ -112,12 +114,10 @@ class Process:
     def turn(self, target: Any, scratch: Path, guard: Any) -> None:
         from tests.fuzzing.mutate import mutate
 
-        pool, seen, end = (
-            self.pools[target.name],
-            self.seen[target.name],
-            time.monotonic() + SLICE * (0.25 if target.heavy else 1.0),
-        )
-        while time.monotonic() < end:
+        pool, seen = self.pools[target.name], self.seen[target.name]
+        begin, used, before = time.monotonic(), time.process_time(), self.counts[target.name]
+        share = 1.0 if self.paces.get(target.name, 0.0) >= SLOW else 0.25
+        while time.monotonic() < begin + SLICE * share:
             data = mutate(self.rng.choice(pool), self.rng, target.kind, pool)
             (scratch / "input.bin").write_bytes(data)
             (scratch / "target").write_text(target.name, encoding="utf-8")
@@ -131,6 +131,7 @@ class Process:
                 folder = self.out / "inputs" / target.name
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / f"{hashlib.sha256(data).hexdigest()[:16]}.bin").write_bytes(data)
+        self.paces[target.name] = (self.counts[target.name] - before) / max(1e-3, time.process_time() - used)
 
 
 def keep_crash(out: Path, name: str, data: bytes, words: str) -> None:

@@ -39,7 +39,11 @@ class Settings(Options):
         "only in the home folder.",
     )
     artefacts_endpoint: str = option(
-        "", "Address of an S3-compatible service, as http://minio:9000; empty: Amazon's. Keys come from AWS's own settings."
+        "",
+        "Address of an S3-compatible service, as http://minio:9000; empty: Amazon's. Keys come from AWS's own settings.",
+    )
+    artefacts_seconds: float = option(
+        5.0, "Seconds between two looks for a new checkpoint that other workers should have.", low=0.05
     )
     artefacts_keep_hours: float = option(
         24.0, "Hours that artefacts which nothing names any more are kept before they are collected.", low=0

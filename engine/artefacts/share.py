@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Sharing", "before_queueing", "share_of", "working"]
 
-CHECKPOINT_SECONDS = 5.0  # between two looks for a new checkpoint while a job is at work
 LOOK_SECONDS = 1.0  # between two looks of the studio
 SETTLING_SECONDS = 30.0  # that files may go on changing at a job's end
 
@@ -52,17 +51,19 @@ def working(settings: Settings, store: Store, job: JobRow, progress: Progress | 
             progress.begin("Fetching the project's files")
         tree.pull()
     done = threading.Event()
-    beside = threading.Thread(target=_publish_now_and_then, args=(tree, done), name="artefacts", daemon=True)
+    beside = threading.Thread(
+        target=_publish_now_and_then, args=(tree, done, settings.artefacts_seconds), name="artefacts", daemon=True
+    )
     if blobs is not None:
         beside.start()
     try:
         yield
     except BaseException:
         done.set()
-        with contextlib.suppress(TailorError, OSError, Changed):
-            if blobs is not None:
+        if blobs is not None:
+            with contextlib.suppress(TailorError, OSError, Changed):
                 beside.join()
-            tree.push()
+                tree.push()
         raise
     done.set()
     if blobs is not None:
@@ -71,7 +72,13 @@ def working(settings: Settings, store: Store, job: JobRow, progress: Progress | 
 
 
 def publish(tree: Tree) -> None:
-    """Publish what a finished job made. Raises StorageError."""
+    """Publish what a finished job made. Raises StorageError; in place it is only noted, which fails no job."""
+    if tree.blobs is None:
+        try:
+            tree.push()
+        except (TailorError, OSError, Changed) as error:
+            log.warning("The files of %s could not be noted: %s", tree.name, error or "they keep changing")
+        return
     deadline = time.monotonic() + SETTLING_SECONDS
     while True:
         try:
@@ -79,16 +86,14 @@ def publish(tree: Tree) -> None:
             return
         except Changed:
             if time.monotonic() > deadline:
-                if tree.blobs is None:  # only noted: the next job's end does so
-                    return
                 raise StorageError(
                     f"The files in {tree.folder} kept changing, so they could not be published. Resume the job."
                 ) from None
             time.sleep(0.2)
 
 
-def _publish_now_and_then(tree: Tree, done: threading.Event) -> None:
-    while not done.wait(CHECKPOINT_SECONDS):
+def _publish_now_and_then(tree: Tree, done: threading.Event, seconds: float) -> None:
+    while not done.wait(seconds):
         try:
             if tree.changed():
                 tree.push()

@@ -235,6 +235,24 @@ def test_in_place_nothing_is_copied_and_damage_is_noticed(store: Store, project:
     assert collect(settings, store, hours=0).blobs == 0
 
 
+def test_what_cannot_be_noted_fails_no_job(
+    store: Store, project: ProjectRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(home=str(tmp_path / "home"))
+    job = store.jobs.enqueue("prepare", {}, project_id=project.id)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise StorageError("The disk is full.")
+
+    monkeypatch.setattr("engine.artefacts.tree.write_json", full)
+    with working(settings, store, job):
+        fill(tree(settings, store, project).folder)
+    monkeypatch.undo()
+    with working(settings, store, job):
+        pass
+    assert verify(settings, store) == []
+
+
 # -- around jobs
 
 
@@ -260,12 +278,9 @@ def test_a_job_goes_on_where_another_machine_stopped(machine: Machine, store: St
         assert (place / "plugin.zip").read_bytes() == b"done"
 
 
-def test_checkpoints_are_published_while_the_work_goes_on(
-    machine: Machine, store: Store, project: ProjectRow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("engine.artefacts.share.CHECKPOINT_SECONDS", 0.05)
+def test_checkpoints_are_published_while_the_work_goes_on(machine: Machine, store: Store, project: ProjectRow) -> None:
     job = store.jobs.enqueue("customize", {}, project_id=project.id)
-    settings, other = machine("one"), tree(machine("other"), store, project)
+    settings, other = machine("one").replace(artefacts_seconds=0.05), tree(machine("other"), store, project)
     with working(settings, store, job):
         place = Path(settings.home, f"projects/{project.id}")
         for step in (b"1", b"2"):
