@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import hashlib
 import json
+import logging
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -307,7 +308,9 @@ def run_demo(args: argparse.Namespace) -> Shown:
 
 def worker(args: argparse.Namespace) -> Shown:
     from engine.jobs.worker import run
+    from engine.logs import set_up_logs
 
+    set_up_logs(args.settings.log_format, logging.INFO if args.settings.log_format == "json" else logging.WARNING)
     run(args.settings, once=args.once)
     return {"stopped": True}, ""
 

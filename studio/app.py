@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from pathlib import Path
@@ -14,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.access import THIS_MACHINE, acting_as
 from engine.artefacts import share_of
+from engine.logs import set_up_logs
 from engine.projects import finish_deletions
 from engine.settings import Settings
 from studio import compare, home, phrases, plugins, proportions, rate, samples, train, translate
@@ -24,6 +26,7 @@ from studio.door.gate import Gate
 from studio.door.routes import add_door_routes, check_door
 from studio.frame import PAGES
 from studio.i18n import Speaking, said
+from studio.observed import Observed, add_health_routes
 from studio.papers import add_document_routes
 from studio.phrase_routes import add_phrase_routes
 from studio.plotted import add_figure_routes
@@ -112,6 +115,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(Front, api=create_api(service))  # the REST interface, before the pages
     app.add_middleware(Gate, service=service, uploads=Path(os.environ["GRADIO_TEMP_DIR"]))
     app.add_middleware(KeepHome)
+    app.add_middleware(Observed)
+    add_health_routes(app, service)
     add_door_routes(app, service)
 
     add_plugin_routes(app, service)
@@ -150,6 +155,7 @@ def launch(settings: Settings, open_browser: bool = False) -> None:
     from engine.jobs import start_background_worker
 
     check_door(settings)
+    set_up_logs(settings.log_format, logging.INFO if settings.log_format == "json" else logging.WARNING)
     app = create_app(settings)
     if settings.local_worker:
         start_background_worker(settings)  # it outlives the studio, so that closing a window ends no training
@@ -160,4 +166,4 @@ def launch(settings: Settings, open_browser: bool = False) -> None:
         import webbrowser
 
         threading.Timer(1.0, webbrowser.open, [address]).start()
-    uvicorn.run(app, host=settings.host, port=settings.port, log_level="warning")
+    uvicorn.run(app, host=settings.host, port=settings.port, log_level="warning", log_config=None)

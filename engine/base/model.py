@@ -20,6 +20,7 @@ from engine.base.files import check_type, read_config
 from engine.decoding.options import Decoding
 from engine.errors import ModelError
 from engine.progress import Progress
+from engine.tally import TALLY
 
 if TYPE_CHECKING:
     import torch
@@ -229,7 +230,11 @@ class BaseModel:
         """Translate texts, one result each, in order. See `engine.decoding.translate`."""
         from engine.decoding.translate import translate
 
-        return translate(self, texts, plugin, strength=strength, decoding=decoding, progress=progress)
+        with TALLY.timed("translation"):
+            found = translate(self, texts, plugin, strength=strength, decoding=decoding, progress=progress)
+        TALLY.add("translations", len(texts))
+        TALLY.add("translated_characters", sum(map(len, texts)))
+        return found
 
     def score(
         self, pairs: Sequence[tuple[str, str]], plugin: Plugin | PluginStack | None = None, *, strength: float = 1.0

@@ -27,6 +27,7 @@ from engine.jobs.passing import may_pass
 from engine.jobs.paths import job_workspace, log_file
 from engine.jobs.processes import STOP, end_tree, receive
 from engine.jobs.progress import RowProgress, StopReason, plain
+from engine.logs import set_up_logs
 from engine.settings import Settings
 from engine.spread import spreading
 from engine.store.rows import JobRow, JobState
@@ -57,6 +58,7 @@ def main(arguments: list[str]) -> int:
     from engine.store import Store
 
     settings = Settings.from_mapping(payload["settings"])
+    set_up_logs(settings.log_format, job=int(arguments[0]))
     store = Store(settings.store_url, wait=OPENING_SECONDS)
     job = store.jobs.get(int(arguments[0]))
     if job.state != JobState.RUNNING or job.attempt != payload["attempt"]:

@@ -27,6 +27,7 @@ from engine.jobs.paths import log_file
 from engine.jobs.processes import HOST, end_tree, is_child, receive, running
 from engine.jobs.pulse import STALE_SECONDS, Pulses, recent
 from engine.jobs.slots import Slot
+from engine.logs import set_up_logs
 from engine.settings import Settings, load_settings
 from engine.store.rows import JobRow, JobState, WorkerRow
 
@@ -318,8 +319,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--background", action="store_true", help="settings come on stdin; end when another worker is there"
     )
     given = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     settings = Settings.from_mapping(receive()["settings"]) if given.background else load_settings()
+    set_up_logs(settings.log_format)
     run(settings, given.once, kinds=given.kinds, alone=given.background)
     return 0
 

@@ -210,7 +210,7 @@ def _may_add(session: Session, record: Any, access: Access) -> None:
     connection = session.connection()
     own = name == "project_member"
     change = name not in MADE_FROM_ROWS
-    rule = above.c.id.in_(mine(access, change=change, own=own)) if parent == "project" else None
+    rule: Any = above.c.id.in_(mine(access, change=change, own=own)) if parent == "project" else None
     rule = allowed(parent, above.c, access, change=change) if rule is None else rule
     if connection.scalar(select(literal(1)).where(above.c.id == value, rule)) is None:
         seen = allowed(parent, above.c, access)

@@ -25,6 +25,7 @@ from torch.nn import functional as F
 from engine.memory import Memory
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
 from engine.methods.tuned import TunedWeights
+from engine.tally import TALLY
 
 __all__ = ["MemoryAdapterModule", "MemoryReader"]
 
@@ -93,6 +94,7 @@ class MemoryReader(nn.Module):
 
         Over a base held in half precision a reader that is not (one in training) computes in its own.
         """
+        TALLY.add("memory_reads", query.shape[0] * query.shape[1])
         kind, own = anchor.dtype, self.query.weight.dtype
         if kind != own and not torch.is_autocast_enabled(anchor.device.type):
             return self.mix(anchor.to(own), query.to(own), strength).to(kind)  # (B, T, d)

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from engine.methods.ngram_memory.config import NgramMemoryConfig
 from engine.methods.samples import SentencePair
 from engine.methods.transformer import Attention, Inputs, Layout, make_layers, padded
+from engine.tally import TALLY
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -60,6 +61,7 @@ class GatedAttention(nn.Module):
 
         Over a base held in half precision a module that is not (one in training) computes in its own.
         """
+        TALLY.add("memory_reads", query.shape[0] * query.shape[1])
         kind, own = anchor.dtype, self.scale.dtype
         if kind != own and not torch.is_autocast_enabled(anchor.device.type):
             return self.mix(anchor.to(own), query.to(own), found, layer, strength).to(kind)  # (R, T, d)
