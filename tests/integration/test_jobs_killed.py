@@ -230,3 +230,45 @@ def test_a_cancel_ends_the_process_within_two_seconds_at_every_step(
     print({step: round(value, 2) for step, value in seconds.items()})
     assert {"Finding phrases", "Writing source sentences", "Training", "Choosing decoding settings"} <= seconds.keys()
     assert max(seconds.values()) < 2, seconds
+
+
+def test_steps_as_jobs_of_their_own_make_the_same_plugin_and_one_that_runs_twice_makes_one(
+    settings: Settings, nursery: Nursery, request_for: Callable[..., Any], tiny: Path, tmp_path: Path
+) -> None:
+    import torch
+    from sqlalchemy import update
+
+    from engine.jobs import enqueue
+    from engine.jobs.kinds import PARTS
+    from engine.jobs.steps import steps_of
+    from engine.store import tables
+
+    store = Store(settings.store_url)
+    made, bundles = request_for(tmp_path / "unused.zip", training_options=LEARNING).to_mapping(), []
+    for in_steps in (False, True):
+        project = store.projects.create(f"steps {in_steps}", "en", "zh", str(tiny))
+        arguments = {name: made[name] for name in ("samples", "method", "budget")} | {
+            name: value for name, value in made.items() if name.endswith("_options")
+        }
+        job = enqueue(store, "customize", arguments, project_id=project.id, in_steps=in_steps)
+        assert run(store, settings, nursery, lambda kills: None) == 0
+        done = store.jobs.get(job.id)
+        assert done.state == "succeeded", done.error
+        (plugin,) = store.plugins.list(project.id)
+        assert plugin.job_id == job.id
+        bundles.append(Path(plugin.path))
+    steps = steps_of(store, done)
+    assert [one.name for one in steps] == [*PARTS, "export"]
+    assert {one.state for one in steps} == {"succeeded"}
+    one, other = map(weights, bundles)
+    assert one.keys() == other.keys()
+    assert all(torch.equal(value, other[name]) for name, value in one.items())
+    # Its worker was lost after all was done, before that was written down: the job is done again, and changes nothing.
+    with store.write() as session:
+        session.execute(update(tables.Job).where(tables.Job.id == job.id).values(state="interrupted"))
+    run(store, settings, nursery, lambda kills: None)
+    again = store.jobs.get(job.id)
+    assert (again.state, again.attempt) == ("succeeded", 2)
+    assert [row.path for row in store.plugins.list(project.id)] == [str(bundles[1])]
+    assert all(torch.equal(value, other[name]) for name, value in weights(bundles[1]).items())
+    assert [path.name for path in bundles[1].parent.iterdir()] == [bundles[1].name]

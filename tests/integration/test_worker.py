@@ -86,7 +86,7 @@ def _retrying(settings: Settings, most: int = 2) -> Settings:
     return settings.replace(job_retries=most, retry_seconds=0.0)
 
 
-def _until(condition: Callable[[], object], seconds: float = 15) -> float:
+def _until(condition: Callable[[], object], seconds: float = 60) -> float:
     """Wait for it; returns how many seconds it took."""
     begin = time.monotonic()
     while not condition():
@@ -95,7 +95,7 @@ def _until(condition: Callable[[], object], seconds: float = 15) -> float:
     return time.monotonic() - begin
 
 
-def _ended(store: Store, job: JobRow, seconds: float = 15) -> JobRow:
+def _ended(store: Store, job: JobRow, seconds: float = 60) -> JobRow:
     _until(lambda: not store.jobs.get(job.id).active, seconds)
     return store.jobs.get(job.id)
 
