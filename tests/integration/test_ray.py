@@ -25,7 +25,7 @@ from tests.bases import SAMPLES
 pytest.importorskip("ray", reason="the extra ray is not installed")
 
 KINDS = ("worker_kinds",)
-PATIENCE = 60.0  # seconds; a cluster on a busy machine is slow to notice and to start
+PATIENCE = 150.0  # seconds; a cluster on a busy machine is slow to notice and to start
 
 
 @pytest.fixture(scope="module")

@@ -19,13 +19,17 @@ __all__ = ["NAMESPACE", "capacity", "import_ray", "join", "leave", "room", "shar
 
 NAMESPACE = "tailormt"
 ANSWER_SECONDS = 5.0
-# Words that a library prints for its own makers; and it would report its use to them over the network.
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
+ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # it would report its use to its makers over the network
+    "RAY_DEDUP_LOGS": "0",
+    # A copy of the translator on a node with busy processors answers later than the tenth of a second that Serve gives it.
+    "RAY_SERVE_QUEUE_LENGTH_RESPONSE_DEADLINE_S": "2",
+}
 
 
 def import_ray() -> Any:
     """The library. Raises MissingError where it is not installed."""
-    for name, value in QUIET.items():
+    for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
         import ray

@@ -11,11 +11,14 @@ import asyncio
 import concurrent.futures
 import json
 import os
+import queue
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from engine.base.load import model_class, quick_imports
 from engine.errors import InputError
 from engine.jobs.backends.ray_cluster import import_ray, join, room, share, wants_gpu, without_secrets
 from engine.jobs.backends.told import raise_told, tell
@@ -48,9 +51,11 @@ class Translator:
 
     def __init__(self, settings: str) -> None:
         self.settings = Settings.from_mapping(json.loads(settings))
-        if self.settings.threads:
+        with quick_imports():  # now, since a copy that imports answers nobody
             import torch
 
+            model_class("marian")
+        if self.settings.threads:
             torch.set_num_threads(self.settings.threads)
         self.batcher = Batcher(Models(self.settings))
         self.loads = 0
@@ -148,18 +153,38 @@ class ReplicaBatcher(Batcher):
 
     def __init__(self, models: Models) -> None:
         super().__init__(models)
-        self._pool = concurrent.futures.ThreadPoolExecutor(ASKING, thread_name_prefix="replicas")
+        self._asked: queue.SimpleQueue[tuple[Future[list[str]], Work, list[str]] | None] = queue.SimpleQueue()
+        self._askers: list[threading.Thread] = []
         self._handle: Any = None
+        self._opening = threading.Lock()
 
     def submit(self, work: Work, texts: Sequence[str]) -> Future[list[str]]:
         if not texts:
             return super().submit(work, texts)
         pieces = [list(texts[place : place + PIECE]) for place in range(0, len(texts), PIECE)]
-        asked = [self._pool.submit(self._ask, work, piece) for piece in pieces]
+        asked: list[Future[list[str]]] = [concurrent.futures.Future() for _ in pieces]
+        with self._change:
+            while len(self._askers) < ASKING:
+                # Daemons, so that a copy that does not answer never holds up the end of the program.
+                self._askers.append(threading.Thread(target=self._keep_asking, name="replicas", daemon=True))
+                self._askers[-1].start()
+        for future, piece in zip(asked, pieces, strict=True):
+            self._asked.put((future, work, piece))
         return asked[0] if len(asked) == 1 else _joined(asked)
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """End the threads that ask, when they have their answers."""
+        for _ in self._askers:
+            self._asked.put(None)
+
+    def _keep_asking(self) -> None:
+        while (one := self._asked.get()) is not None:
+            future, work, texts = one
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(self._ask(work, texts))
+                except BaseException as error:
+                    future.set_exception(error)
 
     def _ask(self, work: Work, texts: list[str]) -> list[str]:
         sent = json.dumps(asdict(work))
@@ -180,19 +205,24 @@ class ReplicaBatcher(Batcher):
         return found
 
     def _translator(self, plugin: str) -> Any:
-        if self._handle is None:
-            join(self.models.settings.ray_address)
-            from ray import serve
-
-            try:
-                self._handle = serve.get_app_handle(APP)
-            except Exception as error:
-                raise InputError(
-                    "No copies of the translator run on the Ray cluster. Start them with `tailormt replicas start`, or set "
-                    "replicas to 0."
-                ) from error
+        with self._opening:
+            if self._handle is None:
+                self._handle = _open_handle(self.models.settings)
         options = {"multiplexed_model_id": plugin} if plugin else {}
         return self._handle.options(**options).translate
+
+
+def _open_handle(settings: Settings) -> Any:
+    join(settings.ray_address)
+    from ray import serve
+
+    try:
+        return serve.get_app_handle(APP)
+    except Exception as error:
+        raise InputError(
+            "No copies of the translator run on the Ray cluster. Start them with `tailormt replicas start`, or set replicas "
+            "to 0."
+        ) from error
 
 
 def _joined(parts: Sequence[Future[list[str]]]) -> Future[list[str]]:
