@@ -18,6 +18,7 @@ from sqlalchemy.exc import (
     IntegrityError,
     NoSuchModuleError,
     OperationalError,
+    TimeoutError,
 )
 
 from engine.errors import InputError, MissingError, StorageError
@@ -84,11 +85,13 @@ def open_engine(url: URL) -> Engine:
 
 
 def _ways(url: URL) -> dict[str, Any]:
+    # As many connections as threads that ask at once, within reason: a transaction is short, but may wait for its turn.
+    pool = {"pool_size": 5, "max_overflow": 25, "pool_timeout": BUSY_SECONDS}
     if url.get_backend_name() == "sqlite":
-        return {}
+        return pool if file_of(url) else {}
     # A connection is looked at before it is used: the server may have been started again since.
     given = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
-    return {"pool_pre_ping": True, "connect_args": given}
+    return {**pool, "pool_pre_ping": True, "connect_args": given}
 
 
 def writing(engine: Engine) -> Engine:
@@ -119,6 +122,8 @@ def sentences(place: str) -> Iterator[None]:
                 "What this belongs to is no longer there: it was deleted in the meantime. Reload and try again."
             ) from error
         raise
+    except TimeoutError as error:  # SQLAlchemy's: all connections of this process are taken
+        raise StorageError(f"The store at {place} is asked for more at once than it can answer. Try again.") from error
     except DataError as error:
         raise InputError(f"The store at {place} cannot hold a value: {_first_line(error.orig)}.") from error
     except DatabaseError as error:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -167,3 +169,27 @@ def test_workers_are_seen_while_they_beat(store: Store) -> None:
 def test_the_engine_does_not_load_the_database_layer_until_a_store_is_opened() -> None:
     before = "import sys, engine.store as s; assert 'sqlalchemy' not in sys.modules"
     subprocess.run([sys.executable, "-c", before + "; s.Store; assert 'sqlalchemy' in sys.modules"], check=True)
+
+
+def test_fifty_may_ask_at_once(store: Store) -> None:
+    """More threads than connections: they wait for each other, and all are answered."""
+    project = store.projects.create("p", "en", "zh", "base")
+    start = threading.Barrier(50)
+
+    def ask(number: int) -> int:
+        start.wait()
+        store.projects.update(project.id, name=f"p{number}")
+        return len(store.projects.list())
+
+    with ThreadPoolExecutor(50) as pool:
+        assert list(pool.map(ask, range(50))) == [1] * 50
+
+
+def test_a_store_whose_connections_are_all_taken_says_so(store: Store) -> None:
+    store._engine.pool._timeout = 0.2  # type: ignore[attr-defined]
+    with contextlib.ExitStack() as held:
+        for _ in range(30):
+            held.enter_context(store._engine.connect())
+        with pytest.raises(StorageError, match="more at once than it can answer"):
+            store.projects.list()
+    assert store.projects.list() == []
