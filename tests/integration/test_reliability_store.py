@@ -280,6 +280,25 @@ def test_a_server_that_stays_away_is_said_after_the_wait(server: Postgres, monke
     assert store.projects.list() == []
 
 
+def test_the_end_of_a_job_is_written_once_the_server_is_back(server: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    from engine.store import store as door
+
+    monkeypatch.setattr(door, "BUSY_SECONDS", 0.3)
+    store = Store(server.database())
+    job = _running(store)
+    server.stop("immediate")
+    ending = threading.Thread(
+        target=child._write, args=(store, lambda: store.jobs.finish(job.id, job.attempt, {"plugin": "p.zip"}))
+    )
+    ending.start()
+    time.sleep(1.5)  # longer than the wait
+    assert ending.is_alive()
+    server.start()
+    ending.join(60)
+    done = store.jobs.get(job.id)
+    assert (done.state, done.result) == (JobState.SUCCEEDED, {"plugin": "p.zip"})
+
+
 def test_a_full_disk_under_postgresql_is_said() -> None:
     """Its own words for it, as the server says them."""
     from psycopg.errors import DiskFull
