@@ -37,7 +37,7 @@ sys.path.insert(0, str(ROOT))
 SLICE = 2.0  # seconds on one target before the next, a quarter of it on a slow one
 SLOW = 150  # inputs a second
 MOST_KEPT = 400  # inputs a target
-STUCK = 45.0  # seconds without a word after which a process is ended; its input took as long
+STUCK = 90.0  # seconds of the processor without a word after which a process is ended; its input took them
 MEMORY = 6 << 30  # bytes of address space a process may have
 
 
@@ -104,9 +104,12 @@ class Process:
         """Good inputs and what earlier runs kept; the first call loads what the reader needs, without a clock."""
         from tests.fuzzing.targets import emptied, outcome
 
-        kept = [file.read_bytes() for file in sorted((self.out / "inputs" / target.name).glob("*.bin"))]
+        folder = self.out / "inputs" / target.name
+        kept = [file.read_bytes() for file in sorted(folder.glob("*.bin"))]
         self.pools[target.name], self.seen[target.name] = [*target.seeds, *kept], set()
-        for data in self.pools[target.name]:
+        with contextlib.suppress(OSError):
+            self.seen[target.name].update((folder / "seen.txt").read_text(encoding="utf-8").splitlines())
+        for data in target.seeds:
             with contextlib.suppress(Exception):
                 self.seen[target.name].add(outcome(target, data, emptied(scratch / "work")))
         self.save()
@@ -125,11 +128,13 @@ class Process:
             self.counts[target.name] += 1
             if crime:
                 keep_crash(self.out, crime, data, words)
-            elif result not in seen and len(seen) < MOST_KEPT:
+            elif result not in seen and len(pool) < MOST_KEPT:
                 seen.add(result)
                 pool.append(data)
                 folder = self.out / "inputs" / target.name
                 folder.mkdir(parents=True, exist_ok=True)
+                with (folder / "seen.txt").open("a", encoding="utf-8", errors="replace") as known:
+                    known.write(result.replace("\n", " ") + "\n")
                 (folder / f"{hashlib.sha256(data).hexdigest()[:16]}.bin").write_bytes(data)
         self.paces[target.name] = (self.counts[target.name] - before) / max(1e-3, time.process_time() - used)
 
@@ -202,14 +207,16 @@ def watch(given: argparse.Namespace, out: Path, names: list[str]) -> None:
         return one
 
     running = {number: start(number) for number in range(given.processes)}
-    started = dict.fromkeys(running, time.time())
+    beats: dict[int, tuple[float, float]] = {}
     try:
         while any(one.is_alive() for one in running.values()):
             time.sleep(1)
             for number, one in list(running.items()):
                 state, scratch = out / f"state-{number}.json", root / str(number)
-                beat = max(started[number] + 60, state.stat().st_mtime if state.exists() else 0)
-                stuck = one.is_alive() and time.time() - beat > STUCK
+                beat, used = state.stat().st_mtime if state.exists() else 0.0, seconds(one.pid)
+                if beats.get(number, (0.0, 0.0))[0] != beat or used < beats[number][1]:
+                    beats[number] = (beat, used)
+                stuck = one.is_alive() and used - beats[number][1] > STUCK
                 died = not one.is_alive() and one.exitcode not in (0, None)
                 if stuck or died:
                     if stuck:
@@ -222,7 +229,7 @@ def watch(given: argparse.Namespace, out: Path, names: list[str]) -> None:
                             out, f"{name}-{why}", (scratch / "input.bin").read_bytes(), f"{why}: the process was ended"
                         )
                     if time.time() < until:
-                        running[number], started[number] = start(number), time.time()
+                        running[number] = start(number)
             if time.time() - told > 60:
                 told = time.time()
                 done = total(out)
@@ -235,6 +242,17 @@ def watch(given: argparse.Namespace, out: Path, names: list[str]) -> None:
         for one in running.values():
             one.kill() if one.is_alive() else None
         shutil.rmtree(root, ignore_errors=True)
+
+
+def seconds(pid: int) -> float:
+    """What a process has used of the processor."""
+    import psutil
+
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.Error:
+        return 0.0
+    return float(times.user + times.system)
 
 
 def replay(files: list[str]) -> int:
