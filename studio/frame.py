@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 
 from engine.errors import TailorError
+from engine.jobs.kinds import PARTS
 from studio.door.who import guest
 from studio.html import bar, esc, number, view
 from studio.i18n import LANGUAGES, language, mark, span, tr, trn
@@ -44,7 +45,7 @@ WORDS = {
     "prepare": mark("Reading samples"),
     "leakage": mark("Comparing with test files"),
     "preview": mark("A first look"),
-    "customize": mark("Making a plugin"),
+    **dict.fromkeys(("customize", *PARTS), mark("Making a plugin")),
     "compare": mark("Comparing translations"),
     "proportions": mark("Fitting proportions"),
     "phrase_map": mark("Drawing the map"),
@@ -65,7 +66,7 @@ element.addEventListener('click', (event) => {
 # The page of a kind of job.
 AT_WORK = {
     "preview": "train",
-    "customize": "train",
+    **dict.fromkeys(("customize", *PARTS), "train"),
     "compare": "compare",
     "proportions": "proportions",
     "phrase_map": "phrases",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.pipeline import CustomizeRequest
     from engine.store import Store
 
-__all__ = ["BATCH", "INTERACTIVE", "KINDS", "JobContext", "Kind", "enqueue", "known_kinds", "resume"]
+__all__ = ["BATCH", "INTERACTIVE", "KINDS", "PARTS", "JobContext", "Kind", "enqueue", "known_kinds", "resume"]
 
 
 INTERACTIVE, BATCH = 10, 0  # priorities: somebody waits for it at a page; it takes as long as it takes
