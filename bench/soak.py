@@ -64,7 +64,9 @@ class Machine:
     def kill(self, target: str) -> bool:
         """Kill it; False where there is nothing to kill, such as a job that is not at work."""
         job = next(iter(self.store.jobs.list(states=["running"])), None)
-        pids = [self.processes[name].pid for name in ("worker", "studio") if name in target or target == "all"]
+        pids = [self.processes["studio"].pid] if target in ("studio", "all") else []
+        if "worker" in target or target == "all":  # all there are: the studio starts one where it finds none
+            pids += [row.pid for row in self.store.workers.list(within=None) if running(row.pid)]
         if "job" in target or target == "all":
             if job is None or job.pid is None or not running(job.pid):
                 return False
@@ -85,6 +87,7 @@ class Machine:
             return False
 
     def close(self) -> None:
+        self.kill("worker")
         for process in self.processes.values():
             end_tree(process.pid)
             process.wait()

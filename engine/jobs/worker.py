@@ -124,14 +124,15 @@ class _Worker:
 
     def begin(self) -> bool:
         """Take a job for each free place and begin it, in a thread that watches it to its end; says whether it found one."""
-        found = False
+        found, empty = False, set[tuple[str, ...]]()
         taken = list(self.at_work.values())
         for slot in self.slots:
             if slot in taken:
                 taken.remove(slot)
                 continue
-            job = self.store.jobs.claim(self.name, devices=slot.takes)
+            job = None if slot.takes in empty else self.store.jobs.claim(self.name, devices=slot.takes)
             if job is None:
+                empty.add(slot.takes)
                 continue
             self.at_work[job.id] = slot
             thread = threading.Thread(target=self.do, args=(job, slot), name=f"job-{job.id}")

@@ -89,8 +89,11 @@ class Recovery(Repository[tables.Job, JobRow]):
         job, found = tables.Job, []
         if most <= 0:
             return []
+        query = select(job).where(job.state == JobState.INTERRUPTED, job.retries >= 0).order_by(job.id)
+        with self._store.read() as session:  # asked every few seconds: nearly always there is none
+            if session.scalar(query.with_only_columns(job.id).limit(1)) is None:
+                return []
         with self._store.write() as session:
-            query = select(job).where(job.state == JobState.INTERRUPTED, job.retries >= 0).order_by(job.id)
             for record in session.scalars(query.with_for_update(skip_locked=True)).all():
                 if record.retries > most:
                     self._settle(session, record, JobState.FAILED, _given_up(record.error, record.retries))

@@ -59,9 +59,8 @@ class Nursery:
 def nursery(tmp_path: Path) -> Iterator[Nursery]:
     found = Nursery(tmp_path / "jobs.log")
     yield found
-    with contextlib.suppress(OSError):
-        found.process.communicate(timeout=10)
     found.process.kill()
+    found.process.wait()
 
 
 @pytest.fixture
