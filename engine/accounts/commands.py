@@ -55,7 +55,7 @@ def add_audit_flags(found: argparse.ArgumentParser) -> None:
     """`tailormt audit`."""
     found.add_argument("--project", type=int, metavar="ID", help="of one project alone")
     found.add_argument("--who", default="", metavar="NAME", help="by one account alone")
-    found.add_argument("--action", default="", metavar="WORDS", help="acts that begin so, as `sign in` or `plugin`")
+    found.add_argument("--action", dest="acts", default="", metavar="WORDS", help="acts that begin so, as `sign in` or `plugin`")
     found.add_argument("--since", default="", metavar="DATE", help="from a day on, as 2026-11-21")
     found.add_argument("--limit", type=int, default=100, metavar="N", help="the newest so many [100]")
 
@@ -160,7 +160,7 @@ def audit(args: argparse.Namespace) -> Shown:
     if args.limit < 1:
         raise InputError("--limit: give a number from 1 on.")
     rows = _store(args).audit.list(
-        project_id=args.project, who=args.who, action=args.action, since=since, limit=args.limit
+        project_id=args.project, who=args.who, action=args.acts, since=since, limit=args.limit
     )
     value = [
         {"id": row.id, "moment": row.moment.isoformat(), "who": row.who, "address": row.address, "action": row.action,

@@ -23,6 +23,7 @@ MOST_UNPACKED = 1 << 30
 MOST_MEMBERS = 10_000
 HIGHEST_RATIO = 200  # of a member's size unpacked to packed; those of text documents have 3 to 30
 SMALL = 1 << 20  # bytes below which the ratio of a member says nothing
+ASIDE = re.compile(rb"<!--.*?-->|<\?.*?\?>", re.DOTALL)
 PROLOG = re.compile(rb"<[A-Za-z_]")
 
 
@@ -122,9 +123,7 @@ def parse_xml(data: bytes, where: str) -> etree._ElementTree:
 
     if len(data) > MOST_XML:
         raise DocumentError(f"{where} is larger than {MOST_XML >> 20} MiB. Split the document.")
-    plain = data[: 1 << 20].replace(b"\x00", b"")  # of UTF-16 too
-    first = PROLOG.search(plain)
-    if b"<!ENTITY" in plain[: first.start() if first else len(plain)]:
+    if b"<!ENTITY" in _prolog(data):
         raise DocumentError(f"{where} declares XML entities, which is refused for safety. Save it without them.")
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, strip_cdata=False
@@ -133,6 +132,16 @@ def parse_xml(data: bytes, where: str) -> etree._ElementTree:
         return etree.ElementTree(etree.fromstring(data, parser))
     except (etree.XMLSyntaxError, ValueError) as error:
         raise DocumentError(f"{where}: the XML is damaged ({error}). Save or export it again.") from None
+
+
+def _prolog(data: bytes) -> bytes:
+    """What stands before the first element, without comments, which may hold anything and be of any length."""
+    for size in (1 << 20, len(data)):
+        plain = ASIDE.sub(b"", data[:size].replace(b"\x00", b""))  # of UTF-16 too
+        first = PROLOG.search(plain)
+        if first and b"<!--" not in plain[: first.start()]:
+            return plain[: first.start()]
+    return plain
 
 
 def xml_bytes(tree: Any, original: bytes) -> bytes:
