@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from engine.corpora.archive import DAMAGE
 from engine.errors import InputError
 from engine.progress import Progress
 
@@ -48,7 +49,7 @@ def read_manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
         if archive.getinfo(MANIFEST).file_size > MOST_JSON:
             raise ValueError("too large")
         found = json.loads(archive.read(MANIFEST))
-    except (KeyError, ValueError, RecursionError, OSError, zipfile.BadZipFile):
+    except (KeyError, RecursionError, RuntimeError, *DAMAGE):
         raise InputError(f"{path} is no backup of Tailor MT, or a damaged one: its manifest cannot be read.") from None
     if (
         not isinstance(found, dict)
@@ -77,7 +78,7 @@ def check(path: Path, archive: zipfile.ZipFile, progress: Progress) -> dict[str,
             for block in blocks(archive, name):
                 digest.update(block)
                 progress.check()
-        except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zipfile.zlib.error) as error:  # type: ignore[attr-defined]
+        except (RuntimeError, *DAMAGE) as error:
             raise InputError(f"{path} is damaged: {name} cannot be read ({error}). Use another backup.") from None
         if not isinstance(about, dict) or digest.hexdigest() != about.get("sha256"):
             raise InputError(f"{path} is damaged: {name} is not what its manifest says. Use another backup.")

@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.corpora.archive import DAMAGE
 from engine.errors import InputError, storage_errors
 from engine.progress import Progress
 from engine.settings import home_path
@@ -38,7 +39,7 @@ def restore_backup(
         raise InputError(f"There is no file {path}.")
     try:
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
+    except DAMAGE as error:
         raise InputError(f"{path} is no backup of Tailor MT: it cannot be read as a zip file ({error}).") from None
     with archive:
         full = home.exists() and any(home.iterdir())

@@ -159,7 +159,7 @@ def test_a_folder_that_is_not_empty_is_only_replaced_when_told(settings: Setting
     assert restore_backup(Settings(home=str(tmp_path / "empty")), tmp_path / "a.zip")["kept"] is None
 
 
-@pytest.mark.parametrize("damage", ["byte", "cut", "text", "path", "missing", "more", "format", "manifest"])
+@pytest.mark.parametrize("damage", ["byte", "stream", "cut", "text", "path", "missing", "more", "format", "manifest"])
 def test_a_damaged_backup_changes_nothing(damage: str, settings: Settings, tmp_path: Path) -> None:
     make_backup(settings, tmp_path / "a.zip")
     data = bytearray((tmp_path / "a.zip").read_bytes())
@@ -167,6 +167,12 @@ def test_a_damaged_backup_changes_nothing(damage: str, settings: Settings, tmp_p
     if damage == "byte":
         data[len(data) // 2] ^= 1
         bad.write_bytes(data)
+    elif damage == "stream":
+        with zipfile.ZipFile(tmp_path / "a.zip") as old, zipfile.ZipFile(bad, "w", zipfile.ZIP_DEFLATED) as new:
+            new.writestr(MANIFEST, old.read(MANIFEST) * 3)
+        packed = bytearray(bad.read_bytes())
+        packed[60:90] = b"\xff" * 30
+        bad.write_bytes(packed)
     elif damage == "cut":
         bad.write_bytes(data[: len(data) // 2])
     elif damage == "text":
