@@ -21,6 +21,7 @@ from engine.jobs import enqueue
 from engine.settings import Settings
 from engine.store import ProjectRow, Store
 from tests.conftest import Ran
+from tests.databases import Postgres
 from tests.s3 import BUCKET, Server, s3_server
 
 BIG = os.urandom(5 << 20)  # more than is sent in one piece
@@ -251,6 +252,30 @@ def test_what_cannot_be_noted_fails_no_job(
     with working(settings, store, job):
         pass
     assert verify(settings, store) == []
+
+
+def test_on_postgresql_too_publishers_of_one_workspace_lose_nothing(postgres: Postgres) -> None:
+    url = postgres.database()
+    stores = [Store(url) for _ in range(4)]
+    project = stores[0].projects.create("Rain", "en", "zh", "x")
+
+    def publish(number: int) -> None:
+        for i in range(5):
+            rows = {f"{number}-{i}": ["0" * 64, i]}
+            stores[number].artefacts.merge("projects/1", rows, [f"{number}-{i - 2}"], project_id=project.id)
+
+    threads = [threading.Thread(target=publish, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    row = stores[1].artefacts.get("projects/1")
+    assert row is not None
+    assert row.version == 20
+    assert sorted(row.files) == sorted(f"{number}-{i}" for number in range(4) for i in (3, 4))
+    assert stores[2].artefacts.versions() == {"projects/1": 20}
+    stores[3].projects.delete(project.id)
+    assert stores[0].artefacts.list() == []
 
 
 # -- around jobs
