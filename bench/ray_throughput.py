@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import statistics
 import sys
@@ -151,32 +152,38 @@ def texts_of(count: int) -> list[str]:
     return [lines[i % len(lines)] for i in range(count)]
 
 
-def throughput(settings: Settings, texts: int) -> Iterator[tuple[str, ...]]:
+def waiting(settings: Settings) -> Iterator[tuple[str, ...]]:
+    parts = [["x"]] * PARTS
+    for workers in WORKERS:
+        first, whole = spread(settings, "bench.ray_throughput:Waiting", {"seconds": WAIT}, parts, workers)
+        pace = (PARTS - 1) / (whole - first)
+        ideal = f"{pace * WAIT / workers:.0%}"
+        yield str(workers), f"{first:.1f} s", f"{pace:.1f} parts/s", ideal, f"{PARTS * WAIT / whole:.2f}"
+
+
+def translating(settings: Settings, texts: int) -> Iterator[tuple[str, ...]]:
     from engine.base import BaseModel
     from engine.decoding.greedy import back_translate
     from engine.stages import BACK_TRANSLATE, base_arguments
 
-    waits = [["x"]] * PARTS
-    for workers in WORKERS:
-        first, whole = spread(settings, "bench.ray_throughput:Waiting", {"seconds": WAIT}, waits, workers)
-        pace = (PARTS - 1) / (whole - first)
-        ideal = f"{pace * WAIT / workers:.0%}"
-        yield "waiting", str(workers), f"{first:.1f} s", f"{pace:.1f} parts/s", ideal, f"{PARTS * WAIT / whole:.2f}"
     base = BaseModel.load(ROOT / "assets/models/en-zh", "en", "zh", settings=settings)
     given = texts_of(texts)
     size = max(8, texts // PARTS)
     parts = [given[i : i + size] for i in range(0, texts, size)]
     back_translate(base, parts[0])  # warm
     alone = timed(lambda: [back_translate(base, part) for part in parts])
-    yield "translating", "this process", "", f"{texts / alone:.1f} texts/s", "", "1.00"
+    yield "this process", "", f"{texts / alone:.1f} texts/s", "", "1.00"
     for workers in WORKERS:
         first, whole = spread(settings, BACK_TRANSLATE, base_arguments(base) | {"decoding": None}, parts, workers)
         pace = (texts - size) / (whole - first)
-        yield "translating", str(workers), f"{first:.1f} s", f"{pace:.1f} texts/s", "", f"{alone / whole:.2f}"
+        yield str(workers), f"{first:.1f} s", f"{pace:.1f} texts/s", "", f"{alone / whole:.2f}"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--part", choices=("all", "costs", "waiting", "translating"), default="all", help="only so much [all]"
+    )
     parser.add_argument("--texts", type=int, default=512, help="texts of the translating load [512]")
     given = parser.parse_args()
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "integration")])
@@ -190,15 +197,18 @@ def main() -> int:
             join(cluster.address)
             cores = len(os.sched_getaffinity(0))
             print(f"{cores} core(s) for all of it; load of the machine before: {os.getloadavg()[0]:.1f}\n")
-            print("| what | time | CPU time of all processes |\n|---|---|---|")
-            for costs in overheads(settings):
-                print("| " + " | ".join(costs) + " |", flush=True)
+            if given.part in ("all", "costs"):
+                print("| what | time | CPU time of all processes |\n|---|---|---|")
+                for costs in overheads(settings):
+                    print("| " + " | ".join(costs) + " |", flush=True)
             print(
                 "\n| load | workers | until the first part | pace after it | of the ideal | speed-up with the start |"
             )
             print("|---|---|---|---|---|---|")
-            for row in throughput(settings, given.texts):
-                print("| " + " | ".join(row) + " |", flush=True)
+            loads = {"waiting": waiting, "translating": functools.partial(translating, texts=given.texts)}
+            for name, load in loads.items():
+                for row in load(settings) if given.part in ("all", name) else ():
+                    print(f"| {name} | " + " | ".join(row) + " |", flush=True)
     return 0
 
 

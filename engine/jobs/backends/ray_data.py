@@ -116,7 +116,7 @@ def _run(
         context.print_on_execution_start = False
         results = data.from_items(rows, override_num_blocks=len(rows)).map_batches(
             Worker, fn_constructor_args=(stage, arguments), batch_size=1,
-            compute=data.ActorPoolStrategy(min_size=1, max_size=actors), **own,
+            compute=data.ActorPoolStrategy(size=actors), **own,
         )  # fmt: skip
         for row in results.iter_rows():
             if over.is_set():  # leaving the loop ends the actors
