@@ -27,7 +27,8 @@ __all__ = ["Blob", "Blobs", "DamagedError", "open_blobs"]
 
 CHUNK = 1 << 20
 WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between the tries
-APPENDED = ("metrics.jsonl", "decisions.jsonl", "excluded_phrases.jsonl")  # grow in place: never one file with a blob
+# Files that grow in place: never one with a blob.
+APPENDED = ("metrics.jsonl", "decisions.jsonl", "excluded_phrases.jsonl", "sentences.jsonl")
 TEMPORARY = ".tmp-"
 
 Found = TypeVar("Found")
@@ -294,7 +295,7 @@ def _link(source: str | Path, target: Path) -> bool:
 
 def _linked(path: Path, file: BinaryIO, size: int, temporary: Path) -> bool:
     """One file under two names, where its bytes never change in place and it is still the one that was opened."""
-    if path.name in APPENDED or ".partial" in path.name or path.suffix in (".log", ".db") or not _link(path, temporary):
+    if path.name in APPENDED or "partial" in path.name or path.suffix in (".log", ".db") or not _link(path, temporary):
         return False
     one, other = os.fstat(file.fileno()), temporary.stat()
     if (one.st_ino, one.st_dev, other.st_size) == (other.st_ino, other.st_dev, size):

@@ -50,6 +50,7 @@ class Tree:
         self.version = found["version"] if isinstance(found.get("version"), int) else 0
         self.known: dict[str, Entry] = {}  # as of that version
         self._looks: dict[str, Look] = {}
+        self._fresh: dict[str, Look] = {}  # as of the last time that everything was hashed
         files = found.get("files")
         for path, row in files.items() if isinstance(files, dict) else ():
             with contextlib.suppress(TypeError, ValueError, KeyError):
@@ -193,8 +194,6 @@ class Tree:
             yield
         finally:
             file.close()
-
-    _fresh: dict[str, Look] = {}  # noqa: RUF012 - set by every look
 
 
 def _passing(name: str) -> bool:

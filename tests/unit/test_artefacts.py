@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 
 from engine.artefacts import Blobs, Tree, before_queueing, share_of, working
-from engine.artefacts.blobs import DamagedError
+from engine.artefacts.blobs import APPENDED, DamagedError
 from engine.artefacts.collect import collect, listing, verify
 from engine.artefacts.share import Sharing
+from engine.corpora.decisions import DECISIONS_FILE
+from engine.documents.library import PARTIAL
 from engine.errors import InputError, StorageError
 from engine.files import replacing
 from engine.jobs import enqueue
+from engine.phrases.exclusions import EXCLUSIONS_FILE
 from engine.settings import Settings
 from engine.store import ProjectRow, Store
 from tests.conftest import Ran
@@ -216,6 +219,10 @@ def test_a_folder_costs_no_copies(store: Store, project: ProjectRow, tmp_path: P
         file.write(b"2\n")
     one.push()
     assert verify(settings, store) == []
+
+
+def test_files_that_grow_in_place_are_known() -> None:
+    assert {DECISIONS_FILE, EXCLUSIONS_FILE, PARTIAL, "metrics.jsonl"} == set(APPENDED)
 
 
 def test_in_place_nothing_is_copied_and_damage_is_noticed(store: Store, project: ProjectRow, tmp_path: Path) -> None:
