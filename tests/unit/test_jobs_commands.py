@@ -117,3 +117,27 @@ def caused(error: Exception, cause: BaseException) -> Exception:
 )
 def test_which_errors_are_worth_another_try(error: Exception, passes: bool) -> None:
     assert may_pass(error) is passes
+
+
+def test_the_rest_interface_says_what_waits_for_what_and_shows_steps(tmp_path: Path) -> None:
+    from tests.unit.test_api import asked
+
+    store = Store(f"sqlite:///{tmp_path / 'tailor.db'}")
+    project = store.projects.create("Lu Xun", "en", "zh", "base")
+    job = enqueue(store, "customize", {}, project_id=project.id, in_steps=True)
+    api = asked(tmp_path)
+    page = api.get("/api/v1/jobs").json()
+    assert [row["id"] for row in page["items"]] == [job.id]
+    shown = api.get(f"/api/v1/jobs/{job.id}").json()
+    assert (shown["priority"], shown["owner"], shown["parent"], shown["not_before"]) == (0, "", None, None)
+    steps = api.get(f"/api/v1/jobs/{job.id}/steps").json()
+    assert [one["name"] for one in steps] == [*PARTS, "export"]
+    assert {one["state"] for one in steps} == {"queued"}
+    parts = api.get("/api/v1/jobs", params={"parent": job.id}).json()["items"]
+    assert [row["parent"] for row in parts] == [job.id] * len(PARTS)
+    assert shown["after"] == [one["job"] for one in steps[:-1]]
+    assert api.get("/api/v1/jobs/99/steps").status_code == 404
+    assert api.post(f"/api/v1/jobs/{job.id}/cancel").json()["state"] == "cancelled"
+    assert {row.state for row in store.jobs.list()} == {"cancelled"}
+    assert api.post(f"/api/v1/jobs/{parts[0]['id']}/resume").status_code == 202
+    assert {row.state for row in store.jobs.list()} == {"queued"}

@@ -7,13 +7,14 @@ is given to another node as the job's next attempt, so that a node that was only
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.jobs.backends.ray_cluster import capacity, import_ray, join, leave, share, wants_gpu
-from engine.jobs.processes import end_tree, spawn
+from engine.jobs.processes import STOP, end_tree, spawn
 from engine.jobs.slots import CPU, GPU, Slot
 from engine.settings import Settings
 from engine.store.rows import JobRow
@@ -41,6 +42,8 @@ def run_child(job_id: int, payload: Mapping[str, Any], log: str) -> int:
         return code
     except BaseException:  # the task was cancelled: KeyboardInterrupt
         assert process.stdin is not None
+        with contextlib.suppress(OSError):  # it has ended already
+            process.stdin.write(STOP)
         process.stdin.close()
         code = _wait(process, GRACE_SECONDS)
         if code is None:
