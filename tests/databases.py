@@ -6,11 +6,13 @@ installed service is touched. Tests that ask for it are skipped with a reason wh
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,6 +31,16 @@ SETTINGS = {
 }
 
 
+# A process beside the tests: when their end of its pipe closes, however they ended, it ends the server and clears away.
+KEEPER = """
+import json, shutil, subprocess, sys
+control, folder, who = json.loads(sys.argv[1])
+sys.stdin.read()
+subprocess.run([control, "-D", folder + "/data", "-m", "immediate", "stop"], cwd=folder, capture_output=True, **who)
+shutil.rmtree(folder, ignore_errors=True)
+"""
+
+
 @dataclass
 class Postgres:
     """A server: `stop` and `start` it at will, `database` makes an empty database or a copy of one."""
@@ -36,6 +48,7 @@ class Postgres:
     programs: Path
     folder: Path
     port: int
+    keeper: subprocess.Popen[bytes]
 
     def control(self, *arguments: str) -> None:
         self.program("pg_ctl", "-D", str(self.folder / "data"), "-w", "-t", "60", *arguments)
@@ -117,17 +130,17 @@ def start_server() -> Postgres:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = Postgres(programs, folder, port)
+    given = json.dumps([str(programs / "pg_ctl"), str(folder), who])
+    command = [sys.executable, "-c", KEEPER, given]
+    keeper = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+    server = Postgres(programs, folder, port, keeper)
     server.make()
     server.start()
     return server
 
 
 def end_server(server: Postgres) -> None:
-    try:
-        server.stop("immediate")
-    finally:
-        shutil.rmtree(server.folder, ignore_errors=True)
+    server.keeper.communicate(timeout=60)
 
 
 @pytest.fixture(scope="session")
