@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from engine.decoding.beam import beam_search
 from engine.decoding.options import Decoding
 from engine.errors import InputError
 from engine.fitting import Fit
@@ -110,8 +112,11 @@ def translate(
     done = 0
     results = [""] * len(pieces)
     progress.advance(0, len(pieces))
+    search = partial(beam_search, fixed_rows=bool(plugin and strength and plugin.fixed_rows))
     with base.using(plugin, strength), torch.inference_mode():
         hooks = LogitsProcessorList(plugin.logits_processors(base, strength) if plugin else [])
+        # Processors of a plugin may keep what belongs to a row from step to step: there the library's own search.
+        quick: dict[str, Any] = {} if hooks or decoding.beam == 1 else {"custom_generate": search}
 
         def decode(batch: list[int]) -> None:
             inputs = base.pad_batch([rows[i] for i in batch])  # (B, S)
@@ -127,6 +132,7 @@ def translate(
                 forced_bos_token_id=base.family.forced_bos(base.target),
                 do_sample=False,
                 logits_processor=hooks,
+                **quick,
             )  # (B, T)
             for i, text in zip(batch, base.decode(output), strict=True):
                 results[i] = text

@@ -180,6 +180,10 @@ class Method(ABC):
         be found. Hidden states of the decoder may have a multiple of B rows: those of a sentence's beams follow each other.
         """
 
+    def fixed_rows(self, module: nn.Module) -> bool:
+        """Whether `see` left something for each row of the batch, so that decoding must not let sentences leave it."""
+        return False
+
     def log_probabilities(self, base: BaseModel, module: nn.Module, batch: Batch) -> torch.Tensor:
         """Log-probabilities (M, V) of the M real target positions of a batch, in row order; the module is attached."""
         from engine.methods.likelihood import log_probabilities

@@ -103,6 +103,9 @@ class Blend(Method):
     def see(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
         module.stack.see(base, sources)
 
+    def fixed_rows(self, module: Any) -> bool:
+        return bool(module.stack.fixed_rows)
+
     def logits_processors(self, base: BaseModel, module: Any, strength: float) -> Sequence[Any]:
         return module.stack.logits_processors(base, strength)  # type: ignore[no-any-return]
 

@@ -121,6 +121,11 @@ class Plugin:
         """What acts on the output distribution; nothing at strength 0."""
         return self.method.logits_processors(base, self.module, strength) if strength else ()
 
+    @property
+    def fixed_rows(self) -> bool:
+        """Whether the rows of a batch must stay where they are while it is decoded."""
+        return self.method.fixed_rows(self.module)
+
     def check_likelihood(self) -> None:
         """Raises OptionError when the method gives no probabilities of given translations."""
         if not self.method.capabilities.offers_likelihood:

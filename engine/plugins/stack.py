@@ -41,6 +41,11 @@ class PluginStack:
                 stack.enter_context(plugin.attached(base, strength * weight))
             yield
 
+    @property
+    def fixed_rows(self) -> bool:
+        """Whether the rows of a batch must stay where they are while it is decoded."""
+        return any(plugin.fixed_rows for plugin in self.plugins)
+
     def check_likelihood(self) -> None:
         for plugin in self.plugins:
             plugin.check_likelihood()

@@ -1,0 +1,149 @@
+"""Translating through Tailor MT's beam search against `transformers.generate`, and against CTranslate2 where it is installed.
+
+    python bench/decoding.py --texts ../shared/data/heldout/ntrex.en-zh.tsv --lines 96
+    python bench/decoding.py --batch 128 --rounds 7
+
+The same base, sentences, batches and settings (beam 4); the systems take turns within one run, and the table has medians. CPU
+seconds say more than the clock on a machine with other work. Outputs are compared line by line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+BEAM = 4
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", default=str(ROOT / "assets/models/en-zh"))
+    parser.add_argument("--source", default="en")
+    parser.add_argument("--target", default="zh")
+    parser.add_argument(
+        "--texts", type=Path, default=ROOT / "assets/samples/demo.en.txt", help="sentences, or pairs by tabs"
+    )
+    parser.add_argument("--column", type=int, default=0, help="of pairs, the column with the sources [0]")
+    parser.add_argument("--lines", type=int, default=96)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=0)
+    args = parser.parse_args()
+    sys.path.insert(0, str(ROOT))
+    import torch
+
+    from engine.base import BaseModel
+
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    base = BaseModel.load(args.base, args.source, args.target, device="cpu")
+    lines = [
+        line.split("\t")[args.column] for line in args.texts.read_text(encoding="utf-8").splitlines() if line.strip()
+    ]
+    rows = base.encode(lines[: args.lines])
+    order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
+    batches = [order[i : i + args.batch] for i in range(0, len(order), args.batch)]
+    with tempfile.TemporaryDirectory() as folder:
+        systems = {"transformers.generate": library(base, rows, batches), "Tailor MT": ours(base, rows, batches)}
+        fast = ctranslate(args, base, rows, batches, Path(folder))
+        if fast is not None:
+            systems["CTranslate2"] = fast
+        measure(systems, args)
+
+
+def measure(systems: dict[str, Callable[[], list[str]]], args: argparse.Namespace) -> None:
+    import torch
+
+    wall: dict[str, list[float]] = {name: [] for name in systems}
+    cpu: dict[str, list[float]] = {name: [] for name in systems}
+    texts: dict[str, list[str]] = {}
+    for number in range(args.rounds + 1):  # the first round is not counted
+        for name, run in systems.items():
+            begin, used = time.perf_counter(), time.process_time()
+            with torch.inference_mode():
+                texts[name] = run()
+            if number:
+                wall[name].append(time.perf_counter() - begin)
+                cpu[name].append(time.process_time() - used)
+    first = "transformers.generate"
+    print(
+        f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}"
+    )
+    print(f"{len(texts[first])} sentences, batches of {args.batch}, beam {BEAM}, medians of {args.rounds}\n")
+    print("| | wall s | CPU s | times as fast (CPU) | same output |\n|---|---:|---:|---:|---:|")
+    for name in systems:
+        same = sum(a == b for a, b in zip(texts[name], texts[first], strict=True))
+        ratio = statistics.median(cpu[first]) / statistics.median(cpu[name])
+        print(
+            f"| {name} | {statistics.median(wall[name]):.2f} | {statistics.median(cpu[name]):.2f} | {ratio:.2f} | {same} |"
+        )
+
+
+def settings(base: Any, inputs: Any) -> dict[str, Any]:
+    return {
+        "input_ids": inputs, "attention_mask": (inputs != base.pad).long(), "num_beams": BEAM, "length_penalty": 1.0,
+        "max_new_tokens": int(inputs.shape[1] * 1.6) + 8, "do_sample": False,
+        "forced_bos_token_id": base.family.forced_bos(base.target),
+    }  # fmt: skip
+
+
+def library(base: Any, rows: list[list[int]], batches: list[list[int]], **more: Any) -> Callable[[], list[str]]:
+    def run() -> list[str]:
+        found: list[str] = []
+        for batch in batches:
+            inputs = base.pad_batch([rows[i] for i in batch])
+            found += base.decode(base.model.generate(**settings(base, inputs), **more))
+        return found
+
+    return run
+
+
+def ours(base: Any, rows: list[list[int]], batches: list[list[int]]) -> Callable[[], list[str]]:
+    from engine.decoding.beam import beam_search
+
+    return library(base, rows, batches, custom_generate=beam_search)
+
+
+def ctranslate(
+    args: argparse.Namespace, base: Any, rows: list[list[int]], batches: list[list[int]], folder: Path
+) -> Callable[[], list[str]] | None:
+    """The base as CTranslate2 converts it, in float32; None, with a word, where that cannot be done."""
+    try:
+        import ctranslate2
+        from ctranslate2.converters import TransformersConverter
+    except ImportError:
+        print("CTranslate2 is not installed (pip install ctranslate2): left out.\n")
+        return None
+    try:
+        base.model.float().save_pretrained(folder / "model")
+        base.tokenizer.save_pretrained(folder / "model")
+        TransformersConverter(str(folder / "model")).convert(str(folder / "converted"), force=True)
+        translator = ctranslate2.Translator(str(folder / "converted"), "cpu", intra_threads=args.threads or 0)
+    except Exception as error:
+        print(f"CTranslate2 cannot convert this base ({type(error).__name__}: {error}): left out.\n")
+        return None
+    pieces = base.tokenizer.convert_ids_to_tokens
+
+    def run() -> list[str]:
+        found: list[str] = []
+        for batch in batches:
+            sources = [pieces(rows[i]) for i in batch]
+            longest = int(max(map(len, sources)) * 1.6) + 8
+            done = translator.translate_batch(sources, beam_size=BEAM, max_decoding_length=longest)
+            found += base.decode([base.tokenizer.convert_tokens_to_ids(one.hypotheses[0]) for one in done])
+        return found
+
+    return run
+
+
+if __name__ == "__main__":
+    main()
