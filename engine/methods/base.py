@@ -181,8 +181,8 @@ class Method(ABC):
         """
 
     def fixed_rows(self, module: nn.Module) -> bool:
-        """Whether `see` left something for each row of the batch, so that decoding must not let sentences leave it."""
-        return False
+        """Whether `see` leaves something for each row of the batch, so that decoding must not let sentences leave it."""
+        return type(self).see is not Method.see
 
     def log_probabilities(self, base: BaseModel, module: nn.Module, batch: Batch) -> torch.Tensor:
         """Log-probabilities (M, V) of the M real target positions of a batch, in row order; the module is attached."""

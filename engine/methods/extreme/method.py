@@ -92,6 +92,10 @@ class Extreme(Method):
             if handle is not None:
                 handle.remove()
 
+    def fixed_rows(self, module: Any) -> bool:
+        """What `see` leaves is for training alone."""
+        return False
+
     def see(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
         """In training, whose target positions the batch holds; a domain that no training sentence has gets the mean."""
         import torch

@@ -127,10 +127,6 @@ class NgramMemory(Method):
             for handle in handles:
                 handle.remove()
 
-    def fixed_rows(self, module: Any) -> bool:
-        """The memory of each sentence belongs to its rows."""
-        return True
-
     def see(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
         """Look up pairs for each source and encode them; in training without the sentences' own."""
         import torch

@@ -200,10 +200,6 @@ class TranslationMemory(Method):
             for handle in handles:
                 handle.remove()
 
-    def fixed_rows(self, module: Any) -> bool:
-        """The memory of each sentence belongs to its rows."""
-        return True
-
     def see(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
         """Find sentences for each source and encode them; in training without the sentence's own target."""
         import torch
