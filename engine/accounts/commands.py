@@ -55,7 +55,9 @@ def add_audit_flags(found: argparse.ArgumentParser) -> None:
     """`tailormt audit`."""
     found.add_argument("--project", type=int, metavar="ID", help="of one project alone")
     found.add_argument("--who", default="", metavar="NAME", help="by one account alone")
-    found.add_argument("--action", dest="acts", default="", metavar="WORDS", help="acts that begin so, as `sign in` or `plugin`")
+    found.add_argument(
+        "--action", dest="acts", default="", metavar="WORDS", help="acts that begin so, as `sign in` or `plugin`"
+    )
     found.add_argument("--since", default="", metavar="DATE", help="from a day on, as 2026-11-21")
     found.add_argument("--limit", type=int, default=100, metavar="N", help="the newest so many [100]")
 

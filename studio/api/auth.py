@@ -155,7 +155,9 @@ def check_project(request: Request, service: Service, *, change: bool) -> None:
     if not role:
         raise Problem(404, f"There is no project {number}: it may have been deleted.")
     if change and role == "viewer":
-        raise Problem(403, "You may look at this project, but not change it. Ask one of its owners for the role member.")
+        raise Problem(
+            403, "You may look at this project, but not change it. Ask one of its owners for the role member."
+        )
 
 
 def refused(request: Request, message: str) -> Problem:

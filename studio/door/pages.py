@@ -203,7 +203,11 @@ def admin_page(
         f"<td>{esc(row.action)}</td><td>{row.project_id or ''}</td><td>{esc(row.target)}</td><td>{esc(row.detail)}</td></tr>"
         for row in log
     )
-    older = f'<a href="/admin?before={log[-1].id}&amp;action={esc(wanted)}#log">{esc(tr("Older"))}</a>' if len(log) >= full else ""
+    older = (
+        f'<a href="/admin?before={log[-1].id}&amp;action={esc(wanted)}#log">{esc(tr("Older"))}</a>'
+        if len(log) >= full
+        else ""
+    )
     sought = (
         f'<form method="get" action="/admin#log" class="row">{_field(tr("Acts that begin with"), "action", value=wanted)}'
         f"<button>{esc(tr('Show'))}</button></form>"

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -128,6 +129,8 @@ def _wait(url: str, process: subprocess.Popen[bytes], settings: Settings) -> Non
         try:
             with urllib.request.urlopen(url, timeout=2):
                 return
+        except urllib.error.HTTPError:  # it asks to sign in
+            return
         except OSError:
             time.sleep(0.3)
     pytest.fail("the studio did not answer within 90 s")
