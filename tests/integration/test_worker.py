@@ -76,6 +76,7 @@ def _process(settings: Settings, *flags: str) -> Iterator[subprocess.Popen[bytes
 def _environment(settings: Settings) -> dict[str, str]:
     own = {
         "HOME": settings.home,
+        "DATABASE_URL": settings.database_url,
         "JOB_RETRIES": str(settings.job_retries),
         "RETRY_SECONDS": str(settings.retry_seconds),
     }
