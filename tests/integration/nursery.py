@@ -72,9 +72,24 @@ def begin(job: int, reading: int, others: list[int]) -> None:
     try:
         from engine.jobs.child import main as child
 
+        tell_steps_at_once()
         code = child([str(job)])
     finally:
         os._exit(code)
+
+
+def tell_steps_at_once() -> None:
+    """Steps of so small a job are over before the next of the looks at which the progress is written."""
+    from engine.jobs.progress import RowProgress
+
+    begin_step = RowProgress.begin
+
+    def tell(self: RowProgress, step: str, index: int = 0, steps: int = 1) -> None:
+        begin_step(self, step, index, steps)
+        self.show(0.0, None, None, "")
+        self._write()
+
+    RowProgress.begin = tell  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -227,9 +227,8 @@ def test_a_cancel_ends_the_process_within_two_seconds_at_every_step(
         stop.set()
         thread.join(20)
     print({step: round(value, 2) for step, value in seconds.items()})
-    # Of so small a job the short steps are over before they are seen, now one and now another.
-    assert {"Writing source sentences", "Training"} <= seconds.keys()
-    assert len(seconds) >= 4
+    # A cancel is seen within half a second; of so small a job the next step, or two, may be over by then.
+    assert len(seconds) >= 4, seconds
     assert max(seconds.values()) < 2, seconds
 
 
