@@ -32,12 +32,14 @@ def beam_search(
     logits_processor: Any,
     generation_config: Any,
     fixed_rows: bool = False,
+    share_source: bool = True,
     **model_kwargs: Any,
 ) -> Tensor:
     """The best translation of each sentence: ids (B, T), filled up with padding.
 
     Called by `model.generate(..., custom_generate=beam_search)` with decoder prompts (B * K, P) and what it has encoded.
-    `fixed_rows` keeps all sentences in the batch until the last is done, for plugins that remember which row is which.
+    `fixed_rows` keeps all sentences in the batch until the last is done, for plugins that remember which row is which;
+    without `share_source` the attention over the source sees every hypothesis by itself.
     """
     import torch
     from transformers import DynamicCache, EncoderDecoderCache
@@ -51,7 +53,7 @@ def beam_search(
     mask = model_kwargs["attention_mask"][::beams]  # (B, S)
     prompt, count, device = input_ids.shape[1], len(encoded), input_ids.device
     cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
-    readers = source_attention(model)
+    readers = source_attention(model) if share_source else []
 
     found = torch.full((count, longest), pad, dtype=torch.long, device=device)  # (B, T) what is returned
     alive = torch.arange(count, device=device)  # (b,) sentences in the batch

@@ -112,7 +112,12 @@ def translate(
     done = 0
     results = [""] * len(pieces)
     progress.advance(0, len(pieces))
-    search = partial(beam_search, fixed_rows=bool(plugin and strength and plugin.fixed_rows))
+    acting = plugin if strength else None
+    search = partial(
+        beam_search,
+        fixed_rows=acting is not None and acting.fixed_rows,
+        share_source=acting is None or acting.shares_source,
+    )
     with base.using(plugin, strength), torch.inference_mode():
         hooks = LogitsProcessorList(plugin.logits_processors(base, strength) if plugin else [])
         # Processors of a plugin may keep what belongs to a row from step to step: there the library's own search.

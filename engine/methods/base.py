@@ -184,6 +184,13 @@ class Method(ABC):
         """Whether `see` leaves something for each row of the batch, so that decoding must not let sentences leave it."""
         return type(self).see is not Method.see
 
+    def shares_source(self, module: nn.Module) -> bool:
+        """Whether the module bears that decoding gives the attention over the source the hypotheses of a sentence as its
+        queries (b, K, d) in place of (b * K, 1, d). True of modules that treat each position by itself, or leave that
+        attention alone.
+        """
+        return False
+
     def log_probabilities(self, base: BaseModel, module: nn.Module, batch: Batch) -> torch.Tensor:
         """Log-probabilities (M, V) of the M real target positions of a batch, in row order; the module is attached."""
         from engine.methods.likelihood import log_probabilities

@@ -59,5 +59,9 @@ class LayerMethod(Method):
     def finish(self, module: nn.Module) -> None:
         module.eval()
 
+    def shares_source(self, module: Any) -> bool:
+        """Adapters treat each position by itself."""
+        return True
+
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> AbstractContextManager[None]:
         return attached(base, module, strength)

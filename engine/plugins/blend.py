@@ -106,6 +106,9 @@ class Blend(Method):
     def fixed_rows(self, module: Any) -> bool:
         return bool(module.stack.fixed_rows)
 
+    def shares_source(self, module: Any) -> bool:
+        return bool(module.stack.shares_source)
+
     def logits_processors(self, base: BaseModel, module: Any, strength: float) -> Sequence[Any]:
         return module.stack.logits_processors(base, strength)  # type: ignore[no-any-return]
 

@@ -126,6 +126,11 @@ class Plugin:
         """Whether the rows of a batch must stay where they are while it is decoded."""
         return self.method.fixed_rows(self.module)
 
+    @property
+    def shares_source(self) -> bool:
+        """Whether decoding may give the attention over the source the hypotheses of a sentence together."""
+        return self.method.shares_source(self.module)
+
     def check_likelihood(self) -> None:
         """Raises OptionError when the method gives no probabilities of given translations."""
         if not self.method.capabilities.offers_likelihood:

@@ -46,6 +46,11 @@ class PluginStack:
         """Whether the rows of a batch must stay where they are while it is decoded."""
         return any(plugin.fixed_rows for plugin in self.plugins)
 
+    @property
+    def shares_source(self) -> bool:
+        """Whether decoding may give the attention over the source the hypotheses of a sentence together."""
+        return all(plugin.shares_source for plugin in self.plugins)
+
     def check_likelihood(self) -> None:
         for plugin in self.plugins:
             plugin.check_likelihood()

@@ -78,6 +78,10 @@ class Extreme(Method):
         module.eval()
         module.current = None
 
+    def shares_source(self, module: Any) -> bool:
+        """Only the output layer is changed."""
+        return True
+
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
         """A forward hook on the output layer, whose output are the logits before the base's own bias."""

@@ -54,6 +54,10 @@ class FineTuning(Method):
     def finish(self, module: nn.Module) -> None:
         module.eval()
 
+    def shares_source(self, module: Any) -> bool:
+        """The weights are others, not what they are applied to."""
+        return True
+
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> AbstractContextManager[None]:
         return module.exchanged(strength)
 

@@ -72,6 +72,10 @@ class KnnMethod(Method):
         module.knn, files = another(base, module.knn, pairs, workspace, progress)
         return Artefacts(files=files)
 
+    def shares_source(self, module: Any) -> bool:
+        """Only the output layer is hooked into."""
+        return True
+
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
         with module.knn.attach(base, strength):

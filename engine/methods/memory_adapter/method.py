@@ -124,6 +124,10 @@ class MemoryAdapter(Method):
         module.eval()
         module.project()
 
+    def shares_source(self, module: Any) -> bool:
+        """Readers treat each position by itself."""
+        return True
+
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
         """Forward hooks on the decoder layers' attention modules, and tuned weights in their places where it has some; at
