@@ -276,7 +276,7 @@ def test_replicas_load_plugins_on_demand_keep_few_and_translate_as_the_studio_do
         with pytest.raises(InputError, match="no longer there"):
             batcher.submit(Work.of(str(tiny), "en", "zh", str(tmp_path / "gone.zip")), texts).result(PATIENCE)
         held = ray_serve.about(used)
-        assert len(held) == 2
+        assert 1 <= len(held) <= 2  # Serve asks the copy of its own node as long as that has time
         assert all(len(copy["plugins"]) <= 2 and copy["bases"] == [str(tiny)] for copy in held.values())
         psutil.Process(
             next(iter(held))
