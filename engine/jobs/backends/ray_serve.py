@@ -248,8 +248,16 @@ def _joined(parts: Sequence[Future[list[str]]]) -> Future[list[str]]:
 def about(settings: Settings, tries: int = 20) -> Mapping[int, dict[str, Any]]:
     """What each copy that answered holds, by its process number; asks several times, since Serve chooses who answers."""
     join(settings.ray_address)
+    from concurrent.futures import ThreadPoolExecutor
+
     from ray import serve
 
     handle = serve.get_app_handle(APP)
-    answers = [handle.about.remote() for _ in range(tries)]
-    return {answer["pid"]: answer for answer in (one.result(timeout_s=60) for one in answers)}
+
+    def ask() -> list[dict[str, Any]]:
+        answers = [handle.about.remote() for _ in range(tries)]
+        return [one.result(timeout_s=60) for one in answers]
+
+    # In a thread of its own, since Serve's answers cannot be waited for where an event loop runs.
+    with ThreadPoolExecutor(1) as pool:
+        return {answer["pid"]: answer for answer in pool.submit(ask).result()}
