@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,9 +120,7 @@ def cell(
                 "bytes": bundle.stat().st_size,
                 "peak_gib": round(peak, 2),
             }
-        flags = [
-            part for key, value in wanted["decoding"].items() for part in (f"--{key.replace('_', '-')}", str(value))
-        ]
+        flags = decoding_flags(wanted["decoding"])
         plugin = [] if system == VANILLA else ["--plugin", str(bundle)]
         for kind in ("test", "general"):
             output = place / f"{system}.{kind}.txt"
@@ -140,6 +138,11 @@ def cell(
     except TailorError as error:
         row["error"] = str(error)
     return row
+
+
+def decoding_flags(decoding: Mapping[str, Any]) -> list[str]:
+    """The settings as `tailormt translate` takes them."""
+    return [part for key, value in decoding.items() for part in (f"--{key.replace('_', '-')}", str(value))]
 
 
 def own_seconds(times: dict[str, float]) -> float:

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from engine.corpora.language import base_language
 from engine.errors import InputError
 from engine.evaluation.diff import tokens
+from engine.languages import unspaced
 
 __all__ = ["Term", "copied_share", "read_terms", "term_counts"]
-
-UNSPACED = ("zh", "ja", "th", "lo", "my", "km", "bo", "dz")
 
 
 @dataclass(frozen=True)
@@ -100,6 +98,6 @@ def copied_share(lines: Sequence[str], sources: Sequence[str], language: str, so
 def _pattern(term: str, language: str) -> re.Pattern[str]:
     """The term in any case; as a whole word where the script has spaces."""
     text = r"\s+".join(map(re.escape, term.split()))
-    if base_language(language) in UNSPACED or not language:
+    if not language or unspaced(language):
         return re.compile(text, re.IGNORECASE)
     return re.compile(rf"(?<!\w){text}(?!\w)", re.IGNORECASE)
