@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.benching.experiments import EXPERIMENTS, Experiment, Variant, layer_variants
-from engine.benching.methods import KNN, VANILLA, hand_down, own_seconds, tailormt
+from engine.benching.methods import KNN, VANILLA, decoding_flags, hand_down, own_seconds, tailormt
 from engine.benching.tasks import TASKS, dev_sentences, load_task
 from engine.decoding.options import Decoding
 from engine.errors import OptionError, TailorError
@@ -112,17 +112,19 @@ def made(
     about = TASKS[task]
     pair = ["--source", about.source, "--target", about.target, *(["--base", base] if base else [])]
     row = {**wanted, "found": {}}
+    samples = files["samples"]  # to learn from; the style's figures are always by those of the scale
     try:
         if variant.sentences:
             # The same first sentences of the same order, so that each number of samples holds the smaller ones.
             own = place / f"samples.{sentences}"
             _, other = load_task(task, data, own, sentences=sentences, lines=1, seed=seed)
-            files = {**files, "samples": other["samples"]}
+            samples = other["samples"]
         if experiment.text == "dev":
             files = {**files, **dev_files(task, data, place, scale.lines, pair, progress)}
         bundle = place / f"{stem}.zip"
         if variant.system != VANILLA and not bundle.exists():
-            row |= plugin(variant, files["samples"], pair, place, stem, scale.budget, progress)
+            row |= plugin(variant, samples, pair, place, stem, scale.budget, progress)
+        row["valid_loss"] = valid_losses(place / f"{stem}.workspace")  # of a plugin that another experiment made, too
         score(row, variant, experiment.text, files, pair, place, stem, styled, progress)
     except TailorError as error:
         row["error"] = str(error)
@@ -144,7 +146,6 @@ def plugin(
     return {
         "seconds": own_seconds(found["seconds"]),
         "parameters": found.get("parameters", 0),
-        "valid_loss": valid_losses(workspace),
         "peak_gib": round(peak, 2),
     }
 
@@ -167,11 +168,9 @@ def score(
     """Translate the text and measure it, against vanilla where that is there."""
     output = place / f"{stem}.{text}.txt"
     bundle = [] if variant.system == VANILLA else ["--plugin", str(place / f"{stem}.zip")]
-    decoding = [
-        part for key, value in Decoding().to_mapping().items() for part in (f"--{key.replace('_', '-')}", str(value))
-    ]
+    decoding = decoding_flags(Decoding().to_mapping())
     tailormt(progress, "translate", *pair, *bundle, *decoding, str(files[f"{text}.source"]), "-o", str(output))
-    vanilla = place / f"{VANILLA}.{text}.txt"
+    vanilla = place / f"{VANILLA}-{digest(row['lines'], row['base'])[:10]}.{text}.txt"
     if variant.system == VANILLA:
         with replacing(vanilla, "the translations") as temporary:
             temporary.write_bytes(output.read_bytes())

@@ -101,6 +101,7 @@ def test_rows_are_made_once_shown_beside_the_papers_and_shared(
     before = bundle.stat().st_mtime_ns
     again = reproduce("timed", data, tmp_path / "out", load_settings(), **asked)
     assert bundle.stat().st_mtime_ns == before, "the plugin is that of the other experiment"
+    assert again[1]["valid_loss"] == rows[1]["valid_loss"], "known of a plugin that was there already"
     assert all(row["found"]["seconds@2"] > 0 for row in again)
     assert json.loads(json.dumps(again)) == again
 
