@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import difflib
+import functools
 import math
 import types
 import typing
@@ -108,6 +109,11 @@ class Option:
 
 def describe(cls: type) -> list[Option]:
     """The options of a dataclass in order of definition."""
+    return list(_described(cls))
+
+
+@functools.cache
+def _described(cls: type) -> tuple[Option, ...]:
     hints = typing.get_type_hints(cls)
     found = []
     for field in dataclasses.fields(cls):
@@ -132,7 +138,7 @@ def describe(cls: type) -> list[Option]:
                 advanced=meta.get("advanced", False),
             )
         )
-    return found
+    return tuple(found)
 
 
 @dataclass(frozen=True)

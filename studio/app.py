@@ -33,6 +33,7 @@ from studio.plotted import add_figure_routes
 from studio.plugin_routes import add_plugin_routes
 from studio.raters import add_rater_routes
 from studio.service import Service
+from studio.sessions import keep_sessions_small
 from studio.theme import build_theme, style_sheet
 
 __all__ = ["build", "create_app", "launch"]
@@ -131,7 +132,7 @@ def create_app(settings: Settings) -> FastAPI:
     with warnings.catch_warnings():
         # Gradio warns of SSR with several pages even where it is switched off, as it is here.
         warnings.filterwarnings("ignore", message="SSR mode is not supported with multi-page apps")
-        return gr.mount_gradio_app(
+        gr.mount_gradio_app(
             app,
             demo,
             path="/",
@@ -146,6 +147,8 @@ def create_app(settings: Settings) -> FastAPI:
             theme=build_theme(),
             css=style_sheet(),
         )
+    keep_sessions_small(app)
+    return app
 
 
 def launch(settings: Settings, open_browser: bool = False) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,17 @@ def read_card(folder: str | Path) -> dict[str, Any]:
     Raises ModelError where the folder is no usable base.
     """
     folder = Path(folder)
+    return deepcopy(_read_card(folder, _stamps(folder)))
+
+
+def _stamps(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """What changes when any of the folder's files does."""
+    files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else ()
+    return tuple((str(file), (about := file.stat()).st_size, about.st_mtime_ns) for file in files)
+
+
+@lru_cache(maxsize=64)
+def _read_card(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> dict[str, Any]:
     config = read_config(folder)
     name = folder.resolve().name
     check_type(config["model_type"], name)
@@ -44,7 +57,7 @@ def read_card(folder: str | Path) -> dict[str, Any]:
         "decoder_layers": config.get("decoder_layers", 0),
         "d_model": config.get("d_model", 0),
         "parameters": count_parameters(folder),
-        "bytes": sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
+        "bytes": sum(size for _, size, _ in stamps),
         "license": card.license_name,
         "card": card.body,
     }

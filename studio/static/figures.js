@@ -130,6 +130,8 @@
       : {x: [[known.data.x[at]]], y: [[known.data.y[at]]], text: [[escape(known.data.text[at])]]}, [last]);
   }
 
+  const painted = () => new Promise((go) => { if (document.hidden) setTimeout(go); else requestAnimationFrame(() => setTimeout(go)); });
+
   async function draw(element, trigger) {
     element.querySelectorAll('[data-layers][data-name]').forEach((control) => {
       const given = new URL(window.location.href).searchParams.get(control.dataset.name);
@@ -144,6 +146,7 @@
         if (figure.dataset.src) Object.assign(known.data, await (await fetch(figure.dataset.src)).json());
         if (known.kind === 'map') tell(figure, known.data);
         if (known.kind === 'map') known.index = new Map(known.data.x.map((x, i) => [x + ' ' + known.data.y[i], i]));
+        await painted();  // a page with several figures is there, and can be used, before they are drawn
         await render(figure);
       } catch (error) {
         figure.textContent = tmSay('This figure could not be drawn. Reload the page.');
