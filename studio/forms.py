@@ -9,7 +9,7 @@ import gradio as gr
 
 from engine.options import Option, Options, describe
 
-__all__ = ["Form", "build_form", "label"]
+__all__ = ["Form", "build_form", "changed", "label", "shown"]
 
 
 class Form:
@@ -22,18 +22,12 @@ class Form:
 
     def values(self, preset: Mapping[str, Any]) -> list[Any]:
         """What the widgets show under a preset (a budget's overrides of the defaults)."""
-        return [_shown(item, preset.get(item.name, item.default)) for item in self.items]
+        return [shown(item, preset.get(item.name, item.default)) for item in self.items]
 
     def changed(self, values: Sequence[Any], preset: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The settings that differ from the preset over the defaults, checked. Raises OptionError naming the setting."""
-        result = {}
-        base = preset or {}
-        for item, value in zip(self.items, values, strict=True):
-            parsed = None if value in (None, "") and item.optional else item.parse(value)
-            if parsed != item.parse(base.get(item.name, item.default)):
-                result[item.name] = list(parsed) if isinstance(parsed, tuple) else parsed
-        self.cls.from_mapping({**base, **result})
-        return result
+        given = {item.name: value for item, value in zip(self.items, values, strict=True)}
+        return changed(self.cls, given, preset)
 
 
 def build_form(cls: type[Options], preset: Mapping[str, Any] | None = None, *, skip: Sequence[str] = ()) -> Form:
@@ -41,17 +35,17 @@ def build_form(cls: type[Options], preset: Mapping[str, Any] | None = None, *, s
 
     `skip` names settings not to show.
     """
-    shown = preset or {}
+    values = preset or {}
     items = [item for item in describe(cls) if item.name not in skip]
     order = [item for item in items if not item.advanced] + [item for item in items if item.advanced]
     widgets = []
     plain = [item for item in order if not item.advanced]
     rare = [item for item in order if item.advanced]
     with gr.Row(elem_classes="tm-form"):
-        widgets += [_widget(item, shown) for item in plain]
+        widgets += [_widget(item, values) for item in plain]
     if rare:
         with gr.Accordion("Rarely needed", open=False), gr.Row(elem_classes="tm-form"):
-            widgets += [_widget(item, shown) for item in rare]
+            widgets += [_widget(item, values) for item in rare]
     return Form(cls, order, widgets)
 
 
@@ -61,8 +55,25 @@ def label(name: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _shown(item: Option, value: Any) -> Any:
-    """A setting's value as its widget holds it."""
+def changed(cls: type[Options], given: Mapping[str, Any], preset: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The settings among those given that differ from the preset over the defaults, checked.
+
+    `given` are values as fields hold them. Raises OptionError naming the setting.
+    """
+    result, base = {}, preset or {}
+    for item in describe(cls):
+        if item.name not in given:
+            continue
+        value = given[item.name]
+        parsed = None if value in (None, "") and item.optional else item.parse(value)
+        if parsed != item.parse(base.get(item.name, item.default)):
+            result[item.name] = list(parsed) if isinstance(parsed, tuple) else parsed
+    cls.from_mapping({**base, **result})
+    return result
+
+
+def shown(item: Option, value: Any) -> Any:
+    """A setting's value as its field holds it."""
     if item.type is bool and not item.many:
         return bool(value)
     if item.many:
@@ -76,7 +87,7 @@ def _shown(item: Option, value: Any) -> Any:
 
 def _widget(item: Option, preset: Mapping[str, Any]) -> Any:
     common: dict[str, Any] = {"label": label(item.name), "info": item.help, "min_width": 220}
-    value = _shown(item, preset.get(item.name, item.default))
+    value = shown(item, preset.get(item.name, item.default))
     if item.type is bool and not item.many:
         return gr.Checkbox(value=value, **common)
     if item.choices and not item.many:

@@ -1,4 +1,4 @@
-"""The form of the page Train: widgets for the settings of every method, of training and of kNN on top, and the plan in them."""
+"""The form of the page Train: fields for the settings of a method, of training and of kNN on top, and the plan in them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import gradio as gr
-
 from engine.errors import TailorError
+from engine.options import Options, describe
 from engine.store import ProjectRow
-from studio.forms import Form, build_form
-from studio.html import esc, view
+from studio.fields import fold, settings_fields, settings_form
+from studio.forms import changed, shown
+from studio.html import esc
 from studio.i18n import mark, tr
 from studio.methods import can_look_up
 from studio.runs import Plan, Runs, preset
@@ -21,8 +21,15 @@ __all__ = ["BUDGETS", "PlanForm", "plan_in_address"]
 BUDGETS = [(mark("Quick"), "quick"), (mark("Balanced"), "balanced"), (mark("Best"), "best")]
 
 
+KINDS = {"method": "method_options", "training": "training_options", "knn": "knn_options"}
+
+
 class PlanForm:
-    """The folded settings. `widgets` are all of them; only those of the chosen method are seen."""
+    """The folded settings of a plan: those of its method, of training, and of kNN where it decodes on top.
+
+    What the fields hold is JSON, `{"of": method, "values": {kind: {setting: value}}}`; an empty text, or one of another
+    method, stands for the settings of the budget.
+    """
 
     def __init__(self) -> None:
         from engine.decoding.knn.options import KnnOptions
@@ -31,74 +38,70 @@ class PlanForm:
 
         self.names = method_names()
         self.methods = {name: get_method(name) for name in self.names}
-        self.own: dict[str, Form] = {}
-        self.groups: list[Any] = []
-        for name, one in self.methods.items():
-            with gr.Column(visible=name == self.names[0]) as group:
-                view(f"<h2>{esc(one.capabilities.title)}</h2>", classes="tm-card-title")
-                self.own[name] = build_form(one.config_class, preset("balanced", name)["method"])
-            self.groups.append(group)
-        view("<h2>Training</h2>", classes="tm-card-title")
-        self.training = build_form(TrainingOptions, preset("balanced", self.names[0])["training"])
-        with gr.Column(visible=False) as self.looking:
-            view("<h2>kNN decoding on top</h2>", classes="tm-card-title")
-            self.knn = build_form(KnnOptions)
-        self.widgets = [widget for form in (*self.own.values(), self.training, self.knn) for widget in form.widgets]
+        self.training, self.knn = TrainingOptions, KnnOptions
 
     def plan(self, project: ProjectRow, given: Sequence[Any]) -> Plan:
-        """What the page holds: method, budget, kNN on top, base, and the values of the widgets. Raises OptionError naming a
+        """What the page holds: method, budget, kNN on top, base, and the text of the fields. Raises OptionError naming a
         setting that cannot be.
         """
-        method, budget, knn, base, *values = given
-        shown, at, parts = preset(budget, method), 0, {}
-        for name, form in (*self.own.items(), ("training", self.training), ("+knn", self.knn)):
-            parts[name] = values[at : at + len(form.widgets)]
-            at += len(form.widgets)
+        method, budget, knn, base, text = given
+        preset_ = preset(budget, method)
+        values = self.held(text, method) or self.values(Plan(method, budget, ""))
         knn = knn and can_look_up(self.methods[method])
         # The engine's budgets know nothing of watching, so it is said even where it was left as it is shown.
-        known = {key: value for key, value in shown["training"].items() if key != "watch"}
+        known = {key: value for key, value in preset_["training"].items() if key != "watch"}
         return Plan(
             method,
             budget,
             base or project.base,
             knn,
-            self.own[method].changed(parts[method], shown["method"]),
-            self.training.changed(parts["training"], known),
-            self.knn.changed(parts["+knn"]) if knn else {},
+            changed(self.methods[method].config_class, values.get("method", {}), preset_["method"]),
+            changed(self.training, values.get("training", {}), known),
+            changed(self.knn, values.get("knn", {})) if knn else {},
         )
+
+    def classes(self, method: str) -> dict[str, type[Options]]:
+        """{kind: the class of its settings}."""
+        return {"method": self.methods[method].config_class, "training": self.training, "knn": self.knn}
+
+    def held(self, text: str, method: str = "") -> dict[str, dict[str, Any]]:
+        """What the fields hold by kind and setting; empty where they are those of another method than the one named."""
+        try:
+            found = json.loads(text or "{}")
+            values = {str(kind): dict(some) for kind, some in found.get("values", {}).items()}
+            return values if found.get("of") == method or not method else {}
+        except (ValueError, TypeError, AttributeError):
+            return {}
+
+    def values(self, plan: Plan) -> dict[str, dict[str, Any]]:
+        """What the fields hold for a plan: the budget's settings under the plan's own."""
+        budget = preset(plan.budget, plan.method)
+        found = {}
+        for kind, cls in self.classes(plan.method).items():
+            own = {**budget.get(kind, {}), **getattr(plan, KINDS[kind])}
+            found[kind] = {item.name: shown(item, own.get(item.name, item.default)) for item in describe(cls)}
+        return found
+
+    def text(self, method: str, values: Mapping[str, Mapping[str, Any]]) -> str:
+        """What the fields hold, as JSON."""
+        return json.dumps({"of": method, "values": values}, ensure_ascii=False)
+
+    def fields(self, method: str, knn: bool, values: Mapping[str, Mapping[str, Any]]) -> str:
+        """The fields as HTML; those of kNN are there where it decodes on top."""
+        titles = {"method": self.methods[method].capabilities.title, "training": mark("Training")}
+        if knn and can_look_up(self.methods[method]):
+            titles["knn"] = mark("kNN decoding on top")
+        body = "".join(
+            f"<h2>{esc(tr(title))}</h2>{settings_fields(self.classes(method)[kind], kind, values[kind])}"
+            for kind, title in titles.items()
+        )
+        return settings_form(method, fold("settings", tr("Advanced settings"), body))
 
     def check(self, plan: Plan) -> None:
         """Raises OptionError on a setting that cannot be."""
-        from engine.decoding.knn.options import KnnOptions
-        from engine.training import TrainingOptions
-
-        shown = preset(plan.budget, plan.method)
-        self.methods[plan.method].config_class.from_mapping({**shown["method"], **plan.method_options})
-        TrainingOptions.from_mapping({**shown["training"], **plan.training_options})
-        KnnOptions.from_mapping(plan.knn_options)
-
-    def shown(self, plan: Plan, *, knn: bool = True) -> dict[Any, Any]:
-        """{widget: its value} for a plan: the budget's settings under the plan's own; without `knn`, not those on top."""
-        values: list[Any] = []
-        for name, form in self.own.items():
-            own = plan.method_options if name == plan.method else {}
-            values += form.values({**preset(plan.budget, name)["method"], **own})
-        values += self.training.values({**preset(plan.budget, plan.method)["training"], **plan.training_options})
-        if knn:
-            values += self.knn.values(plan.knn_options)
-        return dict(zip(self.widgets, values, strict=False))
-
-    def visible(self, plan: Plan) -> dict[Any, Any]:
-        """{group: whether it is seen}."""
-        found = {
-            group: gr.update(visible=name == plan.method) for name, group in zip(self.names, self.groups, strict=True)
-        }
-        return {**found, self.looking: gr.update(visible=plan.knn and can_look_up(self.methods[plan.method]))}
-
-    @property
-    def settled(self) -> list[Any]:
-        """The events by which a setting was changed by hand, and not in the middle of typing."""
-        return [one.blur if isinstance(one, gr.Number | gr.Textbox) else one.input for one in self.widgets]
+        budget = preset(plan.budget, plan.method)
+        for kind, cls in self.classes(plan.method).items():
+            cls.from_mapping({**budget.get(kind, {}), **getattr(plan, KINDS[kind])})
 
     def address(self, plan: Plan, project: ProjectRow) -> dict[str, str]:
         """The parts of the address that show the plan again; empty ones are taken out of it."""

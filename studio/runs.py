@@ -5,6 +5,7 @@ Nothing here knows Gradio.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -104,13 +105,14 @@ class Runs:
 
     def estimate(self, project: ProjectRow, plan: Plan) -> Estimate | None:
         """What the plan would take; None without samples. Raises OptionError on a setting that cannot be."""
+        counts = self.counts(project)
+        return None if counts is None else self._estimate(project, plan, counts)
+
+    def _estimate(self, project: ProjectRow, plan: Plan, counts: Counts) -> Estimate:
         from engine.estimate import Ask, estimate
         from engine.methods import get_method
         from engine.training import TrainingOptions, budget_options
 
-        counts = self.counts(project)
-        if counts is None:
-            return None
         known = budget_options(plan.budget, plan.method)
         config = get_method(plan.method).config_class.from_mapping({**known["method"], **plan.method_options})
         training = TrainingOptions.from_mapping({**known["training"], **plan.training_options})
@@ -122,14 +124,15 @@ class Runs:
         """One for each method under a budget, as it is; methods whose estimate cannot be made are left out."""
         from engine.methods import method_names
 
-        found = {}
+        found: dict[str, Estimate] = {}
+        counts = self.counts(project)
+        if counts is None:
+            return found
         for name in method_names():
-            try:
-                made = self.estimate(project, Plan(name, budget, base, training_options={"watch": WATCH}))
-            except TailorError:
-                continue
-            if made is not None:
-                found[name] = made
+            with contextlib.suppress(TailorError):
+                found[name] = self._estimate(
+                    project, Plan(name, budget, base, training_options={"watch": WATCH}), counts
+                )
         return found
 
     def bases(self, project: ProjectRow) -> list[tuple[str, str]]:

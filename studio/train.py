@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from typing import Any
 
 import gradio as gr
 
 from engine.errors import InputError, TailorError
 from engine.store import JobRow, ProjectRow
+from studio.fields import FOLD
 from studio.files import cores
 from studio.frame import address, guard, heading, page, wanted
 from studio.html import esc, gated, note, shown_if, view
@@ -45,11 +47,13 @@ MARK = """(text) => {
   }
   window.history.replaceState(null, '', address);
 }"""
+# A start takes what stands in the fields now, be it settled or not.
+NOW = "(...held) => [...held.slice(0, -1), window.tmSettings() || held.at(-1)]"
 
 
 def build(demo: gr.Blocks, service: Service) -> None:
     """Lay out the page `/train`."""
-    runs_of = Runs(service)
+    runs_of, form = Runs(service), PlanForm()
     bare: dict[str, Any] = {"show_label": False, "container": False}
     with page(demo, service, "train", "Train", TEXT) as frame:
         with frame.actions:
@@ -57,7 +61,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             start = gr.Button("Start training", variant="primary", interactive=False)
         told = view()
         cards = view(script=PICK)
-        method, where, seen, picked = (gr.Textbox("", visible="hidden") for _ in range(4))
+        method, where, seen, picked, settings = (gr.Textbox("", visible="hidden") for _ in range(5))
         with gr.Column(elem_classes="tm-card tm-pad tm-stack tm-plan"):
             with gr.Row(elem_classes="tm-budget"):
                 view("Budget", classes="tm-label")
@@ -69,8 +73,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 )
                 base = gr.Dropdown([], label="Base", visible=False, elem_classes="tm-base", **bare)
                 before = view(classes="tm-quiet tm-right")
-            with gr.Accordion("Advanced settings", open=False, elem_classes="tm-advanced"):
-                form = PlanForm()
+            fields = view(classes="tm-settings", script=FOLD)
         with gated(gr.Row, elem_classes="tm-live") as live:
             with gr.Column(scale=3, min_width=360, elem_classes="tm-card tm-pad tm-stack"):
                 status = view()
@@ -95,7 +98,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             overlay = gr.Plot(elem_classes="tm-plot tm-overlay", **bare)
             compared = view(classes="tm-compared")
         look = view(script=LOOK)
-    controls = [method, budget, knn, base, *form.widgets]
+    controls = [method, budget, knn, base, settings]
 
     # -- the form
 
@@ -108,7 +111,6 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 "{method} {lack} here. {remedy}", method=tr(chosen.capabilities.title), lack=lack[0], remedy=lack[1]
             )
         bases = runs_of.bases(project) if project else []
-        plain = plan == Plan(form.names[0], "balanced", plan.base)  # what the page was built with
         return {
             frame.title: heading("Train", TEXT),
             told: note(says) if says else "",
@@ -120,8 +122,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             base: gr.update(choices=bases, value=plan.base or None, visible=len(bases) > 1),
             picked: ",".join(_numbers(str(request.query_params.get("runs", "")))),
             knn: on_top(plan),
-            **form.visible(plan),
-            **({} if plain else form.shown(plan)),
+            **laid_out(plan.method, plan.knn, form.values(plan)),
         }
 
     def all_cards(project: ProjectRow | None, plan: Plan) -> str:
@@ -154,17 +155,36 @@ def build(demo: gr.Blocks, service: Service) -> None:
         except TailorError as error:
             return {before: f'<p class="tm-warn">{esc(error)}</p>', where: ""}
 
-    def pick(event: gr.EventData, effort: str, wished: bool) -> dict[Any, Any]:
+    def pick(event: gr.EventData, effort: str, wished: bool, held: str) -> dict[Any, Any]:
         if event.name not in form.methods:
             raise InputError("This method is no longer there. Reload the page.")
-        plan = Plan(event.name, effort, "", wished)
-        # What a budget sets depends on the method, so the settings are those of both; what was changed by hand gives way.
-        return {method: event.name, knn: on_top(plan), **form.visible(plan), **form.shown(plan, knn=False)}
+        return {
+            method: event.name,
+            knn: on_top(Plan(event.name, effort, "", wished)),
+            **anew(event.name, effort, wished, held),
+        }
 
-    def spend(request: gr.Request, effort: str, chosen: str, of: str) -> dict[Any, Any]:
+    def anew(chosen: str, effort: str, wished: bool, held: str) -> dict[Any, Any]:
+        """The settings of a budget and a method: what was changed by hand gives way, but for what kNN is to do."""
+        values = form.values(Plan(chosen, effort, ""))
+        return laid_out(chosen, wished, values | {"knn": values["knn"] | form.held(held).get("knn", {})})
+
+    def laid_out(chosen: str, wished: bool, values: Mapping[str, Mapping[str, Any]]) -> dict[Any, Any]:
+        return {fields: form.fields(chosen, wished, values), settings: form.text(chosen, values)}
+
+    def look_up(chosen: str, effort: str, wished: bool, held: str) -> dict[Any, Any]:
+        """The settings of kNN come and go; the others stay as they are."""
+        return laid_out(chosen, wished, form.values(Plan(chosen, effort, "")) | form.held(held, chosen))
+
+    def settle(request: gr.Request, event: gr.EventData, *given: Any) -> dict[Any, Any]:
+        """A setting was changed by hand, and its field left."""
+        held = str(event.held)
+        return {settings: held, **refresh(request, *given[:-1], held)}
+
+    def spend(request: gr.Request, effort: str, chosen: str, of: str, wished: bool, held: str) -> dict[Any, Any]:
         project = service.project(wanted(request))
         plan = Plan(chosen, effort, of or (project.base if project else ""))
-        return {cards: all_cards(project, plan), **form.shown(plan, knn=False)}
+        return {cards: all_cards(project, plan), **anew(chosen, effort, wished, held)}
 
     def rebase(request: gr.Request, effort: str, chosen: str, of: str) -> str:
         return all_cards(service.project(wanted(request)), Plan(chosen, effort, of))
@@ -249,7 +269,6 @@ def build(demo: gr.Blocks, service: Service) -> None:
     quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
     asked = [seen, picked, measure, against]
     polled = [look, live, status, measure, plot, device, log, figures, runs, comparing, compared, overlay, start, seen]
-    settings = [*form.groups, form.looking, *form.widgets]
 
     def then_poll(event: Any) -> None:
         event.then(guard(poll), asked, polled, **quiet)
@@ -257,17 +276,18 @@ def build(demo: gr.Blocks, service: Service) -> None:
     def then_mark(event: Any) -> None:
         event.then(guard(refresh), controls, [before, where], **quiet).then(None, where, None, js=MARK)
 
-    filled = [frame.title, told, cards, before, method, budget, start, base, picked, knn, *settings]
+    written = [fields, settings]
+    filled = [frame.title, told, cards, before, method, budget, start, base, picked, knn, *written]
     then_poll(demo.load(guard(fill), None, filled, **quiet))
     frame.timer.tick(guard(poll, polled=True), asked, polled, **quiet)
-    then_mark(cards.choose(guard(pick), [budget, knn], [method, knn, *settings], **quiet))
-    then_mark(budget.input(guard(spend), [budget, method, base], [cards, *form.widgets], **quiet))
+    then_mark(cards.choose(guard(pick), [budget, knn, settings], [method, knn, *written], **quiet))
+    then_mark(budget.input(guard(spend), [budget, method, base, knn, settings], [cards, *written], **quiet))
     then_mark(base.input(guard(rebase), [budget, method, base], cards, **quiet))
-    then_mark(knn.input(lambda wished: gr.update(visible=wished), knn, form.looking, **quiet))
-    gr.on(form.settled, guard(refresh), controls, [before, where], trigger_mode="always_last", **quiet).then(
+    then_mark(knn.input(guard(look_up), [method, budget, knn, settings], written, **quiet))
+    fields.settle(guard(settle), controls, [settings, before, where], trigger_mode="multiple", **quiet).then(
         None, where, None, js=MARK
     )
-    then_poll(start.click(guard(begin), controls, where, **quiet).then(None, where, None, js=MARK))
+    then_poll(start.click(guard(begin), controls, where, js=NOW, **quiet).then(None, where, None, js=MARK))
     for one in (runs, figures):
         then_poll(one.act(guard(act), None, None, **quiet))
     then_poll(runs.pick(guard(choose_runs), None, [picked, where], **quiet).then(None, where, None, js=MARK))

@@ -7,15 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import gradio as gr
+import lxml.html
 import pytest
 
 from engine.errors import InputError, OptionError
 from engine.estimate import Estimate
 from engine.methods import get_method, method_names
+from engine.options import describe
 from engine.settings import Settings
 from engine.store import JobRow, ProjectRow
 from engine.training import budget_options
+from studio.forms import label
 from studio.live import compare_card, device_card, figure_card, log_card, progress_card, runs_table
 from studio.look import look_card, look_rows
 from studio.methods import MethodCard, can_look_up, estimate_line, lacking, method_card, method_cards
@@ -65,8 +67,7 @@ def project(service: Service) -> ProjectRow:
 
 @pytest.fixture
 def form() -> PlanForm:
-    with gr.Blocks():
-        return PlanForm()
+    return PlanForm()
 
 
 def job(service: Service, project: ProjectRow, **changes: Any) -> JobRow:
@@ -142,7 +143,8 @@ def test_a_form_left_alone_is_the_budget_with_translations_watched(form: PlanFor
     for method in form.names:
         for budget in ("quick", "balanced", "best"):
             plan = Plan(method, budget, project.base)
-            made = form.plan(project, [method, budget, False, None, *form.shown(plan).values()])
+            made = form.plan(project, [method, budget, False, None, form.text(method, form.values(plan))])
+            assert made == form.plan(project, [method, budget, False, None, ""])
             assert made == Plan(method, budget, project.base, training_options={"watch": WATCH})
 
 
@@ -151,7 +153,7 @@ def test_what_was_changed_goes_through_the_address_and_back(
 ) -> None:
     runs = Runs(service)
     plan = Plan("lhuc", "quick", project.base, True, {"speed": 5.0}, {"max_updates": 7, "watch": WATCH}, {"k": 8})
-    made = form.plan(project, ["lhuc", "quick", True, project.base, *form.shown(plan).values()])
+    made = form.plan(project, ["lhuc", "quick", True, project.base, form.text("lhuc", form.values(plan))])
     assert made == plan
     address = form.address(made, project)
     assert address["base"] == address["clone"] == ""
@@ -183,9 +185,40 @@ def test_an_address_that_cannot_be_leads_to_a_form_that_can(
 
 
 def test_a_bad_value_is_named(form: PlanForm, project: ProjectRow) -> None:
-    values = form.shown(Plan("lhuc", "quick", project.base, training_options={"max_updates": -5}))
+    values = form.values(Plan("lhuc", "quick", project.base, training_options={"max_updates": -5}))
     with pytest.raises(OptionError, match="max_updates: -5 is below"):
-        form.plan(project, ["lhuc", "quick", False, None, *values.values()])
+        form.plan(project, ["lhuc", "quick", False, None, form.text("lhuc", values)])
+
+
+@pytest.mark.parametrize(
+    "held", ["", "[", "[1]", "5", '{"of": "lhuc"}', '{"of": "lhuc", "values": 5}', '{"values": {"a": 1}}']
+)
+def test_fields_that_hold_nothing_are_those_of_the_budget(form: PlanForm, project: ProjectRow, held: str) -> None:
+    made = form.plan(project, ["lhuc", "quick", False, None, held])
+    assert made == Plan("lhuc", "quick", project.base, training_options={"watch": WATCH})
+
+
+def test_fields_of_another_method_are_not_taken(form: PlanForm, project: ProjectRow) -> None:
+    values = form.values(Plan("knn", "quick", project.base, training_options={"max_updates": 3}))
+    made = form.plan(project, ["lhuc", "quick", False, None, form.text("knn", values)])
+    assert made == Plan("lhuc", "quick", project.base, training_options={"watch": WATCH})
+
+
+@pytest.mark.parametrize("method", method_names())
+def test_every_setting_of_a_method_has_a_field_with_its_label_and_help(form: PlanForm, method: str) -> None:
+    page = lxml.html.fromstring(form.fields(method, True, form.values(Plan(method, "quick", ""))))
+    fields = {one.get("id"): one for one in page.iter() if one.tag in ("input", "select")}
+    labels = {one.get("for"): "".join(one.itertext()) for one in page.iter("label")}
+    texts = {one.get("id"): "".join(one.itertext()) for one in page.iter("p")}
+    kinds = form.classes(method)
+    if not can_look_up(form.methods[method]):
+        kinds.pop("knn")
+    for kind, cls in kinds.items():
+        for item in describe(cls):
+            field = fields.pop(f"tm-{kind}-{item.name}")
+            assert labels[field.get("id")] == label(item.name)
+            assert texts[field.get("aria-describedby")] == item.help
+    assert not fields
 
 
 def test_a_clone_has_the_settings_of_its_run(form: PlanForm, service: Service, project: ProjectRow) -> None:
