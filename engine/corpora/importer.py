@@ -108,7 +108,7 @@ def import_to(
             _check_something_left(path, file, reading, report)
             progress.advance(before + sizes[i], sum(sizes), name)
         _thin(writer, options.max_sentences, report)
-        _look_over(writer, report, sieve.decisions, progress, language_too=options.check_language)
+        _look_over(writer, report, sieve.decisions, progress, sum(sizes), language_too=options.check_language)
         check(report)
         writer.commit(report)
     return report
@@ -152,9 +152,15 @@ def _thin(writer: CorpusWriter, most: int, report: ImportReport) -> None:
 
 
 def _look_over(
-    writer: CorpusWriter, report: ImportReport, decisions: Decisions, progress: Progress, *, language_too: bool
+    writer: CorpusWriter,
+    report: ImportReport,
+    decisions: Decisions,
+    progress: Progress,
+    size: int,
+    *,
+    language_too: bool,
 ) -> None:
-    """What can only be said of the whole: lengths, domains, language, near-duplicates."""
+    """What can only be said of the whole, `size` bytes: lengths, domains, language, near-duplicates."""
     files = {file.name: file for file in report.files}
     lengths: Counter[int] = Counter()
     labels: Counter[str] = Counter()
@@ -182,7 +188,7 @@ def _look_over(
                 note = language_name(code)
                 files[segment.file].notice(ANOTHER_LANGUAGE, segment.line, segment.text, f" ({note})")
                 writer.notice(sample[row][0], ANOTHER_LANGUAGE, note)
-    for row, leader in _near_duplicates(first):
+    for row, leader in _near_duplicates(first, _Within(progress, size)):
         one, like = first[row], first[leader]
         if segment_key(one.text, one.source) in decisions.approved:
             continue
@@ -235,11 +241,23 @@ def _warn_of_language(segments: Sequence[Segment], report: ImportReport, wanted:
     report.warnings.append(f"Only {share:.0%} of the sentences looks like {name}{looks}; check the samples.")
 
 
-def _near_duplicates(segments: Sequence[Segment]) -> Iterator[tuple[int, int]]:
+def _near_duplicates(segments: Sequence[Segment], progress: Progress) -> Iterator[tuple[int, int]]:
     """Sentences that are like an earlier one but for trifles, and that one; equal translations of unlike sources are fine."""
-    for place, leader in enumerate(groups([f"{one.source or ''} {one.text}" for one in segments])):
+    for place, leader in enumerate(groups([f"{one.source or ''} {one.text}" for one in segments], (), progress)):
         if leader != place:
             yield place, leader
+
+
+class _Within(Progress):
+    """The last part of a step that counts bytes: all are read, and this is said beside it."""
+
+    def __init__(self, whole: Progress, size: int) -> None:
+        super().__init__()
+        self.whole, self.size = whole, size
+
+    def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
+        share = f" {done / total:.0%}" if total else ""
+        self.whole.advance(self.size, self.size, f"near-duplicates{share}")
 
 
 def _share_of_sources(segments: Sequence[Segment], wanted: str) -> float:

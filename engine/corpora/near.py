@@ -8,6 +8,7 @@ Unlike MinHash this misses no pair and needs no random numbers.
 from __future__ import annotations
 
 import unicodedata
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
@@ -69,36 +70,37 @@ def groups(texts: Sequence[str], sources: Sequence[str | None] = (), progress: P
 
 
 def _join_similar(first: dict[str, int], components: _Components, progress: Progress) -> None:
-    sets = {i: shingles(letters) for letters, i in first.items()}
-    frequency = Counter(shingle for items in sets.values() for shingle in items)
+    frequency = Counter(shingle for letters in first for shingle in shingles(letters))
     rank = {shingle: place for place, (shingle, _) in enumerate(sorted(frequency.items(), key=lambda x: (x[1], x[0])))}
+    del frequency
+    # A text's shingles by their rank, the rarest first; numbers in an array take a twentieth of the room of a set of strings.
+    ranks = {i: array("l", sorted(map(rank.__getitem__, shingles(letters)))) for letters, i in first.items()}
     index: defaultdict[int, list[int]] = defaultdict(list)
-    size = {i: len(items) for i, items in sets.items()}
-    prefix: dict[int, int] = {}  # how many of the rarest shingles are looked at, and the rank of the last of them
-    last: dict[int, int] = {}
+    size = {i: len(items) for i, items in ranks.items()}
+    prefix: dict[int, int] = {}  # how many of the rarest shingles are looked at
     # From short to long: every indexed set is at most as long as the one that looks, so one bound on length is enough.
-    for done, i in enumerate(sorted(sets, key=lambda i: (size[i], i))):
+    for done, i in enumerate(sorted(ranks, key=lambda i: (size[i], i))):
         if done % 200 == 0:
-            progress.advance(done, len(sets))
-        ranked = sorted(map(rank.__getitem__, sets[i]))
+            progress.advance(done, len(ranks))
+        ranked = ranks[i]
         shortest = (4 * size[i] + 4) // 5  # ceil(0.8 n) without rounding errors
         prefix[i] = _prefix(size[i])
-        last[i] = ranked[prefix[i] - 1]
         found: Counter[int] = Counter()
         for shingle in ranked[: prefix[i]]:
             found.update(index[shingle])
             index[shingle].append(i)
+        own: frozenset[int] = frozenset()
         for other, shared in found.items():
             if size[other] < shortest:
                 continue
             # Shingles shared beyond the prefix that ends first are at most what is left of that set (PPJoin).
-            end = i if last[i] <= last[other] else other
+            end = i if ranked[prefix[i] - 1] <= ranks[other][prefix[other] - 1] else other
             if not _enough(shared + size[end] - prefix[end], size[i] + size[other]):
                 continue
-            if components.find(i) != components.find(other) and _enough(
-                len(sets[i] & sets[other]), size[i] + size[other]
-            ):
-                components.join(i, other)
+            if components.find(i) != components.find(other):
+                own = own or frozenset(ranked)
+                if _enough(len(own.intersection(ranks[other])), size[i] + size[other]):
+                    components.join(i, other)
 
 
 def _enough(shared: int, total: int) -> bool:
