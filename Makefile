@@ -15,7 +15,7 @@ help:
 	@echo "make test     run the tests"
 	@echo "make lint     ruff and mypy"
 	@echo "make format   ruff's formatter"
-	@echo "make bench    quality and speed on ../shared/data, where it is (long)"
+	@echo "make bench    the speed table: each measure with its limit (an hour on two cores)"
 	@echo "make pictures the README's pictures, taken in Chromium (some minutes the first time)"
 	@echo "make messages bring the interface's translations into step with the code"
 	@echo "make clean    remove what was built; the environment and your data stay"
@@ -48,7 +48,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 bench: $(READY)
-	$(BIN)/python bench/mtsc.py
+	$(BIN)/python bench/speed.py
 
 pictures: $(READY)
 	$(BIN)/python docs/make_pictures.py

@@ -1,0 +1,171 @@
+"""What learning costs: an update, the memory it reads, and how much memory of the machine it takes at most."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from measures.row import Row
+from measures.setup import ROOT, Setup
+from measures.timing import interleaved
+
+__all__ = ["memory_building", "peak_memory", "training_step"]
+
+TOKENS = 1024  # a batch of the budgets `quick` and `balanced`
+
+
+def training_pairs(setup: Setup) -> Any:
+    """Sentences of both languages side by side; that they are no translations of each other costs nothing."""
+    from engine.training.data import Pairs
+
+    return Pairs.encode(setup.base, list(zip(setup.english, setup.chinese, strict=False)), max_tokens=64)
+
+
+def update(setup: Setup, name: str, memory: Any, tokens: int, **settings: Any) -> tuple[Callable[[], Any], Any]:
+    """One update of the training loop on a fixed batch, and the module."""
+    import torch
+
+    from engine.training.data import epoch_batches
+    from engine.training.loop import make_batch, make_optimizer
+    from engine.training.options import TrainingOptions
+
+    method, module = setup.module(name, memory, ready=False, **settings)
+    module.train()
+    pairs = training_pairs(setup)
+    optimizer = make_optimizer(method, module, TrainingOptions())
+    batch_rows = max(
+        epoch_batches(pairs.lengths, tokens, seed=1, epoch=0), key=lambda rows: sum(pairs.lengths[i] for i in rows)
+    )
+
+    def run() -> float:
+        optimizer.zero_grad(set_to_none=True)
+        with setup.base.lock, method.attach(setup.base, module):
+            batch = make_batch(setup.base, method, module, pairs, batch_rows, 10_000)
+            loss = method.loss(setup.base, module, batch)
+        loss.total.backward()
+        torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+        optimizer.step()
+        return float(loss.total.detach())
+
+    return run, module
+
+
+def training_step(setup: Setup) -> list[Row]:
+    """Row 3: both passes of equation 9, with parts of the memory dropped in the second."""
+    tokens, rows = setup.size(TOKENS, 128), []
+    for size, limit in ((setup.size(1_000, 100), 2.2), (setup.size(20_000, 200), None)):
+        memory = setup.memory(size)
+        residual, _ = update(setup, "residual_adapter", None, tokens)
+        ours, _ = update(setup, "memory_adapter", memory, tokens, memory_dropout=0.5)
+        clock = interleaved({"residual": residual, "memory": ours}, setup.rounds)
+        encoder, kept = frozen_work(setup, ours)
+        rows.append(
+            Row(
+                "training_step", f"training step, both passes, against residual adapter's, {size:,} phrases a layer, {tokens} "
+                "tokens",
+                clock.ratio("memory", "residual"), limit, wall=clock.ratio("memory", "residual", "wall"),
+                note=f"the frozen encoder runs {encoder} time{'s' * (encoder != 1)} a step; frozen weights with a gradient: {kept}",
+                figures={**clock.to_mapping(), "encoder_runs": encoder, "frozen_gradients": kept},
+            )
+        )  # fmt: skip
+    return rows
+
+
+def frozen_work(setup: Setup, run: Callable[[], Any]) -> tuple[int, int]:
+    """How often the encoder runs in one step, and how many of the base's weights hold a gradient after it."""
+    calls = []
+    handle = setup.base.model.get_encoder().register_forward_hook(lambda *_: calls.append(1))
+    try:
+        run()
+    finally:
+        handle.remove()
+    return len(calls), sum(p.grad is not None or p.requires_grad for p in setup.base.model.parameters())
+
+
+def memory_building(setup: Setup) -> list[Row]:
+    """Row 4: recording against the same batches through the base, and nothing else."""
+    import torch
+
+    from engine.decoding.translate import length_batches
+    from engine.memory import record
+
+    base, count = setup.base, setup.size(100_000, 300)
+    pairs = setup.phrase_pairs(count)
+
+    def plain() -> None:
+        sources, targets = base.encode([pair.source for pair in pairs]), base.label([pair.target for pair in pairs])
+        lengths = [len(a) + len(b) for a, b in zip(sources, targets, strict=True)]
+        with torch.no_grad():
+            for rows in length_batches(lengths, base.batch_tokens):
+                inputs = base.pad_batch([sources[i] for i in rows])  # (B, S)
+                labels = base.pad_batch([targets[i] for i in rows])  # (B, T)
+                base.model(
+                    input_ids=inputs, attention_mask=(inputs != base.pad).long(), decoder_input_ids=base.shift_right(labels),
+                    use_cache=False,
+                )  # fmt: skip
+
+    systems: dict[str, Callable[[], Any]] = {
+        "forward": plain,
+        "recording": lambda: record(base, pairs, setup.scratch / "building.safetensors"),
+    }
+    clock = interleaved(systems, setup.rounds)
+    return [
+        Row(
+            "memory_building", f"memory of {count:,} phrases, against the base's plain forward over the same tokens",
+            clock.ratio("recording", "forward"), 1.2, wall=clock.ratio("recording", "forward", "wall"),
+            note=f"{clock.to_mapping()['recording']['cpu']:.1f} s of processor time", figures=clock.to_mapping(),
+        )
+    ]  # fmt: skip
+
+
+INSIDE = """
+import json, resource, sys
+sys.path[:0] = [sys.argv[1], sys.argv[1] + "/bench"]
+from measures.learning import update
+from measures.setup import Setup
+size, tokens = int(sys.argv[2]), int(sys.argv[3])
+setup = Setup(base_path=sys.argv[4], small=bool(int(sys.argv[5])))
+setup.english, setup.chinese
+memory = setup.memory(size) if size else None
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+run, module = update(setup, "memory_adapter" if size else "residual_adapter", memory, tokens,
+                     **({"memory_dropout": 0.5} if size else {}))
+before = peak()
+for _ in range(2):
+    run()
+rows = sum(reader.memory.numel() * 4 for _, _, reader in module.readers()) / 2**20 if size else 0
+print(json.dumps({"before": before, "peak": peak(), "memory": rows}))
+"""
+
+
+def peak_memory(setup: Setup) -> list[Row]:
+    """Row 6: processes of their own, so that a peak is one's own; "base" is a process that loads it and does one forward."""
+    size, tokens = setup.size(40_000, 200), setup.size(TOKENS, 128)
+    found = {}
+    for name, phrases in (("base", 0), ("memory", size)):
+        command = [
+            sys.executable,
+            "-c",
+            INSIDE,
+            str(ROOT),
+            str(phrases),
+            str(tokens),
+            setup.base_path,
+            str(int(setup.small)),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found[name] = json.loads(done.stdout.splitlines()[-1])
+    memory = found["memory"]["memory"]
+    room = found["base"]["before"] + 2 * memory + 2048
+    return [
+        Row(
+            "peak_memory", f"peak memory in training, {size:,} phrases a layer, batches of {tokens} tokens",
+            found["memory"]["peak"], room, unit="MiB",
+            note=f"base loaded {found['base']['before']:.0f} MiB, memory {memory:.0f} MiB; residual adapter's training "
+            f"{found['base']['peak']:.0f} MiB", figures=found,
+        )
+    ]  # fmt: skip

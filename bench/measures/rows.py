@@ -1,0 +1,20 @@
+"""All rows by name, in the table's order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from measures.decode import memory_vs_reprojecting, memory_vs_residual
+from measures.learning import memory_building, peak_memory, training_step
+from measures.row import Row
+from measures.setup import Setup
+
+__all__ = ["ROWS"]
+
+ROWS: dict[str, Callable[[Setup], list[Row]]] = {
+    "memory_vs_residual": memory_vs_residual,
+    "memory_vs_reprojecting": memory_vs_reprojecting,
+    "training_step": training_step,
+    "memory_building": memory_building,
+    "peak_memory": peak_memory,
+}

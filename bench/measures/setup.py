@@ -1,0 +1,137 @@
+"""What the rows share: the base, sentences, memories of any size, and modules of methods as they are before training.
+
+An untrained plugin leaves the base's output as it is, bit for bit, so all systems make the same translations in the same number of
+steps; what an attached plugin costs does not depend on its weights.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = ROOT / "assets" / "samples"
+
+__all__ = ["ROOT", "SAMPLES", "Setup", "lines"]
+
+
+def lines(*names: str) -> list[str]:
+    """The lines of bundled samples that hold anything."""
+    found: list[str] = []
+    for name in names:
+        found += [line.strip() for line in (SAMPLES / name).read_text(encoding="utf-8").splitlines() if line.strip()]
+    return found
+
+
+@dataclass
+class Setup:
+    """How much is measured; `small` shrinks everything for a look within seconds."""
+
+    base_path: str = str(ROOT / "assets" / "models" / "en-zh")
+    source: str = "en"
+    target: str = "zh"
+    rounds: int = 5
+    small: bool = False
+    scratch: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="tailormt-speed-")))
+
+    def size(self, full: int, small: int) -> int:
+        return small if self.small else full
+
+    @cached_property
+    def base(self) -> Any:
+        from engine.base import BaseModel
+
+        return BaseModel.load(self.base_path, self.source, self.target, device="cpu")
+
+    @cached_property
+    def english(self) -> list[str]:
+        """Real sentences of the source language, of 8 to 24 tokens."""
+        some = lines("general-en/general-en.txt", "it-help-en/it-help.txt", "elizabethan-en/elizabethan-en.txt")
+        return [line for line, ids in zip(some, self.base.encode(some), strict=True) if 8 <= len(ids) <= 24]
+
+    @cached_property
+    def chinese(self) -> list[str]:
+        return lines("literary-zh/literary-zh.txt", "general-zh/general-zh.txt")
+
+    def phrase_pairs(self, count: int, repeat: bool = True) -> list[Any]:
+        """Pairs of stretches of real text, short ones first as phrases are, dealt to the layers by length."""
+        from engine.memory import PhrasePair, assign_layers
+
+        targets, sources = stretches(self.chinese, 10), stretches([line.split() for line in self.english], 7, " ")
+        if len(targets) < count and not repeat:
+            count = len(targets)
+        # Every length gets its share: stretches lie by length.
+        step = max(1.0, len(targets) / count)
+        chosen = [targets[int(i * step) % len(targets)] for i in range(count)]
+        from_step = len(sources) / count
+        layers = assign_layers([len(text) for text in chosen], len(self.base.decoder_layers))
+        return [
+            PhrasePair(layer, text, sources[int(i * from_step) % len(sources)], len(text), 1)
+            for i, (text, layer) in enumerate(zip(chosen, layers, strict=True))
+        ]
+
+    def memory_rows(self, count: int, seed: int = 1) -> list[tuple[Any, Any]]:
+        """(target, source) rows (N, d) for each layer: recorded ones of real phrases, made more by noise around them."""
+        import torch
+
+        draw = torch.Generator().manual_seed(seed)
+        found = []
+        for layer in range(len(self.base.decoder_layers)):
+            both = []
+            for rows in (self.recorded.target(layer).float(), self.recorded.source(layer).float()):
+                some = rows[torch.randint(len(rows), (count,), generator=draw)]  # (N, d)
+                both.append(some + 0.3 * rows.std(0) * torch.randn(count, rows.shape[1], generator=draw))
+            found.append((both[0], both[1]))
+        return found
+
+    @cached_property
+    def recorded(self) -> Any:
+        from engine.memory import record
+
+        count = self.size(8000, 200)
+        return record(self.base, self.phrase_pairs(count), self.scratch / "recorded.safetensors")
+
+    def memory(self, count: int, seed: int = 1) -> Any:
+        """A memory of `count` phrases a layer on disk."""
+        from engine.memory import Memory
+        from engine.memory.store import save_memory
+
+        path = self.scratch / f"memory-{count}-{seed}.safetensors"
+        if not path.exists():
+            rows = self.memory_rows(count, seed)
+            save_memory(path, dict(enumerate(rows)), base_fingerprint=self.base.fingerprint(), pooling="mean")
+        return Memory(path)
+
+    def module(self, name: str, memory: Any = None, ready: bool = True, **settings: Any) -> tuple[Any, Any]:
+        """(method, module), untrained; ready to decode, or in training mode."""
+        import torch
+
+        from engine.methods import get_method
+        from engine.methods.base import Artefacts
+
+        torch.manual_seed(1)
+        method = get_method(name)
+        module = method.build(self.base, Artefacts(memory=memory), method.config_class(**settings))
+        if ready:
+            method.finish(module)
+        return method, module
+
+    def plugin(self, name: str, memory: Any = None, **settings: Any) -> Any:
+        from engine.plugins import Plugin
+
+        method, module = self.module(name, memory, **settings)
+        return Plugin(method, module, {"name": name})
+
+
+def stretches(texts: list[Any], longest: int, join: str = "") -> list[str]:
+    """All different stretches of up to `longest` units of the texts, the short ones first."""
+    found: dict[str, None] = {}
+    for length in range(1, longest + 1):
+        for text in texts:
+            for begin in range(len(text) - length + 1):
+                part = text[begin : begin + length]
+                found[part if isinstance(part, str) else join.join(part)] = None
+    return list(found)

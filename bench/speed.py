@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""The speed table: each measure with its limit, systems side by side in one run.
+
+    make bench
+    OMP_NUM_THREADS=1 python bench/speed.py --write bench/RESULTS.md
+    python bench/speed.py --small                               # everything in small, to see that it runs
+    python bench/speed.py --rows memory_vs_residual,knn --rounds 7 --json speed.json
+
+Systems take turns, a round before the counted ones warms them, and a ratio is the median over rounds of the two times within one
+round. "Measured" is processor time, which other work on the machine hardly changes; "by the clock" is what one waits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure the chosen rows; 0, or 2 where a row's name is unknown. A limit that is missed is no error, but told."""
+    from measures.report import write_results
+    from measures.row import machine, table
+    from measures.rows import ROWS
+    from measures.setup import Setup
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", default=",".join(ROWS), help=f"which, by comma: {', '.join(ROWS)} [all]")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--small", action="store_true", help="small sizes and one round: whether it runs, not how fast")
+    parser.add_argument("--base", default=str(ROOT / "assets/models/en-zh"))
+    parser.add_argument("--source", default="en")
+    parser.add_argument("--target", default="zh")
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--json", type=Path, help="write machine and rows with all figures to this file")
+    parser.add_argument(
+        "--write", type=Path, help="put the table into this file, in the place of the rows it had before"
+    )
+    args = parser.parse_args(arguments)
+    chosen = [name.strip() for name in args.rows.split(",") if name.strip()]
+    if unknown := [name for name in chosen if name not in ROWS]:
+        print(f"There is no row {', '.join(unknown)}. There are: {', '.join(ROWS)}.", file=sys.stderr)
+        return 2
+    import torch
+
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    setup = Setup(args.base, args.source, args.target, rounds=1 if args.small else args.rounds, small=args.small)
+    rows = []
+    try:
+        for name in chosen:
+            print(f"{name} …", file=sys.stderr, flush=True)
+            found = ROWS[name](setup)
+            print(table(found), file=sys.stderr, flush=True)
+            rows += found
+    finally:
+        shutil.rmtree(setup.scratch, ignore_errors=True)
+    about = machine()
+    if args.json:
+        args.json.write_text(
+            json.dumps({"machine": about, "rows": [row.to_mapping() for row in rows]}, indent=1) + "\n"
+        )
+    if args.write:
+        write_results(args.write, about, rows)
+    print(table(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
