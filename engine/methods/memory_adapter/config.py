@@ -9,9 +9,10 @@ from engine.memory.record import POOLING
 from engine.methods.tuned_parts import WHICH, WHICH_HELP
 from engine.options import Options, option
 
-__all__ = ["PLACES", "RELEASED_BOUNDS", "MemoryAdapterConfig", "released_code"]
+__all__ = ["PLACES", "RELEASED_BOUNDS", "SEARCHES", "MemoryAdapterConfig", "released_code"]
 
 PLACES = ("self_attn", "encoder_attn")
+SEARCHES = ("auto", "exact", "top_k")
 RELEASED_BOUNDS = (3, 4, 5, 7, 8, 10)  # longest phrase of each of six layers, in pieces
 
 
@@ -90,6 +91,17 @@ class MemoryAdapterConfig(Options):
     )  # fmt: skip
     bias: bool = option(False, "Biases in the adapter's linear maps (released code).", advanced=True)
     scale_query: bool = option(False, "Divide queries by the square root of their size (released code).", advanced=True)
+    search: str = option(
+        "auto",
+        "Reading the memory once the plugin is trained: every phrase (exact), or the likeliest ones and the rest by clusters "
+        "(top_k, needs faiss); auto: exact up to 50,000 phrases a layer, and on a GPU.",
+        choices=SEARCHES,
+        advanced=True,
+    )
+    top_k: int = option(32, "top_k: phrases that are read exactly.", low=1, high=4096, advanced=True)
+    search_breadth: int = option(
+        64, "top_k: candidates kept in a search; more is slower and finds more.", low=1, high=4096, advanced=True
+    )
     pooling: str = option("mean", "How a phrase's tokens become one vector.", choices=POOLING, advanced=True)
     max_length_ratio: float = option(
         5.0, "Drop a phrase pair when one side has this many times the other's pieces.", low=1.1, advanced=True

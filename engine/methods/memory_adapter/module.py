@@ -9,7 +9,8 @@ A MemoryReader does this at one place; a MemoryAdapterModule holds two a decoder
 A = Q = S(i)) and at cross-attention (source memory, A = C(i), Q = L1(i)), before residual and layer norm.
 
 The memory is a constant, so nothing of size N x d x d needs doing in training: Q Wq Wkᵀ is applied to the query, and Wv
-to what was read. After training `finish` projects keys and values once, and a step costs the two products with them.
+to what was read. After training `finish` projects keys and values once, and a step costs the two products with them; of a large
+memory it makes an index instead (engine/memory/nearest.py).
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from engine.decoding.knn.search import has_faiss
 from engine.memory import Memory
+from engine.memory.nearest import Nearest
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
 from engine.methods.tuned import TunedWeights
 from engine.tally import TALLY
@@ -31,6 +34,7 @@ __all__ = ["MemoryAdapterModule", "MemoryReader"]
 
 # Adam moves every weight by about the learning rate; one scalar that has the whole adapter behind it must move faster.
 SPEED = 20.0
+EXACT = 50_000  # phrases of a layer up to which `search="auto"` reads all of them
 
 
 class MemoryReader(nn.Module):
@@ -59,22 +63,39 @@ class MemoryReader(nn.Module):
         self.register_buffer("keys", None, persistent=False)
         self.register_buffer("values", None, persistent=False)
         self.dropped: Tensor | bool = False  # True: the whole memory; a bool tensor (N,): single items
+        self.search, self.top_k, self.breadth = config.search, config.top_k, config.search_breadth
+        self.nearest: Nearest | None = None  # in the place of keys and values
         self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
 
     def project(self) -> None:
-        """Compute keys K Wk and values V Wv once; valid until the weights change."""
+        """Compute keys K Wk and values V Wv once, or an index of the keys; valid until the weights change.
+
+        Raises MissingError where an index is asked for and faiss is not installed.
+        """
+        self.forget_projection()
         with torch.no_grad():
-            self.keys = self.memory @ self.key.weight.T  # (N, d); a key bias shifts all scores of a query alike
-            self.values = self.value(self.memory)  # (N, d)
+            keys = self.memory @ self.key.weight.T  # (N, d); a key bias shifts all scores of a query alike
+            if self.by_index():
+                self.nearest = Nearest(keys * self.sharpness, self.memory, self.top_k, self.breadth)
+            else:
+                self.keys, self.values = keys, self.value(self.memory)  # (N, d), (N, d)
+
+    def by_index(self) -> bool:
+        """Whether the memory is read by its likeliest rows: never on a GPU, where all of them cost less than a search."""
+        if self.search == "exact" or self.memory.device.type != "cpu" or not len(self.memory):
+            return False
+        return self.search == "top_k" or (len(self.memory) > EXACT and has_faiss())
 
     def forget_projection(self) -> None:
-        self.keys = self.values = None
+        self.keys = self.values = self.nearest = None
 
     def read(self, query: Tensor) -> Tensor:
         """R of equation 4 for queries (..., d); zeros where the memory is empty or dropped."""
         if not len(self.memory) or self.dropped is True:
             return torch.zeros_like(query)  # (..., d)
         q = self.query(query)  # (..., d)
+        if self.nearest is not None and self.seen is None and self.dropped is False:
+            return self.value(self.nearest.read(q, self.memory))  # (..., d)
         if self.keys is not None and self.values is not None:
             weights = torch.softmax(q @ self.keys.T * self.sharpness, dim=-1)  # (..., N)
             read = weights @ self.values  # (..., d)
