@@ -33,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rows", default=",".join(ROWS), help=f"which, by comma: {', '.join(ROWS)} [all]")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--small", action="store_true", help="small sizes and one round: whether it runs, not how fast")
+    parser.add_argument("--scale", type=float, default=1.0, help="of sizes: 0.1 measures with a tenth of them [1]")
     parser.add_argument("--base", default=str(ROOT / "assets/models/en-zh"))
     parser.add_argument("--source", default="en")
     parser.add_argument("--target", default="zh")
@@ -50,7 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     if args.threads:
         torch.set_num_threads(args.threads)
-    setup = Setup(args.base, args.source, args.target, rounds=1 if args.small else args.rounds, small=args.small)
+    rounds = 1 if args.small else args.rounds
+    setup = Setup(args.base, args.source, args.target, rounds=rounds, small=args.small, scale=args.scale)
     rows = []
     try:
         for name in chosen:

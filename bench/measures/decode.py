@@ -26,15 +26,16 @@ def memory_vs_residual(setup: Setup) -> list[Row]:
     memory = setup.memory(size)
     plugins = {
         "residual": setup.plugin("residual_adapter"),
-        "memory": setup.plugin("memory_adapter", memory),
+        "memory": setup.plugin("memory_adapter", memory, search="exact"),
+        "memory, top k": setup.plugin("memory_adapter", memory, search="top_k"),
         "vanilla": None,
     }
     rows = []
-    for batch, limit in ((setup.size(128, 6), 1.05), (1, 1.3)):
+    for batch, limit in ((6 if setup.small else 128, 1.05), (1, 1.3)):
         texts = setup.english[:batch] if batch > 1 else setup.english[:1]
         clock = interleaved({name: translator(setup, texts, one) for name, one in plugins.items()}, setup.rounds)
         same = sum(a == b for a, b in zip(clock.results["memory"], clock.results["residual"], strict=True))
-        for name, label in (("memory", ""),):
+        for name, label in (("memory", ""), ("memory, top k", " by top k")):
             rows.append(
                 Row(
                     "memory_vs_residual", f"memory adapter{label} against residual adapter, beam 4, batch {batch}, {size:,} "
@@ -50,11 +51,12 @@ def memory_vs_reprojecting(setup: Setup) -> list[Row]:
     """Row 2: keys and values held, or computed from the memory at each step as the equations are written."""
     size = setup.size(20_000, 400)
     memory, rows = setup.memory(size), []
-    held = setup.plugin("memory_adapter", memory)
-    again = setup.plugin("memory_adapter", memory)
+    held = setup.plugin("memory_adapter", memory, search="exact")
+    again = setup.plugin("memory_adapter", memory, search="exact")
     for _, _, reader in again.module.readers():
         reader.read = reprojecting(reader)
-    for batch, limit in ((1, 10.0), (setup.size(32, 2), None)):
+        reader.forget_projection()
+    for batch, limit in ((1, 10.0), (2 if setup.small else 32, None)):
         texts = sorted(setup.english, key=len)[:batch]
         systems = {"held": translator(setup, texts, held), "projecting": translator(setup, texts, again)}
         clock = interleaved(systems, setup.rounds)

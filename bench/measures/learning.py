@@ -55,7 +55,7 @@ def update(setup: Setup, name: str, memory: Any, tokens: int, **settings: Any) -
 
 def training_step(setup: Setup) -> list[Row]:
     """Row 3: both passes of equation 9, with parts of the memory dropped in the second."""
-    tokens, rows = setup.size(TOKENS, 128), []
+    tokens, rows = 128 if setup.small else TOKENS, []
     for size, limit in ((setup.size(1_000, 100), 2.2), (setup.size(20_000, 200), None)):
         memory = setup.memory(size)
         residual, _ = update(setup, "residual_adapter", None, tokens)
@@ -144,7 +144,7 @@ print(json.dumps({"before": before, "peak": peak(), "memory": rows}))
 
 def peak_memory(setup: Setup) -> list[Row]:
     """Row 6: processes of their own, so that a peak is one's own; "base" is a process that loads it and does one forward."""
-    size, tokens = setup.size(40_000, 200), setup.size(TOKENS, 128)
+    size, tokens = setup.size(40_000, 200), 128 if setup.small else TOKENS
     found = {}
     for name, phrases in (("base", 0), ("memory", size)):
         command = [

@@ -35,10 +35,11 @@ class Setup:
     target: str = "zh"
     rounds: int = 5
     small: bool = False
+    scale: float = 1.0  # of the sizes of memories and datastores
     scratch: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="tailormt-speed-")))
 
     def size(self, full: int, small: int) -> int:
-        return small if self.small else full
+        return small if self.small else max(small, int(full * self.scale))
 
     @cached_property
     def base(self) -> Any:

@@ -148,3 +148,30 @@ def test_auto_takes_the_index_beyond_its_limit(monkeypatch: pytest.MonkeyPatch) 
     reader = reader_for(torch.randn(101, 16))
     reader.project()
     assert reader.nearest is not None
+
+
+@pytest.mark.parametrize("options", [{}, {"bias": True, "scale_query": True, "temperature": 0.1}, {"gate": False}])
+def test_products_laid_out_read_as_plain_ones(options, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from engine.methods.memory_adapter import module
+
+    if not torch.backends.mkldnn.is_available():
+        pytest.skip("this PyTorch has no oneDNN")
+    reader = reader_for(torch.randn(300, 16), **options)
+    for parameter in reader.parameters():
+        parameter.data = torch.randn_like(parameter) * 0.4
+    anchor, query = torch.randn(5, 3, 16), torch.randn(5, 3, 16)
+    found = {}
+    for quick in (False, True):
+        monkeypatch.setattr(module, "pays", lambda quick=quick: quick)
+        reader.project()
+        with torch.inference_mode():
+            found[quick] = reader(anchor, query)
+        assert (reader.laid is not None) is quick
+        assert (reader.keys is None) is quick, "keys are held once"
+    torch.testing.assert_close(found[True], found[False], atol=1e-5, rtol=1e-4)
+    learning = reader(anchor, query.requires_grad_())
+    torch.testing.assert_close(learning, found[False].clone(), atol=1e-5, rtol=1e-4)
+    learning.sum().backward()
+    assert query.grad is not None, "with gradients all goes the plain way"

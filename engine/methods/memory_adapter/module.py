@@ -26,6 +26,7 @@ from torch.nn import functional as F
 from engine.decoding.knn.search import has_faiss
 from engine.memory import Memory
 from engine.memory.nearest import Nearest
+from engine.memory.products import Product, pays
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
 from engine.methods.tuned import TunedWeights
 from engine.tally import TALLY
@@ -65,6 +66,7 @@ class MemoryReader(nn.Module):
         self.dropped: Tensor | bool = False  # True: the whole memory; a bool tensor (N,): single items
         self.search, self.top_k, self.breadth = config.search, config.top_k, config.search_breadth
         self.nearest: Nearest | None = None  # in the place of keys and values
+        self.laid: LaidOut | None = None  # keys and values for quick products
         self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
 
     def project(self) -> None:
@@ -87,12 +89,30 @@ class MemoryReader(nn.Module):
         return self.search == "top_k" or (len(self.memory) > EXACT and has_faiss())
 
     def forget_projection(self) -> None:
-        self.keys = self.values = self.nearest = None
+        self.keys = self.values = self.nearest = self.laid = None
+
+    def laid_out(self, query: Tensor) -> LaidOut | None:
+        """Keys, values and the gate for products with these queries, made when first asked for; None where that does not pay.
+
+        Keys and values are not kept beside it.
+        """
+        if torch.is_grad_enabled() or query.dtype != torch.float32 or query.device.type != "cpu" or not pays():
+            return None
+        if self.laid is None and self.keys is not None and self.values is not None:
+            self.laid = LaidOut(self, self.keys, self.values)
+            self.keys = self.values = None
+        return self.laid
 
     def read(self, query: Tensor) -> Tensor:
         """R of equation 4 for queries (..., d); zeros where the memory is empty or dropped."""
         if not len(self.memory) or self.dropped is True:
             return torch.zeros_like(query)  # (..., d)
+        laid = self.laid_out(query)
+        if laid is not None:
+            weights = torch.softmax(laid.scores(query), dim=-1)  # (..., N)
+            if self.seen is not None:
+                self.seen["weights"] = weights
+            return laid.values(weights)  # (..., d)
         q = self.query(query)  # (..., d)
         if self.nearest is not None and self.seen is None and self.dropped is False:
             return self.value(self.nearest.read(q, self.memory))  # (..., d)
@@ -124,7 +144,8 @@ class MemoryReader(nn.Module):
     def mix(self, anchor: Tensor, query: Tensor, strength: float) -> Tensor:
         read = self.read(query)  # (B, T, d)
         if self.gate_hidden is not None and self.gate_out is not None:
-            mixed = F.relu(self.gate_hidden(torch.cat([anchor, read], dim=-1)))  # (B, T, d)
+            hidden: Any = self.gate_hidden if self.laid is None or torch.is_grad_enabled() else self.laid.gate
+            mixed = F.relu(hidden(torch.cat([anchor, read], dim=-1)))  # (B, T, d)
             away = torch.sigmoid(-self.gate_out(mixed))  # (B, T, 1), 1 - λ
         else:
             away = torch.ones_like(anchor[..., :1])  # (B, T, 1)
@@ -133,6 +154,19 @@ class MemoryReader(nn.Module):
         if self.seen is not None:
             self.seen["gate"] = 1 - away
         return anchor + strength * away * (read - anchor)  # (B, T, d)
+
+
+class LaidOut:
+    """A reader's constant products. Wq is part of the keys: Q Wq (K Wk)ᵀ = Q (K Wk Wqᵀ)ᵀ; so is the temperature."""
+
+    def __init__(self, reader: MemoryReader, keys: Tensor, values: Tensor) -> None:
+        with torch.no_grad():
+            keys = keys * reader.sharpness  # (N, d)
+            bias = None if reader.query.bias is None else keys @ reader.query.bias  # (N,)
+            self.scores = Product(keys @ reader.query.weight, bias)
+            self.values = Product(values.T)
+            hidden = reader.gate_hidden
+            self.gate = None if hidden is None else Product(hidden.weight, hidden.bias)
 
 
 class MemoryAdapterModule(nn.Module):
