@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from measures.decode import memory_vs_reprojecting, memory_vs_residual
+from measures.growth import memory_growth
 from measures.learning import memory_building, peak_memory, training_step
+from measures.neighbours import knn
 from measures.row import Row
+from measures.serving import thousand_plugins
 from measures.setup import Setup
 
 __all__ = ["ROWS"]
@@ -16,5 +19,8 @@ ROWS: dict[str, Callable[[Setup], list[Row]]] = {
     "memory_vs_reprojecting": memory_vs_reprojecting,
     "training_step": training_step,
     "memory_building": memory_building,
+    "memory_growth": memory_growth,
     "peak_memory": peak_memory,
+    "knn": knn,
+    "thousand_plugins": thousand_plugins,
 }

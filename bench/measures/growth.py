@@ -1,0 +1,111 @@
+"""Time of a memory adapter as its memory grows, and what reading by the likeliest phrases finds of all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from measures.decode import translator
+from measures.row import Row
+from measures.setup import Setup
+from measures.timing import interleaved
+
+__all__ = ["memory_growth"]
+
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+QUERIES = 256
+
+
+def memory_growth(setup: Setup) -> list[Row]:
+    """Row 5: one batch of sentences under adapters that differ in the size of their memory alone.
+
+    All readers of an adapter share one memory: 1,000,000 phrases for each of eight would not fit here. What a reading costs does
+    not depend on that, but for the processor's caches, which a memory of that size does not fit in either.
+    """
+    texts = setup.english[: 2 if setup.small else 16]
+    systems, found = {}, {}
+    for full in SIZES:
+        size = setup.size(full, full // 100 + 20)
+        plugin = setup.plugin("memory_adapter", setup.memory(setup.size(1_000, 100)), search="exact")
+        readers = [reader for _, _, reader in plugin.module.readers()]
+        model = next(reader for layer, place, reader in plugin.module.readers() if (layer, place) == (1, "self_attn"))
+        rows = grown(setup, size)
+        search = "exact" if full <= 50_000 else "top_k"
+        for reader in readers:
+            reader.load_state_dict(model.state_dict())
+            reader.memory, reader.search = rows, search
+        model.project()
+        if search == "top_k":
+            found[f"{size:,}"] = accuracy(setup, model)
+        for reader in readers:
+            reader.keys, reader.values, reader.nearest, reader.laid = model.keys, model.values, model.nearest, None
+        systems[f"{size:,}"] = translator(setup, texts, plugin)
+    clock = interleaved(systems, setup.rounds)
+    names = list(systems)
+    base = names[1]
+    result = []
+    for name in names:
+        if name == base:
+            continue
+        ratio, wall = clock.ratio(name, base), clock.ratio(name, base, "wall")
+        note = f"{clock.to_mapping()[name]['cpu']:.2f} s against {clock.to_mapping()[base]['cpu']:.2f} s"
+        if name in found:
+            note += "; recall of the 32 likeliest {recall:.3f}, error {error:.3f}, of the likeliest alone {alone:.3f}".format(
+                **found[name]
+            )
+        result.append(
+            Row(
+                "memory_growth", f"memory of {name} phrases a layer against {base}, beam 4, batch {len(texts)}", ratio,
+                2.0 if name == names[-1] else None, wall=wall, note=note,
+                figures={**clock.to_mapping(), "accuracy": found.get(name)},
+            )
+        )  # fmt: skip
+    return result
+
+
+def grown(setup: Setup, count: int) -> Any:
+    """Recorded target rows of layer 1, made `count` by noise around them where there are fewer."""
+    import torch
+
+    rows = setup.recorded.target(1).float()  # (N, d)
+    if count <= len(rows):
+        return rows[:count].contiguous()
+    draw, parts = torch.Generator().manual_seed(1), [rows]
+    spread = 0.3 * rows.std(0)  # (d,)
+    for begin in range(len(rows), count, 65_536):
+        size = min(65_536, count - begin)
+        some = rows[torch.randint(len(rows), (size,), generator=draw)]  # (n, d)
+        parts.append(some + spread * torch.randn(size, rows.shape[1], generator=draw))
+    return torch.cat(parts)  # (N, d)
+
+
+def accuracy(setup: Setup, reader: Any) -> dict[str, float]:
+    """Recall of the likeliest rows, and distances from the exact reading as shares of its own from the memory's mean, for queries
+    of real translations, the median over queries.
+    """
+    import torch
+
+    states: list[Any] = []
+    handle = setup.base.decoder_layers[1].self_attn.register_forward_hook(
+        lambda _, __, output: states.append(output[0])
+    )
+    try:
+        setup.base.translate(setup.english[-24:])
+    finally:
+        handle.remove()
+    with torch.inference_mode():
+        flat = torch.cat([one.reshape(-1, one.shape[-1]) for one in states])  # (R, d)
+        queries = reader.query(
+            flat[torch.randperm(len(flat), generator=torch.Generator().manual_seed(1))[:QUERIES]]
+        )  # (R, d)
+        scores = (
+            torch.cat([queries @ reader.key(part).T for part in reader.memory.split(65_536)], -1) * reader.sharpness
+        )  # (R, N)
+        best, rows = reader.nearest.best(queries)  # (R, k)
+        wanted = scores.topk(rows.shape[1]).indices  # (R, k)
+        recall = (rows[:, :, None] == wanted[:, None, :]).any(1).float().mean()
+        exact = torch.softmax(scores, -1) @ reader.memory  # (R, d)
+        size = (exact - reader.memory.mean(0)).norm(dim=1)  # (R,)
+        alone = (torch.softmax(best, -1)[:, None] @ reader.memory[rows])[:, 0]  # (R, d)
+        near = reader.nearest.read(queries, reader.memory)  # (R, d)
+        error, of_best = (((one - exact).norm(dim=1) / size).median() for one in (near, alone))
+    return {"recall": float(recall), "error": float(error), "alone": float(of_best)}

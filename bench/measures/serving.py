@@ -1,0 +1,132 @@
+"""One base and a thousand plugins on disk: how soon it answers, and how much memory it holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from measures.row import Row
+from measures.setup import ROOT, Setup
+
+__all__ = ["thousand_plugins"]
+
+DIFFERENT = 40  # bundles of their own; the others are further names of them
+KEPT = 8  # plugins held in memory, the setting `loaded_plugins`
+
+INSIDE = """
+import json, os, resource, statistics, sys, time
+from pathlib import Path
+begin = float(sys.argv[1])
+from engine.serving import Models
+from engine.settings import load_settings
+from engine.store import Store
+home, kept, different = Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+settings = load_settings().replace(home=str(home), loaded_plugins=kept)
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+store = Store("sqlite:///" + str(home / "speed.db"))
+rows = store.plugins.list(1)
+models = Models(settings)
+base = models.base(*sys.argv[5:8])
+answer = base.translate(["The rain stopped."])
+found = {"start": time.time() - begin, "plugins": len(rows), "after base": resident()}
+cold, cpu = [], []
+places = sorted({row.path for row in rows})[:different]
+for number, place in enumerate(places):
+    clock, used = time.perf_counter(), time.process_time()
+    base.translate(["The rain stopped."], models.plugin(place, base))
+    cold.append(time.perf_counter() - clock)
+    cpu.append(time.process_time() - used)
+    if number + 1 == 2 * kept:
+        found["after twice as many as are kept"] = resident()
+found |= {"cold": statistics.median(cold), "cold cpu": statistics.median(cpu), "slowest": max(cold), "loaded": len(cold),
+          "at the end": resident(), "held": len(models._plugins)}
+print(json.dumps(found))
+"""
+
+
+def thousand_plugins(setup: Setup) -> list[Row]:
+    """Row 8: a process that opens the store, loads the base and translates; then plugins that it never saw, one after another."""
+    from engine.store import Store
+
+    count, different = setup.size(1_000, 6), 6 if setup.small else DIFFERENT
+    home = setup.scratch / "home"
+    (home / "bundles").mkdir(parents=True)
+    store = Store(f"sqlite:///{home / 'speed.db'}")
+    project = store.projects.create("speed", setup.source, setup.target, setup.base_path)
+    bundles = write_bundles(setup, home / "bundles", different)
+    for number in range(count):
+        place = home / "bundles" / f"plugin-{number:04}.zip"
+        if not place.exists():
+            os.link(bundles[number % different], place)
+        store.plugins.create(
+            project.id,
+            f"plugin {number}",
+            method="memory_adapter",
+            path=str(place),
+            base_fingerprint=setup.base.fingerprint(),
+        )
+    kept = 2 if setup.small else KEPT
+    runs = []
+    for _ in range(setup.rounds):
+        for folder in (home / "unpacked").glob("*"):
+            remove(folder)
+        command = [sys.executable, "-c", INSIDE, str(time.time()), str(home), str(kept), str(different)]
+        command += [setup.base_path, setup.source, setup.target]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+        runs.append(json.loads(done.stdout.splitlines()[-1]))
+    middle = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+    grown = middle["at the end"] - middle["after twice as many as are kept"]
+    return [
+        Row(
+            "thousand_plugins", f"one base, {count:,} plugins on disk: from the process's start to the first translation",
+            middle["start"], 5.0, unit="s", note="by the clock; torch and transformers imported in it", figures=middle,
+        ),
+        Row(
+            "thousand_plugins", "first sentence with a plugin that was never opened, 500 phrases a layer",
+            1000 * middle["cold"], 500,
+            unit="ms", note=f"median of {middle['loaded']:.0f} by the clock; {1000 * middle['cold cpu']:.0f} ms of processor time; "
+            f"slowest {1000 * middle['slowest']:.0f} ms", figures=middle,
+        ),
+        Row(
+            "thousand_plugins", f"memory gained from plugin {2 * kept} to {different}, loaded_plugins = {kept}",
+            grown, 64, unit="MiB", note=f"{middle['after base']:.0f} MiB with the base alone, {middle['at the end']:.0f} at the "
+            f"end; {middle['held']:.0f} held", figures=middle,
+        ),
+    ]  # fmt: skip
+
+
+def write_bundles(setup: Setup, folder: Path, count: int) -> list[Path]:
+    """Bundles that differ in a weight, as `quick` makes them."""
+    import torch
+
+    from engine.methods.memory_adapter.config import MemoryAdapterConfig
+    from engine.plugins.export import export_bundle
+
+    memory = setup.memory(setup.size(500, 50))
+    method, module = setup.module("memory_adapter", memory, ready=False)
+    found: list[Path] = []
+    for number in range(count):
+        place = folder / f"plugin-{number:04}.zip"
+        for name, parameter in module.named_parameters():
+            if name.endswith("scale"):
+                parameter.data.fill_(torch.tensor(number * 1e-6))
+        about: dict[str, Any] = {"sentences": 0}
+        export_bundle(
+            place, name=f"plugin {number}", base=setup.base, method=method, config=MemoryAdapterConfig(), module=module,
+            files={"memory.safetensors": memory.path}, decoding={}, provenance=about, metrics={},
+        )  # fmt: skip
+        found.append(place)
+    return found
+
+
+def remove(folder: Path) -> None:
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
