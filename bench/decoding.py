@@ -109,8 +109,15 @@ def library(base: Any, rows: list[list[int]], batches: list[list[int]], **more: 
 
 def ours(base: Any, rows: list[list[int]], batches: list[list[int]]) -> Callable[[], list[str]]:
     from engine.decoding.beam import beam_search
+    from engine.decoding.products import fast_products
 
-    return library(base, rows, batches, custom_generate=beam_search)
+    search = library(base, rows, batches, custom_generate=beam_search)
+
+    def run() -> list[str]:
+        with fast_products(base):
+            return search()
+
+    return run
 
 
 def ctranslate(
@@ -126,6 +133,7 @@ def ctranslate(
     try:
         base.model.float().save_pretrained(folder / "model")
         base.tokenizer.save_pretrained(folder / "model")
+        with_start_token()
         TransformersConverter(str(folder / "model")).convert(str(folder / "converted"), force=True)
         translator = ctranslate2.Translator(str(folder / "converted"), "cpu", intra_threads=args.threads or 0)
     except Exception as error:
@@ -143,6 +151,32 @@ def ctranslate(
         return found
 
     return run
+
+
+def with_start_token() -> None:
+    """Let CTranslate2 begin with the base's own start token.
+
+    Its converter takes Marian models to begin with an embedding of zeros, as those that Marian trained do; ours have learned
+    one, and give other translations without it.
+    """
+    from ctranslate2.converters import transformers as converters
+
+    class Loader(converters.MarianMTLoader):
+        def set_config(self, config: Any, model: Any, tokenizer: Any) -> None:
+            super().set_config(config, model, tokenizer)
+            config.decoder_start_token = tokenizer.convert_ids_to_tokens(model.config.decoder_start_token_id)
+
+        def set_decoder(self, spec: Any, decoder: Any) -> None:
+            super().set_decoder(spec, decoder)
+            spec.start_from_zero_embedding = False
+
+        def get_vocabulary(self, model: Any, tokenizer: Any) -> Any:
+            return converters.BartLoader.get_vocabulary(self, model, tokenizer)
+
+        def _remove_pad_weights(self, spec: Any) -> None:
+            """They are those of the start token."""
+
+    converters._MODEL_LOADERS["MarianConfig"] = Loader()
 
 
 if __name__ == "__main__":

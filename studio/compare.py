@@ -39,7 +39,7 @@ from studio.compare_views import (
 )
 from studio.comparing import Comparing
 from studio.frame import guard, page, wanted
-from studio.html import empty, gated, shown_if, view, way
+from studio.html import empty, gated, shown_if, view, visible_if, way
 from studio.i18n import listed, tr
 from studio.service import Service
 
@@ -111,7 +111,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 scale=4,
                 container=False,
             )
-            file = view(classes="tm-file-box", visible=False)
+            file = view(classes="tm-file-box", visible="hidden")
             with gr.Column(scale=1, min_width=240, elem_classes="tm-fields"):
                 plugins = gr.Dropdown(
                     [], label="Plugins, up to three", interactive=True, multiselect=True, max_choices=MOST_PLUGINS
@@ -172,8 +172,8 @@ def build(demo: gr.Blocks, service: Service) -> None:
         typed = "\n".join(line.source for line in lines) or service.catalog.demo_lines(project.source)
         number_ = sheet.comparison_id if sheet else 0
         return (
-            gr.update(value=typed, visible=not at_file),
-            gr.update(value=file_card(sheet, project.id) if sheet and at_file else "", visible=at_file),
+            gr.update(value=typed, visible=visible_if(not at_file)),
+            gr.update(value=file_card(sheet, project.id) if sheet and at_file else "", visible=visible_if(at_file)),
             progress_card(desk.job(sheet)),
             shown(project, place, sheet, asked),
             below(sheet),
@@ -207,7 +207,11 @@ def build(demo: gr.Blocks, service: Service) -> None:
             gr.update(interactive=True),
             gr.update(interactive=True),
             "",
-            gr.update(choices=plugin_choices(rows), value=[one for one in chosen if one in known], visible=bool(rows)),
+            gr.update(
+                choices=plugin_choices(rows),
+                value=[one for one in chosen if one in known],
+                visible=visible_if(bool(rows)),
+            ),
             *whole(project, sheet, place, number_),
             str(project.id),
         )
@@ -222,7 +226,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             yield gr.skip(), gr.skip(), "", *(gr.skip(),) * 4
             raise
         if sheet is None:
-            typed_in = gr.update(value=typed, visible=True), gr.update(value="", visible=False)
+            typed_in = gr.update(value=typed, visible=True), gr.update(value="", visible="hidden")
             yield *typed_in, *whole(project, None, Here())[2:]
         else:
             yield whole(project, sheet, Here())

@@ -28,6 +28,7 @@ __all__ = [
     "tag",
     "titled",
     "view",
+    "visible_if",
     "way",
 ]
 
@@ -207,3 +208,9 @@ def gated(layout: Callable[..., Any], **more: Any) -> Iterator[Any]:
 def shown_if(there: bool) -> str:
     """What the output of what is `gated` is to be."""
     return "" if there else _ABSENT
+
+
+def visible_if(there: bool) -> bool | str:
+    """`visible` of a component that comes and goes: in the page from the start, hidden where it is not there, for the same
+    reason."""
+    return there or "hidden"

@@ -15,7 +15,7 @@ from engine.phrases.exclusions import Exclusions
 from engine.phrases.types import Tree
 from engine.store import ProjectRow
 from studio.frame import address, guard, heading, page, wanted
-from studio.html import card, esc, gated, number, shown_if, view
+from studio.html import card, esc, gated, number, shown_if, view, visible_if
 from studio.i18n import tr, trn
 from studio.phrase_data import (
     ORDERS,
@@ -63,7 +63,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
     """Lay out the page `/phrases`."""
     with page(demo, service, "phrases", "Phrases", TEXT) as frame:
         with frame.actions:
-            undo = gr.Button("Undo", size="md", visible=False)
+            undo = gr.Button("Undo", size="md", visible="hidden")
             export = view()
             onward = view()
         nothing = view()
@@ -91,8 +91,8 @@ def build(demo: gr.Blocks, service: Service) -> None:
                         whole = gr.Checkbox(
                             True, label="Leave out with their sentences", container=False, min_width=200
                         )
-                        bulk = gr.Button("Leave out all of these", size="sm", visible=False, scale=0)
-                        translate = gr.Button("Translate these back", size="sm", visible=False, scale=0)
+                        bulk = gr.Button("Leave out all of these", size="sm", visible="hidden", scale=0)
+                        translate = gr.Button("Translate these back", size="sm", visible="hidden", scale=0)
                 with gr.Column(elem_classes="tm-aside"):
                     detail = view(script=KEEP)
                     with gr.Column(elem_classes="tm-card tm-pad tm-stack"):
@@ -133,13 +133,13 @@ def build(demo: gr.Blocks, service: Service) -> None:
             place: where_line(first, len(part), len(places), found, left_out(service.workspace(project.id), project.target)),
             bars: f'<div class="tm-card tm-pad">{histograms(found, look, row)}</div>',
             detail: detail_of(project, row),
-            undo: gr.update(visible=bool(steps.steps),
+            undo: gr.update(visible=visible_if(bool(steps.steps)),
                             value=tr("Undo: {what}", what=told(steps.last)) if steps.steps else tr("Undo")),
             export: f'<a class="tm-link-button" href="/download/phrases/{project.id}?{esc(look.query())}" download>'
                     f'{esc(tr("Export CSV"))}</a>',
-            bulk: gr.update(visible=look.filtered and look.show == "used" and len(places) > 0,
+            bulk: gr.update(visible=visible_if(look.filtered and look.show == "used" and len(places) > 0),
                             value=tr("Leave out all {count}", count=number(len(places))), interactive=True),
-            translate: gr.update(visible=any(not one.source for one in part)),
+            translate: gr.update(visible=visible_if(any(not one.source for one in part))),
             mark: f'<span data-address="{esc(address("phrases", project.id))}{esc("&" + look.query() if look.query() else "")}" '
                   f'data-chosen="{esc(look.phrase)}"></span>',
             state: look.query(),
@@ -225,7 +225,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         found = found_in(project) if project else None
         if project is None or found is None or not len(found):
             yield {
-                frame.title: heading("Phrases", TEXT), onward: "", nothing: no_phrases(project), undo: gr.update(visible=False),
+                frame.title: heading("Phrases", TEXT), onward: "", nothing: no_phrases(project), undo: gr.update(visible="hidden"),
                 export: "", body: shown_if(False), stamp: stamp_of(service.workspace(project.id)) if project else "",
             }  # fmt: skip
             return

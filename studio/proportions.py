@@ -16,7 +16,7 @@ from engine.methods.domain_mixing.explore import SHOWN, folder_of, read_shown, s
 from engine.store import JobRow, PluginRow, ProjectRow
 from studio.catalog import language_name
 from studio.frame import guard, heading, page, wanted
-from studio.html import esc, gated, lang_attribute, note, number, shown_if, view
+from studio.html import esc, gated, lang_attribute, note, number, shown_if, view, visible_if
 from studio.i18n import tr
 from studio.plotted import figure_view
 from studio.proportion_views import (
@@ -57,7 +57,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
     kept: OrderedDict[tuple[Any, ...], dict[str, Any]] = OrderedDict()  # sentences that were looked at lately
     with page(demo, service, "proportions", "Proportions", TEXT) as frame:
         with frame.actions:
-            fit = gr.Button("Fit again", size="md", visible=False)
+            fit = gr.Button("Fit again", size="md", visible="hidden")
             onward = view()
         nothing = view()
         with gated(gr.Column, elem_classes="tm-proportions") as body:
@@ -117,7 +117,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
     def fill(request: gr.Request, given: Mapping[str, Any] | None = None) -> Iterator[dict[Any, Any]]:
         """The page as its address has it, or as it is `given`, since an address that changed later is not told."""
         project, given = service.project(wanted(request)), given or dict(request.query_params)
-        hidden = gr.update(visible=False)
+        hidden = gr.update(visible="hidden")
         if project is None:
             yield {nothing: no_proportions(None, "", False), onward: "", fit: hidden, body: shown_if(False)}
             return
@@ -131,7 +131,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         common = {
             nothing: state,
             onward: next_link(project) if samples else "",
-            fit: gr.update(visible=samples and job is None, value=tr("Fit again") if there else tr("Fit proportions")),
+            fit: gr.update(visible=visible_if(samples and job is None), value=tr("Fit again") if there else tr("Fit proportions")),
             stamp: seen(project),
         }  # fmt: skip
         if not there:
@@ -145,7 +145,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             frame.title: heading("Proportions", title_of(found, row)),
             body: shown_if(True),
             of: gr.update(choices=[(tr("samples, before training"), ""), *((one.name, str(one.id)) for one in rows)],
-                          value=str(row.id) if row else "", visible=bool(rows)),
+                          value=str(row.id) if row else "", visible=visible_if(bool(rows))),
             sentence: gr.update(value=text, placeholder=tr("A sentence in {language}", language=language_name(project.source))),
             offered: example_buttons(found, project),
             shapes: "" if text else example_of(found, project, layers_in(request), layer_in(request, "example")),

@@ -12,7 +12,7 @@ import gradio as gr
 
 from engine.errors import InputError
 from studio.frame import address, guard, page, wanted
-from studio.html import empty, esc, gated, number, shown_if, view, way
+from studio.html import empty, esc, gated, number, shown_if, view, visible_if, way
 from studio.i18n import moment, tr
 from studio.ratings import manage_box, rater_table, result_cards
 from studio.service import Service
@@ -59,7 +59,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
     with page(demo, service, "rate", "Rate", TEXT) as frame:
         with frame.actions:
             around = view(script=GO)
-            start = gr.Button("Start the round", variant="primary", visible=False)
+            start = gr.Button("Start the round", variant="primary", visible="hidden")
         nothing = view()
         with gated(gr.Column, elem_classes="tm-card tm-pad tm-stack tm-fields tm-new-round") as form:
             comparison = gr.Dropdown([], label="Comparison", interactive=True)
@@ -84,7 +84,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
         project_number = gr.Textbox("", visible="hidden")
         leave = gr.Textbox("", visible="hidden")
 
-    hidden, there = gr.update(visible=False), gr.update(visible=True)
+    hidden, there = gr.update(visible=visible_if(False)), gr.update(visible=visible_if(True))
 
     def fill(request: gr.Request) -> dict[Any, Any]:
         project = service.project(wanted(request))

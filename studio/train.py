@@ -14,7 +14,7 @@ from engine.store import JobRow, ProjectRow
 from studio.fields import FOLD
 from studio.files import cores
 from studio.frame import address, guard, heading, page, wanted
-from studio.html import esc, gated, note, shown_if, view
+from studio.html import esc, gated, note, shown_if, view, visible_if
 from studio.i18n import tr, trn
 from studio.live import (
     ACT,
@@ -71,7 +71,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 knn = gr.Checkbox(
                     False, label="Look words up too (kNN)", interactive=False, container=False, elem_classes="tm-knn"
                 )
-                base = gr.Dropdown([], label="Base", visible=False, elem_classes="tm-base", **bare)
+                base = gr.Dropdown([], label="Base", visible="hidden", elem_classes="tm-base", **bare)
                 before = view(classes="tm-quiet tm-right")
             fields = view(classes="tm-settings", script=FOLD)
         with gated(gr.Row, elem_classes="tm-live") as live:
@@ -80,11 +80,11 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 measure = gr.Radio(
                     [("Loss", "loss"), ("BLEU", "bleu")],
                     value="loss",
-                    visible=False,
+                    visible="hidden",
                     elem_classes="tm-segments",
                     **bare,
                 )
-                plot = gr.Plot(visible=False, elem_classes="tm-plot", **bare)
+                plot = gr.Plot(visible="hidden", elem_classes="tm-plot", **bare)
                 device = view()
                 with gr.Accordion("Log", open=False, elem_classes="tm-advanced"):
                     log = view()
@@ -119,7 +119,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             method: plan.method,
             budget: gr.update(value=plan.budget, interactive=True),
             start: gr.update(interactive=project is not None),
-            base: gr.update(choices=bases, value=plan.base or None, visible=len(bases) > 1),
+            base: gr.update(choices=bases, value=plan.base or None, visible=visible_if(len(bases) > 1)),
             picked: ",".join(_numbers(str(request.query_params.get("runs", "")))),
             knn: on_top(plan),
             **laid_out(plan.method, plan.knn, form.values(plan)),
@@ -227,10 +227,12 @@ def build(demo: gr.Blocks, service: Service) -> None:
         if fresh.changed("plot", f"{job.id}.{job.attempt}.{len(rows)}.{which}"):
             total = int(job.total) if job.total and training(job) else None
             draw = bleu_curve if which == "bleu" else loss_curve
-            fresh.found[plot] = gr.update(value=draw(rows, total), visible=True) if rows else gr.update(visible=False)
+            fresh.found[plot] = (
+                gr.update(value=draw(rows, total), visible=True) if rows else gr.update(visible="hidden")
+            )
         watched = any(row.get("style_bleu") is not None for row in rows)
         if fresh.changed("measure", str(watched)):
-            fresh.found[measure] = gr.update(visible=watched)
+            fresh.found[measure] = gr.update(visible=visible_if(watched))
         made, chosen = runs_of.plugins(project.id), [int(part) for part in _numbers(compare)]
         fresh.put(runs, "runs", runs_table(jobs, made, project, waiting, chosen, job.id))
         together = [(len(jobs) - at, one) for at, one in enumerate(jobs) if one.id in chosen][::-1]

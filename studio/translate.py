@@ -11,7 +11,7 @@ import gradio as gr
 from engine.errors import InputError
 from studio.catalog import pair_said
 from studio.frame import guard, heading, page, wanted
-from studio.html import esc, gated, shown_if, view
+from studio.html import esc, gated, shown_if, view, visible_if
 from studio.i18n import tr
 from studio.papers import at_work, done_table, no_project, result_box
 from studio.service import Service
@@ -103,7 +103,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             "",
             shown_if(True),
             gr.update(choices=[(tr("base alone"), 0), *rows], value=chosen.id if chosen else 0),
-            gr.update(value=_strength(request), visible=chosen is not None),
+            gr.update(value=_strength(request), visible=visible_if(chosen is not None)),
             _pair(project),
             typed,
             result_box([], [], project),
@@ -164,7 +164,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
                 yield result_box(texts, doubts, project, wait=tr("Translating") if more else "")
 
     def chose(chosen: int | None) -> Any:
-        return gr.update(visible=bool(chosen))
+        return gr.update(visible=visible_if(bool(chosen)))
 
     def dropped(files: list[str] | None) -> Any:
         return gr.update(interactive=bool(files))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.decoding.beam import beam_search
 from engine.decoding.options import Decoding
+from engine.decoding.products import fast_products
 from engine.errors import InputError
 from engine.fitting import Fit
 from engine.languages import unspaced
@@ -118,7 +119,7 @@ def translate(
         fixed_rows=acting is not None and acting.fixed_rows,
         share_source=acting is None or acting.shares_source,
     )
-    with base.using(plugin, strength), torch.inference_mode():
+    with base.using(plugin, strength), torch.inference_mode(), fast_products(base):
         hooks = LogitsProcessorList(plugin.logits_processors(base, strength) if plugin else [])
         # Processors of a plugin may keep what belongs to a row from step to step: there the library's own search.
         quick: dict[str, Any] = {} if hooks or decoding.beam == 1 else {"custom_generate": search}

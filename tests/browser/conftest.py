@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -175,3 +175,12 @@ def page(chromium: Any) -> Iterator[Any]:
     context.close()
     assert outside == [], "something was fetched from another host"
     assert errors == [], "the browser's console shows errors"
+
+
+def until(ready: Callable[[], Any], seconds: float = 300) -> Any:
+    """What `ready` gives as soon as that is something; a job may have those of other tests before it."""
+    end = time.monotonic() + seconds
+    while not (found := ready()):
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.2)
+    return found

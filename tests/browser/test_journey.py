@@ -10,14 +10,13 @@ import contextlib
 import datetime
 import os
 import re
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import BASE, SAMPLE, Studio, free_settings, served
+from conftest import BASE, SAMPLE, Studio, free_settings, served, until
 from playwright.sync_api import expect
 
 from engine.projects import delete_project
@@ -54,14 +53,6 @@ def step(page: Any, name: str) -> None:
     """Go to a step as a person does."""
     page.locator(".tm-steps a", has_text=name).click()
     expect(page.locator(".tm-steps a[aria-current=page]")).to_contain_text(name)
-
-
-def until(ready: Callable[[], Any], seconds: float = WAIT / 1000) -> Any:
-    end = time.monotonic() + seconds
-    while not (found := ready()):
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.2)
-    return found
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SAMPLE, Studio, free_settings, served
+from conftest import SAMPLE, Studio, free_settings, served, until
 
 from engine.access import Access, acting_as
 from engine.store import ProjectRow, Store
@@ -76,7 +76,7 @@ def test_a_file_can_be_dropped_by_who_signed_in(house: Studio, page: Any, projec
     before = len(house.store.jobs.list(project.id))
     page.locator("input[type=file]").first.set_input_files([str(SAMPLE)])
     page.wait_for_function("() => document.body.innerText.includes('literary-zh')")
-    assert [row.action for row in house.store.audit.list(action="upload")] == ["upload"]
+    until(lambda: [row.action for row in house.store.audit.list(action="upload")] == ["upload"])
     assert len(house.store.jobs.list(project.id)) >= before
 
 

@@ -26,7 +26,12 @@ def bundles(bundle: Path, tmp_path: Path) -> list[Path]:
 def copies_of(base: Any) -> dict[str, int]:
     """For each large weight of the base, how many memories there are that hold its very numbers."""
     gc.collect()
-    tensors = [one for one in gc.get_objects() if type(one) in (torch.Tensor, torch.nn.Parameter)]
+    # oneDNN's layouts of the weights (engine/decoding/products.py) cannot be compared with them; there is one a base.
+    tensors = [
+        one
+        for one in gc.get_objects()
+        if type(one) in (torch.Tensor, torch.nn.Parameter) and one.layout is torch.strided
+    ]
     found = {}
     for name, weight in base.model.named_parameters():
         if weight.ndim == 2:

@@ -1,0 +1,97 @@
+"""oneDNN's products while decoding: the same translations, and nothing else that is computed with the base changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import linear
+
+from engine.base import BaseModel
+from engine.decoding import products
+from engine.decoding.products import fast_products
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets"
+LINES = (ASSETS / "samples" / "demo.en.txt").read_text(encoding="utf-8").splitlines()[:24]
+
+
+@pytest.fixture(scope="module")
+def base() -> BaseModel:
+    return BaseModel.load(ASSETS / "models" / "en-zh", "en", "zh", device="cpu", precision="float32")
+
+
+@pytest.fixture(autouse=True)
+def paying(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As on a processor where they are faster; they give the same elsewhere."""
+    if not torch.backends.mkldnn.is_available():
+        pytest.skip("this PyTorch has no oneDNN")
+    monkeypatch.setattr(products, "pays", lambda: True)
+    products._MADE.clear()
+    yield
+    products._MADE.clear()
+
+
+def test_translations_are_the_same(base: BaseModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = base.translate(LINES)
+    assert products._MADE[base.model], "the layouts were used"
+    products._MADE.clear()
+    monkeypatch.setattr(products, "pays", lambda: False)
+    assert base.translate(LINES) == fast
+    assert products._MADE[base.model] == {}
+
+
+def test_products_are_those_of_the_weights_up_to_rounding_and_outside_nothing_changes(base: BaseModel) -> None:
+    layer = base.model.model.decoder.layers[0].fc1
+    x = torch.randn(3, 5, layer.in_features)
+    with torch.inference_mode():
+        before = layer(x)
+        with fast_products(base):
+            inside = layer(x)
+            single = layer(x[:1, :1])  # (1, 1, O): a vector alone takes the usual way
+        assert torch.equal(layer(x), before)
+        assert torch.equal(single, layer(x[:1, :1]))
+    torch.testing.assert_close(inside, before, rtol=1e-5, atol=1e-5)
+
+
+def test_a_weight_in_the_place_of_the_bases_is_taken(base: BaseModel) -> None:
+    layer = base.model.model.decoder.layers[0].fc1
+    x, own = torch.randn(4, layer.in_features), layer.weight
+    other = nn.Parameter(torch.randn_like(own), requires_grad=False)
+    with fast_products(base), torch.inference_mode():
+        try:
+            layer._parameters["weight"] = other
+            assert torch.equal(layer(x), linear(x, other, layer.bias))
+        finally:
+            layer._parameters["weight"] = own
+
+
+def test_a_weight_that_was_written_to_is_taken_as_it_is(base: BaseModel) -> None:
+    layer = base.model.model.decoder.layers[0].fc1
+    x, kept = torch.randn(4, layer.in_features), layer.weight.detach().clone()
+    with torch.no_grad(), fast_products(base):
+        try:
+            layer.weight.mul_(2.0)
+            torch.testing.assert_close(layer(x), linear(x, 2.0 * kept, layer.bias))
+        finally:
+            layer.weight.copy_(kept)
+
+
+def test_a_large_base_is_left_as_it_is(base: BaseModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "LARGEST", 1000)
+    base.translate(LINES[:1])
+    assert products._MADE[base.model] == {}
+
+
+def test_layouts_go_with_their_base() -> None:
+    base = BaseModel.load(ASSETS / "models" / "en-zh", "en", "zh", device="cpu", precision="float32")
+    with fast_products(base):
+        pass
+    assert len(products._MADE) == 1
+    del base
+    import gc
+
+    gc.collect()
+    assert len(products._MADE) == 0
