@@ -7,6 +7,7 @@ from collections.abc import Callable
 from measures.decode import memory_vs_reprojecting, memory_vs_residual
 from measures.growth import memory_growth
 from measures.learning import memory_building, peak_memory, training_step
+from measures.mixed import many_plugins
 from measures.neighbours import knn
 from measures.row import Row
 from measures.serving import thousand_plugins
@@ -23,4 +24,5 @@ ROWS: dict[str, Callable[[Setup], list[Row]]] = {
     "peak_memory": peak_memory,
     "knn": knn,
     "thousand_plugins": thousand_plugins,
+    "many_plugins": many_plugins,
 }

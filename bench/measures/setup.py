@@ -49,9 +49,9 @@ class Setup:
 
     @cached_property
     def english(self) -> list[str]:
-        """Real sentences of the source language, of 8 to 24 tokens."""
+        """Real sentences of the source language, of 8 to 16 tokens."""
         some = lines("general-en/general-en.txt", "it-help-en/it-help.txt", "elizabethan-en/elizabethan-en.txt")
-        return [line for line, ids in zip(some, self.base.encode(some), strict=True) if 8 <= len(ids) <= 24]
+        return [line for line, ids in zip(some, self.base.encode(some), strict=True) if 8 <= len(ids) <= 16]
 
     @cached_property
     def chinese(self) -> list[str]:
@@ -92,7 +92,7 @@ class Setup:
     def recorded(self) -> Any:
         from engine.memory import record
 
-        count = self.size(8000, 200)
+        count = self.size(2000, 200)
         return record(self.base, self.phrase_pairs(count), self.scratch / "recorded.safetensors")
 
     def memory(self, count: int, seed: int = 1) -> Any:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import torch
 
     from engine.plugins import Plugin, PluginStack
+    from engine.plugins.mixed import Mixed
     from engine.settings import Settings
 
 __all__ = ["BaseModel"]
@@ -211,7 +212,7 @@ class BaseModel:
     # -- work
 
     @contextlib.contextmanager
-    def using(self, plugin: Plugin | PluginStack | None, strength: float = 1.0) -> Iterator[None]:
+    def using(self, plugin: Plugin | PluginStack | Mixed | None, strength: float = 1.0) -> Iterator[None]:
         """Hold the model for one call, with a plugin attached or without; detached again whatever happens."""
         with self.lock, contextlib.ExitStack() as stack:
             if plugin is not None:

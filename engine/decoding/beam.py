@@ -14,7 +14,7 @@ stop), without what it does in vain for an encoder-decoder model:
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,13 +33,15 @@ def beam_search(
     generation_config: Any,
     fixed_rows: bool = False,
     share_source: bool = True,
+    stay: Callable[[Tensor], None] | None = None,
     **model_kwargs: Any,
 ) -> Tensor:
     """The best translation of each sentence: ids (B, T), filled up with padding.
 
     Called by `model.generate(..., custom_generate=beam_search)` with decoder prompts (B * K, P) and what it has encoded.
     `fixed_rows` keeps all sentences in the batch until the last is done, for plugins that remember which row is which;
-    without `share_source` the attention over the source sees every hypothesis by itself.
+    without `share_source` the attention over the source sees every hypothesis by itself. `stay` is told which sentences are left,
+    numbered from 0, when others have gone.
     """
     import torch
     from transformers import DynamicCache, EncoderDecoderCache
@@ -126,12 +128,14 @@ def beam_search(
                 else:
                     cache.cross_attention_cache.batch_repeat_interleave(beams)
             if not fixed_rows and at_work <= CROWD * b:
-                stay = going.nonzero().squeeze(1)  # (b',)
-                alive, going, running, scores = alive[stay], going[stay], running[stay], scores[stay]
-                ended, ended_scores, full = ended[stay], ended_scores[stay], full[stay]
-                wide = (stay[:, None] * beams + torch.arange(beams, device=device)).flatten()  # (b' * K,)
+                kept_on = going.nonzero().squeeze(1)  # (b',)
+                alive, going, running, scores = alive[kept_on], going[kept_on], running[kept_on], scores[kept_on]
+                ended, ended_scores, full = ended[kept_on], ended_scores[kept_on], full[kept_on]
+                wide = (kept_on[:, None] * beams + torch.arange(beams, device=device)).flatten()  # (b' * K,)
                 rows, encoded, mask = rows[wide], encoded[wide], mask[wide]
-                cache.cross_attention_cache.batch_select_indices(stay if readers else wide)
+                if stay is not None:
+                    stay(alive)
+                cache.cross_attention_cache.batch_select_indices(kept_on if readers else wide)
             cache.self_attention_cache.batch_select_indices(rows)
             token = running[:, :, length].reshape(-1, 1)  # (b' * K, 1)
     filled = (found != pad).any(0).nonzero()  # columns with anything in them

@@ -18,6 +18,7 @@ from engine.progress import Progress
 if TYPE_CHECKING:
     from engine.base.model import BaseModel
     from engine.plugins import Plugin, PluginStack
+    from engine.plugins.mixed import Mixed
 
 __all__ = ["length_batches", "translate"]
 
@@ -75,7 +76,7 @@ def split_long(base: BaseModel, text: str, limit: int, level: int = 0) -> list[s
 def translate(
     base: BaseModel,
     texts: Sequence[str],
-    plugin: Plugin | PluginStack | Sequence[Plugin | PluginStack | None] | None = None,
+    plugin: Plugin | PluginStack | Mixed | Sequence[Plugin | PluginStack | None] | None = None,
     *,
     strength: float = 1.0,
     decoding: Decoding | None = None,
@@ -89,6 +90,8 @@ def translate(
     """
     import torch
     from transformers import LogitsProcessorList
+
+    from engine.plugins.mixed import Mixed
 
     decoding = decoding or Decoding()
     progress = progress or Progress()
@@ -118,6 +121,7 @@ def translate(
         beam_search,
         fixed_rows=acting is not None and acting.fixed_rows,
         share_source=acting is None or acting.shares_source,
+        stay=getattr(acting, "stay", None),
     )
     with base.using(plugin, strength), torch.inference_mode(), fast_products(base):
         hooks = LogitsProcessorList(plugin.logits_processors(base, strength) if plugin else [])
@@ -125,6 +129,8 @@ def translate(
         quick: dict[str, Any] = {} if hooks or decoding.beam == 1 else {"custom_generate": search}
 
         def decode(batch: list[int]) -> None:
+            if isinstance(plugin, Mixed):
+                batch = [batch[place] for place in plugin.arrange([owners[i] for i in batch])]
             inputs = base.pad_batch([rows[i] for i in batch])  # (B, S)
             if plugin and strength:
                 plugin.see(base, inputs)
@@ -159,9 +165,16 @@ def by_plugin(
     base: BaseModel, texts: Sequence[str], plugins: Sequence[Plugin | PluginStack | None], strength: float,
     decoding: Decoding, progress: Progress,
 ) -> list[str]:  # fmt: skip
-    """Translate texts of which each names its plugin, those of one plugin together."""
+    """Translate texts of which each names its plugin: in common batches where plugins work in the base's layers alone, each on
+    its rows; else those of one plugin together.
+    """
+    from engine.plugins.mixed import Mixed
+
     if len(plugins) != len(texts):
         raise InputError(f"{len(plugins)} plugins were given for {len(texts)} texts. Give one for each.")
+    mixed = Mixed.of(base, plugins, strength)
+    if mixed is not None:
+        return translate(base, texts, mixed, strength=strength, decoding=decoding, progress=progress)
     groups: dict[int, list[int]] = {}
     for i, plugin in enumerate(plugins):
         groups.setdefault(id(plugin), []).append(i)

@@ -4,25 +4,12 @@ PyTorch's own library leaves half of their speed or more (docs/performance.md). 
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Product", "pays"]
-
-
-@cache
-def pays() -> bool:
-    """Whether this processor is one where oneDNN is faster."""
-    import torch
-
-    about = Path("/proc/cpuinfo")
-    if torch.backends.cpu.get_cpu_capability() != "AVX512" or not torch.backends.mkldnn.is_available():
-        return False
-    return about.exists() and "GenuineIntel" not in about.read_text(encoding="utf-8", errors="replace")
+__all__ = ["Product"]
 
 
 class Product:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine.methods.samples import Samples, SentencePair
     from engine.training.data import Pairs
 
-__all__ = ["Artefacts", "Batch", "Budgets", "Capabilities", "Loss", "Method"]
+__all__ = ["Artefacts", "Batch", "Budgets", "Capabilities", "Loss", "Method", "Spot"]
 
 Budgets = Mapping[str, Mapping[str, Mapping[str, Any]]]  # {budget: {"method" or "training": {setting: value}}}
 
@@ -58,6 +58,15 @@ class Capabilities:
 
     def to_mapping(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where a module works: what it makes of a base's module's output and input, both (B, T, d)."""
+
+    target: nn.Module
+    at_input: bool  # what it makes takes the place of the input, else of the output
+    change: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # of (output, input); at the input, of it twice
 
 
 @dataclass
@@ -171,6 +180,12 @@ class Method(ABC):
     @abstractmethod
     def attach(self, base: BaseModel, module: nn.Module, strength: float = 1.0) -> AbstractContextManager[None]:
         """Hook the module into the base for the length of a `with` block; afterwards the base is as before."""
+
+    def spots(self, base: BaseModel, module: nn.Module, strength: float = 1.0) -> Sequence[Spot] | None:
+        """All that `attach` does, as changes of states that treat each row by itself, so that the rows of one batch can have
+        different plugins (`engine.plugins.mixed`); None where it does anything else.
+        """
+        return None
 
     def see(  # noqa: B027 - only methods that look something up need it
         self, base: BaseModel, module: nn.Module, sources: torch.Tensor, batch: Batch | None = None

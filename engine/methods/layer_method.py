@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import OptionError
-from engine.methods.base import Artefacts, Method
-from engine.methods.layers import LayerOptions, attached, chosen_layers
+from engine.methods.base import Artefacts, Method, Spot
+from engine.methods.layers import LayerOptions, attached, chosen_layers, spots
 from engine.progress import Progress
 
 if TYPE_CHECKING:
@@ -65,3 +65,8 @@ class LayerMethod(Method):
 
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> AbstractContextManager[None]:
         return attached(base, module, strength)
+
+    def spots(self, base: BaseModel, module: Any, strength: float = 1.0) -> list[Spot] | None:
+        if type(self).attach is not LayerMethod.attach:
+            return None
+        return spots(base, module, strength)

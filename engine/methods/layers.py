@@ -13,18 +13,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import OptionError
 from engine.options import Options, option
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
     from engine.base import BaseModel
+    from engine.methods.base import Spot
     from engine.methods.parts import Parts
 
-__all__ = ["SIDES", "LayerOptions", "attached", "attentions", "chosen_layers", "norms"]
+__all__ = ["SIDES", "LayerOptions", "attached", "attentions", "chosen_layers", "norms", "spots"]
 
 SIDES = ("encoder", "decoder")
 
@@ -116,3 +119,28 @@ def attached(base: BaseModel, module: Parts, strength: float) -> Iterator[None]:
     finally:
         for handle in handles:
             handle.remove()
+
+
+def spots(base: BaseModel, module: Parts, strength: float) -> list[Spot]:
+    """What `attached` hooks in, part by part; at strength 0 nothing."""
+    from engine.methods.base import Spot
+
+    found = []
+    for side, number, place, part in module.placed() if strength != 0.0 else ():
+        layer = layers_of(base, side)[number]
+        target = layer if place == "layer" else layer.fc2 if place == "hidden" else getattr(layer, place)
+        change = (
+            partial(of_norm, part, target, strength) if place.endswith("_norm") else partial(of_part, part, strength)
+        )
+        found.append(Spot(target, place == "hidden", change))
+    return found
+
+
+def of_part(part: Any, strength: float, output: torch.Tensor, input: torch.Tensor) -> torch.Tensor:
+    changed: torch.Tensor = part(output, strength)
+    return changed
+
+
+def of_norm(part: Any, norm: Any, strength: float, output: torch.Tensor, input: torch.Tensor) -> torch.Tensor:
+    changed: torch.Tensor = part(norm, input, strength)
+    return changed.to(output.dtype)

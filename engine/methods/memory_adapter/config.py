@@ -100,7 +100,7 @@ class MemoryAdapterConfig(Options):
     )
     top_k: int = option(32, "top_k: phrases that are read exactly.", low=1, high=4096, advanced=True)
     search_breadth: int = option(
-        64, "top_k: candidates kept in a search; more is slower and finds more.", low=1, high=4096, advanced=True
+        32, "top_k: candidates kept in a search; more is slower and finds more.", low=1, high=4096, advanced=True
     )
     pooling: str = option("mean", "How a phrase's tokens become one vector.", choices=POOLING, advanced=True)
     max_length_ratio: float = option(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.errors import CorpusError, OptionError
-from engine.methods.base import Artefacts, Batch, Budgets, Capabilities, Loss, Method
+from engine.methods.base import Artefacts, Batch, Budgets, Capabilities, Loss, Method, Spot
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
 from engine.progress import Progress
 
@@ -146,6 +147,15 @@ class MemoryAdapter(Method):
                 for handle in handles:
                     handle.remove()
 
+    def spots(self, base: BaseModel, module: Any, strength: float = 1.0) -> list[Spot] | None:
+        if module.tuned is not None:
+            return None
+        found = []
+        for layer, place, reader in module.readers() if strength != 0.0 else ():
+            change = partial(of_reader, reader, place, strength)
+            found.append(Spot(getattr(base.decoder_layers[layer], place), False, change))
+        return found
+
     def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
         """Equation 9: NLL(M) + α NLL(M̂) + β ½ (KL(p‖q) + KL(q‖p)), each a mean over target tokens."""
         from engine.methods.likelihood import likelihood, log_probabilities
@@ -189,6 +199,12 @@ def hook(reader: Any, place: str, strength: float) -> Any:
         return (reader(output[0], query, strength), *output[1:])
 
     return at_self_attention if place == "self_attn" else at_cross_attention
+
+
+def of_reader(reader: Any, place: str, strength: float, output: torch.Tensor, input: torch.Tensor) -> torch.Tensor:
+    """What the hook makes of an attention's output and input."""
+    changed: torch.Tensor = reader(output, output if place == "self_attn" else input, strength)
+    return changed
 
 
 def aligned_sources(samples: Samples, phrases: Sequence[str], aligner: str, progress: Progress) -> dict[str, str]:

@@ -24,9 +24,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engine.decoding.knn.search import has_faiss
+from engine.decoding.products import pays
 from engine.memory import Memory
+from engine.memory.attend import Rows, attend
 from engine.memory.nearest import Nearest
-from engine.memory.products import Product, pays
+from engine.memory.products import Product
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
 from engine.methods.tuned import TunedWeights
 from engine.tally import TALLY
@@ -67,6 +69,7 @@ class MemoryReader(nn.Module):
         self.search, self.top_k, self.breadth = config.search, config.top_k, config.search_breadth
         self.nearest: Nearest | None = None  # in the place of keys and values
         self.laid: LaidOut | None = None  # keys and values for quick products
+        self.rows: tuple[Tensor, Rows] | None = None  # the memory and its products while learning
         self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
 
     def project(self) -> None:
@@ -75,6 +78,7 @@ class MemoryReader(nn.Module):
         Raises MissingError where an index is asked for and faiss is not installed.
         """
         self.forget_projection()
+        self.rows = None
         with torch.no_grad():
             keys = self.memory @ self.key.weight.T  # (N, d); a key bias shifts all scores of a query alike
             if self.by_index():
@@ -90,6 +94,14 @@ class MemoryReader(nn.Module):
 
     def forget_projection(self) -> None:
         self.keys = self.values = self.nearest = self.laid = None
+
+    def constant(self, memory: Tensor) -> Rows:
+        """The memory's products for learning; made once for the whole memory, anew for a part of it."""
+        if memory is not self.memory:
+            return Rows(memory)
+        if self.rows is None or self.rows[0] is not memory:
+            self.rows = (memory, Rows(memory))
+        return self.rows[1]
 
     def laid_out(self, query: Tensor) -> LaidOut | None:
         """Keys, values and the gate for products with these queries, made when first asked for; None where that does not pay.
@@ -123,6 +135,8 @@ class MemoryReader(nn.Module):
             memory = self.memory[~self.dropped] if isinstance(self.dropped, Tensor) else self.memory  # (N, d)
             if not len(memory):
                 return torch.zeros_like(query)  # (..., d)
+            if self.seen is None and torch.is_grad_enabled() and q.dtype == self.key.weight.dtype == memory.dtype:
+                return self.value(attend((q @ self.key.weight) * self.sharpness, self.constant(memory)))  # (..., d)
             scores = (q @ self.key.weight) @ memory.T  # (..., N)
             weights = torch.softmax(scores * self.sharpness, dim=-1).to(scores.dtype)  # (..., N)
             read = self.value(weights @ memory)  # (..., d)
