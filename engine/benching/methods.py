@@ -22,7 +22,7 @@ from typing import Any
 
 from engine.benching.tasks import TASKS, load_task
 from engine.decoding.options import Decoding
-from engine.errors import OptionError, TailorError
+from engine.errors import Cancelled, OptionError, TailorError
 from engine.files import write_json
 from engine.methods import get_method, method_names
 from engine.progress import Progress
@@ -86,7 +86,7 @@ def bench_methods(
             **({"training_options": list(training_options)} if training_options else {}),
         }  # fmt: skip
         row = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
-        if {key: row.get(key) for key in wanted} != wanted:
+        if {key: row.get(key) for key in wanted} != wanted or "error" in row:  # what failed is tried again
             _, files = load_task(task, data, place, sentences=sentences, lines=lines, seed=seed)
             row = {**wanted, **cell(task, system, files, place, wanted, progress)}
             write_json(kept, row, "the bench's result")
@@ -135,6 +135,8 @@ def cell(
             )  # fmt: skip
             row[kind] = report["systems"][-1]
             row["signatures"] = report["signatures"]
+    except Cancelled:
+        raise
     except TailorError as error:
         row["error"] = str(error)
     return row

@@ -20,7 +20,7 @@ from engine.benching.experiments import EXPERIMENTS, Experiment, Variant, layer_
 from engine.benching.methods import KNN, VANILLA, decoding_flags, hand_down, own_seconds, tailormt
 from engine.benching.tasks import TASKS, dev_sentences, load_task
 from engine.decoding.options import Decoding
-from engine.errors import OptionError, TailorError
+from engine.errors import Cancelled, OptionError, TailorError
 from engine.files import replacing, write_json
 from engine.progress import Progress
 from engine.settings import Settings
@@ -126,6 +126,8 @@ def made(
             row |= plugin(variant, samples, pair, place, stem, scale.budget, progress)
         row["valid_loss"] = valid_losses(place / f"{stem}.workspace")  # of a plugin that another experiment made, too
         score(row, variant, experiment.text, files, pair, place, stem, styled, progress)
+    except Cancelled:
+        raise
     except TailorError as error:
         row["error"] = str(error)
     write_json(kept, row, "the experiment's row")

@@ -11,7 +11,8 @@ import pytest
 
 from engine.benching.methods import bench_methods, default_systems, table_text
 from engine.benching.tasks import load_task
-from engine.errors import InputError, OptionError
+from engine.errors import Cancelled, InputError, OptionError
+from engine.progress import Progress
 from tests.bases import SAMPLES, SENTENCES
 
 
@@ -58,6 +59,19 @@ def test_a_system_that_fails_is_a_row_with_its_sentence(data: Path, tiny: Path, 
     )
     assert "at least" in rows[1]["error"]
     assert rows[1]["error"] in table_text(rows)
+
+
+def test_a_stop_leaves_no_row(data: Path, tiny: Path, home: Path, tmp_path: Path) -> None:
+    class Stop(Progress):
+        def check(self) -> None:
+            raise Cancelled("Stopped.")
+
+        def advance(self, done: float, total: float | None, note: str = "") -> None:
+            """The stop comes while a command is at work, not between two."""
+
+    with pytest.raises(Cancelled):
+        bench_methods(data, tmp_path / "out", base=str(tiny), tasks=["luxun"], systems=["extreme"], progress=Stop())
+    assert not list((tmp_path / "out").rglob("*.json"))
 
 
 def test_the_samples_are_the_target_side_and_drawn_by_the_seed(data: Path, tmp_path: Path) -> None:
