@@ -15,10 +15,12 @@ from engine.store import tables
 from engine.store.repositories import to_row
 
 if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
     from engine.access import Access
     from engine.store.store import Store
 
-__all__ = ["Audit", "AuditEntry", "AuditRow"]
+__all__ = ["Audit", "AuditEntry", "AuditRow", "write_down"]
 
 
 class AuditEntry(tables.Base):
@@ -47,6 +49,18 @@ class AuditRow:
     project_id: int | None
     target: str
     detail: str
+
+
+def write_down(session: Session, job: tables.Job, act: str) -> None:
+    """What somebody did with a job that adds and removes no row, in the transaction that does it."""
+    access: Access | None = session.info.get("access")
+    if access is not None:
+        session.connection().execute(
+            insert(AuditEntry).values(
+                moment=tables.now(), who=access.who[:200], address=access.address[:64], action=f"job {act}",
+                project_id=job.project_id, target=str(job.id), detail=job.kind,
+            )
+        )  # fmt: skip
 
 
 class Audit:

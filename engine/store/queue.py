@@ -22,6 +22,7 @@ from sqlalchemy.orm import aliased
 
 from engine.errors import InputError
 from engine.store import tables
+from engine.store.audit import write_down
 from engine.store.recovery import FURTHEST_SECONDS, Recovery, count
 from engine.store.rows import JobRow, JobState
 
@@ -219,6 +220,8 @@ class Jobs(Recovery):
             record = self._find(session, id)
             those = or_(job.id == id, job.parent_id == id)
             queued = session.scalars(select(job.id).where(those, job.state == JobState.QUEUED)).all()
+            if record.state in (JobState.QUEUED, JobState.RUNNING) and not record.cancel_requested:
+                write_down(session, record, "cancelled")
             session.execute(
                 update(job)
                 .where(those, job.state == JobState.QUEUED)

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, CursorResult, select, update
 
 from engine.errors import InputError
 from engine.store import tables
+from engine.store.audit import write_down
 from engine.store.repositories import Repository, to_row
 from engine.store.rows import RESUMABLE, JobRow, JobState
 
@@ -123,6 +124,7 @@ class Recovery(Repository[tables.Job, JobRow]):
                 raise InputError(
                     f"Job {id} is {record.state}: only an interrupted, failed or cancelled job can be resumed."
                 )
+            write_down(session, record, "resumed")
             wanted, seen = [record.parent_id or id], set()
             while wanted:
                 number = wanted.pop()

@@ -390,3 +390,19 @@ def test_the_command_line_makes_accounts(tailormt: Any, monkeypatch: pytest.Monk
     assert tailormt("token", "create", "ci", "--user", "ada", "--scope", "read", "--days", "3").code == 0
     assert "token added" in tailormt("audit", "--action", "token").out
     assert "no date" in tailormt("audit", "--since", "yesterday").sentence
+
+
+def test_who_cancelled_and_resumed_a_job_is_in_the_log(store: Store) -> None:
+    project = store.projects.create("a", "en", "zh", "base")
+    job = store.jobs.enqueue("prepare", {}, project_id=project.id)
+    with acting_as(Access("Ann", address="10.0.0.7")):
+        store.jobs.cancel(job.id)
+        store.jobs.cancel(job.id)  # it has ended: nothing is done, and nothing noted
+        store.jobs.resume(job.id)
+    noted = [
+        (row.who, row.address, row.action, row.project_id, row.target, row.detail)
+        for row in store.audit.list(action="job ")
+    ]
+    about = (project.id, str(job.id), "prepare")
+    assert noted[:2] == [("Ann", "10.0.0.7", "job resumed", *about), ("Ann", "10.0.0.7", "job cancelled", *about)]
+    assert [row[2] for row in noted[2:]] == ["job added"]
