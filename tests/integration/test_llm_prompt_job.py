@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 ADDRESS = "http://127.0.0.1:9/v1"  # nothing listens there, and nothing is sent
 
@@ -32,3 +35,27 @@ def test_from_samples_to_a_dry_run(tailormt: Callable[..., Any], tiny: Path, sam
     assert "which you have not allowed. Set TAILORMT_ENDPOINTS=" in refused.sentence
     plain = tailormt("translate", "--dry-run", *here, texts)
     assert "Nothing would be sent" in plain.out
+
+
+def test_no_secret_of_the_machine_is_in_a_bundle_or_what_was_said(
+    tailormt: Callable[..., Any], tiny: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "canary7f3a9"
+    for name in ("OPENAI_API_KEY", "TAILORMT_TOKEN", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN"):
+        monkeypatch.setenv(name, f"{secret}{name}")
+    private = tmp_path / "canary-folder"
+    private.mkdir()
+    mine = private / sample.name
+    mine.write_bytes(sample.read_bytes())
+    made = tailormt(
+        "customize", "--base", tiny, "--source", "en", "--target", "zh", "--samples", mine, "--method", "llm_prompt",
+        "--method-option", "model=small", "--method-option", f"base_url={ADDRESS}", "--budget", "quick",
+        "--workspace", private / "w", "-o", tmp_path / "llm.zip",
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    assert secret not in made.out + made.err
+    with zipfile.ZipFile(tmp_path / "llm.zip") as bundle:
+        for name in bundle.namelist():
+            data = bundle.read(name)
+            assert secret.encode() not in data, name
+            assert b"canary-folder" not in data, f"{name} names a folder of the machine"
