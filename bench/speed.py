@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 def main(arguments: list[str] | None = None) -> int:
     """Measure the chosen rows; 0, or 2 where a row's name is unknown. A limit that is missed is no error, but told."""
     from measures.report import write_results
-    from measures.row import machine, table
+    from measures.row import Row, machine, table
     from measures.rows import ROWS
     from measures.setup import Setup
 
@@ -41,6 +41,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="write machine and rows with all figures to this file")
     parser.add_argument(
         "--write", type=Path, help="put the table into this file, in the place of the rows it had before"
+    )
+    parser.add_argument(
+        "--read", type=Path, nargs="*", default=[], help="rows that are not measured now, of earlier --json"
     )
     args = parser.parse_args(arguments)
     chosen = [name.strip() for name in args.rows.split(",") if name.strip()]
@@ -62,13 +65,17 @@ def main(arguments: list[str] | None = None) -> int:
             rows += found
     finally:
         shutil.rmtree(setup.scratch, ignore_errors=True)
-    about = machine()
+    runs = [machine(setup.rounds)] if rows else []
     if args.json:
-        args.json.write_text(
-            json.dumps({"machine": about, "rows": [row.to_mapping() for row in rows]}, indent=1) + "\n"
-        )
+        mappings = [row.to_mapping() for row in rows]
+        args.json.write_text(json.dumps({"runs": runs, "rows": mappings}, indent=1) + "\n", encoding="utf-8")
+    for file in args.read:
+        before = json.loads(file.read_text(encoding="utf-8"))
+        runs += before["runs"]
+        rows += [Row.from_mapping(row) for row in before["rows"] if row["name"] not in chosen]
+    rows.sort(key=lambda row: list(ROWS).index(row.name))
     if args.write:
-        write_results(args.write, about, rows)
+        write_results(args.write, runs, rows)
     print(table(rows))
     return 0
 

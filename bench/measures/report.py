@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,13 @@ BEGIN, END = "<!-- speed: begin -->", "<!-- speed: end -->"
 HEAD = "# Results\n\nMade by the commands that stand with each table; edits by hand are lost.\n"
 
 
-def write_results(path: Path, about: dict[str, Any], rows: Sequence[Row]) -> None:
-    """Put table, machine, date and command between the marks; a file without them gets them at its end."""
+def write_results(path: Path, runs: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> None:
+    """Put the table, and machine, date and command of each run, between the marks; a file without them gets them at its end."""
     text = path.read_text(encoding="utf-8") if path.exists() else HEAD
-    figures = [one for row in rows for one in row.figures.values() if isinstance(one, dict)]
-    rounds = max((one.get("rounds", 0) for one in figures), default=0)
+    said = "\n\n".join(f"    {run['command']}\n\n{told(run)}" for run in runs)
     part = (
-        f"{BEGIN}\n## Speed\n\n    {about['command']}\n\n{about['date']}; {about['processor']}, {about['cores']} cores, "
-        f"{about['threads']} thread{'s' * (about['threads'] != 1)}, load {about['load']}; Python {about['python']}, torch "
-        f"{about['torch']}. Medians of {rounds} "
-        f"rounds; ratios of processor time.\n\n{table(rows)}\n{END}\n"
+        f"{BEGIN}\n## Speed\n\nRatios of processor time, medians over the rounds of a run; what a ratio is made of is in "
+        f"[docs/performance.md](../docs/performance.md).\n\n{table(rows)}\n\n{said}\n{END}\n"
     )
     if BEGIN in text and END in text:
         before, _, rest = text.partition(BEGIN)
@@ -31,3 +28,11 @@ def write_results(path: Path, about: dict[str, Any], rows: Sequence[Row]) -> Non
     else:
         text = f"{text.rstrip()}\n\n{part}"
     path.write_text(text, encoding="utf-8")
+
+
+def told(run: Mapping[str, Any]) -> str:
+    threads = f"{run['threads']} thread{'s' * (run['threads'] != 1)}"
+    return (
+        f"{run['date']}; {run['processor']}, {run['cores']} cores, {threads}, load {run['load']} at the end; "
+        f"Python {run['python']}, torch {run['torch']}; {run['rounds']} round{'s' * (run['rounds'] != 1)}."
+    )

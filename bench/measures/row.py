@@ -7,7 +7,7 @@ import datetime
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,10 @@ class Row:
     def to_mapping(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "met": self.met}
 
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Any]) -> Row:
+        return cls(**{key: value for key, value in mapping.items() if key != "met"})
+
 
 def shown(value: float | None, unit: str) -> str:
     if value is None:
@@ -60,7 +64,7 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def machine() -> dict[str, Any]:
+def machine(rounds: int = 0) -> dict[str, Any]:
     """Where and when: processor, cores, threads, load, versions, the command."""
     import torch
 
@@ -72,6 +76,7 @@ def machine() -> dict[str, Any]:
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "processor": name,
         "cores": os.cpu_count(),
+        "rounds": rounds,
         "threads": torch.get_num_threads(),
         "load": round(os.getloadavg()[0], 1),
         "python": platform.python_version(),

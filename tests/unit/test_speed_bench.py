@@ -49,9 +49,9 @@ def test_a_row_knows_whether_its_limit_is_met() -> None:
 
 def test_results_replace_their_own_part_of_the_file_and_no_other(tmp_path: Path) -> None:
     file = tmp_path / "RESULTS.md"
-    write_results(file, machine(), [Row("x", "first", 1.0)])
+    write_results(file, [machine(3)], [Row("x", "first", 1.0)])
     file.write_text(file.read_text(encoding="utf-8") + "\n## Another table\n", encoding="utf-8")
-    write_results(file, machine(), [Row("x", "second", 1.0)])
+    write_results(file, [machine(3)], [Row("x", "second", 1.0)])
     text = file.read_text(encoding="utf-8")
     assert "second" in text
     assert "first" not in text
