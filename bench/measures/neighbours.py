@@ -49,8 +49,8 @@ def knn(setup: Setup) -> list[Row]:
     options = ours.options
     rows = [
         Row(
-            "knn", f"kNN decoding over {count:,} entries against vanilla, beam 4, batch {len(texts)}", clock.ratio("knn", "vanilla"),
-            1.3, wall=clock.ratio("knn", "vanilla", "wall"), figures=clock.to_mapping(),
+            "knn", f"kNN decoding over {count:,} entries against vanilla, beam 4, batch {len(texts)}",
+            clock.ratio("knn", "vanilla"), 1.3, wall=clock.ratio("knn", "vanilla", "wall"), figures=clock.to_mapping(),
             note=f"{options.index}, breadth {options.graph_breadth}, k {options.k}; "
             f"{lengths(clock.results['knn']) / lengths(clock.results['vanilla']):.2f} of vanilla's length",
         )

@@ -13,10 +13,12 @@ __all__ = ["Product"]
 
 
 class Product:
-    """x Wᵀ + b for a matrix W (O, I) and b (O,), laid out once."""
+    """x Wᵀ + b for a matrix W (O, I) and b (O,), laid out once; `then` may be "relu"."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None = None, then: str = "none") -> None:
         import torch
+
+        self.then = then
 
         with torch.no_grad():
             self.weight: Any = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous(), None)
@@ -26,5 +28,5 @@ class Product:
         """For x (..., I): (..., O)."""
         import torch
 
-        found: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+        found: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, self.then, [], "")
         return found

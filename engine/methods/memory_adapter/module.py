@@ -157,9 +157,10 @@ class MemoryReader(nn.Module):
 
     def mix(self, anchor: Tensor, query: Tensor, strength: float) -> Tensor:
         read = self.read(query)  # (B, T, d)
+        if self.laid is not None and self.seen is None and not torch.is_grad_enabled():
+            return self.laid.mix(anchor, read, strength)  # (B, T, d)
         if self.gate_hidden is not None and self.gate_out is not None:
-            hidden: Any = self.gate_hidden if self.laid is None or torch.is_grad_enabled() else self.laid.gate
-            mixed = F.relu(hidden(torch.cat([anchor, read], dim=-1)))  # (B, T, d)
+            mixed = F.relu(self.gate_hidden(torch.cat([anchor, read], dim=-1)))  # (B, T, d)
             away = torch.sigmoid(-self.gate_out(mixed))  # (B, T, 1), 1 - λ
         else:
             away = torch.ones_like(anchor[..., :1])  # (B, T, 1)
@@ -179,8 +180,19 @@ class LaidOut:
             bias = None if reader.query.bias is None else keys @ reader.query.bias  # (N,)
             self.scores = Product(keys @ reader.query.weight, bias)
             self.values = Product(values.T)
-            hidden = reader.gate_hidden
-            self.gate = None if hidden is None else Product(hidden.weight, hidden.bias)
+            self.share = 1.0 if reader.scale is None else SPEED * float(reader.scale)
+            hidden, out = reader.gate_hidden, reader.gate_out
+            self.gate = None if hidden is None else Product(hidden.weight, hidden.bias, "relu")
+            self.out = None if out is None else -out.weight  # (1, d)
+            self.out_bias = None if out is None or out.bias is None else -out.bias  # (1,)
+
+    def mix(self, anchor: Tensor, read: Tensor, strength: float) -> Tensor:
+        """A + s (1 - λ)(R - A), as `MemoryReader.mix` has it, in fewer steps."""
+        if self.gate is None or self.out is None:
+            return anchor.lerp(read, strength * self.share)  # (B, T, d)
+        hidden = self.gate(torch.cat([anchor, read], dim=-1))  # (B, T, d)
+        away = F.linear(hidden, self.out, self.out_bias).sigmoid_().mul_(strength * self.share)  # (B, T, 1)
+        return anchor.lerp(read, away)  # (B, T, d)
 
 
 class MemoryAdapterModule(nn.Module):
