@@ -11,7 +11,7 @@ from measures.timing import interleaved
 
 __all__ = ["memory_growth"]
 
-SIZES = (1_000, 10_000, 100_000, 1_000_000)
+SIZES, LARGEST = (1_000, 10_000, 100_000), 1_000_000
 QUERIES = 256
 
 
@@ -23,9 +23,10 @@ def memory_growth(setup: Setup) -> list[Row]:
     """
     texts = setup.english[: 2 if setup.small else 16]
     systems, found = {}, {}
-    for full in SIZES:
-        size = setup.size(full, full // 100 + 20)
-        plugin = setup.plugin("memory_adapter", setup.memory(setup.size(1_000, 100)), search="exact")
+    # `--scale` is of the largest; the smaller ones stay, since the limit is about them.
+    for full in (*SIZES, max(100_000, int(LARGEST * setup.scale))) if setup.scale * LARGEST > 100_000 else SIZES:
+        size = full // 100 + 20 if setup.small else full
+        plugin = setup.plugin("memory_adapter", setup.memory(100), search="exact")
         readers = [reader for _, _, reader in plugin.module.readers()]
         model = next(reader for layer, place, reader in plugin.module.readers() if (layer, place) == (1, "self_attn"))
         rows = grown(setup, size)
@@ -55,7 +56,7 @@ def memory_growth(setup: Setup) -> list[Row]:
         result.append(
             Row(
                 "memory_growth", f"memory of {name} phrases a layer against {base}, beam 4, batch {len(texts)}", ratio,
-                2.0 if name == names[-1] else None, wall=wall, note=note,
+                2.0 if name == f"{LARGEST:,}" else None, wall=wall, note=note,
                 figures={**clock.to_mapping(), "accuracy": found.get(name)},
             )
         )  # fmt: skip
