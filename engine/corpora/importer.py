@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -248,14 +249,24 @@ def _near_duplicates(segments: Sequence[Segment], progress: Progress) -> Iterato
             yield place, leader
 
 
+SELDOM = 5.0  # seconds between two words on what is not the step's own measure
+
+
 class _Within(Progress):
     """The last part of a step that counts bytes: all are read, and this is said beside it."""
 
     def __init__(self, whole: Progress, size: int) -> None:
         super().__init__()
         self.whole, self.size = whole, size
+        self.said = time.monotonic()
+
+    def check(self) -> None:
+        self.whole.check()
 
     def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
+        if time.monotonic() - self.said < SELDOM:
+            return
+        self.said = time.monotonic()
         share = f" {done / total:.0%}" if total else ""
         self.whole.advance(self.size, self.size, f"near-duplicates{share}")
 
