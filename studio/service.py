@@ -195,7 +195,9 @@ class Service(SampleFiles):
 
     def runs(self, project_id: int) -> list[JobRow]:
         """Training runs of a project, newest first."""
-        return [job for job in self.store.jobs.list(project_id) if job.kind == "customize"]
+        from engine.jobs.steps import as_one
+
+        return [as_one(self.store, job) for job in self.store.jobs.list(project_id) if job.kind == "customize"]
 
     def start_run(
         self,

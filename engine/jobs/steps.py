@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.store.rows import JobRow, JobState
@@ -11,7 +11,7 @@ from engine.store.rows import JobRow, JobState
 if TYPE_CHECKING:
     from engine.store import Store
 
-__all__ = ["Step", "steps_of"]
+__all__ = ["Step", "as_one", "steps_of"]
 
 ENDS = {"customize": "export"}  # what is left to the job itself where its steps are jobs
 
@@ -47,6 +47,30 @@ def steps_of(store: Store, job: JobRow) -> list[Step]:
         )
         for place, (name, row) in enumerate(zip(names, job.trail, strict=True))
     ]
+
+
+def as_one(store: Store, job: JobRow) -> JobRow:
+    """A job whose steps are jobs of their own, as its user sees it: at work while one of them is, as far as they are."""
+    if job.state != JobState.QUEUED or not (parts := store.jobs.list(parent=job.id)[::-1]):
+        return job
+    begun = [row for row in parts if row.started is not None]
+    if not begun:
+        return job
+    now = next((row for row in parts if row.state == JobState.RUNNING), None)
+    done = sum(row.state == JobState.SUCCEEDED for row in parts)
+    return replace(
+        job,
+        state=JobState.RUNNING,
+        step=(now.step or now.kind) if now else "",
+        step_index=done,
+        steps=len(parts) + 1,
+        done=now.fraction if now else 0.0,
+        total=1.0 if now else None,
+        eta=now.eta if now else None,
+        started=min(row.started for row in begun if row.started is not None),
+        heartbeat=now.heartbeat if now else job.heartbeat,
+        log_path=now.log_path if now else job.log_path,
+    )
 
 
 def _part(row: JobRow, name: str = "") -> Step:

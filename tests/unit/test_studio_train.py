@@ -376,3 +376,25 @@ def test_a_look_is_asked_for_once(service: Service, project: ProjectRow) -> None
     failed = replace(first, state="failed", error="No <base> can translate back.")
     assert "No &lt;base&gt; can translate back." in look_card(project, failed, {})
     assert "Try again" in look_card(project, failed, {})
+
+
+def test_a_run_in_steps_is_at_work_while_one_of_its_steps_is(service: Service, project: ProjectRow) -> None:
+    from engine.jobs import enqueue
+
+    jobs = service.store.jobs
+    run = enqueue(service.store, "customize", {"budget": "quick"}, project_id=project.id, in_steps=True)
+    parts = jobs.list(parent=run.id)[::-1]
+    assert [one.state for one in service.runs(project.id)] == ["queued"]
+    first = jobs.claim("here:1")
+    assert first is not None
+    assert first.id == parts[0].id
+    jobs.finish(first.id, first.attempt)
+    (between,) = service.runs(project.id)
+    assert (between.id, between.state, between.step_index, between.steps) == (run.id, "running", 1, len(parts) + 1)
+    second = jobs.claim("here:1")
+    assert second is not None
+    jobs.progress(second.id, second.attempt, step="Finding phrases", step_index=0, steps=1, done=1, total=2)
+    (now,) = service.runs(project.id)
+    assert (now.step, now.state, now.fraction) == ("Finding phrases", "running", pytest.approx(1.5 / (len(parts) + 1)))
+    jobs.cancel(run.id)
+    assert service.runs(project.id)[0].state == "cancelled"
