@@ -25,7 +25,7 @@ from studio.segments import View, chosen, listing, view_counts
 from studio.sentences import BROWSE, change_bar, sentence_card
 from studio.service import Service
 from studio.starting import agree, labels_of, open_terms, start_from_samples, start_project
-from studio.uploads import server_files, stashed
+from studio.uploads import paths_offered, server_files, stashed
 
 __all__ = ["build"]
 
@@ -116,7 +116,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             add = _drop("Add files", 120)
             with gr.Row(elem_classes="tm-path"):
                 more_path = _path_field(service)
-                take = gr.Button("Add", size="sm", scale=0, min_width=80, visible=service.settings.server_paths_allowed)
+                take = gr.Button("Add", size="sm", scale=0, min_width=80, visible=paths_offered(service.settings))
             with gr.Accordion("Add a bundled sample", open=False, elem_classes="tm-advanced"):
                 further = view(script=CHOOSE)
             with gr.Accordion("How files are read", open=False, elem_classes="tm-advanced"):
@@ -350,7 +350,7 @@ def _path_field(service: Service) -> Any:
     return gr.Textbox(
         show_label=False, container=False, elem_classes="tm-path-field",
         placeholder="or a path on this machine: /data/manuals.tmx, or a folder",
-        visible=service.settings.server_paths_allowed, label="Path on this machine", max_length=1000,
+        visible=paths_offered(service.settings), label="Path on this machine", max_length=1000,
     )  # fmt: skip
 
 

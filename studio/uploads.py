@@ -22,7 +22,7 @@ from engine.settings import Settings
 from studio.door.who import guest, sign_in_needed
 from studio.i18n import tr
 
-__all__ = ["check_files", "server_files", "stash", "stashed", "take_files"]
+__all__ = ["check_files", "paths_offered", "server_files", "stash", "stashed", "take_files"]
 
 INBOX = "inbox"  # in the home folder: what was dropped where there was no project yet
 OLDEST = 86_400  # seconds after which Gradio removes uploads that were not used
@@ -99,6 +99,11 @@ def _free(name: str, taken: Sequence[str]) -> str:
     while found in taken:
         found, number = f"{path.stem}-{number}{path.suffix}", number + 1
     return found
+
+
+def paths_offered(settings: Settings) -> bool:
+    """Whether a path on the studio's machine can lead anywhere: where people sign in, only into the folders that are named."""
+    return settings.server_paths_allowed and (bool(settings.server_folders) or not sign_in_needed(settings))
 
 
 def server_files(text: str, settings: Settings) -> list[Path]:

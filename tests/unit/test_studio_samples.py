@@ -491,3 +491,13 @@ def test_files_dropped_on_the_first_page_wait_for_the_page_samples(service: Serv
     os.utime(old, (1, 1))
     stash([file], service.settings)
     assert not old.exists()
+
+
+def test_a_path_is_offered_only_where_it_can_lead_anywhere(tmp_path: Path) -> None:
+    from studio.uploads import paths_offered
+
+    here = Settings(home=str(tmp_path))
+    assert paths_offered(here)
+    assert not paths_offered(here.replace(sign_in="on"))
+    assert paths_offered(here.replace(sign_in="on", server_folders=("/data",)))
+    assert not paths_offered(here.replace(server_paths="off"))
