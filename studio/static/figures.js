@@ -130,7 +130,8 @@
       : {x: [[known.data.x[at]]], y: [[known.data.y[at]]], text: [[escape(known.data.text[at])]]}, [last]);
   }
 
-  const painted = () => new Promise((go) => { if (document.hidden) setTimeout(go); else requestAnimationFrame(() => setTimeout(go)); });
+  const frame = () => new Promise((go) => { if (document.hidden) setTimeout(go); else requestAnimationFrame(() => setTimeout(go)); });
+  const painted = async () => { await frame(); await frame(); };
 
   async function draw(element, trigger) {
     element.querySelectorAll('[data-layers][data-name]').forEach((control) => {
