@@ -1,0 +1,95 @@
+"""From an upload to the first customized translations: the first look, which trains nothing, and a plugin with the budget `quick`.
+
+    python bench/first_translation.py                 the first look alone, about a minute
+    python bench/first_translation.py --train         and the plugin after it
+
+As in the studio: 500 sentences of the bundled samples are added to a new project of a data folder of its own, and a worker does
+what follows from that. Seconds are by the clock, from the upload, a worker's start included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import platform
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+SAMPLES = ROOT / "assets" / "samples"
+LONGEST = 3600  # seconds to wait for a job
+
+
+def ended(store: Any, number: int) -> Any:
+    """The job, when it has ended. Exits where it did not end well."""
+    end = time.monotonic() + LONGEST
+    while (job := store.jobs.get(number)).active:
+        if time.monotonic() > end:
+            sys.exit(f"{job.kind} took longer than {LONGEST} s.")
+        time.sleep(0.2)
+    if job.state != "succeeded":
+        sys.exit(f"{job.kind} {job.state}: {job.error}")
+    return job
+
+
+def shares(job: Any) -> list[tuple[str, float]]:
+    """Seconds of each step of a job."""
+    begun = [(str(row["step"]), datetime.datetime.fromisoformat(str(row["begun"])).timestamp()) for row in job.trail]
+    last = job.finished.replace(tzinfo=job.finished.tzinfo or datetime.UTC).timestamp()
+    ends = [moment for _, moment in begun[1:]] + [last]
+    return [(step, end - moment) for (step, moment), end in zip(begun, ends, strict=True)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sentences", type=int, default=500)
+    parser.add_argument("--train", action="store_true")
+    args = parser.parse_args()
+    sys.path.insert(0, str(ROOT))
+    from engine.jobs import start_background_worker, stop_background_worker
+    from engine.settings import Settings
+    from studio.runs import Plan, Runs
+    from studio.service import Service
+
+    lines = (SAMPLES / "literary-zh" / "literary-zh.txt").read_text(encoding="utf-8").splitlines()
+    lines += (SAMPLES / "general-zh" / "general-zh.txt").read_text(encoding="utf-8").splitlines()
+    with tempfile.TemporaryDirectory(prefix="tailormt-first-") as temporary:
+        home = Path(temporary) / "home"
+        settings = Settings(home=str(home), device="cpu")
+        service = Service(settings)
+        project = service.create_project("First", "en", "zh", str(ROOT / "assets" / "models" / "en-zh"))
+        file = Path(temporary) / "style.txt"
+        file.write_text("\n".join(lines[: args.sentences]) + "\n", encoding="utf-8")
+        rows: list[tuple[str, float]] = []
+        begin = time.monotonic()
+        service.add_samples(project, [file])
+        start_background_worker(settings)
+        try:
+            while True:
+                jobs = service.store.jobs.list(project.id)
+                look = next((job for job in jobs if job.kind == "preview"), None)
+                if look is not None:
+                    break
+                time.sleep(0.2)
+            look = ended(service.store, look.id)
+            rows.append(("upload to the first look", time.monotonic() - begin))
+            rows += [(f"– {step}", seconds) for step, seconds in shares(look)]
+            if args.train:
+                begin = time.monotonic()
+                run = Runs(service).start(project, Plan("memory_adapter", "quick", project.base))
+                run = ended(service.store, run.id)
+                rows.append(("start to the plugin, memory adapter, `quick`", time.monotonic() - begin))
+                rows += [(f"– {step}", seconds) for step, seconds in shares(run)]
+        finally:
+            stop_background_worker(settings)
+    print(f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}; {args.sentences} sentences\n")
+    print("| what | seconds |\n|---|---:|")
+    print("\n".join(f"| {name} | {seconds:.0f} |" for name, seconds in rows))
+
+
+if __name__ == "__main__":
+    main()
