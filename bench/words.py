@@ -12,7 +12,7 @@ import argparse
 import platform
 import statistics
 import sys
-import time
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +32,7 @@ def main() -> None:
     args = parser.parse_args()
     sys.path.insert(0, str(ROOT))
     import torch
+    from measures.timing import interleaved
 
     from engine.base import BaseModel
     from engine.plugins import Plugin
@@ -41,18 +42,12 @@ def main() -> None:
     lines = [line.split("\t")[0] for line in args.texts.read_text(encoding="utf-8").splitlines() if line.strip()]
     lines = lines[: args.lines]
     words = sum(len(line.split()) for line in lines)
-    systems = {"base alone": None, **{Path(one).stem: Plugin.load(one, base) for one in args.plugin}}
-    taken: dict[str, list[float]] = {name: [] for name in systems}
-    for number in range(args.rounds + 1):  # the first round is not counted
-        for name, plugin in systems.items():
-            begin = time.process_time()
-            base.translate(lines, plugin)
-            if number:
-                taken[name].append(time.process_time() - begin)
+    plugins = {"base alone": None, **{Path(one).stem: Plugin.load(one, base) for one in args.plugin}}
+    clock = interleaved({name: partial(base.translate, lines, one) for name, one in plugins.items()}, args.rounds)
     print(f"{platform.machine()}, {len(lines)} sentences, {words:,} words, medians of {args.rounds}\n")
     print("| | CPU s | words a second | core-hours per million words |\n|---|---:|---:|---:|")
-    for name, some in taken.items():
-        middle = statistics.median(some)
+    for name, times in clock.systems.items():
+        middle = statistics.median(times.cpu)
         print(f"| {name} | {middle:.2f} | {words / middle:.0f} | {1e6 / words * middle / 3600:.2f} |")
 
 

@@ -96,10 +96,8 @@ def _fields(items: Sequence[Option], kind: str, values: Mapping[str, Any]) -> st
 def _field(item: Option, kind: str, value: Any) -> str:
     key = f"tm-{kind}-{item.name}"
     said = f'id="{key}" name="{item.name}" data-kind="{kind}" aria-describedby="{key}-help"'
-    name, help_ = (
-        f'<label for="{key}">{esc(tr(label(item.name)))}</label>',
-        f'<p id="{key}-help">{esc(tr(item.help))}</p>',
-    )
+    name = f'<label for="{key}">{esc(tr(label(item.name)))}</label>'
+    help_ = f'<p id="{key}-help">{esc(tr(item.help))}</p>'
     if item.type is bool and not item.many:
         checked = " checked" if value else ""
         return f'<div class="tm-field tm-check"><input type="checkbox" {said}{checked}>{name}{help_}</div>'
@@ -109,9 +107,8 @@ def _field(item: Option, kind: str, value: Any) -> str:
         )
         return f'<div class="tm-field">{name}{help_}<select {said}>{choices}</select></div>'
     if item.type in (int, float) and not item.many and not item.optional:
-        step = (
-            "1" if item.type is int else "any"
-        )  # the range is checked by the setting itself, which says it in a sentence
+        # The range is checked by the setting itself, which says it in a sentence.
+        step = "1" if item.type is int else "any"
         box = f'<input type="number" step="{step}" {said} value="{esc(value)}">'
     else:
         hint = f' placeholder="{esc(tr("automatic"))}"' if item.optional else ""

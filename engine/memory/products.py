@@ -18,10 +18,9 @@ class Product:
     def __init__(self, weight: Tensor, bias: Tensor | None = None, then: str = "none") -> None:
         import torch
 
-        self.then = then
-
         with torch.no_grad():
             self.weight: Any = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous(), None)
+        self.then = then
         self.bias = None if bias is None else bias.detach()
 
     def __call__(self, x: Tensor) -> Tensor:
