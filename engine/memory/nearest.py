@@ -16,47 +16,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.decoding.knn.search import faiss_for
+from engine.memory.graph import graph_and_clusters
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from torch import Tensor
 
 __all__ = ["Nearest"]
 
-CLUSTERS = 512  # at most; fewer where there are few rows for each
-PER_CLUSTER = 16
-TRAINING = 64  # rows a cluster that k-means sees
-ROUNDS = 6
-LINKS, CONSTRUCTION = 32, 40
-BLOCK = 65_536
 NEVER = -1.0e9
 
 
 class Nearest:
-    """Made once of keys (N, d), with whatever scales the scores in them, and memory rows (N, d); on the CPU, in float32."""
+    """Made once of keys (N, d), with whatever scales the scores in them, and memory rows (N, d); on the CPU, in float32. `kept` is
+    where graph and clusters are kept for the next time (engine/memory/graph.py).
+    """
 
-    def __init__(self, keys: Tensor, memory: Tensor, k: int, breadth: int) -> None:
+    def __init__(self, keys: Tensor, memory: Tensor, k: int, breadth: int, kept: Path | None = None) -> None:
         import torch
 
-        faiss = faiss_for("Reading a memory by its likeliest phrases")
         keys = keys.detach().float().contiguous()  # (N, d)
         count, d = keys.shape
         self.k, self.breadth = min(k, count), max(k, breadth)
-        self.index = faiss.IndexHNSWFlat(d, LINKS, faiss.METRIC_INNER_PRODUCT)
-        self.index.hnsw.efConstruction = CONSTRUCTION
-        for begin in range(0, count, BLOCK):
-            self.index.add(keys[begin : begin + BLOCK].numpy())
+        self.index, self.cluster = graph_and_clusters(keys, kept)  # (N,)
         self.index.hnsw.efSearch = self.breadth
-
-        clusters = max(1, min(CLUSTERS, count // PER_CLUSTER))
-        draw = torch.Generator().manual_seed(1)
-        some = keys[torch.randperm(count, generator=draw)[: TRAINING * clusters]]  # (n, d)
-        means = faiss.Kmeans(d, clusters, niter=ROUNDS, seed=1, min_points_per_centroid=1)
-        means.train(some.numpy())
-        centres = torch.from_numpy(means.centroids)  # (C, d)
-        half = 0.5 * centres.square().sum(1)  # (C,)
-        parts = [(keys[b : b + BLOCK] @ centres.T - half).argmax(1) for b in range(0, count, BLOCK)]
-        self.cluster = torch.cat(parts)  # (N,)
+        clusters = int(self.cluster.max()) + 1
         self.counts = torch.bincount(self.cluster, minlength=clusters).float()  # (C,)
         sizes = self.counts.clamp(min=1)[:, None]  # (C, 1)
         self.key_sums = torch.zeros(clusters, d).index_add_(0, self.cluster, keys)  # (C, d)

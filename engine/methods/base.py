@@ -76,6 +76,7 @@ class Artefacts:
     memory: Memory | None = None
     files: dict[str, Path] = field(default_factory=dict)
     config: Options | None = None  # the settings as `prepare` completed them; the bundle records these
+    folder: Path | None = None  # of an unpacked bundle, in which what is made of its files may be kept
 
 
 @dataclass(frozen=True)

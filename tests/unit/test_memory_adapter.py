@@ -1,5 +1,6 @@
 """The memory-augmented adapter against a slow float64 reference of the paper's equations, and what users rely on."""
 
+import contextlib
 import math
 
 import pytest
@@ -11,6 +12,7 @@ from engine.methods.base import Batch
 from engine.methods.memory_adapter.config import MemoryAdapterConfig, released_code
 from engine.methods.memory_adapter.method import symmetric_kl
 from engine.methods.memory_adapter.module import SPEED, MemoryAdapterModule, MemoryReader
+from engine.methods.memory_adapter.passes import FirstPass
 from engine.plugins import Plugin
 from engine.training.data import Pairs
 from tests.bases import SENTENCES, tiny_base
@@ -206,6 +208,44 @@ def test_loss_runs_one_pass_when_nothing_is_dropped(base, memory):
         loss = method.loss(base, module, batch_of(base))
     assert float(loss.total) == pytest.approx(6 * loss.parts["nll"], rel=1e-6)
     assert loss.parts["agreement"] == 0.0
+
+
+@pytest.mark.parametrize("lowest", [0, 1, 2])
+def test_the_second_pass_begins_at_the_lowest_layer_without_memory(base, memory, lowest, monkeypatch):
+    method, batch = get_method("memory_adapter"), batch_of(base)
+    module = module_for(base, memory, trained=True, alpha=3.0, beta=2.0).train()
+
+    def drop():
+        for layer, _, reader in module.readers():
+            reader.dropped = layer == lowest
+        return True
+
+    monkeypatch.setattr(module, "drop", drop)
+    calls = []
+    handles = [
+        layer.encoder_attn.register_forward_hook(lambda *_, place=place: calls.append(place))
+        for place, layer in enumerate(base.decoder_layers)
+    ]
+
+    def learnt():
+        module.zero_grad()
+        calls.clear()
+        with method.attach(base, module):
+            loss = method.loss(base, module, batch)
+        loss.total.backward()
+        return loss.total.item(), [one.grad.clone() for one in module.parameters() if one.grad is not None]
+
+    total, gradients = learnt()
+    layers = len(base.decoder_layers)
+    assert calls == [*range(layers), *range(lowest, layers)]
+    monkeypatch.setattr(FirstPass, "below", lambda self, layer: contextlib.nullcontext())
+    whole, wanted = learnt()
+    assert calls == [*range(layers)] * 2
+    for handle in handles:
+        handle.remove()
+    assert total == whole
+    torch.testing.assert_close(gradients, wanted)
+    assert all("forward" not in vars(layer) for layer in base.decoder_layers)
 
 
 @pytest.mark.parametrize("unit", ["layer", "reader", "item"])

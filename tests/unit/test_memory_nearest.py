@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
-from engine.memory import PhrasePair, record
+from engine.memory import PhrasePair, graph, record
 from engine.memory.nearest import Nearest
 from engine.methods import Artefacts, get_method
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
@@ -77,6 +79,59 @@ def test_weights_sum_to_one_whatever_is_found() -> None:
     ones = torch.ones(3000, 16)
     found = Nearest(keys, ones, k=8, breadth=8).read(queries, ones)
     torch.testing.assert_close(found, torch.ones(50, 16), atol=1e-4, rtol=1e-4)
+
+
+def test_graph_and_clusters_are_made_once_and_known_by_their_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(4)
+    keys, rows, queries = torch.randn(2000, 16), torch.randn(2000, 16), torch.randn(50, 16)
+    kept, made = tmp_path / "graphs/0-self_attn", []
+    really = graph.make_graph
+
+    def make(faiss, keys):
+        made.append(len(keys))
+        return really(faiss, keys)
+
+    monkeypatch.setattr(graph, "make_graph", make)
+
+    def read(keys: torch.Tensor = keys) -> torch.Tensor:
+        return Nearest(keys, rows[: len(keys)], k=8, breadth=32, kept=kept).read(queries, rows[: len(keys)])
+
+    first = read()
+    assert torch.equal(read(), first)
+    assert made == [2000], "the second time it was read"
+    assert {file.name for file in kept.parent.iterdir()} == {"0-self_attn.faiss", "0-self_attn.safetensors"}
+    read(keys + 1e-3)
+    read(keys[:1500])
+    assert made == [2000, 2000, 1500], "other keys"
+    read()
+    for ending in (".faiss", ".safetensors"):
+        whole = kept.with_suffix(ending).read_bytes()
+        for damaged in (b"", whole[: len(whole) // 2], whole[:200] + bytes(4000) + whole[4200:]):
+            kept.with_suffix(ending).write_bytes(damaged)
+            torch.testing.assert_close(read(), first)
+    kept.with_suffix(".faiss").unlink()
+    kept.parent.joinpath("0-self_attn.faiss").mkdir()
+    torch.testing.assert_close(read(), first)  # it cannot be written there
+
+
+def test_a_plugin_keeps_them_beside_its_unpacked_files(base, memory, english, tmp_path: Path) -> None:
+    from engine.plugins import export_bundle
+
+    method, config = get_method("memory_adapter"), MemoryAdapterConfig(search="top_k", top_k=16)
+    module = method.build(base, Artefacts(memory=memory), config)
+    file = export_bundle(
+        tmp_path / "p.zip", name="p", base=base, method=method, config=config, module=module,
+        files={"memory.safetensors": memory.path}, decoding={}, provenance={}, metrics={},
+    )  # fmt: skip
+    first = Plugin.load(file, base, cache=tmp_path / "unpacked")
+    graphs = sorted((tmp_path / "unpacked").glob("*/graphs/*.faiss"))
+    assert len(graphs) == len(module.readers())
+    stamps = [one.stat().st_mtime_ns for one in graphs]
+    again = Plugin.load(file, base, cache=tmp_path / "unpacked")
+    assert [one.stat().st_mtime_ns for one in graphs] == stamps
+    assert base.translate(english[:4], again) == base.translate(english[:4], first)
 
 
 def test_on_real_states_it_is_far_nearer_than_the_best_alone(base, memory) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from engine.decoding.knn.options import KnnOptions
 from engine.errors import CorpusError, OptionError
 from engine.files import check_writable
-from engine.options import add_flags, describe
+from engine.options import add_flags
 from engine.terminal import TerminalProgress, table
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def add_knn_commands(knn: Any, command: Callable[..., argparse.ArgumentParser], 
     found.add_argument("plugin", metavar="PLUGIN.zip", help="a bundle with a datastore")
     found.add_argument("-o", "--output", default="", metavar="PLUGIN.zip", help="the bundle to write [the same file]")
     common(found, samples_help)
-    add_flags(found, KnnOptions, skip=tuple(item.name for item in describe(KnnOptions) if item.name not in TUNED))
+    add_flags(found, KnnOptions, only=TUNED)
 
 
 def common(found: argparse.ArgumentParser, samples_help: str) -> None:

@@ -87,7 +87,8 @@ class MemoryAdapter(Method):
         from engine.memory import open_memory
 
         phrases = folder / "phrases.jsonl"
-        return Artefacts(open_memory(folder, base), {phrases.name: phrases} if phrases.exists() else {})
+        files = {phrases.name: phrases} if phrases.exists() else {}
+        return Artefacts(open_memory(folder, base), files, folder=folder)
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: MemoryAdapterConfig) -> MemoryAdapterModule:
         from engine.methods.memory_adapter.module import MemoryAdapterModule
@@ -99,6 +100,7 @@ class MemoryAdapter(Method):
             module.tuned = TunedWeights(base, config.fine_tune)
         module.to(base.device)
         module.phrase_file = artefacts.files.get("phrases.jsonl")
+        module.keep_graphs(artefacts.folder)
         if artefacts.memory is not None:
             module.set_memory(artefacts.memory)
             if config.init == "base" and base.precision != "int8":  # a plugin that is loaded brings its own weights
@@ -159,20 +161,26 @@ class MemoryAdapter(Method):
     def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
         """Equation 9: NLL(M) + α NLL(M̂) + β ½ (KL(p‖q) + KL(q‖p)), each a mean over target tokens."""
         from engine.methods.likelihood import likelihood, log_probabilities
+        from engine.methods.memory_adapter.passes import FirstPass
         from engine.methods.tuned import dropout_in
 
         config: MemoryAdapterConfig = module.config
+        once = batch.step < config.likelihood_updates or not (config.alpha or config.beta)
+        first = FirstPass(base.decoder_layers)
         with dropout_in(base.decoder_layers, config.base_dropout):
-            full = log_probabilities(base, batch)  # (M, V)
+            with contextlib.nullcontext() if once else first.kept():
+                full = log_probabilities(base, batch)  # (M, V)
             nll = likelihood(base, full, batch, config.label_smoothing)
-            if batch.step < config.likelihood_updates or not (config.alpha or config.beta):
+            if once:
                 return Loss(nll, {"nll": nll.item()})
             try:
                 # With no memory dropped and no other dropout the second pass is the first: no need to run it.
                 if not module.drop() and not config.base_dropout:
                     total = (1 + config.alpha) * nll
                     return Loss(total, {"nll": nll.item(), "nll_dropped": nll.item(), "agreement": 0.0})
-                part = log_probabilities(base, batch)  # (M, V)
+                # The base's own dropout makes every layer another one in the second pass.
+                with first.below(0 if config.base_dropout else module.lowest_dropped()):
+                    part = log_probabilities(base, batch)  # (M, V)
             finally:
                 module.undrop()
         nll_dropped = likelihood(base, part, batch, config.label_smoothing)

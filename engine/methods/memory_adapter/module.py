@@ -68,6 +68,7 @@ class MemoryReader(nn.Module):
         self.dropped: Tensor | bool = False  # True: the whole memory; a bool tensor (N,): single items
         self.search, self.top_k, self.breadth = config.search, config.top_k, config.search_breadth
         self.nearest: Nearest | None = None  # in the place of keys and values
+        self.kept: Path | None = None  # where what `nearest` is made of is kept
         self.laid: LaidOut | None = None  # keys and values for quick products
         self.rows: tuple[Tensor, Rows] | None = None  # the memory and its products while learning
         self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
@@ -82,7 +83,7 @@ class MemoryReader(nn.Module):
         with torch.no_grad():
             keys = self.memory @ self.key.weight.T  # (N, d); a key bias shifts all scores of a query alike
             if self.by_index():
-                self.nearest = Nearest(keys * self.sharpness, self.memory, self.top_k, self.breadth)
+                self.nearest = Nearest(keys * self.sharpness, self.memory, self.top_k, self.breadth, self.kept)
             else:
                 self.keys, self.values = keys, self.value(self.memory)  # (N, d), (N, d)
 
@@ -222,6 +223,11 @@ class MemoryAdapterModule(nn.Module):
             reader.memory = rows.to(reader.query.weight)  # (N, d)
             reader.forget_projection()
 
+    def keep_graphs(self, folder: Path | None) -> None:
+        """Keep what large memories are searched by in a folder of this plugin's own, until it is opened the next time."""
+        for layer, place, reader in self.readers():
+            reader.kept = folder / "graphs" / f"{layer}-{place}" if folder else None
+
     def project(self) -> None:
         for _, _, reader in self.readers():
             reader.project()
@@ -248,6 +254,11 @@ class MemoryAdapterModule(nn.Module):
             reader.dropped = draws[layer]
             any_dropped |= draws[layer]
         return any_dropped
+
+    def lowest_dropped(self) -> int:
+        """The lowest decoder layer that lacks memory; -1 where none does."""
+        lacking = [layer for layer, _, reader in self.readers() if reader.dropped is not False]
+        return min(lacking, default=-1)
 
     def undrop(self) -> None:
         for _, _, reader in self.readers():
