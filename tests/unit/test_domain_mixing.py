@@ -288,6 +288,21 @@ def test_state_dict_is_what_is_trained(base, folder):
     assert sum(key.endswith(".up") for key in module.state_dict()) == maps
 
 
+def test_full_matrices_move_slowly_and_proportions_as_ever(base, folder):
+    from engine.training.loop import make_optimizer
+    from engine.training.options import TrainingOptions
+
+    def speeds(**options):
+        module = module_for(base, folder, **options)
+        names = {id(one): name for name, one in module.named_parameters()}
+        groups = make_optimizer(METHOD, module, TrainingOptions()).param_groups
+        return {(names[id(one)].split(".")[0], group["speed"]) for group in groups for one in group["params"]}
+
+    assert speeds(rank=0) == {("proportions", 1.0), ("experts", 0.1)}
+    assert speeds(rank=0, full_speed=0.5) == {("proportions", 1.0), ("experts", 0.5)}
+    assert speeds(rank=2) == {("proportions", 1.0), ("experts", 1.0)}
+
+
 def test_strength_scales_the_experts(base, folder):
     module = module_for(base, folder, trained=True)
     plugin = Plugin(METHOD, module, {})

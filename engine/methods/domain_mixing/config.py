@@ -19,6 +19,14 @@ class DomainMixingConfig(Options):
         low=0,
         high=4096,
     )
+    full_speed: float = option(
+        0.1,
+        "The training's learning rate is multiplied by this for full matrices: all of a map's weights at once must move slowly. "
+        "Low-rank changes move at the full rate.",
+        low=1e-4,
+        high=10,
+        advanced=True,
+    )
     epsilon: float = option(
         0.05,
         "Share of every word that is dealt to all domains alike; 1 shares all words evenly.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -81,6 +81,9 @@ class DomainMixing(Method):
                 "The proportions were fitted without sources, so they have no encoder. Make the plugin again."
             )
         return MixingModule(base, start, config).to(base.device)
+
+    def speeds(self, module: Any) -> Mapping[str, float]:
+        return {} if module.config.rank else {"experts.": module.config.full_speed}
 
     def finish(self, module: Any) -> None:
         module.eval()
