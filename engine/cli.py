@@ -52,8 +52,7 @@ def common(settings: bool = True) -> argparse.ArgumentParser:
     found.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
     found.add_argument("--quiet", action="store_true", help="no progress on stderr")
     if settings:
-        keep = ("home", "device", "precision", "base_precision", "threads")
-        add_flags(found, Settings, skip=tuple(n for n in Settings.__dataclass_fields__ if n not in keep))
+        add_flags(found, Settings, only=("home", "device", "precision", "base_precision", "threads"))
     return found
 
 
@@ -229,7 +228,7 @@ def parser() -> argparse.ArgumentParser:
             "--no-sign-in", dest="sign_in", action="store_const", const="off", default=argparse.SUPPRESS,
             help="nobody signs in, also where others can reach the studio",
         )  # fmt: skip
-        add_flags(found, Settings, skip=tuple(n for n in Settings.__dataclass_fields__ if n not in ("host", "port")))
+        add_flags(found, Settings, only=("host", "port"))
     return top
 
 

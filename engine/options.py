@@ -17,7 +17,7 @@ import functools
 import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -172,11 +172,15 @@ class Options:
         return type(self).from_mapping({**self.to_mapping(), **changes})
 
 
-def add_flags(parser: argparse.ArgumentParser, cls: type, *, skip: tuple[str, ...] = ()) -> None:
-    """Add one flag a setting; a flag not given stays out of the namespace, so that files and presets keep their say."""
+def add_flags(
+    parser: argparse.ArgumentParser, cls: type, *, only: Sequence[str] = (), skip: Sequence[str] = ()
+) -> None:
+    """Add one flag a setting (of `only`, where that is given); a flag not given stays out of the namespace, so that files and
+    presets keep their say.
+    """
     group = parser.add_argument_group((cls.__doc__ or cls.__name__).strip().splitlines()[0].rstrip("."))
     for item in describe(cls):
-        if item.name in skip:
+        if item.name in skip or (only and item.name not in only):
             continue
         shown = ",".join(map(str, item.default)) if isinstance(item.default, tuple) else item.default
         text = f"{item.help} [{shown}]".replace("%", "%%")

@@ -166,6 +166,13 @@ class Settings(Options):
         "", "Address of the studio that `tailormt client` asks, as http://host:7860; empty: the one on this machine."
     )
     token: str = option("", "Token that `tailormt client` shows, where the studio needs one.")
+    comet: str = option(
+        "",
+        "A COMET checkpoint (model.ckpt) on this machine, a pickle that you trust: evaluations with sources then give COMET too.",
+    )
+    comet_program: str = option(
+        "comet-score", "Unbabel's program that scores with it, in an environment of its own: a path, or a name on PATH."
+    )
     endpoints: tuple[str, ...] = option(
         (), "Addresses of services that plugins may send sentences to; a plugin that calls any other is refused."
     )

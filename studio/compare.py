@@ -23,6 +23,7 @@ from studio.catalog import language_name
 from studio.compare_figures import figure_cards
 from studio.compare_reading import reading_panel, waiting_panel
 from studio.compare_scripts import MARK, MENUS, PANEL, STATE, TABLE
+from studio.compare_terms import terms_box
 from studio.compare_views import (
     ORDERS,
     PAGE,
@@ -40,7 +41,7 @@ from studio.compare_views import (
 from studio.comparing import Comparing
 from studio.frame import guard, page, wanted
 from studio.html import empty, gated, shown_if, view, visible_if, way
-from studio.i18n import listed, tr
+from studio.i18n import listed, tr, trn
 from studio.service import Service
 
 __all__ = ["Here", "build"]
@@ -121,6 +122,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
             table = view(classes="tm-compare-table", script=TABLE)
             panel = view(classes="tm-compare-panel", script=PANEL)
         figures = view(classes="tm-compare-figures", script=STATE)
+        terms = terms_box()
         here = gr.Textbox("", visible="hidden")
         seen = gr.Textbox("", visible="hidden")
         number = gr.Textbox("", visible="hidden")
@@ -325,6 +327,19 @@ def build(demo: gr.Blocks, service: Service) -> None:
             sheet = service.store.sheets.get(sheet.comparison_id)
         return progress_card(desk.job(sheet)), below(sheet)
 
+    def fill_terms(request: gr.Request) -> tuple[str, str]:
+        project = service.project(wanted(request))
+        return shown_if(project is not None), desk.terms(project) if project else ""
+
+    def keep_terms(request: gr.Request, words: str, place: str) -> tuple[str, str]:
+        """Keep the project's terms, and measure the comparison on the page by them."""
+        project, now = service.need(wanted(request)), Here.read(place)
+        count = trn("{count} term is kept.", "{count} terms are kept.", desk.set_terms(project, words))
+        sheet = desk.sheet(project, str(now.comparison)) if now.comparison else None
+        if sheet is None or len(sheet.systems) < 2:
+            return count, progress_card(desk.job(sheet))
+        return count, progress_card(desk.enqueue(sheet))
+
     def poll(request: gr.Request, place: str, before: str) -> tuple[Any, ...]:
         """While a job is at work its progress, and after each part of it the table."""
         project, now = service.project(wanted(request)), Here.read(place)
@@ -358,6 +373,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
     parts = [text, file, state, table, figures, menus, here]
     ready = demo.load(guard(fill), None, [ask, run, upload, nothing, plugins, *parts, number], **QUIET)
     ready.then(guard(read_again), here, panel, **QUIET)
+    ready.then(guard(fill_terms), None, [terms.gate, terms.text], **QUIET)
     ready.then(guard(goes_on), here, [table, figures, state], concurrency_limit=2, **QUIET)
     upload.upload(guard(open_file), [upload, here], parts, **QUIET).then(None, [here, number], None, js=MARK)
     run.click(
@@ -374,6 +390,7 @@ def build(demo: gr.Blocks, service: Service) -> None:
     panel.close(guard(close), here, [panel, here], **QUIET)
     state.act(guard(act), here, [state, figures], **QUIET)
     figures.act(guard(act), here, [state, figures], **QUIET)
+    terms.save.click(guard(keep_terms), [terms.text, here], [terms.said, state], **QUIET)
     menus.keep(guard(keep), here, None, **QUIET)
     menus.remove(guard(remove), here, [*parts, panel], **QUIET)
     here.change(None, [here, number], None, js=MARK)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.comparison.figures import Row, figure_rows, sure, value
+from engine.comparison.figures import Row, figure_rows, share_rows, sure, value
+from engine.comparison.systems import VANILLA
 from engine.store.sheets import SheetRow
 from studio.html import esc, number
 from studio.i18n import mark, tr
@@ -14,7 +15,8 @@ from studio.told import told
 __all__ = ["figure_cards"]
 
 FEW = 30  # sentences below which figures say little
-LOWER = ("perplexity",)
+LOWER = ("perplexity", "ter")
+FOLDED = ("ter",)  # not on a card of its own
 ACCURACY = (
     ("style", mark("{share} of sample sentences")),
     ("general", mark("{share} of general sentences")),
@@ -31,9 +33,10 @@ def figure_cards(sheet: SheetRow, *, busy: bool, plugins: Sequence[Mapping[str, 
         return _invitation(sheet, busy, plugins)
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row.kind, row.metric), []).append(row)
+        if row.metric not in FOLDED:
+            groups.setdefault((row.kind, row.metric), []).append(row)
     cards = "".join(_card(group) for group in groups.values())
-    return f'<div class="tm-figures">{cards}</div>{_rests_on(sheet)}'
+    return f'<div class="tm-figures">{cards}</div>{_further(sheet.figures, rows)}{_rests_on(sheet)}'
 
 
 def _card(rows: Sequence[Row]) -> str:
@@ -46,11 +49,49 @@ def _card(rows: Sequence[Row]) -> str:
         )
     else:
         body = "".join(
-            f'<div class="tm-figure-row"><span>{esc(row.system)}</span><b>{value(row.metric, row.score)}</b>'
+            f'<div class="tm-figure-row"><span>{esc(named(row.system))}</span><b>{value(row.metric, row.score)}</b>'
             f"<small>{_sure(row) if row.before is not None else _interval(row)}</small></div>"
             for row in rows
         )
     return f'<div class="tm-card tm-figure"><h2>{esc(title)}</h2>{body}</div>'
+
+
+def _further(figures: Mapping[str, Any], rows: Sequence[Row]) -> str:
+    """All figures in a table, with those that have no card: TER, p by approximate randomisation, length, copied words."""
+    shares = share_rows(figures)
+    if not shares and all(row.p_ar is None for row in rows):
+        return ""
+    heads = [f"<th>{esc(name)}</th>" for name in (tr("figure"), tr("system"))]
+    heads += [
+        f'<th class="num">{esc(name)}</th>'
+        for name in (tr("score"), tr("95 % interval"), tr("p, bootstrap"), tr("p, randomisation"))
+    ]
+    body = "".join(
+        f'<tr><td>{esc(title_said(row))}</td><td>{esc(named(row.system))}</td><td class="num">{value(row.metric, row.score)}</td>'
+        f'<td class="num">{_interval(row).removeprefix("95 % ")}</td><td class="num">{_chance(row.p)}</td>'
+        f'<td class="num">{_chance(row.p_ar)}</td></tr>'
+        for row in rows
+    )
+    body += "".join(
+        f'<tr><td>{esc(tr(one.title))}</td><td>{esc(named(one.system))}</td><td class="num">{esc(one.text)}</td>'
+        f"{'<td></td>' * 3}</tr>"
+        for one in shares
+    )
+    return (
+        f'<details class="tm-more tm-rests"><summary>{esc(tr("All figures"))}</summary><div class="tm-scroll" tabindex="0">'
+        f'<table class="tm tm-all-figures"><thead><tr>{"".join(heads)}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div></details>"
+    )
+
+
+def named(system: str) -> str:
+    """A system as the page's columns name it."""
+    return tr("Vanilla") if system == VANILLA else system
+
+
+def _chance(p: float | None) -> str:
+    """Without its `p =`, which the column's head says."""
+    return esc(sure(p).removeprefix("p ").removeprefix("= "))
 
 
 def title_said(row: Row) -> str:
@@ -131,6 +172,8 @@ def _rests_on(sheet: SheetRow) -> str:
         )
     parts += [told(str(one)) for one in figures.get("notes", [])]
     parts.append(tr("Intervals and p: paired bootstrap with 1,000 resamples, p against vanilla."))
+    if any(row.p_ar is not None for row in figure_rows(figures)):
+        parts.append(tr("Among all figures beside it: approximate randomisation with 10,000 trials."))
     signatures = "".join(
         f"<li>{esc(name)}{esc(tr(', general text')) if kind == 'general' else ''}: <code>{esc(text)}</code></li>"
         for kind in ("text", "general")

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from engine.comparison.systems import Translator, systems_of
 from engine.errors import InputError, TailorError
+from engine.files import replacing
 from engine.store.sheets import SheetRow
+from studio.i18n import tr
 from studio.service import Service
 
 if TYPE_CHECKING:
@@ -20,6 +22,11 @@ __all__ = ["LIVE", "MOST", "Comparing"]
 MOST = 500  # typed sentences
 LIVE = 60  # sentences without references that are translated at once, and not in a job
 PART = 4  # lines between two looks at the page
+
+
+def read_text(path: Path) -> str:
+    """A file that may not be there."""
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 class Comparing:
@@ -180,9 +187,28 @@ class Comparing:
         job = self.job(sheet)
         if job is not None and job.active:
             return job
-        made = enqueue(self.store, "compare", {"comparison_id": sheet.comparison_id}, project_id=sheet.project_id)
+        text = read_text(self._terms(sheet.project_id))
+        arguments = {"comparison_id": sheet.comparison_id, **({"terms": text} if text.strip() else {})}
+        made = enqueue(self.store, "compare", arguments, project_id=sheet.project_id)
         self.store.sheets.update(sheet.comparison_id, job_id=made.id)
         return made
+
+    def terms(self, project: ProjectRow) -> str:
+        """The terms that a project's translations should use, as they were written down."""
+        return read_text(self._terms(project.id))
+
+    def set_terms(self, project: ProjectRow, text: str) -> int:
+        """Keep other terms; returns how many there are. Raises InputError, with the line, on what is none."""
+        from engine.evaluation.terms import parse_terms
+
+        count = len(parse_terms(text.splitlines(), tr("The terms"), project.target, project.source))
+        self.service.workspace(project.id, change=True)
+        with replacing(self._terms(project.id), "the terms") as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        return count
+
+    def _terms(self, project_id: int) -> Path:
+        return self.service.workspace(project_id) / "terms.tsv"
 
     def measure_at_once(self, project: ProjectRow, sheet: SheetRow) -> SheetRow:
         """Measure where everything it takes is there already, so that it takes no time; else as it is."""
@@ -195,7 +221,7 @@ class Comparing:
             return sheet
         translate = self.translator(project)
         ground = ground_of(self.service.settings, self.service.workspace(project.id), project, translate.base)
-        if not ready(sheet.systems, translate, ground):
+        if self.service.settings.comet or not ready(sheet.systems, translate, ground):
             return sheet
         lines = list(self.store.sheets.lines(sheet.comparison_id))
         figures = measure(lines, sheet.systems, translate, ground, Progress())

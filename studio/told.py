@@ -25,6 +25,7 @@ FORMS = (
     mark("reset {count} sentence"),
     mark("reset {count} sentences"),
     mark("{done} of {all} sentences"),
+    mark("Of more than {count} sentences, TER and approximate randomisation are left to `tailormt evaluate`."),
     mark("Near-duplicates were looked for in the first {count} sentences."),
     mark("Languages were told from {count} sentences, spread over all."),
     mark("Only {share} of the sentences looks like {language}; most of it looks like {other}; check the samples."),

@@ -29,7 +29,7 @@ def add_client_commands(actions: Any, command: Command) -> None:
 
     def remote(name: str, help: str) -> argparse.ArgumentParser:
         found = command(name, help, actions)
-        add_flags(found, Settings, skip=tuple(n for n in Settings.__dataclass_fields__ if n not in WHERE))
+        add_flags(found, Settings, only=WHERE)
         return found
 
     def project(found: argparse.ArgumentParser, required: bool = True) -> None:

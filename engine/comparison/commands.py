@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import OptionError
+from engine.options import add_flags
+from engine.settings import Settings
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -29,7 +31,7 @@ def add_evaluate_flags(found: argparse.ArgumentParser) -> None:
     found.add_argument("system", nargs="*", metavar="NAME=FILE", help="translations to score, a line for a line")
     found.add_argument("--reference", metavar="FILE", help="the right translations of them")
     found.add_argument(
-        "--sources", metavar="FILE", help="what was translated, a line for a line, for terms and copied words"
+        "--sources", metavar="FILE", help="what was translated, a line for a line, for terms, copied words and COMET"
     )
     found.add_argument(
         "--terms", metavar="FILE",
@@ -69,6 +71,7 @@ def add_evaluate_flags(found: argparse.ArgumentParser) -> None:
         "--baseline", default="", metavar="NAME", help="system that the others are compared with [the first]"
     )
     found.add_argument("--seed", type=int, default=12345, help="[12345]")
+    add_flags(found, Settings, only=("comet", "comet_program"))
 
 
 def evaluate(args: argparse.Namespace) -> Shown:
@@ -92,7 +95,7 @@ def of_files(args: argparse.Namespace, progress: Progress) -> Shown:
     """Translations that are there."""
     from engine.evaluation import evaluate_files, read_lines
 
-    if not (args.reference or args.samples or (args.terms and args.sources)):
+    if not (args.reference or args.samples or ((args.terms or args.settings.comet) and args.sources)):
         raise OptionError("Give --reference for BLEU and chrF, or --samples for the style's figures.")
     check_outputs(args)
     systems: dict[str, Path] = {}
@@ -116,11 +119,12 @@ def of_files(args: argparse.Namespace, progress: Progress) -> Shown:
 
 def further_of(args: argparse.Namespace, sources: list[str] | None) -> Further:
     """What the command line gives beside the usual figures."""
+    from engine.evaluation.comet import Comet
     from engine.evaluation.evaluate import TRIALS, Further
     from engine.evaluation.terms import read_terms
 
     terms = read_terms(Path(args.terms), args.target, args.source) if args.terms else []
-    return Further(args.ter, TRIALS, terms, sources, args.source)
+    return Further(args.ter, TRIALS, terms, sources, args.source, Comet.of(args.settings))
 
 
 def content_of_files(args: argparse.Namespace, systems: dict[str, Path], report: dict[str, Any]) -> Content:

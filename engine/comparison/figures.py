@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["TITLES", "Row", "figure_rows", "sure", "value"]
+__all__ = ["SHARES", "TITLES", "Row", "Share", "figure_rows", "share_rows", "sure", "value"]
 
 TITLES = {
     "bleu": "BLEU",
@@ -15,13 +15,15 @@ TITLES = {
     "classifier": "Style classifier",
     "perplexity": "Perplexity",
     "terms": "Terms used",
+    "comet": "COMET",
 }
+SHARES = {"length": "Length over the reference's", "copied": "Words copied from the source"}
 
 
 @dataclass(frozen=True)
 class Row:
     """One metric on one kind of text ("text", "general") of one system: score, 95 % interval, the base's score, and p
-    against it (None for the base itself).
+    against it (None for the base itself), by paired bootstrap and, as `p_ar`, by approximate randomisation.
     """
 
     kind: str
@@ -32,6 +34,7 @@ class Row:
     high: float
     before: float | None = None
     p: float | None = None
+    p_ar: float | None = None
 
     @property
     def title(self) -> str:
@@ -52,10 +55,40 @@ def figure_rows(figures: Mapping[str, Any]) -> list[Row]:
                 if not isinstance(found, Mapping):
                     continue
                 name, score = str(system["name"]), float(found["score"])
-                rows.append(Row(kind, metric, name, score, found["low"], found["high"], base, found.get("p")))
+                rows.append(
+                    Row(kind, metric, name, score, found["low"], found["high"], base, found.get("p"), found.get("p_ar"))
+                )
                 if name == report.get("baseline"):
                     base = score
     return rows
+
+
+@dataclass(frozen=True)
+class Share:
+    """A plain figure of one system over the comparison's own sentences, without an interval."""
+
+    name: str
+    system: str
+    share: float
+
+    @property
+    def title(self) -> str:
+        return SHARES[self.name]
+
+    @property
+    def text(self) -> str:
+        return f"{self.share:.1f} %" if self.name == "copied" else f"{self.share:.2f}"
+
+
+def share_rows(figures: Mapping[str, Any]) -> list[Share]:
+    """Length and copied words of every system, as far as they are known."""
+    systems = [one for one in (figures.get("text") or {}).get("systems", []) if isinstance(one, Mapping)]
+    return [
+        Share(name, str(system["name"]), float(system[name]))
+        for name in SHARES
+        for system in systems
+        if isinstance(system.get(name), int | float)
+    ]
 
 
 def value(metric: str, score: float) -> str:

@@ -14,19 +14,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.base import BaseModel
+    from engine.evaluation.evaluate import Further
     from engine.jobs.kinds import JobContext
     from engine.settings import Settings
     from engine.store import ProjectRow, Store
 
 __all__ = ["check", "ground_of", "run", "translator_of"]
 
+CLOSELY = 1000  # lines up to which TER, 50 ms each in Chinese, and ten thousand trials of every figure take seconds
 PART = 16  # lines between two looks at whether to stop, and until they can be read
 
 
 def check(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The job's arguments: the comparison's number. Raises InputError without one."""
+    """The job's arguments: the comparison's number, and terms to be used, where there are some. Raises InputError without a
+    number.
+    """
+    terms = {"terms": str(arguments["terms"])} if arguments.get("terms") else {}
     try:
-        return {"comparison_id": int(arguments["comparison_id"])}
+        return {"comparison_id": int(arguments["comparison_id"]), **terms}
     except (KeyError, TypeError, ValueError):
         raise InputError("A job that compares needs comparison_id, the comparison's number.") from None
 
@@ -40,6 +45,7 @@ def run(context: JobContext) -> dict[str, Any]:
     number = int(context.job.arguments["comparison_id"])
     sheet = store.sheets.get(number)
     project = store.projects.get(sheet.project_id)
+    further = further_of(context.settings, project, sheet.lines, str(context.job.arguments.get("terms", "")))
     progress.begin("Translating", 0, STEPS)
     translate = translator_of(store, project, Models(context.settings))
     done = store.sheets.count(number)[0]
@@ -48,10 +54,14 @@ def run(context: JobContext) -> dict[str, Any]:
         done += len(part)
         progress.advance(done, sheet.lines)
     ground = ground_of(context.settings, context.workspace, project, translate.base)
+    if sheet.lines > CLOSELY:
+        ground.notes.append(
+            f"Of more than {CLOSELY:,} sentences, TER and approximate randomisation are left to `tailormt evaluate`."
+        )
     while True:
         sheet = store.sheets.get(number)
         lines = list(store.sheets.lines(number))
-        figures = measure(lines, sheet.systems, translate, ground, progress)
+        figures = measure(lines, sheet.systems, translate, ground, progress, further)
         if sheet.revision == store.sheets.get(number).revision:
             break  # else a strength was changed while this was measured
         for _ in fill(store, number, translate, project.target, PART):
@@ -63,6 +73,17 @@ def run(context: JobContext) -> dict[str, Any]:
         for begin in range(0, len(again), 1000):
             store.sheets.rescored(number, again[begin : begin + 1000])
     return {"comparison_id": number, "sentences": sheet.lines, "different": store.sheets.count(number)[1]}
+
+
+def further_of(settings: Settings, project: ProjectRow, lines: int, terms: str) -> Further:
+    """What a comparison of so many lines has beside the usual figures; `terms` is a glossary's text."""
+    from engine.evaluation.comet import Comet
+    from engine.evaluation.evaluate import TRIALS, Further
+    from engine.evaluation.terms import parse_terms
+
+    wanted = parse_terms(terms.splitlines(), "The terms", project.target, project.source)
+    closely = lines <= CLOSELY
+    return Further(closely, TRIALS if closely else 0, wanted, source_language=project.source, comet=Comet.of(settings))
 
 
 def translator_of(store: Store, project: ProjectRow, models: Any) -> Translator:

@@ -71,7 +71,7 @@ def measure(
     if with_reference and len(with_reference) < len(lines):
         notes.append(f"Measured on the {len(used):,} of {len(lines):,} sentences that have a reference.")
     report = None
-    if with_reference or scorers is not None:
+    if with_reference or scorers is not None or (further is not None and further.comet_scores(None)):
         report = evaluate(
             {str(system["name"]): [line.texts[i] or "" for line in used] for i, system in enumerate(systems)},
             [line.reference or "" for line in used] if with_reference else None,

@@ -115,8 +115,10 @@ class StyleClassifier:
     @property
     def signature(self) -> str:
         """What a figure rests on, in sacrebleu's manner."""
+        parts = {"style": self.accuracy.style, "general": self.accuracy.general, "reworded": self.accuracy.reworded}
+        kinds = "|".join(f"{name}:{share:.1f}" for name, share in parts.items() if share is not None)
         return (
-            f"model:textcnn|accuracy:{self.accuracy.all:.1f}|texts:{self.accuracy.texts}|base:{short(self.base)}"
+            f"model:textcnn|accuracy:{self.accuracy.all:.1f}|{kinds}|texts:{self.accuracy.texts}|base:{short(self.base)}"
             f"|threshold:0.5"
         )
 

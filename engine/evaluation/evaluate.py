@@ -1,6 +1,6 @@
 """Scores with confidence intervals and significance: BLEU, chrF and TER as sacrebleu's paired bootstrap (Koehn, 2004) and
 approximate randomisation give them, and with the style's own scorers perplexity and classifier score, and the hit rate of
-terms, by the same tests."""
+terms and COMET, by the same tests."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from engine.progress import Progress
 if TYPE_CHECKING:
     import numpy as np
 
+    from engine.evaluation.comet import Comet
     from engine.evaluation.style import StyleScorers
 
 __all__ = ["TRIALS", "Further", "evaluate", "evaluate_files", "read_lines"]
@@ -31,7 +32,7 @@ TRIALS = 10_000  # of approximate randomisation, sacrebleu's own number
 @dataclass(frozen=True)
 class Further:
     """What an evaluation may have beside the usual: TER, approximate randomisation with that many `trials`, the hit rate of
-    `terms`, and with the `sources` (a line for a line) the share of copied words.
+    `terms`, and with the `sources` (a line for a line) the share of copied words and COMET.
     """
 
     ter: bool = False
@@ -39,6 +40,11 @@ class Further:
     terms: Sequence[Term] = ()
     sources: Sequence[str] | None = None
     source_language: str = ""
+    comet: Comet | None = None
+
+    def comet_scores(self, references: object | None) -> bool:
+        """Whether COMET can score, given these references or none (None)."""
+        return self.comet is not None and (references is not None or not self.comet.needs_references)
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ class Measure:
     score: Callable[[Any], float]
     signature: Callable[[], str]
     high: float = 100.0
+    ties: bool = True  # of randomisation; sacrebleu's own metrics are tested as sacrebleu does
 
 
 def evaluate(
@@ -79,7 +86,9 @@ def evaluate(
     _same_lines({**{f"system {name}": lines for name, lines in systems.items()}, **streams, **given})
 
     measures = reference_measures(language, streams, samples, seed, further.ter) if streams else {}
-    measures |= style_measures(style) | term_measures(further, next(iter(streams.values()), None))
+    first = next(iter(streams.values()), None)
+    measures |= style_measures(style) | term_measures(further, first)
+    measures |= comet_measures(further, systems, first, progress)
     order = sorted(systems, key=lambda name: name != baseline)  # the baseline first, the others as given
     found: dict[str, dict[str, Figure]] = {name: {} for name in order}
     done, total = 0, len(order) * len(measures)
@@ -90,9 +99,9 @@ def evaluate(
             done += 1
             stats = measure.stats(systems[name])
             score, scores = measure.score(stats.sum(0)), resampled(stats, measure.score, samples, seed)
-            swapped = (
-                randomised(stats, base[2], measure.score, further.trials, seed) if base and further.trials else None
-            )
+            swapped = None
+            if base and further.trials:
+                swapped = randomised(stats, base[2], measure.score, further.trials, seed, ties=measure.ties)
             found[name][metric] = _figure(score, scores, base, measure.high, swapped)
             if name == baseline:
                 base = score, scores, stats
@@ -117,6 +126,7 @@ def evaluate(
                 None
                 if further.sources is None
                 else copied_share(systems[name], further.sources, language, further.source_language),
+                found[name].get("COMET"),
             )
             for name in order
         ),
@@ -135,7 +145,8 @@ def check(
 ) -> None:
     if not systems:
         raise InputError("There is nothing to evaluate; give the lines of at least one system.")
-    if references is None and style is None and not (further.terms and further.sources is not None):
+    by_sources = further.sources is not None and (further.terms or further.comet_scores(None))
+    if references is None and style is None and not by_sources:
         raise InputError("There is nothing to score with; give references, or samples of the style.")
     if baseline is not None and baseline not in systems:
         raise OptionError(f"The baseline {baseline!r} is not among the systems ({', '.join(systems)}).")
@@ -220,7 +231,7 @@ def reference_measures(
             made.update("bs", samples)
             return str(made)
 
-        return Measure(stats, score, signature, float("inf") if name == "TER" else 100.0)
+        return Measure(stats, score, signature, float("inf") if name == "TER" else 100.0, ties=False)
 
     return {name: measure(name, metric) for name, metric in metrics(language, ter=ter).items()}
 
@@ -238,6 +249,30 @@ def term_measures(further: Further, references: Sequence[str] | None) -> dict[st
         return float(100 * total[0] / max(1.0, total[1]))
 
     return {"terms": Measure(counts, score, lambda: f"terms:{len(further.terms)}|case:lc|whole words where spaced")}
+
+
+def comet_measures(
+    further: Further,
+    systems: Mapping[str, Sequence[str]],
+    references: Sequence[str] | None,
+    progress: Progress,
+) -> dict[str, Measure]:
+    """The mean of COMET's scores of the lines, times 100."""
+    comet = further.comet
+    if comet is None or further.sources is None or not further.comet_scores(references):
+        return {}
+    import numpy as np
+
+    found = comet.scores(systems, further.sources, references, progress)
+    by_lines = {tuple(lines): found[name] for name, lines in systems.items()}
+
+    def stats(lines: Sequence[str]) -> np.ndarray:
+        return np.array([(score, 1.0) for score in by_lines[tuple(lines)]], dtype=float)  # (n, 2)
+
+    def score(total: Any) -> float:
+        return float(total[0] / total[1])
+
+    return {"COMET": Measure(stats, score, lambda: comet.signature)}
 
 
 def length_ratio(lines: Sequence[str], streams: Mapping[str, Sequence[str]], language: str) -> float | None:

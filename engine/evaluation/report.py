@@ -46,6 +46,7 @@ METRICS = (
     ("perplexity", "perplexity", True),
     ("classifier", "classifier %", False),
     ("terms", "terms %", False),
+    ("comet", "COMET", False),
 )
 # Plain shares without an interval: a name in a mapping and its head in a table.
 SHARES = (("length", "length"), ("copied", "copied %"))
@@ -57,8 +58,8 @@ class SystemScores:
 
     BLEU, chrF2 (0 to 100) and TER (lower is better) need references; perplexity (lower is better) and the classifier score
     (percent of the lines that are taken for the style) need samples of the style; `terms` is the percentage of the terms
-    called for that are there. `length` is the number of tokens over the reference's, `copied` the percentage of words that
-    stand in the source as well. None where what it needs was not given.
+    called for that are there; `comet`, times 100, needs sources and a checkpoint. `length` is the number of tokens over the
+    reference's, `copied` the percentage of words that stand in the source as well. None where what it needs was not given.
     """
 
     name: str
@@ -71,6 +72,7 @@ class SystemScores:
     terms: Figure | None = None
     length: float | None = None
     copied: float | None = None
+    comet: Figure | None = None
 
     def shares(self) -> dict[str, float]:
         """Length ratio and copied words, where they are known, by their names in a mapping."""

@@ -57,16 +57,25 @@ def p_value(system: np.ndarray, baseline: np.ndarray, difference: float) -> floa
 
 
 def randomised(
-    system: np.ndarray, baseline: np.ndarray, score: Callable[[np.ndarray], float], trials: int, seed: int
+    system: np.ndarray,
+    baseline: np.ndarray,
+    score: Callable[[np.ndarray], float],
+    trials: int,
+    seed: int,
+    *,
+    ties: bool = False,
 ) -> float:
     """How often two systems whose sentences were swapped at random differ by more than these do (two-sided), from their
     statistics (n, k): the p-value of approximate randomisation.
+
+    With `ties` a trial that differs by just as much counts, as Riezler and Maxwell have it. sacrebleu leaves it out, which says of
+    two systems that differ in a single line that they surely do.
     """
     import numpy as np
 
-    # Sums in double precision, so that a trial that differs by just as much counts as that.
+    # Sums in double precision, so that a trial that differs by just as much is known as one.
     system, baseline = system.astype(float), baseline.astype(float)
-    found = abs(score(baseline.sum(0)) - score(system.sum(0)))
+    found = abs(score(baseline.sum(0)) - score(system.sum(0))) - (1e-9 if ties else 0)
     swaps = np.random.default_rng(seed).integers(2, size=(trials, len(system)), dtype=bool)
     gain, both = baseline - system, (baseline + system).sum(0)  # (n, k), (k,)
     larger = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from engine.errors import InputError
 from engine.evaluation.diff import tokens
 from engine.languages import unspaced
 
-__all__ = ["Term", "copied_share", "read_terms", "term_counts"]
+__all__ = ["Term", "copied_share", "parse_terms", "read_terms", "term_counts"]
 
 
 @dataclass(frozen=True)
@@ -34,24 +34,30 @@ class Term:
 
 
 def read_terms(path: Path, language: str, source_language: str = "") -> list[Term]:
-    """A glossary: a term of the target language a line, or source term, tab, target term. Blank lines and those that begin
-    with # are passed over. Raises InputError, with the line, on anything else, or where there are no terms.
-    """
+    """The terms of a glossary (parse_terms). Raises InputError, with the line, where it is none or has none."""
     from engine.evaluation.evaluate import read_lines
 
+    terms = parse_terms(read_lines(path), str(path), language, source_language)
+    if not terms:
+        raise InputError(f"There are no terms in {path}; give one a line, or source term, tab, target term.")
+    return terms
+
+
+def parse_terms(lines: Iterable[str], where: str, language: str, source_language: str = "") -> list[Term]:
+    """A term of the target language a line, or source term, tab or ` = `, target term. Blank lines and those that begin with
+    # are passed over. Raises InputError, with `where` and the line, on anything else.
+    """
     terms = []
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith("#"):
             continue
-        parts = [part.strip() for part in line.split("\t")]
+        parts = [part.strip() for part in re.split(r"\t| = ", line)]
         if len(parts) > 2 or not all(parts):
             raise InputError(
-                f"{path}, line {number}: give a term, or source term, tab, target term; this has {len(parts)} columns."
+                f"{where}, line {number}: give a term, or source term, tab or =, target term; this has {len(parts)} columns."
             )
         source = parts[0] if len(parts) == 2 else ""
         terms.append(Term(parts[-1], language, source, source_language))
-    if not terms:
-        raise InputError(f"There are no terms in {path}; give one a line, or source term, tab, target term.")
     return terms
 
 

@@ -24,6 +24,8 @@ __all__ = [
     "StrengthWish",
     "System",
     "SystemWish",
+    "Terms",
+    "TermsWish",
     "WordReading",
 ]
 
@@ -131,6 +133,15 @@ class Figure(BaseModel):
     high: float
     before: float | None = Field(description="The base's score.")
     p: float | None
+    p_ar: float | None = Field(description="The same by approximate randomisation, where it was asked for.")
+
+
+class Terms(BaseModel):
+    text: str = Field(description="One a line: a target term, or source term, tab or =, target term.")
+
+
+class TermsWish(models.Given):
+    text: Annotated[str, Field(max_length=200_000)]
 
 
 class ReadPlace(BaseModel):

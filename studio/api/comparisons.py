@@ -32,6 +32,8 @@ from studio.api.compared import (
     StrengthWish,
     System,
     SystemWish,
+    Terms,
+    TermsWish,
     WordReading,
 )
 from studio.api.desk import Desk, DeskDep, Id, Limit, Means, Offset
@@ -197,19 +199,26 @@ def queued(
 
 def enqueued(desk: Desk, sheet: SheetRow) -> models.Job:
     """The job that fills and measures a comparison; one that is waiting or at work is not queued twice."""
-    from engine.jobs import enqueue
+    from studio.comparing import Comparing
 
-    store = desk.service.store
-    if sheet.job_id is not None:
-        try:
-            job = store.jobs.get(sheet.job_id)
-        except InputError:
-            job = None
-        if job is not None and job.active:
-            return rows.job(job)
-    made = enqueue(store, "compare", {"comparison_id": sheet.comparison_id}, project_id=sheet.project_id)
-    store.sheets.update(sheet.comparison_id, job_id=made.id)
-    return rows.job(made)
+    return rows.job(Comparing(desk.service).enqueue(sheet))
+
+
+@router.get("/projects/{number}/terms", dependencies=[may("read")])
+def get_terms(desk: DeskDep, number: Id) -> Terms:
+    """The terms that a project's translations should use; counted when a comparison is measured."""
+    from studio.comparing import Comparing
+
+    return Terms(text=Comparing(desk.service).terms(desk.project(number)))
+
+
+@router.put("/projects/{number}/terms", dependencies=[may("write")])
+def set_terms(desk: DeskDep, number: Id, wish: TermsWish) -> Terms:
+    """Other terms, one a line: a term of the language translated into, or source term, tab or =, target term."""
+    from studio.comparing import Comparing
+
+    Comparing(desk.service).set_terms(desk.project(number), wish.text)
+    return Terms(text=wish.text)
 
 
 # -- one
@@ -283,7 +292,9 @@ def list_lines(
 
 @router.get("/comparisons/{number}/figures", dependencies=[may("read")])
 def list_figures(desk: DeskDep, number: Id) -> list[Figure]:
-    """BLEU, chrF, style classifier and perplexity, as far as they could be measured, and the same on general text."""
+    """BLEU, chrF, TER, style classifier, perplexity, terms and COMET, as far as they could be measured, and BLEU and chrF on
+    general text.
+    """
     from engine.comparison.figures import figure_rows
 
     found = figure_rows(sheet_of(desk, number).figures)

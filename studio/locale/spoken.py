@@ -90,7 +90,7 @@ def _reasons() -> Iterator[str]:
     yield from rating.QUESTIONS
     yield from (word for _, word in rating.WORDS)
     yield from BUDGETS
-    yield from figures.TITLES.values()
+    yield from (*figures.TITLES.values(), *figures.SHARES.values())
     yield "general text"
     yield from (one.title for one in FORMATS.values())
     yield from ("word", "character")

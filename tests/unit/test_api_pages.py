@@ -118,6 +118,15 @@ def test_comparisons_of_several_plugins_are_queued_read_and_exported(
     said(api.post(f"{address}/sheets", json={"texts": ["Hi."], "systems": many}), 422, "invalid")
 
 
+def test_terms_of_a_project_are_read_and_set(api: TestClient, project: ProjectRow) -> None:
+    address = f"/api/v1/projects/{project.id}/terms"
+    assert api.get(address).json() == {"text": ""}
+    assert api.put(address, json={"text": "rain = 雨\n"}).json() == {"text": "rain = 雨\n"}
+    assert "line 1" in said(api.put(address, json={"text": "a\tb\tc"}), 400, "bad_input")
+    assert api.get(address).json() == {"text": "rain = 雨\n"}
+    said(api.get("/api/v1/projects/99999/terms"), 404, "not_found")
+
+
 def test_files_are_compared_by_their_lines(api: TestClient, project: ProjectRow) -> None:
     address = f"/api/v1/projects/{project.id}/comparisons/files"
     english = "\n".join(["The rain stopped.", "He had waited for a letter.", "Nobody came to the door."])

@@ -21,6 +21,8 @@ from engine.comparison.fill import fill
 from engine.comparison.reading import Place, Reading
 from engine.errors import CorpusError, InputError
 from engine.evaluation import evaluate
+from engine.evaluation.evaluate import Further
+from engine.evaluation.terms import parse_terms
 from engine.settings import Settings
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.store.sheets import SheetRow
@@ -203,6 +205,39 @@ def test_a_plugin_that_was_deleted_is_said_and_its_translations_stay(
         desk.turn(project, sheet, 1, 0.5)
     with pytest.raises(InputError, match="no longer there"):
         desk.typed(project, EN[0], [plugins[0].id], None)
+
+
+def test_a_projects_terms_are_kept_and_go_with_the_job_that_measures(
+    desk: Comparing, project: ProjectRow, plugins: list[PluginRow]
+) -> None:
+    assert desk.terms(project) == ""
+    sheet = desk.typed(project, EN[0], [plugins[0].id], None)
+    assert desk.enqueue(sheet).arguments == {"comparison_id": sheet.comparison_id}
+    desk.store.jobs.cancel(desk.store.sheets.get(sheet.comparison_id).job_id or 0)
+    with pytest.raises(InputError, match="The terms, line 2: give a term, or source term, tab or =, target term"):
+        desk.set_terms(project, "雨\nrain = 雨 = 雨水")
+    assert desk.terms(project) == "", "nothing of what is wrong is kept"
+    written = "# weather\nrain = 雨\ndoor\t门\n"
+    assert desk.set_terms(project, written) == 2
+    assert desk.terms(project) == written
+    job = desk.enqueue(desk.store.sheets.get(sheet.comparison_id))
+    assert job.arguments == {"comparison_id": sheet.comparison_id, "terms": written}
+
+
+def test_all_figures_are_in_a_table_also_those_without_a_card() -> None:
+    systems = {"vanilla": ["雨停了。", "他开门。", "谁也没有说。"], "Lu Xun": list(ZH)}
+    terms = parse_terms(["rain = 雨"], "here", "zh", "en")
+    further = Further(True, 200, terms, EN, "en")
+    report = evaluate(systems, ZH, language="zh", baseline="vanilla", samples=100, further=further)
+    sheet = replace(sheet_of([[one, "", ""] for one in EN]), figures={"text": report.to_mapping(), "general": None})
+    cards, _, table = figure_cards(sheet, busy=False).partition("<details")
+    assert "Terms used" in cards
+    assert "TER" not in cards
+    for title in ("BLEU", "TER, lower is better", "Terms used", "Length over the reference", "Words copied"):
+        assert title in table
+    assert "approximate randomisation with 10,000 trials" in table
+    bare = replace(sheet, figures={"text": evaluate(systems, ZH, language="zh", samples=100).to_mapping()})
+    assert figure_cards(bare, busy=False).count("All figures") == 1, "lengths are known with references"
 
 
 def test_deleting_a_comparison_cancels_its_job(desk: Comparing, project: ProjectRow, plugins: list[PluginRow]) -> None:

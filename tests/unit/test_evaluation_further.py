@@ -32,6 +32,15 @@ def worn(share: float, seed: int) -> list[str]:
     return [" ".join(word for word in line.split() if pick.random() > share) for line in EN]
 
 
+def test_two_systems_that_differ_in_the_terms_of_one_line_differ_by_chance() -> None:
+    terms = [Term(word, "en") for word in EN[0].rstrip(".").split()[:3]]
+    systems = {"vanilla": ["", *EN[1:20]], "customized": EN[:20]}
+    further = Further(trials=200, terms=terms)
+    report = evaluate(systems, EN[:20], language="en", baseline="vanilla", samples=100, further=further)
+    assert report["customized"].terms.score > report["vanilla"].terms.score
+    assert report["customized"].terms.p_ar == 1
+
+
 def test_ter_and_randomisation_are_those_of_the_sacrebleu_command(tmp_path: Path) -> None:
     systems = {"vanilla": worn(0.22, 1), "customized": worn(0.2, 2)}
     report = evaluate(systems, EN, language="en", baseline="vanilla", samples=100, seed=7, further=Further(True, 500))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from html import escape
 
 from engine.comparison.export.content import Content, printable
-from engine.comparison.figures import Row, figure_rows, sure, value
+from engine.comparison.figures import Row, figure_rows, share_rows, sure, value
 from engine.comparison.marks import Run, marks
 
 __all__ = ["as_html"]
@@ -75,10 +75,16 @@ def figures(content: Content) -> Iterator[str]:
         return
     yield (
         '<h2>Figures</h2>\n<table><thead><tr><th>figure</th><th>system</th><th class="num">score</th>'
-        '<th class="num">95 % interval</th><th class="num">change</th><th class="num">against vanilla</th></tr></thead>\n<tbody>\n'
+        '<th class="num">95 % interval</th><th class="num">change</th><th class="num">against vanilla</th>'
+        '<th class="num">approximate randomisation</th></tr></thead>\n<tbody>\n'
     )
     for row in rows:
         yield figure(row)
+    for one in share_rows(content.figures):
+        yield (
+            f'<tr><td>{esc(one.title)}</td><td>{esc(one.system)}</td><td class="num">{esc(one.text)}</td>'
+            f"{'<td></td>' * 4}</tr>\n"
+        )
     yield "</tbody></table>\n"
     for kind, where in (("text", "these sentences"), ("general", "general text")):
         report = content.figures.get(kind) or {}
@@ -95,7 +101,7 @@ def figure(row: Row) -> str:
     return (
         f'<tr><td>{esc(row.title)}</td><td>{esc(row.system)}</td><td class="num">{value(row.metric, row.score)}</td>'
         f'<td class="num">{row.low:.1f}–{row.high:.1f}</td><td class="num">{change}</td>'
-        f'<td class="num">{esc(sure(row.p))}</td></tr>\n'
+        f'<td class="num">{esc(sure(row.p))}</td><td class="num">{esc(sure(row.p_ar))}</td></tr>\n'
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.comparison.export.content import Content, printable
-from engine.comparison.figures import figure_rows
+from engine.comparison.figures import figure_rows, share_rows
 from engine.errors import MissingError
 
 __all__ = ["write_xlsx"]
@@ -43,18 +43,29 @@ def write_xlsx(content: Content, path: Path) -> None:
 
 def add_figures(book: Any, content: Content, bold: Any) -> None:
     page = book.create_sheet("Figures")
-    for place, width in enumerate([28, 28, 10, 10, 10, 10, 14]):
+    for place, width in enumerate([28, 28, 10, 10, 10, 10, 14, 24]):
         page.column_dimensions[letter(place)].width = width
-    heads = ["figure", "system", "score", "95 % from", "to", "change", "p against vanilla"]
+    heads = [
+        "figure",
+        "system",
+        "score",
+        "95 % from",
+        "to",
+        "change",
+        "p against vanilla",
+        "p, approximate randomisation",
+    ]
     page.append([cell(page, head, font=bold) for head in heads])
     for row in figure_rows(content.figures):
         change = None if row.before is None else round(row.score - row.before, 2)
         page.append(
             [
                 cell(page, row.title), cell(page, row.system), round(row.score, 2), round(row.low, 2),
-                round(row.high, 2), change, row.p,
+                round(row.high, 2), change, row.p, row.p_ar,
             ]
         )  # fmt: skip
+    for one in share_rows(content.figures):
+        page.append([cell(page, one.title), cell(page, one.system), round(one.share, 3)])
     page.append([])
     for kind in ("text", "general"):
         for name, signature in ((content.figures.get(kind) or {}).get("signatures") or {}).items():

@@ -1,0 +1,122 @@
+"""COMET (Rei et al., 2020) by Unbabel's own `comet-score`, in a process and an environment of its own.
+
+Its checkpoints are pickles, and its library wants an older transformers than ours: nothing of either is loaded here. Who sets
+`comet` has chosen to trust that file and that program.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.devices import pick_device
+from engine.errors import InputError, MissingError, TailorError
+from engine.programs import last_line, run_program
+from engine.progress import Progress
+from engine.settings import Settings
+
+__all__ = ["Comet"]
+
+# The encoder's tokenizer comes from the hub's cache beside the checkpoint; no network call that nobody asked for.
+OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+ALONE = (
+    "referenceless_regression_metric",
+    "unified_metric",
+    "xcomet_metric",
+)  # score sources and translations alone, too
+
+
+@dataclass(frozen=True)
+class Comet:
+    """A checkpoint on disk, the program that scores with it, whether it may take a GPU, and whether it wants references."""
+
+    checkpoint: Path
+    program: str
+    gpu: bool = False
+    needs_references: bool = True
+
+    @classmethod
+    def of(cls, settings: Settings) -> Comet | None:
+        """By the settings `comet` and `comet_program`; None where no checkpoint is set.
+
+        Raises InputError when the checkpoint is not there, MissingError when the program is not.
+        """
+        if not settings.comet:
+            return None
+        checkpoint = Path(settings.comet).expanduser().resolve()
+        about = checkpoint.parent.parent / "hparams.yaml"
+        if checkpoint.suffix != ".ckpt" or not checkpoint.is_file() or not about.is_file():
+            raise InputError(
+                f"comet: {settings.comet} is no COMET checkpoint. Give the file checkpoints/model.ckpt of a model on disk, with "
+                "hparams.yaml in the folder above, or leave the setting empty."
+            )
+        program = shutil.which(str(Path(settings.comet_program).expanduser()))
+        if program is None:
+            raise MissingError(
+                f"comet_program: there is no {settings.comet_program}. COMET needs an environment of its own: python -m venv "
+                "comet; comet/bin/pip install unbabel-comet; then set comet_program to comet/bin/comet-score."
+            )
+        alone = re.search(
+            rf"^class_identifier:\s*({'|'.join(ALONE)})\s*$", about.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        gpu = pick_device(settings.device).type == "cuda"
+        return cls(checkpoint, str(Path(program).absolute()), gpu, needs_references=alone is None)
+
+    @property
+    def signature(self) -> str:
+        """The model by its name on the hub where its path has one, else by its folder."""
+        hub = [
+            part.removeprefix("models--").replace("--", "/") for part in self.checkpoint.parts if part[:8] == "models--"
+        ]
+        return f"comet-score|model:{hub[-1] if hub else self.checkpoint.parent.parent.name}|x100"
+
+    def scores(
+        self,
+        systems: Mapping[str, Sequence[str]],
+        sources: Sequence[str],
+        references: Sequence[str] | None,
+        progress: Progress,
+    ) -> dict[str, list[float]]:
+        """Scores of each system's lines, times 100 (about 0 to 100, higher is better), by the system's name. All systems are
+        scored in one process, so that the model is loaded once.
+
+        Raises TailorError with the program's last line when it fails, Cancelled.
+        """
+        with tempfile.TemporaryDirectory(prefix="comet-") as place:
+            folder = Path(place)
+            files = [f"system.{number}.txt" for number in range(len(systems))]
+            for file, lines in zip(files, systems.values(), strict=True):
+                put_lines(folder / file, lines)
+            put_lines(folder / "source.txt", sources)
+            right = []
+            if references is not None:
+                put_lines(folder / "reference.txt", references)
+                right = ["-r", "reference.txt"]
+            command = [
+                self.program, "-s", "source.txt", "-t", *files, *right, "--model", str(self.checkpoint), "--gpus",
+                str(int(self.gpu)), "--quiet", "--only_system", "--to_json", "scores.json",
+            ]  # fmt: skip
+            status, _, err = run_program(command, progress, folder=folder, environment=OFFLINE)
+            if status:
+                raise TailorError(f"comet-score ended with {status}: {last_line(err)[:300]}")
+            try:
+                found = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+                by_file = [[100 * float(line["COMET"]) for line in found[file]] for file in files]
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise TailorError(
+                    f"comet-score wrote no scores that can be read ({type(error).__name__}). Try its version 2.2."
+                ) from None
+        for file, numbers in zip(files, by_file, strict=True):
+            if len(numbers) != len(sources):
+                raise TailorError(f"comet-score gave {len(numbers):,} scores for {len(sources):,} lines of {file}.")
+        return dict(zip(systems, by_file, strict=True))
+
+
+def put_lines(path: Path, lines: Sequence[str]) -> None:
+    """One line a sentence, whatever ends of lines it has in itself."""
+    path.write_text("".join(" ".join(line.splitlines()) + "\n" for line in lines), encoding="utf-8")

@@ -1,0 +1,67 @@
+"""The job that fills and measures a comparison: every figure that the command line gives, with the project's terms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.comparison import job as compare
+from engine.comparison.figures import figure_rows, share_rows
+from engine.comparison.systems import systems_of
+from engine.errors import InputError
+from engine.jobs import enqueue
+from engine.jobs.kinds import KINDS, JobContext
+from engine.jobs.paths import job_workspace
+from engine.progress import Progress
+from engine.settings import Settings
+from engine.store import Store
+from tests.bases import SENTENCES
+
+
+@pytest.fixture
+def settings(home: Path, tiny: Path) -> Settings:
+    return Settings(home=str(home), device="cpu")
+
+
+def measured(settings: Settings, tiny: Path, bundle: Path, **arguments: str) -> dict[str, object]:
+    """The figures of four sentences with references by the base alone and a plugin."""
+    store = Store(settings.store_url)
+    project = store.projects.create("Style", "en", "zh", str(tiny))
+    row = store.plugins.create(project.id, "Ours", method="memory_adapter", path=str(bundle))
+    sheet = store.sheets.create(project.id, "Four", list(SENTENCES[:4]), systems_of([row], [1.0]), file="four.tsv")
+    job = enqueue(store, "compare", {"comparison_id": sheet.comparison_id, **arguments}, project_id=project.id)
+    KINDS[job.kind].do(JobContext(job, store, settings, job_workspace(settings, job), Progress()))
+    return dict(store.sheets.get(sheet.comparison_id).figures)
+
+
+def test_a_comparison_has_ter_randomisation_lengths_copies_and_terms(
+    settings: Settings, tiny: Path, bundle: Path
+) -> None:
+    english, chinese = SENTENCES[0]
+    word = next(one for one in english.rstrip(".").split() if len(one) > 3)
+    figures = measured(settings, tiny, bundle, terms=f"# ours\n{word} = {chinese[:1]}\n{chinese[-2:]}\n")
+    rows = [row for row in figure_rows(figures) if row.kind == "text"]
+    assert {row.metric for row in rows} == {"bleu", "chrf", "ter", "terms"}
+    assert {row.system for row in rows} == {"vanilla", "Ours"}
+    assert all((row.p is None) == (row.p_ar is None) == (row.system == "vanilla") for row in rows)
+    assert {(one.name, one.system) for one in share_rows(figures)} == {
+        (name, system) for name in ("length", "copied") for system in ("vanilla", "Ours")
+    }
+
+
+def test_without_terms_none_are_counted_and_long_comparisons_are_measured_less_closely(
+    settings: Settings, tiny: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare, "CLOSELY", 3)
+    figures = measured(settings, tiny, bundle)
+    rows = figure_rows(figures)
+    assert {row.metric for row in rows if row.kind == "text"} == {"bleu", "chrf"}
+    assert all(row.p_ar is None for row in rows)
+    assert any("left to `tailormt evaluate`" in note for note in figures["notes"])  # type: ignore[attr-defined]
+
+
+def test_arguments_are_checked_when_it_is_queued() -> None:
+    assert compare.check({"comparison_id": "4", "terms": ""}) == {"comparison_id": 4}
+    with pytest.raises(InputError, match="needs comparison_id"):
+        compare.check({"terms": "a"})
