@@ -4,8 +4,9 @@
     batcher = Batcher(models)
     batcher.submit(Work(base="en-zh", source="en", target="zh"), ["The rain stopped."]).result()
 
-A model works on one batch at a time, whoever asks. So while it is busy, requests gather, and those for the same base,
-plugin and settings go together into the next batch. Requests take turns in it: a long one does not hold up a short one.
+A model works on one batch at a time, whoever asks. So while it is busy, requests gather, and those for the same base and
+settings go together into the next batch, each with its own plugin where plugins can share one (engine/plugins/mixed.py).
+Requests take turns in it: a long one does not hold up a short one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Batcher", "Busy", "Models", "Work"]
 
 PART = 32  # texts in one batch
+MOST_ALONE = 10_000  # works of which it is remembered that they failed
 MOST_WAITING = 2_000_000  # characters, beyond which new requests are turned away
 
 
@@ -65,10 +67,9 @@ class Models:
         """The plugin of a bundle, loaded over that base. Raises InputError where the bundle is gone, BundleError."""
         from engine.plugins import Plugin
 
-        file = Path(path)
-        if not file.is_file():
+        if not Path(path).is_file():
             raise InputError(f"The bundle {path} is no longer there. Train the plugin again or import it.")
-        key = (base.path, base.source, base.target, path, file.stat().st_mtime)
+        key = self._key(path, base)
         with self._lock:
             if key not in self._plugins:
                 loaded = Plugin.load(path, base, cache=self.settings.home_dir / "unpacked")
@@ -77,6 +78,30 @@ class Models:
                 self._plugins[key] = loaded
             self._plugins.move_to_end(key)
             return self._plugins[key]
+
+    def plugins(self, paths: Sequence[str], base: BaseModel) -> list[Plugin | None]:
+        """Plugins for one batch, None where the path is empty. Those in memory are taken first, so that what is loaded does not
+        push them out. Raises as `plugin` does.
+        """
+        with self._lock:
+            order = sorted(filter(None, dict.fromkeys(paths)), key=lambda path: self.held(path, base) is None)
+            found = {path: self.plugin(path, base) for path in order}
+        return [found.get(path) for path in paths]
+
+    def held_base(self, path: str, source: str, target: str) -> BaseModel | None:
+        """The base for a direction where it is in memory; waits for nobody."""
+        return self._bases.get(path, {}).get((source, target))
+
+    def held(self, path: str, base: BaseModel) -> Plugin | None:
+        """The plugin of a bundle where it is in memory as it lies on disk; waits for nobody."""
+        try:
+            return self._plugins.get(self._key(path, base))
+        except OSError:
+            return None
+
+    @staticmethod
+    def _key(path: str, base: BaseModel) -> tuple[str, str, str, str, float]:
+        return base.path, base.source, base.target, path, Path(path).stat().st_mtime
 
     def _drop(self, path: str) -> None:
         places = {base.path for base in self._bases.pop(path).values()}
@@ -123,6 +148,7 @@ class Batcher:
         self._characters = 0
         self._change = threading.Condition()
         self._thread: threading.Thread | None = None
+        self._alone: set[Work] = set()  # works that failed last time, and spoil no other's batch again
 
     def submit(self, work: Work, texts: Sequence[str]) -> Future[list[str]]:
         """Translations of the texts, in order, once they are there. Raises Busy when too much is waiting.
@@ -149,27 +175,38 @@ class Batcher:
             with self._change:
                 while not (batch := self._next()):
                     self._change.wait()
-            work, texts = batch[0][0].work, [text for request, some in batch for text in some]
-            try:
-                results = iter(self._translate(work, texts))
-            except BaseException as error:
-                for request, _ in batch:
-                    self._end(request, error)
-                continue
-            finally:
-                self.batches += 1
-            for request, some in batch:
-                request.results += [next(results) for _ in some]
-                if len(request.results) == len(request.texts):
-                    self._end(request)
+            self.batches += 1
+            self._batch(batch)
+
+    def _batch(self, batch: list[tuple[_Request, list[str]]]) -> None:
+        """Translate these texts of these requests. What goes wrong with one plugin is the end of its requests alone."""
+        works = [request.work for request, some in batch for _ in some]
+        try:
+            results = iter(self._translate(works, [text for _, some in batch for text in some]))
+        except BaseException as error:
+            if len(set(works)) > 1:
+                for work in dict.fromkeys(works):
+                    self._batch([one for one in batch if one[0].work == work])
+                return
+            if len(self._alone) >= MOST_ALONE:
+                self._alone.clear()
+            self._alone.add(works[0])
+            for request, _ in batch:
+                self._end(request, error)
+            return
+        self._alone.difference_update(works)  # what was wrong has passed
+        for request, some in batch:
+            request.results += [next(results) for _ in some]
+            if len(request.results) == len(request.texts):
+                self._end(request)
 
     def _next(self) -> list[tuple[_Request, list[str]]]:
-        """The texts of the next batch: of the first request, and in turns of those that want the same."""
+        """The texts of the next batch: of the first request, and in turns of those that can share a batch with it."""
         for request in [one for one in self._waiting if one.future.cancelled()]:
             self._forget(request)
         if not self._waiting:
             return []
-        alike = [one for one in self._waiting if one.work == self._waiting[0].work][:PART]
+        alike = self._alike(self._waiting[0].work)
         share = max(1, PART // len(alike))
         batch = []
         for request in alike:
@@ -181,12 +218,56 @@ class Batcher:
                 self._waiting.append(request)  # at the end: others have their turn first
         return batch
 
-    def _translate(self, work: Work, texts: list[str]) -> list[str]:
-        base = self.models.base(work.base, work.source, work.target)
-        plugin = self.models.plugin(work.plugin, base) if work.plugin else None
-        own = plugin.card.get("decoding", {}) if plugin else {}
-        decoding = Decoding.from_mapping({**own, **dict(work.decoding)})
-        return base.translate(texts, plugin, strength=work.strength, decoding=decoding)
+    def _alike(self, first: Work) -> list[_Request]:
+        """Waiting requests for a batch with `first`, in their order: not more plugins than may be in memory."""
+        company = self._company(first)
+        joins = {first: True}
+        found: list[_Request] = []
+        for request in self._waiting:
+            if len(found) == PART:
+                break
+            work = request.work
+            if work not in joins:
+                full = sum(joins.values()) == self.models.settings.loaded_plugins
+                joins[work] = not full and company is not None and self._company(work) == company
+            if joins[work]:
+                found.append(request)
+        return found
+
+    def _company(self, work: Work) -> Hashable | None:
+        """What works must have in common to share a batch with this one; None where it must be alone: its plugin is not in memory,
+        so that others would wait until it is, or cannot share one, or it failed before.
+        """
+        from engine.plugins.mixed import can_mix
+
+        if work in self._alone:
+            return None
+        try:
+            base = self.models.held_base(work.base, work.source, work.target)
+            plugin = self.models.held(work.plugin, base) if base is not None and work.plugin else None
+            if base is None or (work.plugin and plugin is None) or not can_mix(base, [plugin], work.strength):
+                return None
+        except TailorError:  # said when the work's own turn comes
+            return None
+        return work.base, work.source, work.target, work.strength, own_decoding(work, plugin)
+
+    def _translate(self, works: Sequence[Work], texts: Sequence[str]) -> list[str]:
+        """Translate texts of works over one base, those of one strength and decoding together."""
+        base = self.models.base(works[0].base, works[0].source, works[0].target)
+        different = list(dict.fromkeys(works))
+        loaded = self.models.plugins([work.plugin for work in different], base)
+        plugins = dict(zip(different, loaded, strict=True))
+        groups: dict[tuple[float, Decoding], list[int]] = {}
+        for place, work in enumerate(works):
+            groups.setdefault((work.strength, own_decoding(work, plugins[work])), []).append(place)
+        results = [""] * len(texts)
+        for (strength, decoding), places in groups.items():
+            some = [texts[place] for place in places]
+            own = [plugins[works[place]] for place in places]
+            found = base.translate(some, own, strength=strength, decoding=decoding)
+            for place, text in zip(places, found, strict=True):
+                results[place] = text
+        return results
 
     def _end(self, request: _Request, error: BaseException | None = None) -> None:
         with self._change:
@@ -203,3 +284,9 @@ class Batcher:
         if request.texts:
             self._characters -= sum(map(len, request.texts))
             request.texts = []
+
+
+def own_decoding(work: Work, plugin: Plugin | None) -> Decoding:
+    """The work's settings over those of the plugin's card."""
+    own = plugin.card.get("decoding", {}) if plugin else {}
+    return Decoding.from_mapping({**own, **dict(work.decoding)})

@@ -49,11 +49,15 @@ ORPHANED = "The worker ended while the job was at work. Resume it: finished step
 
 
 def main(arguments: list[str]) -> int:
-    """Run the job with that number; 0 when its end is written in its row, whatever that end is."""
+    """Run the job with that number; 0 when its end is written in its row, whatever that end is; 1 when it is not ours."""
     faulthandler.enable()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)
-    payload = receive()
+    try:
+        payload = receive()
+    except EOFError as error:  # the worker was killed before it had said what to do; another will take the job up
+        print(f"nothing was begun: {error}", file=sys.stderr, flush=True)
+        return 1
     os.environ.update(payload.get("environment") or {})  # before anything looks for a GPU
     from engine.store import Store
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,21 +24,13 @@ from engine.jobs.processes import end_tree
 from engine.progress import Progress
 from engine.settings import Settings
 from engine.store import JobRow, JobState, Store
+from tests.bundles import weights
 from tests.s3 import BUCKET, s3_server
 
 TRAINING = {
     "max_updates": 40, "tokens_per_batch": 256, "learning_rate": 0.003, "warmup": 2, "validate_every": 20, "checkpoint_every": 2,
     "patience": 0, "watch": 0,
 }  # fmt: skip
-
-
-def weights(plugin: Path) -> dict[str, bytes]:
-    """The bytes of every tensor in the bundle; the order in which a file's header names its metadata is chance."""
-    from safetensors.numpy import load
-
-    with zipfile.ZipFile(plugin) as bundle:
-        files = {name: load(bundle.read(name)) for name in bundle.namelist() if name.endswith(".safetensors")}
-    return {f"{file}/{key}": one.tobytes() for file, tensors in files.items() for key, one in tensors.items()}
 
 
 @pytest.mark.slow

@@ -347,11 +347,13 @@ def test_two_background_workers_started_at_once_settle_it(store: Store, settings
     assert [row.name for row in store.workers.list()] == ["first"]
 
 
-def test_a_job_started_by_hand_says_that_it_needs_a_worker() -> None:
+@pytest.mark.parametrize("said", [b"", b'{"settings": {'])
+def test_a_job_started_by_hand_or_whose_worker_was_killed_at_once_says_that_it_needs_a_worker(said: bytes) -> None:
     command = [sys.executable, "-m", "engine.jobs.child", "1"]
-    out = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=20)
+    out = subprocess.run(command, input=said, capture_output=True, check=False, timeout=20)
     assert out.returncode != 0
     assert b"started by a worker" in out.stderr
+    assert b"Traceback" not in out.stderr
     assert child.ORPHAN_SECONDS < worker.STALE_SECONDS  # an orphan is gone before its job may be given to another
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +19,27 @@ ENGLISH = ["The rain stopped.", "He said nothing.", "", "The road is long.", "No
 
 
 class Held(Batcher):
-    """Its batches wait until they are let go, so that a test decides who comes meanwhile; texts come back in capitals."""
+    """Its batches wait until they are let go, so that a test decides who comes meanwhile; texts come back in capitals.
 
-    def __init__(self) -> None:
-        super().__init__(None)  # type: ignore[arg-type]
+    `company` are works that can share a batch.
+    """
+
+    def __init__(self, company: Sequence[Work] = (), **settings: Any) -> None:
+        super().__init__(Models(load_settings().replace(**settings)))
+        self.company = company
+        self.broken = "broken"
         self.go = threading.Semaphore(0)
         self.seen: list[tuple[Work, list[str]]] = []
         self.entered = threading.Semaphore(0)
 
-    def _translate(self, work: Work, texts: list[str]) -> list[str]:
+    def _company(self, work: Work) -> str | None:
+        return "all of them" if work in self.company and work not in self._alone else None
+
+    def _translate(self, works: Sequence[Work], texts: Sequence[str]) -> list[str]:
         self.entered.release()
         assert self.go.acquire(timeout=10)
-        self.seen.append((work, texts))
-        if work.base == "broken":
+        self.seen.append((works[0], list(texts)))
+        if any(self.broken in (work.base, work.plugin) for work in works):
             raise MissingError("There is no base broken.")
         return [text.upper() for text in texts]
 
@@ -77,6 +88,116 @@ def test_an_error_reaches_those_of_its_batch_alone() -> None:
     with pytest.raises(MissingError, match="no base broken"):
         bad.result(10)
     assert good.result(10) == ["Y"]
+
+
+def test_different_plugins_share_a_batch_where_they_can_and_no_more_than_fit_into_memory() -> None:
+    works = [Work("a", "en", "zh", plugin) for plugin in ("", "p", "q", "r")]
+    alone = Work("a", "en", "zh", "alone")
+    batcher = Held(works, loaded_plugins=3)
+    first = batcher.submit(alone, ["x"])
+    assert batcher.entered.acquire(timeout=10)
+    found = [batcher.submit(work, [f"{work.plugin}{i}" for i in range(2)]) for work in [*works, alone, works[1]]]
+    batcher.go.release(9)
+    assert first.result(10) == ["X"]
+    assert [one.result(10) for one in found] == [
+        ["0", "1"], ["P0", "P1"], ["Q0", "Q1"], ["R0", "R1"], ["ALONE0", "ALONE1"], ["P0", "P1"],
+    ]  # fmt: skip
+    assert [texts for _, texts in batcher.seen] == [
+        ["x"], ["0", "1", "p0", "p1", "q0", "q1", "p0", "p1"], ["r0", "r1"], ["alone0", "alone1"],
+    ]  # fmt: skip
+
+
+def test_a_broken_plugin_in_a_common_batch_is_an_error_of_its_own_requests() -> None:
+    works = [Work("a", "en", "zh", plugin) for plugin in ("p", "broken", "q")]
+    batcher = Held(works)
+    first = batcher.submit(A, ["x"])
+    assert batcher.entered.acquire(timeout=10)
+    found = [batcher.submit(work, ["y", "z"]) for work in works]
+    batcher.go.release(9)
+    assert first.result(10) == ["X"]
+    with pytest.raises(MissingError, match="no base broken"):
+        found[1].result(10)
+    assert [found[0].result(10), found[2].result(10)] == [["Y", "Z"]] * 2
+    assert batcher._characters == 0
+    seen = len(batcher.seen)
+    first = batcher.submit(A, ["x"])
+    assert batcher.entered.acquire(timeout=10)
+    found = [batcher.submit(work, ["y", "z"]) for work in works]
+    batcher.go.release(9)
+    assert found[2].result(10) == ["Y", "Z"]
+    with pytest.raises(MissingError):
+        found[1].result(10)
+    assert first.result(10) == ["X"]
+    assert len(batcher.seen) == seen + 3, "it spoils no common batch again"
+
+
+def test_a_plugin_that_works_again_shares_batches_again() -> None:
+    works = [Work("a", "en", "zh", plugin) for plugin in ("p", "broken", "q")]
+    batcher = Held(works)
+    for broken in ("broken", "nothing any more"):
+        batcher.broken = broken
+        one = batcher.submit(works[1], ["y"])
+        batcher.go.release()
+        assert (one.exception(10) is None) == (broken != "broken")
+    for _ in range(2):
+        assert batcher.entered.acquire(timeout=10)
+    first = batcher.submit(A, ["x"])
+    assert batcher.entered.acquire(timeout=10)
+    found = [batcher.submit(work, ["y"]) for work in works]
+    batcher.go.release(2)
+    assert [one.result(10) for one in (first, *found)] == [["X"], ["Y"], ["Y"], ["Y"]]
+    assert batcher.seen[-1][1] == ["y", "y", "y"]
+
+
+def test_a_batch_waits_for_no_others_plugin_and_follows_a_bundle_that_is_replaced(
+    tiny: Path, base: Any, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.plugins import Plugin
+
+    files = [Path(shutil.copy(bundle, tmp_path / f"{name}.zip")) for name in "abc"]
+    models = Models(load_settings().replace(loaded_plugins=2))
+    batcher = Batcher(models)
+    works = [Work.of(str(tiny), "en", "zh", str(file)) for file in files]
+    assert [batcher._company(work) for work in works] == [None] * 3, "nothing is in memory"
+    for work in works[:2]:
+        batcher.submit(work, ENGLISH).result(60)
+    assert batcher._company(works[0]) == batcher._company(works[1]) is not None
+    assert batcher._company(works[2]) is None
+    loads: list[str] = []
+    real = Plugin.load.__func__  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        Plugin,
+        "load",
+        classmethod(lambda cls, path, *given, **named: loads.append(path) or real(cls, path, *given, **named)),
+    )
+    loaded = models.base(str(tiny), "en", "zh")
+    assert len(models.plugins([str(files[2]), "", str(files[0])], loaded)) == 3
+    assert loads == [str(files[2])], "the one in memory was not pushed out by the other"
+    os.utime(files[0], (1, 1))
+    assert batcher._company(works[0]) is None, "another file lies there now"
+
+
+def test_plugins_that_work_in_the_layers_are_mixed_with_the_base_and_each_other(
+    tiny: Path, base: Any, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.decoding.options import Decoding
+    from engine.plugins import Plugin
+    from engine.plugins.mixed import Mixed
+
+    other = Path(shutil.copy(bundle, tmp_path / "other.zip"))
+    decoding = Decoding.from_mapping(Plugin.load(bundle, base).card.get("decoding", {}))
+    given = decoding.to_mapping()
+    works = [Work.of(str(tiny), "en", "zh", plugin, decoding=given) for plugin in ("", str(bundle), str(other))]
+    batcher = Batcher(Models(load_settings()))
+    alone = [batcher.submit(work, ENGLISH).result(60) for work in works]
+    mixed: list[int] = []
+    real = Mixed.arrange
+    monkeypatch.setattr(Mixed, "arrange", lambda self, texts: mixed.append(len(self.plugins)) or real(self, texts))
+    with batcher._change:  # nothing is taken out before all are there
+        together = [batcher.submit(work, ENGLISH) for work in works]
+    assert [one.result(60) for one in together] == alone
+    assert mixed
+    assert set(mixed) == {3}
 
 
 def test_what_was_withdrawn_is_not_translated() -> None:

@@ -34,9 +34,9 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "format-1" / "plugin.zip"
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    """An installation with a project, its samples, a plugin, and a job that is done."""
-    settings = Settings(home=str(tmp_path / "home"))
+def settings(tmp_path: Path, store_url: str) -> Settings:
+    """An installation with a project, its samples, a plugin, and a job that is done; on either database."""
+    settings = Settings(home=str(tmp_path / "home"), database_url="" if "sqlite" in store_url else store_url)
     store = Store(settings.store_url)
     project = store.projects.create("Rain", "en", "zh", str(EN_ZH))
     folder = settings.home_dir / "projects" / "1"
@@ -140,6 +140,7 @@ def test_samples_and_bases_can_stay_out(settings: Settings, tmp_path: Path) -> N
         assert not any(first.encode() in text for text in texts)
 
 
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)  # a database that holds rows is never replaced
 def test_a_folder_that_is_not_empty_is_only_replaced_when_told(settings: Settings, tmp_path: Path) -> None:
     make_backup(settings, tmp_path / "a.zip")
     Store(settings.store_url).projects.create("later", "en", "zh", "x")
@@ -310,6 +311,7 @@ def test_jobs_that_nobody_does(settings: Settings) -> None:
     assert seen(examine(settings), "jobs") == []
 
 
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)  # its pages are damaged in the file
 def test_a_damaged_store_is_said_and_left_alone(settings: Settings) -> None:
     place = settings.home_dir / "tailor.db"
     with contextlib.closing(sqlite3.connect(place)) as connection:
@@ -346,6 +348,7 @@ def test_bases_and_parsers_with_damaged_files(settings: Settings, tmp_path: Path
 # -- commands
 
 
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)  # the steps themselves are tested above, on both
 def test_the_commands(settings: Settings, tailormt: Callable[..., Ran], tmp_path: Path) -> None:
     where = ("--home", settings.home)
     ran = tailormt("backup", tmp_path / "a.zip", *where)
