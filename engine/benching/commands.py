@@ -61,7 +61,9 @@ def add_reproduce_flags(found: argparse.ArgumentParser) -> None:
     from engine.benching.experiments import EXPERIMENTS
 
     found.add_argument("experiment", metavar="NAME", help=", ".join(EXPERIMENTS))
-    found.add_argument("--data", required=True, metavar="DIR", help="folder with mtsc, domains and heldout")
+    found.add_argument(
+        "--data", required=True, metavar="DIR", help="folder with mtsc, domains, heldout; for paper3-table7 parallel"
+    )
     found.add_argument(
         "-o", "--output", required=True, metavar="DIR", help="folder for plugins and rows; a second run goes on"
     )
@@ -75,6 +77,9 @@ def add_reproduce_flags(found: argparse.ArgumentParser) -> None:
     found.add_argument("--sentences", type=int, metavar="N", help="samples, at random; 0: all [the budget's]")
     found.add_argument("--lines", type=int, metavar="N", help="of each text, the first; 0: all [the budget's]")
     found.add_argument("--seed", type=int, default=1, help="of the choice of samples [1]")
+    found.add_argument(
+        "--write", default="", metavar="FILE.md", help="put the table into this file, in the place of the last"
+    )
 
 
 def reproduced(args: argparse.Namespace) -> tuple[Any, str]:
@@ -96,7 +101,18 @@ def reproduced(args: argparse.Namespace) -> tuple[Any, str]:
         )  # fmt: skip
     finally:
         progress.close()
-    return rows, comparison_text(args.experiment, rows, args.base, scale)
+    text = comparison_text(args.experiment, rows, args.base, scale)
+    if args.write:
+        from engine.benching.results import put_part
+
+        given = [
+            f"--{name} {value}"
+            for name in ("data", "tasks", "base", "budget", "sentences", "lines", "seed")
+            if (value := getattr(args, name)) not in (None, "")
+        ]
+        command = f"    tailormt reproduce {args.experiment} {' '.join(given)} -o {args.output}"
+        put_part(Path(args.write), args.experiment, f"{text}\n\n{command}")
+    return rows, text
 
 
 BENCH_COMMANDS = {"bench methods": methods, "reproduce": reproduced}

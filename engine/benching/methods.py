@@ -13,7 +13,6 @@ import os
 import platform
 import resource
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -25,6 +24,7 @@ from engine.decoding.options import Decoding
 from engine.errors import Cancelled, OptionError, TailorError
 from engine.files import write_json
 from engine.methods import get_method, method_names
+from engine.programs import last_line, run_program
 from engine.progress import Progress
 from engine.stamps import Stamps
 
@@ -178,28 +178,13 @@ def tailormt(progress: Progress, *flags: str) -> tuple[Any, float, float]:
     Raises TailorError with the command's sentence when it fails, Cancelled when the user stops.
     """
     begin = time.monotonic()
-    child = subprocess.Popen(
-        [sys.executable, "-m", "engine.cli", *flags, "--json", "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, encoding="utf-8", start_new_session=True,
-    )  # fmt: skip
-    try:
-        while True:
-            try:
-                out, err = child.communicate(timeout=1)
-                break
-            except subprocess.TimeoutExpired:
-                progress.check()
-    except BaseException:
-        child.terminate()
-        child.wait()
-        raise
-    if child.returncode:
+    status, out, err = run_program([sys.executable, "-m", "engine.cli", *flags, "--json", "--quiet"], progress)
+    if status:
         said = [line for line in err.splitlines() if line.startswith("tailormt: ")]
-        last = next((line for line in reversed(err.splitlines()) if line.strip()), "no word")
         raise TailorError(
             said[-1].removeprefix("tailormt: ")
             if said
-            else f"tailormt {flags[0]} ended with {child.returncode}: {last[:200]}"
+            else f"tailormt {flags[0]} ended with {status}: {last_line(err)[:200]}"
         )
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     return json.loads(out), time.monotonic() - begin, peak

@@ -6,25 +6,24 @@ several experiments share are made once.
 
 from __future__ import annotations
 
-import json
+import datetime
 import os
 import platform
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.benching.experiments import EXPERIMENTS, Experiment, Variant, layer_variants
-from engine.benching.methods import KNN, VANILLA, decoding_flags, hand_down, own_seconds, tailormt
-from engine.benching.tasks import TASKS, dev_sentences, load_task
+from engine.benching.experiments import EXPERIMENTS, Experiment, layer_variants
+from engine.benching.methods import VANILLA
+from engine.benching.row import Row, Scale
+from engine.benching.tasks import TASKS
 from engine.decoding.options import Decoding
-from engine.errors import Cancelled, OptionError, TailorError
-from engine.files import replacing, write_json
+from engine.errors import OptionError
 from engine.progress import Progress
 from engine.settings import Settings
-from engine.stamps import digest
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -32,16 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["SCALES", "Scale", "comparison_text", "reproduce"]
 
 ROUNDS = 3  # of timing, of which the median counts
+SURE = 0.05  # p below which a difference to the base is marked
 MARGIN = 8  # the least number of batches' worth of sentences is this over the batch size
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How much of it all: samples at random (0: all), lines of a text (0: all), and the budget of training."""
-
-    sentences: int
-    lines: int
-    budget: str
 
 
 SCALES = {
@@ -83,126 +74,12 @@ def reproduce(
     rows = []
     for done, (task, variant) in enumerate(cells):
         progress.advance(done, len(cells), f"{TASKS[task].title}, {variant.label}")
-        place = folder / task
-        _, files = load_task(task, data, place, sentences=scale.sentences, lines=scale.lines, seed=seed)
-        row = made(task, variant, experiment, files, place, scale, base, seed, data, progress)
+        row = Row(task, variant, experiment, data, folder, scale, base, seed, progress).made()
         rows.append({"task": task, "label": variant.label, "paper": dict(variant.paper.get(task, {})), **row})
     if any(measure.startswith("seconds@") for measure in experiment.measures):
         add_seconds(rows, experiment, folder, base, settings, progress)
     progress.advance(len(cells), len(cells))
     return rows
-
-
-def made(
-    task: str, variant: Variant, experiment: Experiment, files: dict[str, Path], place: Path, scale: Scale, base: str,
-    seed: int, data: Path, progress: Progress,
-) -> dict[str, Any]:  # fmt: skip
-    """A row, from its file where it is kept, else made."""
-    sentences = variant.sentences or scale.sentences
-    wanted = {
-        "system": variant.system, "flags": list(variant.flags), "sentences": sentences, "lines": scale.lines,
-        "budget": scale.budget, "base": base, "seed": seed,
-    }  # fmt: skip
-    stem = f"{variant.system}-{digest(wanted)[:10]}"
-    kept = place / f"{stem}.{experiment.text}.row.json"
-    row = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
-    styled = "classifier" in experiment.measures or "perplexity" in experiment.measures
-    if row and "error" not in row and (not styled or "classifier" in row["found"]):
-        return {**row, "bundle": str(place / f"{stem}.zip")}
-    about = TASKS[task]
-    pair = ["--source", about.source, "--target", about.target, *(["--base", base] if base else [])]
-    row = {**wanted, "found": {}}
-    samples = files["samples"]  # to learn from; the style's figures are always by those of the scale
-    try:
-        if variant.sentences:
-            # The same first sentences of the same order, so that each number of samples holds the smaller ones.
-            own = place / f"samples.{sentences}"
-            _, other = load_task(task, data, own, sentences=sentences, lines=1, seed=seed)
-            samples = other["samples"]
-        if experiment.text == "dev":
-            files = {**files, **dev_files(task, data, place, scale.lines, pair, progress)}
-        bundle = place / f"{stem}.zip"
-        if variant.system != VANILLA and not bundle.exists():
-            row |= plugin(variant, samples, pair, place, stem, scale.budget, progress)
-        row["valid_loss"] = valid_losses(place / f"{stem}.workspace")  # of a plugin that another experiment made, too
-        score(row, variant, experiment.text, files, pair, place, stem, styled, progress)
-    except Cancelled:
-        raise
-    except TailorError as error:
-        row["error"] = str(error)
-    write_json(kept, row, "the experiment's row")
-    return {**row, "bundle": str(place / f"{stem}.zip")}
-
-
-def plugin(
-    variant: Variant, samples: Path, pair: list[str], place: Path, stem: str, budget: str, progress: Progress
-) -> dict[str, Any]:
-    workspace = place / f"{stem}.workspace"
-    if not variant.sentences and not any("phrase-option" in flag for flag in variant.flags):
-        hand_down(place, workspace)
-    knn = ["--knn"] if variant.system.endswith(KNN) else []
-    found, _, peak = tailormt(
-        progress, "customize", *pair, "--samples", str(samples), "--method", variant.system.removesuffix(KNN), *knn,
-        *variant.flags, "--budget", budget, "--workspace", str(workspace), "-o", str(place / f"{stem}.zip"),
-    )  # fmt: skip
-    return {
-        "seconds": own_seconds(found["seconds"]),
-        "parameters": found.get("parameters", 0),
-        "peak_gib": round(peak, 2),
-    }
-
-
-def valid_losses(workspace: Path) -> list[list[float]]:
-    """(update, loss on held-out samples) of each validation of the training."""
-    found = []
-    for file in sorted(workspace.glob("**/metrics.jsonl")):
-        for line in file.read_text(encoding="utf-8").splitlines():
-            row = json.loads(line)
-            if "valid_loss" in row:
-                found.append([float(row["step"]), float(row["valid_loss"])])
-    return found
-
-
-def score(
-    row: dict[str, Any], variant: Variant, text: str, files: dict[str, Path], pair: list[str], place: Path, stem: str,
-    styled: bool, progress: Progress,
-) -> None:  # fmt: skip
-    """Translate the text and measure it, against vanilla where that is there."""
-    output = place / f"{stem}.{text}.txt"
-    bundle = [] if variant.system == VANILLA else ["--plugin", str(place / f"{stem}.zip")]
-    decoding = decoding_flags(Decoding().to_mapping())
-    tailormt(progress, "translate", *pair, *bundle, *decoding, str(files[f"{text}.source"]), "-o", str(output))
-    vanilla = place / f"{VANILLA}-{digest(row['lines'], row['base'])[:10]}.{text}.txt"
-    if variant.system == VANILLA:
-        with replacing(vanilla, "the translations") as temporary:
-            temporary.write_bytes(output.read_bytes())
-    against = [f"{VANILLA}={vanilla}"] if variant.system != VANILLA and vanilla.exists() else []
-    samples = ["--samples", str(files["samples"])] if styled else []
-    report, _, _ = tailormt(
-        progress, "evaluate", *against, f"{variant.label.replace('=', ' ')}={output}", "--reference",
-        str(files[f"{text}.target"]), *pair, *samples, "--no-ter",
-    )  # fmt: skip
-    system = report["systems"][-1]
-    row["found"] |= {
-        name: system[name]["score"] for name in ("bleu", "chrf", "perplexity", "classifier") if system.get(name)
-    }
-    row["p"] = system["bleu"].get("p")
-    row["signatures"] = report["signatures"]
-    if row.get("valid_loss"):
-        row["found"]["valid_loss"] = min(loss for _, loss in row["valid_loss"])
-
-
-def dev_files(task: str, data: Path, place: Path, lines: int, pair: list[str], progress: Progress) -> dict[str, Path]:
-    """Held-out sentences of the style and their machine translations, which are the sources, as the paper has them."""
-    about = TASKS[task]
-    target, source = place / f"dev.{about.target}.txt", place / f"dev.{about.source}.txt"
-    sentences = dev_sentences(task, data)[: lines or None]
-    text = "".join(f"{one}\n" for one in sentences)
-    if not target.exists() or target.read_text(encoding="utf-8") != text or not source.exists():
-        target.write_text(text, encoding="utf-8")
-        back = ["--source", about.target, "--target", about.source, *pair[4:]]
-        tailormt(progress, "translate", *back, str(target), "-o", str(source))
-    return {"dev.source": source, "dev.target": target}
 
 
 def decoder_layers(task: str, base: str, settings: Settings) -> int:
@@ -287,9 +164,11 @@ def comparison_text(name: str, rows: Sequence[dict[str, Any]], base: str, scale:
     lines += [
         "",
         f"Ours, the paper's in brackets. Base {base or 'that came along'}, {size}, {much}, budget {scale.budget}; "
-        f"{platform.machine()}, {os.cpu_count()} cores. BLEU {signature}.",
+        f"{platform.machine()}, {os.cpu_count()} cores, {datetime.date.today()}. BLEU {signature}.",
         f"What differs: {experiment.differs}",
     ]
+    if any(row.get("p") is not None for row in rows):
+        lines.insert(-1, f"`*`: differs from the base alone (paired bootstrap, p < {SURE}).")
     return "\n".join(lines)
 
 
@@ -297,6 +176,8 @@ def cell_text(row: Mapping[str, Any] | None, measure: str) -> str:
     if row is None:
         return ""
     found, paper = row["found"].get(measure), row["paper"].get(measure)
-    digits = 3 if measure == "valid_loss" else 2 if measure.startswith("seconds") else 1
+    digits = 3 if measure == "valid_loss" or measure.startswith("own@") else 2 if measure.startswith("seconds") else 1
     ours = "-" if found is None else f"{found:.{digits}f}"
+    if measure == "bleu" and row.get("p") is not None and row["p"] < SURE:
+        ours += "*"
     return ours if paper is None else f"{ours} ({paper:g})"

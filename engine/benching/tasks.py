@@ -39,14 +39,17 @@ TASKS = {
     "it_python": Task("Python documentation", "en", "zh", "domains/en-zh/it_python.train.tsv.gz",
                       "domains/en-zh/it_python.test.tsv", "heldout/ntrex.en-zh.tsv", "en",
                       "domains/en-zh/it_python.valid.tsv"),
+    "news": Task("News", "de", "en", "parallel/de-en/news.tsv.gz", "heldout/ntrex.de-en.tsv", **GERMAN,
+                 dev="heldout/ntrex.de-en.tsv"),
 }  # fmt: skip
 
 
 def load_task(
     name: str, data: Path, folder: Path, *, sentences: int, lines: int, seed: int
 ) -> tuple[Task, dict[str, Path]]:
-    """Write a task's texts into `folder`: samples.txt (`sentences` target sentences at random; 0: all), and for "test" and
-    "general" a file of sources and one of references (the first `lines`; 0: all). Returns the paths by name.
+    """Write a task's texts into `folder`: samples.txt (`sentences` target sentences at random; 0: all), where they have
+    sources also samples.tsv (the same sentences behind theirs, as "pairs"), and for "test" and "general" a file of sources
+    and one of references (the first `lines`; 0: all). Returns the paths by name.
 
     Raises OptionError on an unknown task, InputError when the data is not there.
     """
@@ -54,9 +57,12 @@ def load_task(
         raise OptionError(f"There is no task {name}. Known: {', '.join(TASKS)}.")
     task = TASKS[name]
     folder.mkdir(parents=True, exist_ok=True)
-    texts = _target_side(task, data / task.samples)
-    random.Random(seed).shuffle(texts)
-    found = {"samples": _write(folder / "samples.txt", texts[: sentences or None])}
+    pairs = _sentences(task, data / task.samples)
+    random.Random(seed).shuffle(pairs)
+    pairs = pairs[: sentences or None]
+    found = {"samples": _write(folder / "samples.txt", [text for text, _ in pairs])}
+    if all(source for _, source in pairs):
+        found["pairs"] = _write(folder / "samples.tsv", [f"{source}\t{text}" for text, source in pairs])
     for kind, path in (("test", task.test), ("general", task.general)):
         sources, references = _both_sides(name, task, data, path)
         found[f"{kind}.source"] = _write(folder / f"{kind}.{task.source}.txt", sources[: lines or None])
@@ -64,10 +70,12 @@ def load_task(
     return task, found
 
 
-def dev_sentences(name: str, data: Path) -> list[str]:
-    """A task's held-out sentences of the target language. Raises InputError when they are not there."""
+def dev_sentences(name: str, data: Path, *, column: int = 0) -> list[str]:
+    """A task's held-out sentences of the target language; with `column` 1 their sources. Raises InputError when they are
+    not there.
+    """
     task = TASKS[name]
-    return _target_side(task, data / task.dev)
+    return [both[column] for both in _sentences(task, data / task.dev)]
 
 
 def _read(path: Path) -> list[str]:
@@ -84,9 +92,14 @@ def _pairs(task: Task, path: Path) -> tuple[list[str], list[str]]:
     return [row[place] for row in rows if len(row) == 2], [row[1 - place] for row in rows if len(row) == 2]
 
 
-def _target_side(task: Task, path: Path) -> list[str]:
-    texts = _pairs(task, path)[1] if ".tsv" in path.name else _read(path)
-    return list(dict.fromkeys(text.strip() for text in texts if text.strip()))
+def _sentences(task: Task, path: Path) -> list[tuple[str, str]]:
+    """(sentence of the target language, its source or nothing), each sentence once."""
+    sources, texts = _pairs(task, path) if ".tsv" in path.name else ([], _read(path))
+    found: dict[str, str] = {}
+    for place, text in enumerate(texts):
+        if text.strip():
+            found.setdefault(text.strip(), sources[place].strip() if sources else "")
+    return list(found.items())
 
 
 def _both_sides(name: str, task: Task, data: Path, path: str) -> tuple[list[str], list[str]]:
