@@ -21,7 +21,6 @@ import sys
 import tempfile
 import time
 import urllib.request
-import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -33,6 +32,7 @@ from engine.jobs.processes import end_tree, running  # noqa: E402
 from engine.settings import Settings  # noqa: E402
 from engine.store import JobRow, Store  # noqa: E402
 from engine.terminal import table  # noqa: E402
+from tests.bundles import weights  # noqa: E402
 
 SAMPLE = ROOT / "assets" / "samples" / "literary-zh" / "literary-zh.txt"
 TARGETS = ("worker", "job", "worker and job", "studio", "all")
@@ -93,13 +93,11 @@ class Machine:
             process.wait()
 
 
-def weights(bundle: Path) -> str:
-    """A digest of the bundle's tensors."""
+def digest_of(bundle: Path) -> str:
+    """Of the bundle's tensors."""
     found = hashlib.sha256()
-    with zipfile.ZipFile(bundle) as opened:
-        for name in sorted(opened.namelist()):
-            if name.endswith(".safetensors"):
-                found.update(name.encode() + opened.read(name))
+    for name, tensor in sorted(weights(bundle).items()):
+        found.update(name.encode() + tensor)
     return found.hexdigest()[:16]
 
 
@@ -141,7 +139,7 @@ def soak(minutes: float, every: float, updates: int, seed: int) -> tuple[list[li
             begin = time.monotonic()
             first = wait(machine, ask(machine, updates), 1200)
             assert first.state == "succeeded", (first.state, first.error, machine.home)
-            quiet, expected = time.monotonic() - begin, weights(bundle(first))
+            quiet, expected = time.monotonic() - begin, digest_of(bundle(first))
             print(f"undisturbed: {quiet:.0f} s, weights {expected}", flush=True)
             job, done, same, late = ask(machine, updates), 0, 0, 0.0
             end = time.monotonic() + 60 * minutes
@@ -152,9 +150,10 @@ def soak(minutes: float, every: float, updates: int, seed: int) -> tuple[list[li
                     time.sleep(0.05)
                 row = machine.store.jobs.get(job.id)
                 if row.state == "succeeded":
-                    done, same = done + 1, same + (weights(bundle(row)) == expected)
+                    ours = digest_of(bundle(row))
+                    done, same = done + 1, same + (ours == expected)
                     print(
-                        f"job {row.id} done after {row.attempt} attempts, {sum(kills.values())} kills so far",
+                        f"job {row.id} done after {row.attempt} attempts, weights {ours}, {sum(kills.values())} kills so far",
                         flush=True,
                     )
                     job = ask(machine, updates)
@@ -169,7 +168,7 @@ def soak(minutes: float, every: float, updates: int, seed: int) -> tuple[list[li
             late = time.monotonic() - begin
             done, same = (
                 done + (last.state == "succeeded"),
-                same + (last.state == "succeeded" and weights(bundle(last)) == expected),
+                same + (last.state == "succeeded" and digest_of(bundle(last)) == expected),
             )
             deadline = time.monotonic() + 120
             while not machine.answers() and time.monotonic() < deadline:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from measures.decode import translator
@@ -9,7 +11,7 @@ from measures.row import Row
 from measures.setup import Setup
 from measures.timing import interleaved
 
-__all__ = ["memory_growth"]
+__all__ = ["memory_growth", "memory_opening"]
 
 SIZES, LARGEST = (1_000, 10_000, 100_000), 1_000_000
 QUERIES = 256
@@ -61,6 +63,32 @@ def memory_growth(setup: Setup) -> list[Row]:
             )
         )  # fmt: skip
     return result
+
+
+def memory_opening(setup: Setup) -> list[Row]:
+    """What one reader of a large memory takes until it can be read: graph and clusters made, and read where they were kept."""
+    count = setup.size(100_000, 1_000)
+    plugin = setup.plugin("memory_adapter", setup.memory(100), search="exact")
+    reader = next(one for layer, place, one in plugin.module.readers() if (layer, place) == (1, "self_attn"))
+    reader.memory, reader.search = grown(setup, count), "top_k"
+    kept = setup.scratch / "graphs" / "1-self_attn"
+
+    def opened(place: Path | None) -> Callable[[], None]:
+        def run() -> None:
+            reader.kept = place
+            reader.project()
+
+        return run
+
+    clock = interleaved({"made": opened(None), "read": opened(kept)}, setup.rounds)
+    figures = clock.to_mapping()
+    return [
+        Row(
+            "memory_opening", f"a reader of {count:,} phrases opened: graph and clusters read where they were kept, against made",
+            clock.ratio("read", "made"), wall=clock.ratio("read", "made", "wall"), figures=figures,
+            note=f"{figures['read']['cpu']:.2f} s against {figures['made']['cpu']:.1f} s, both with the keys themselves",
+        )
+    ]  # fmt: skip
 
 
 def grown(setup: Setup, count: int) -> Any:

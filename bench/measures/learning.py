@@ -54,8 +54,9 @@ def update(setup: Setup, name: str, memory: Any, tokens: int, **settings: Any) -
 
 
 def training_step(setup: Setup) -> list[Row]:
-    """Row 3: an update with two passes, the memory of one layer left out in the second; and updates as they come with the
-    default settings, where no memory is left out of most, and the second pass would be the first.
+    """Row 3: an update with two passes, the memory of the lowest layer left out in the second; updates with two passes where the
+    layers are drawn, so that the second begins higher; and updates as they come with the default settings, where no memory is
+    left out of most, and the second pass would be the first.
     """
     tokens, rows = 128 if setup.small else TOKENS, []
     steps = 2 if setup.small else 6
@@ -68,6 +69,9 @@ def training_step(setup: Setup) -> list[Row]:
         systems = {"residual": residual, "two passes": always}
         if limit is not None:
             systems["as by default"] = as_they_come(ours, steps)
+            drawn, module = update(setup, "memory_adapter", memory, tokens)
+            module.drop = until_something(module.drop)
+            systems["drawn"] = as_they_come(drawn, steps)
         clock = interleaved(systems, setup.rounds)
         encoder, kept = frozen_work(setup, always)
         note = f"the frozen encoder runs {encoder} time{'s' * (encoder != 1)} a step; frozen weights with a gradient: {kept}"
@@ -79,15 +83,15 @@ def training_step(setup: Setup) -> list[Row]:
                 wall=clock.ratio("two passes", "residual", "wall"), note=note, figures=figures,
             )
         )  # fmt: skip
-        if limit is not None:
-            rows.append(
-                Row(
-                    "training_step", f"training step, default memory dropout, {where}",
-                    clock.ratio("as by default", "residual") / steps, limit,
-                    wall=clock.ratio("as by default", "residual", "wall") / steps,
-                    note=f"mean of {steps} steps a round", figures=figures,
-                )
-            )  # fmt: skip
+        for name, title in (("drawn", "two passes, layers drawn"), ("as by default", "default memory dropout")):
+            if name in systems:
+                rows.append(
+                    Row(
+                        "training_step", f"training step, {title}, {where}", clock.ratio(name, "residual") / steps, limit,
+                        wall=clock.ratio(name, "residual", "wall") / steps, note=f"mean of {steps} steps a round",
+                        figures=figures,
+                    )
+                )  # fmt: skip
     return rows
 
 
@@ -100,6 +104,17 @@ def one_layer(module: Any) -> Callable[[], bool]:
         return True
 
     return drop
+
+
+def until_something(drop: Callable[[], bool]) -> Callable[[], bool]:
+    """In the place of `drop`: it again, until something is left out."""
+
+    def again() -> bool:
+        while not drop():
+            pass
+        return True
+
+    return again
 
 
 def as_they_come(run: Callable[[], Any], steps: int) -> Callable[[], None]:

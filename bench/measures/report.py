@@ -1,4 +1,4 @@
-"""`bench/RESULTS.md`: a part for the speed table, made by the command alone; other parts of the file stay as they are."""
+"""The speed table's part of `bench/RESULTS.md`."""
 
 from __future__ import annotations
 
@@ -6,28 +6,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from engine.benching.results import put_part
 from measures.row import Row, table
 
 __all__ = ["write_results"]
 
-BEGIN, END = "<!-- speed: begin -->", "<!-- speed: end -->"
-HEAD = "# Results\n\nMade by the commands that stand with each table; edits by hand are lost.\n"
-
 
 def write_results(path: Path, runs: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> None:
-    """Put the table, and machine, date and command of each run, between the marks; a file without them gets them at its end."""
-    text = path.read_text(encoding="utf-8") if path.exists() else HEAD
+    """Put the table, and machine, date and command of each run, into the file."""
     said = "\n\n".join(f"    {run['command']}\n\n{told(run)}" for run in runs)
-    part = (
-        f"{BEGIN}\n## Speed\n\nRatios of processor time, medians over the rounds of a run; what a ratio is made of is in "
-        f"[docs/performance.md](../docs/performance.md).\n\n{table(rows)}\n\n{said}\n{END}\n"
+    put_part(
+        path,
+        "speed",
+        "## Speed\n\nRatios of processor time, medians over the rounds of a run; what a ratio is made of is in "
+        f"[docs/performance.md](../docs/performance.md).\n\n{table(rows)}\n\n{said}",
     )
-    if BEGIN in text and END in text:
-        before, _, rest = text.partition(BEGIN)
-        text = before + part + rest.partition(END)[2].lstrip("\n")
-    else:
-        text = f"{text.rstrip()}\n\n{part}"
-    path.write_text(text, encoding="utf-8")
 
 
 def told(run: Mapping[str, Any]) -> str:
