@@ -82,10 +82,15 @@ class Studio:
 
 @pytest.fixture(scope="session")
 def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
-    """`python app.py` on a free port with an empty home; the worker that it starts is stopped at the end."""
+    """`python app.py` on a free port with a home where the base's licence was accepted and nothing else is; the worker that it
+    starts is stopped at the end.
+    """
+    from engine.cards import read_card_file
     from engine.jobs import stop_background_worker
+    from studio.catalog import Catalog
 
     settings = free_settings(tmp_path_factory.mktemp("home"))
+    Catalog(settings).accept(read_card_file(BASE), BASE)
     try:
         with served(settings) as (url, _):
             yield Studio(url, settings, Store(settings.store_url))

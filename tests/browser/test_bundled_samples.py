@@ -21,11 +21,10 @@ READ = 240_000  # milliseconds in which samples are read, with another job befor
 def terms_are_open(studio: Studio) -> Iterator[None]:
     """Each test here meets the base's licence for the first time."""
     accepted = studio.settings.home_dir / ACCEPTED
-    kept = accepted.read_bytes() if accepted.exists() else None
-    accepted.unlink(missing_ok=True)
+    kept = accepted.read_bytes()
+    accepted.unlink()
     yield
-    if kept is not None:
-        accepted.write_bytes(kept)
+    accepted.write_bytes(kept)
 
 
 def start(studio: Studio, page: Any) -> None:

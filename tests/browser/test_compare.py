@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,35 @@ def test_a_file_is_a_job_that_is_cancelled_gone_on_with_and_sorted(
     expect(places).to_have_text([str(place + 1) for place in ordered[25:]])
     expect(page.locator(".tm-reference").first).to_contain_text("雨还没有停")
     expect(page.locator(".tm-score").first).to_have_text(re.compile(r"chrF \d+"))
+
+    page.get_by_role("button", name="Terms to be used").click()
+    terms = page.get_by_placeholder("contract = Vertrag")
+    write(page, terms, "rain = 雨 = 雨水")
+    page.get_by_role("button", name="Save and measure").click()
+    expect(page.get_by_test_id("toast-body").last).to_contain_text("The terms, line 1")
+    write(page, terms, "rain = 雨")
+    page.get_by_role("button", name="Save and measure").click()
+    expect(page.get_by_text("1 term is kept.")).to_be_visible()
+    expect(page.locator(".tm-figure", has_text="Terms used")).to_be_visible(timeout=SLOW)
+    page.get_by_text("All figures", exact=True).click()
+    figures = page.locator("table.tm-all-figures")
+    for name in ("TER, lower is better", "Length over the reference", "Words copied from the source"):
+        expect(figures.get_by_role("cell", name=name).first).to_be_visible()
+    if folder := os.environ.get("TAILORMT_SCREENSHOTS"):
+        page.screenshot(path=f"{folder}/figures.png", full_page=True)
+    page.reload()
+    page.get_by_role("button", name="Terms to be used").click()
+    expect(terms).to_have_value("rain = 雨")
+
+
+def write(page: Any, box: Any, text: str) -> None:
+    """A box in a folder that has just been opened takes what was kept a moment later, in the place of what was typed until then."""
+    for _ in range(10):
+        box.fill(text)
+        page.wait_for_timeout(400)
+        if box.input_value() == text:
+            return
+    pytest.fail("the box does not keep what is typed")
 
 
 def sheet(page: Any) -> int:

@@ -145,7 +145,8 @@ def test_a_run_is_cloned_and_runs_are_compared(studio: Studio, page: Any) -> Non
     studio.store.plugins.create(project.id, "x", method="lhuc", path="x.zip", metrics=metrics, job_id=two.id)
     page.goto(f"{studio.url}/train?project={project.id}")
     for run in (one, two):
-        page.locator(f"[data-run='{run.id}']").check()
+        page.locator(f"[data-run='{run.id}']").click()
+        expect(page.locator(f"[data-run='{run.id}']")).to_be_checked()
         page.wait_for_timeout(300)
     expect(page.get_by_text("10.2 → 10.1")).to_be_visible()
     expect(page.locator(".js-plotly-plot")).to_have_count(2)
@@ -203,9 +204,10 @@ def test_nothing_is_lost_when_studio_and_worker_are_killed(chromium: Any, tmp_pa
             assert time.monotonic() < end, store.jobs.get(run.id)
             time.sleep(0.3)
 
-    page = chromium.new_context(viewport={"width": 1280, "height": 800}).new_page()
+    context = chromium.new_context(viewport={"width": 1280, "height": 800})
     try:
         with served(settings) as (url, process):
+            page = context.new_page()
             until(lambda: any(row["step"] >= 20 for row in read_metrics(curve)))
             page.goto(f"{url}/train?project={project.id}")
             expect(page.get_by_text(re.compile(r"\d+ of 5,000"))).to_be_visible(timeout=30_000)
@@ -214,6 +216,7 @@ def test_nothing_is_lost_when_studio_and_worker_are_killed(chromium: Any, tmp_pa
             end_tree(worker.pid)
         before = [row for row in read_metrics(curve) if row["step"] <= 20]
         with served(settings) as (url, _):
+            page = context.new_page()  # the old one loads itself anew as soon as the studio is back
             page.goto(f"{url}/train?project={project.id}")
             until(lambda: store.jobs.get(run.id).attempt == 2)  # it goes on by itself
             expect(page.locator(".js-plotly-plot .js-line").first).to_be_visible(timeout=60_000)
@@ -223,5 +226,5 @@ def test_nothing_is_lost_when_studio_and_worker_are_killed(chromium: Any, tmp_pa
             store.jobs.cancel(run.id)
             until(lambda: not store.jobs.get(run.id).active)
     finally:
-        page.context.close()
+        context.close()
         stop_background_worker(settings)
