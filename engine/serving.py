@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,13 +40,33 @@ class Busy(TailorError):  # noqa: N818 - a state of the machine, as Cancelled is
 
 
 class Models:
-    """Bases and plugins in memory; those used longest ago make room for others. Safe to use from several threads."""
+    """Bases and plugins in memory; those used longest ago make room for others. Safe to use from several threads.
 
-    def __init__(self, settings: Settings) -> None:
+    `sharing` says whether a job is at work on the same cores.
+    """
+
+    def __init__(self, settings: Settings, sharing: Callable[[], bool] = lambda: False) -> None:
         self.settings = settings
+        self._sharing = sharing
+        self._threads = 0
         self._lock = threading.RLock()
         self._bases: OrderedDict[str, dict[tuple[str, str], BaseModel]] = OrderedDict()  # by direction: one model
         self._plugins: OrderedDict[tuple[str, str, str, str, float], Plugin] = OrderedDict()
+
+    def take_cores(self) -> int:
+        """Give the calling thread its CPU threads for models, and say how many: those of the settings, half of them beside a job.
+
+        Each product ends when the last of its threads does, and one that a job keeps from its core holds up all: beside a
+        training on 2 cores a sentence took four times as long with both (bench/README.md, "Translating beside a job").
+        """
+        import torch
+
+        with self._lock:
+            # What torch takes by itself is only to be seen before it is changed.
+            self._threads = self._threads or self.settings.threads or torch.get_num_threads()
+        threads = max(1, self._threads // 2) if self._sharing() else self._threads
+        torch.set_num_threads(threads)  # of this thread alone: each has its own number
+        return threads
 
     def base(self, path: str, source: str, target: str) -> BaseModel:
         """The base for a direction, loaded once for all its directions. Raises ModelError or MissingError."""
@@ -253,6 +273,7 @@ class Batcher:
 
     def _translate(self, works: Sequence[Work], texts: Sequence[str]) -> list[str]:
         """Translate texts of works over one base, those of one strength and decoding together."""
+        self.models.take_cores()
         base = self.models.base(works[0].base, works[0].source, works[0].target)
         different = list(dict.fromkeys(works))
         loaded = self.models.plugins([work.plugin for work in different], base)

@@ -16,6 +16,7 @@ from engine.access import Forbidden
 from engine.cards import Card, parse_card
 from engine.decoding.options import Decoding
 from engine.errors import InputError, TailorError, storage_errors
+from engine.jobs.processes import HOST
 from engine.languages import canonical
 from engine.serving import Models
 from engine.settings import Settings
@@ -56,7 +57,7 @@ class Service(SampleFiles):
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.catalog = Catalog(settings)
-        self.models = Models(settings)
+        self.models = Models(settings, self.job_at_work_here)
 
     @cached_property
     def store(self) -> Store:
@@ -240,6 +241,10 @@ class Service(SampleFiles):
         folder = job_folder(workspace, job) if job else workspace
         return read_rows(folder / "training" / "metrics.jsonl")
 
+    def job_at_work_here(self) -> bool:
+        """Whether a worker on this machine is at work on a job."""
+        return any(worker.job_id is not None and worker.host == HOST for worker in self.store.workers.list())
+
     # -- plugins and translation
 
     def base_model(self, project: ProjectRow) -> BaseModel:
@@ -262,6 +267,7 @@ class Service(SampleFiles):
         part: int = 8,
     ) -> Iterator[list[str]]:
         """Translate in parts of a few sentences, so that a page can show the first ones while the others are made."""
+        self.models.take_cores()
         base = self.base_model(project)
         loaded = self.plugin(plugin, base) if plugin else None
         decoding = Decoding.from_mapping(loaded.card.get("decoding", {})) if loaded and strength else None

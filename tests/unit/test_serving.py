@@ -240,3 +240,30 @@ def test_bases_make_room(tiny: Path) -> None:
     assert list(models._bases) == [str(EN_ZH)]
     with pytest.raises(InputError, match="no longer there"):
         models.plugin("/nowhere/p.zip", first)
+
+
+def test_a_setting_of_threads_holds_in_the_thread_that_translates(tiny: Path) -> None:
+    import torch
+
+    before = torch.get_num_threads()
+    found = {}
+
+    def asked(busy: bool) -> None:
+        models = Models(load_settings().replace(threads=3), lambda: busy)
+        found[busy] = (models.take_cores(), torch.get_num_threads())
+
+    for busy in (False, True):  # in a thread of its own: a new thread has torch's number, whatever others set
+        thread = threading.Thread(target=asked, args=(busy,))
+        thread.start()
+        thread.join()
+    assert found == {False: (3, 3), True: (1, 1)}
+    assert torch.get_num_threads() == before
+
+
+def test_beside_a_job_sentences_are_translated_alike_on_half_the_cores(tiny: Path) -> None:
+    at_work = [True]
+    batcher = Batcher(Models(load_settings(), lambda: at_work[0]))
+    work = Work.of(str(tiny), "en", "zh")
+    beside = batcher.submit(work, ["The rain stopped."]).result(60)
+    at_work[0] = False
+    assert batcher.submit(work, ["The rain stopped."]).result(60) == beside
