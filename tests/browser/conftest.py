@@ -42,6 +42,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.browser)
+            if os.environ.get("CI"):  # as Playwright's own template has it; a second try is listed as RERUN at the end
+                item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @dataclass

@@ -179,12 +179,12 @@ def test_a_memory_by_its_path_and_one_that_is_damaged(studio: Studio, page: Any,
     page.get_by_placeholder(re.compile("a path on this machine")).first.fill(str(good))
     page.get_by_role("button", name="Read samples").click()
     page.wait_for_url(re.compile(r"project=\d+"))
-    expect(page.get_by_text("It holds English 59, Chinese 59.")).to_be_visible(timeout=120_000)
+    expect(page.get_by_text("It holds English 59, Chinese 59.")).to_be_visible(timeout=300_000)
     bad = tmp_path / "bad.tmx"
     bad.write_text(tmx([("a", "b")]).replace('SYSTEM "tmx14.dtd"', '[<!ENTITY x "y">]'), encoding="utf-8")
     page.locator(".tm-more-files input[type=file]").set_input_files(str(bad))
-    expect(page.get_by_text(re.compile(r"bad\.tmx, line 2: it declares an XML entity"))).to_be_visible(timeout=120_000)
+    expect(page.get_by_text(re.compile(r"bad\.tmx, line 2: it declares an XML entity"))).to_be_visible(timeout=300_000)
     expect(page.get_by_text("It holds English 59, Chinese 59.")).to_be_visible()  # what was read before is still there
     page.get_by_role("button", name="Remove bad.tmx").click()
     expect(page.get_by_text("Not read yet")).to_have_count(0)
-    expect(page.get_by_text(re.compile("declares an XML entity"))).to_have_count(0, timeout=120_000)
+    expect(page.get_by_text(re.compile("declares an XML entity"))).to_have_count(0, timeout=300_000)

@@ -260,7 +260,7 @@ def test_a_setting_of_threads_holds_in_the_thread_that_translates(tiny: Path) ->
     assert torch.get_num_threads() == before
 
 
-def test_beside_a_job_sentences_are_translated_alike_on_half_the_cores(tiny: Path) -> None:
+def test_a_translation_is_the_same_beside_a_job(tiny: Path) -> None:
     at_work = [True]
     batcher = Batcher(Models(load_settings(), lambda: at_work[0]))
     work = Work.of(str(tiny), "en", "zh")

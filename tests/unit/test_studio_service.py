@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import InputError
+from engine.jobs import enqueue
+from engine.jobs.processes import HOST
 from engine.settings import Settings
 from engine.store import ProjectRow
 from studio.catalog import language_name
@@ -171,3 +173,14 @@ def test_language_names() -> None:
     assert language_name("zh_CN") == "Chinese"
     assert language_name("en-GB") == "English"
     assert language_name("tlh") == "tlh"
+
+
+def test_only_a_job_on_this_machine_shares_its_cores(service: Service, project: ProjectRow) -> None:
+    job = enqueue(service.store, "proportions", {}, project_id=project.id)
+    service.store.workers.beat("idle", HOST, 1)
+    service.store.workers.beat("elsewhere", "another-machine", 2, job.id)
+    assert not service.job_at_work_here()
+    service.store.workers.beat("here", HOST, 3, job.id)
+    assert service.job_at_work_here()
+    service.store.workers.beat("here", HOST, 3)
+    assert not service.job_at_work_here()
