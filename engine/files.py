@@ -42,12 +42,17 @@ def file_above(path: Path) -> Path:
     return next(folder for folder in path.absolute().parents if folder.exists())
 
 
+def is_device(path: Path) -> bool:
+    """Whether something is there that is written into and never replaced, such as /dev/null, /dev/stdout or a pipe."""
+    return path.exists() and not path.is_dir() and (not path.is_file() or path.parent == Path("/dev"))
+
+
 def check_writable(path: Path, what: str) -> None:
     """Find out before long work whether its result can be written, without leaving a trace. Raises StorageError."""
     above = file_above(path)
     if path.is_dir() or not above.is_dir():
         make_parent(path, what)
-    if not os.access(above, os.W_OK | os.X_OK):
+    if not (os.access(path, os.W_OK) if is_device(path) else os.access(above, os.W_OK | os.X_OK)):
         raise StorageError(
             f"{what[:1].upper() + what[1:]} could not be written to {path}: no permission. Choose another folder."
         )
@@ -57,9 +62,14 @@ def check_writable(path: Path, what: str) -> None:
 def replacing(path: Path, what: str) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place when the block ends well, and is removed when it does not.
 
+    What is no file, such as /dev/null or a pipe, stays and is written into.
     `what` names the content in the sentence of a StorageError ("the plugin", "the checkpoint").
     """
     with storage_errors(what, path):
+        if is_device(path):
+            with _written_into(path) as temporary:
+                yield temporary
+            return
         make_parent(path, what)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
         os.close(handle)
@@ -70,6 +80,17 @@ def replacing(path: Path, what: str) -> Iterator[Path]:
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _written_into(device: Path) -> Iterator[Path]:
+    """A temporary file whose content goes into the device or pipe when the block ends well."""
+    with tempfile.TemporaryDirectory() as folder:
+        temporary = Path(folder) / "content"
+        temporary.touch()
+        yield temporary
+        with temporary.open("rb") as content, device.open("wb") as into:
+            shutil.copyfileobj(content, into)
 
 
 @contextlib.contextmanager
