@@ -13,6 +13,7 @@ __all__ = ["nodes_of", "ray_cluster"]
 
 STORE_BYTES = 80 << 20  # Ray wants at least 75 MB a node
 ENVIRONMENT = {
+    "RAY_TMPDIR": "/tmp",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_METRICS_COLLECTION": "0",
     "RAY_memory_monitor_refresh_ms": "0",  # what others do on this machine is no reason to end a test's task
@@ -41,6 +42,7 @@ def ray_cluster(nodes: int = 2, cpus: float = 1, environment: Mapping[str, str] 
     from ray.cluster_utils import Cluster
 
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # sockets have short names
+    os.makedirs("/tmp/ray", exist_ok=True)  # Ray writes its address there too
     # Ray takes 127.0.0.1 for the address of the network card; the others of 127.0.0.0/8 are this machine just as well.
     common = {"node_ip_address": "127.0.0.2", "object_store_memory": STORE_BYTES, "include_dashboard": False}
     cluster = Cluster(
