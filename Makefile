@@ -7,13 +7,15 @@ EXTRAS ?= cpu,dev
 READY := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 comma := ,
 
-.PHONY: help setup demo studio test lint format bench pictures messages clean
+.PHONY: help setup demo studio test test-slow test-all lint format bench pictures messages clean
 
 help:
 	@echo "make demo     the main job end to end on a bundled sample, in the terminal (some minutes)"
 	@echo "make studio   open the studio in a browser"
-	@echo "make test     run the tests"
-	@echo "make lint     ruff and mypy"
+	@echo "make test     the quick tests, on two cores (some minutes)"
+	@echo "make test-slow what make test leaves out: slow tests, then one by one those in a browser and those that bound seconds"
+	@echo "make test-all all tests"
+	@echo "make lint     ruff, mypy and import-linter"
 	@echo "make format   ruff's formatter"
 	@echo "make bench    the speed table: each measure with its limit (an hour on two cores)"
 	@echo "make pictures the README's pictures, taken in Chromium (some minutes the first time)"
@@ -35,13 +37,25 @@ demo: $(READY)
 studio: $(READY)
 	$(BIN)/tailormt studio --open
 
+PARALLEL := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
+SERIAL := $(BIN)/python -m pytest -q -m "browser or alone"
+
 test: $(READY)
-	$(BIN)/python -m pytest -q
+	$(PARALLEL) -m "not slow and not browser and not alone"
+
+test-slow: $(READY)
+	$(PARALLEL) -m "slow and not browser and not alone"
+	$(SERIAL)
+
+test-all: $(READY)
+	$(PARALLEL) -m "not browser and not alone"
+	$(SERIAL)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: $(READY)
 	$(BIN)/ruff format .
@@ -54,7 +68,7 @@ pictures: $(READY)
 	$(BIN)/python docs/make_pictures.py
 
 messages: $(READY)
-	$(BIN)/python -m studio.locale.collect
+	$(BIN)/python -m studio.i18n.extract
 
 clean:
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-out

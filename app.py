@@ -1,6 +1,6 @@
 """Start the studio and a local worker: `python app.py`, then open http://127.0.0.1:7860."""
 
-from engine.settings import load_settings
+from engine.core.settings import load_settings
 from studio.app import launch
 
 if __name__ == "__main__":

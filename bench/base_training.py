@@ -26,13 +26,13 @@ PAIRS = ROOT.parent / "shared" / "data" / "parallel" / "de-en" / "news.tsv.gz"
 
 def ours(setup: dict[str, Any], updates: int) -> float:
     """Tokens a second of our trainer."""
-    from engine.base.train.loop import Trainer
-    from engine.base.train.network import initial_model
-    from engine.progress import Progress
+    from engine.builders.bases.loop import Trainer
+    from engine.builders.bases.network import initial_model
+    from engine.core.progress import Progress
 
     options = setup["options"].replace(updates=updates, minutes=None)
     with tempfile.TemporaryDirectory() as folder:
-        model = initial_model(setup["vocabulary"], options, None, eager=setup["device"].type == "cpu")
+        model = initial_model(setup["vocabulary"], options, None)
         trainer = Trainer(model, setup["examples"], [], options, setup["device"], "auto", Path(folder))
         trainer.weights.save = lambda *_: None  # type: ignore[method-assign] - writing is not what is measured
         trainer.update(next(trainer.batches())[2])  # warm
@@ -46,7 +46,7 @@ def plain(setup: dict[str, Any], updates: int, fast: bool) -> float:
     from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
     from transformers.models.marian.modeling_marian import shift_tokens_right
 
-    from engine.base.train.network import initial_model
+    from engine.builders.bases.network import initial_model
 
     vocabulary = setup["vocabulary"]
     rows = setup["rows"]
@@ -86,7 +86,7 @@ def plain(setup: dict[str, Any], updates: int, fast: bool) -> float:
             label_smoothing_factor=0.1, report_to=[], disable_tqdm=True, use_cpu=setup["device"].type == "cpu",
             remove_unused_columns=False, logging_strategy="no", **settings,
         )  # fmt: skip
-        model = initial_model(vocabulary, setup["options"], None, eager=setup["device"].type == "cpu")
+        model = initial_model(vocabulary, setup["options"], None)
         Seq2SeqTrainer(
             model=model, args=arguments, train_dataset=rows, data_collator=counted, callbacks=[clock]
         ).train()
@@ -95,20 +95,20 @@ def plain(setup: dict[str, Any], updates: int, fast: bool) -> float:
 
 def prepare(size: str, tokens: int, device: str) -> dict[str, Any]:
     """Vocabulary, packed examples, and the same examples as rows for the plain trainer."""
-    from engine.base.train import SIZES, BaseTrainingOptions
-    from engine.base.train.packing import encode_pairs
-    from engine.base.train.pairs import read_pairs
-    from engine.base.train.vocabulary import train_vocabulary
-    from engine.devices import pick_device
+    from engine.builders.bases import SIZES, BaseTrainingOptions
+    from engine.builders.bases.packing import encode_pairs
+    from engine.builders.bases.pairs import PairFile, clean_pairs
+    from engine.builders.bases.vocabulary import train_vocabulary
+    from engine.core.devices import pick_device
 
-    (file,) = read_pairs([(PAIRS, 1.0)], "de", "en")
+    pairs = list(clean_pairs(PairFile(PAIRS), "de", "en"))
     options = BaseTrainingOptions(size=size, tokens=tokens, warmup=1, decay=0)
     with tempfile.TemporaryDirectory() as folder:
-        texts = (text for pair in file.pairs for text in pair)
-        vocabulary = train_vocabulary(texts, SIZES[size].vocabulary, "de", "en", Path(folder))
-        examples = encode_pairs(file.pairs, [1.0] * len(file.pairs), vocabulary, options.longest)
+        texts = [text for pair in pairs for text in pair]
+        vocabulary = train_vocabulary(lambda: texts, SIZES[size].vocabulary, "de", "en", Path(folder))
+        examples = encode_pairs(pairs, [1.0] * len(pairs), vocabulary, options.longest)
         rows = []
-        for pair in file.pairs[:20_000]:
+        for pair in pairs[:20_000]:
             for way, tag in ((0, vocabulary.tags["en"]), (1, vocabulary.tags["de"])):
                 source, target = vocabulary.encode([pair[way], pair[1 - way]])
                 if max(len(source), len(target)) <= options.longest:
@@ -133,17 +133,17 @@ def main() -> None:
         "Seq2SeqTrainer, bf16, grouped by length": lambda: plain(setup, args.updates, True),
         "tailormt base train": lambda: ours(setup, args.updates),
     }
-    found: dict[str, list[float]] = {name: [] for name in systems}
+    result: dict[str, list[float]] = {name: [] for name in systems}
     for number in range(args.rounds):
         for name, run in systems.items():
-            found[name].append(run())
-            print(f"round {number + 1}: {name}: {found[name][-1]:,.0f} tokens/s", file=sys.stderr, flush=True)
-    first = statistics.median(next(iter(found.values())))
+            result[name].append(run())
+            print(f"round {number + 1}: {name}: {result[name][-1]:,.0f} tokens/s", file=sys.stderr, flush=True)
+    first = statistics.median(next(iter(result.values())))
     print(
         f"\nsize {args.size}, {args.tokens:,} tokens a side, {torch.get_num_threads()} threads, torch {torch.__version__}\n"
     )
     print("| trainer | tokens/s, median [lowest, highest] | ratio |\n|---|---:|---:|")
-    for name, speeds in found.items():
+    for name, speeds in result.items():
         middle = statistics.median(speeds)
         print(f"| {name} | {middle:,.0f} [{min(speeds):,.0f}, {max(speeds):,.0f}] | {middle / first:.1f} |")
 

@@ -27,19 +27,19 @@ def main() -> None:
     top.add_argument("--lines", type=int, default=0, help="of each file, the first; 0: all [0]")
     top.add_argument("--beam", type=int, default=4)
     args = top.parse_args()
-    from engine.base.train.heldout import score_base
-    from engine.base.train.pairs import read_held_out
-    from engine.terminal import TerminalProgress
+    from engine.builders.bases.heldout import score_base
+    from engine.builders.bases.pairs import read_held_out
+    from engine.cli.terminal import TerminalProgress
 
     files = args.files or sorted(HELD_OUT.glob(f"*.{args.source}-{args.target}.tsv"))
     if not files:
         sys.exit(f"No pairs of {args.source} and {args.target} in {HELD_OUT}; name some with --files.")
     pairs = {name: rows[: args.lines or None] for name, rows in read_held_out(files).items()}
     progress = TerminalProgress()
-    found = []
+    results = []
     for base in args.bases:
         progress.begin(base)
-        found.append(score_base(base, pairs, args.source, args.target, beam=args.beam, progress=progress).rows)
+        results.append(score_base(base, pairs, args.source, args.target, beam=args.beam, progress=progress).rows)
     progress.begin("done")
     print(
         "| file | direction | lines | "
@@ -47,11 +47,11 @@ def main() -> None:
         + " |"
     )
     print("|---|---|---:|" + "---:|" * len(args.bases))
-    for rows in zip(*found, strict=True):
+    for rows in zip(*results, strict=True):
         cells = " | ".join(f"{row['bleu']:.1f} / {row['chrf']:.1f}" for row in rows)
         print(f"| {rows[0]['file']} | {rows[0]['source']} to {rows[0]['target']} | {rows[0]['lines']:,} | {cells} |")
     signatures = dict.fromkeys(
-        row[key] for rows in found for row in rows for key in ("bleu_signature", "chrf_signature")
+        row[key] for rows in results for row in rows for key in ("bleu_signature", "chrf_signature")
     )
     print(f"\nBLEU / chrF2, beam {args.beam}, default decoding; " + ", ".join(f"`{text}`" for text in signatures))
 

@@ -37,7 +37,7 @@ class Job:
             *(
                 sys.executable,
                 "-c",
-                "from engine.cli import main; main()",
+                "from engine.cli.main import main; main()",
                 "translate",
                 "--quiet",
                 "--base",
@@ -99,11 +99,11 @@ def main() -> None:
 
 def _timed(args: argparse.Namespace, lines: list[str], texts: Path, waiting: str, sharing: bool) -> list[float]:
     sys.path.insert(0, str(ROOT))
-    from engine.serving import Batcher, Models, Work
-    from engine.settings import Settings
+    from engine.core.settings import Settings
+    from engine.serving.model_cache import Batcher, ModelCache, TranslationSpec
 
-    batcher: Any = Batcher(Models(Settings(device="cpu"), lambda: sharing))
-    work = Work.of(args.base, args.source, args.target)
+    batcher: Any = Batcher(ModelCache(Settings(device="cpu"), lambda: sharing))
+    work = TranslationSpec.of(args.base, args.source, args.target)
     batcher.submit(work, lines[:2]).result()
     times = []
 

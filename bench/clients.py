@@ -48,8 +48,8 @@ def make_plugins(folder: Path, count: int) -> list[Path]:
 
 def fill(home: Path, plugins: list[Path]) -> list[int]:
     """A project that has the plugins; their numbers."""
+    from engine.core.settings import Settings
     from engine.plugins.library import Library
-    from engine.settings import Settings
     from engine.store import Store
 
     settings = Settings(home=str(home), device="cpu")

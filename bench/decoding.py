@@ -98,18 +98,18 @@ def settings(base: Any, inputs: Any) -> dict[str, Any]:
 
 def library(base: Any, rows: list[list[int]], batches: list[list[int]], **more: Any) -> Callable[[], list[str]]:
     def run() -> list[str]:
-        found: list[str] = []
+        results: list[str] = []
         for batch in batches:
             inputs = base.pad_batch([rows[i] for i in batch])
-            found += base.decode(base.model.generate(**settings(base, inputs), **more))
-        return found
+            results += base.decode(base.model.generate(**settings(base, inputs), **more))
+        return results
 
     return run
 
 
 def ours(base: Any, rows: list[list[int]], batches: list[list[int]]) -> Callable[[], list[str]]:
-    from engine.decoding.beam import beam_search
-    from engine.decoding.products import fast_products
+    from engine.base.onednn import fast_products
+    from engine.decoding.beam_search import beam_search
 
     search = library(base, rows, batches, custom_generate=beam_search)
 
@@ -142,13 +142,13 @@ def ctranslate(
     pieces = base.tokenizer.convert_ids_to_tokens
 
     def run() -> list[str]:
-        found: list[str] = []
+        items: list[str] = []
         for batch in batches:
             sources = [pieces(rows[i]) for i in batch]
             longest = int(max(map(len, sources)) * 1.6) + 8
             done = translator.translate_batch(sources, beam_size=BEAM, max_decoding_length=longest)
-            found += base.decode([base.tokenizer.convert_tokens_to_ids(one.hypotheses[0]) for one in done])
-        return found
+            items += base.decode([base.tokenizer.convert_tokens_to_ids(one.hypotheses[0]) for one in done])
+        return items
 
     return run
 

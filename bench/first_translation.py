@@ -50,10 +50,10 @@ def main() -> None:
     parser.add_argument("--train", action="store_true")
     args = parser.parse_args()
     sys.path.insert(0, str(ROOT))
+    from engine.core.settings import Settings
     from engine.jobs import start_background_worker, stop_background_worker
-    from engine.settings import Settings
-    from studio.runs import Plan, Runs
-    from studio.service import Service
+    from studio.services.runs import Plan, Runs
+    from studio.services.service import Service
 
     lines = (SAMPLES / "literary-zh" / "literary-zh.txt").read_text(encoding="utf-8").splitlines()
     lines += (SAMPLES / "general-zh" / "general-zh.txt").read_text(encoding="utf-8").splitlines()

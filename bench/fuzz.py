@@ -58,8 +58,8 @@ def guilty(target: Any, data: bytes, folder: Path, guard: Any) -> tuple[str, str
             for one in frames
             if str(ROOT) in one.filename and ".venv" not in one.filename and "fuzz" not in one.filename
         ]
-        place = (ours or frames)[-1]
-        name = f"{target.name}-{type(error).__name__}-{Path(place.filename).stem}-{place.name}"
+        position = (ours or frames)[-1]
+        name = f"{target.name}-{type(error).__name__}-{Path(position.filename).stem}-{position.name}"
         return "", name, "".join(traceback.format_exception(error))
 
 
@@ -74,8 +74,8 @@ class Process:
         self.counts: Counter[str] = Counter()
         self.runs = 0
         with contextlib.suppress(OSError, ValueError):
-            found = json.loads(self.state.read_text(encoding="utf-8"))
-            self.counts, self.runs = Counter(found["counts"]), found["runs"] + 1
+            data = json.loads(self.state.read_text(encoding="utf-8"))
+            self.counts, self.runs = Counter(data["counts"]), data["runs"] + 1
         self.rng = random.Random(f"{seed} {number} {self.runs}")
         self.pools: dict[str, list[bytes]] = {}
         self.seen: dict[str, set[str]] = {}
@@ -105,8 +105,8 @@ class Process:
         from tests.fuzzing.targets import emptied, outcome
 
         folder = self.out / "inputs" / target.name
-        kept = [file.read_bytes() for file in sorted(folder.glob("*.bin"))]
-        self.pools[target.name], self.seen[target.name] = [*target.seeds, *kept], set()
+        selected = [file.read_bytes() for file in sorted(folder.glob("*.bin"))]
+        self.pools[target.name], self.seen[target.name] = [*target.seeds, *selected], set()
         with contextlib.suppress(OSError):
             self.seen[target.name].update((folder / "seen.txt").read_text(encoding="utf-8").splitlines())
         for data in target.seeds:
@@ -160,11 +160,11 @@ def total(out: Path) -> int:
 
 
 def counted(out: Path) -> Counter[str]:
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for file in out.glob("state-*.json"):
         with contextlib.suppress(OSError, ValueError):
-            found.update(json.loads(file.read_text(encoding="utf-8"))["counts"])
-    return found
+            result.update(json.loads(file.read_text(encoding="utf-8"))["counts"])
+    return result
 
 
 def process(number: int, out: Path, names: list[str], seed: int, until: float, inputs: int, scratch: Path) -> None:
@@ -197,7 +197,7 @@ def watch(given: argparse.Namespace, out: Path, names: list[str]) -> None:
     until = time.time() + given.minutes * 60 if given.minutes else float("inf")
     context = multiprocessing.get_context("spawn")
     root = Path(tempfile.mkdtemp(prefix="tailormt-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
-    before, begin, told = total(out), time.time(), time.time()
+    before, begin, text = total(out), time.time(), time.time()
 
     def start(number: int) -> Any:
         one = context.Process(
@@ -230,12 +230,12 @@ def watch(given: argparse.Namespace, out: Path, names: list[str]) -> None:
                         )
                     if time.time() < until:
                         running[number] = start(number)
-            if time.time() - told > 60:
-                told = time.time()
+            if time.time() - text > 60:
+                text = time.time()
                 done = total(out)
                 crashes = len(list((out / "crashes").glob("*")))
                 print(
-                    f"{done:,} inputs, {(done - before) / (told - begin):.0f} a second, {crashes} kinds of crashes",
+                    f"{done:,} inputs, {(done - before) / (text - begin):.0f} a second, {crashes} kinds of crashes",
                     flush=True,
                 )
     finally:

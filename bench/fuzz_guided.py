@@ -53,8 +53,8 @@ def fuzz(name: str, out: Path, seconds: int, scratch: Path) -> None:
             with contextlib.suppress(Exception):
                 outcome(target, seed, emptied(scratch / "work"))
     guard = Guard(scratch / "canary", (scratch,))
-    kept, seeds = out / "guided" / name, scratch / "seeds"
-    kept.mkdir(parents=True, exist_ok=True)
+    selected, seeds = out / "guided" / name, scratch / "seeds"
+    selected.mkdir(parents=True, exist_ok=True)
     seeds.mkdir()
     known = out / "inputs" / name  # what fuzz.py kept
     for data in [*target.seeds, *(file.read_bytes() for file in known.glob("*.bin"))]:
@@ -63,8 +63,8 @@ def fuzz(name: str, out: Path, seconds: int, scratch: Path) -> None:
     state = out / f"state-guided-{name}.json"
     count, runs = 0, 0
     with contextlib.suppress(OSError, ValueError, KeyError):
-        found = json.loads(state.read_text(encoding="utf-8"))
-        count, runs = found["counts"][name], found["runs"] + 1
+        values = json.loads(state.read_text(encoding="utf-8"))
+        count, runs = values["counts"][name], values["runs"] + 1
     written = time.monotonic()
 
     def once(data: bytes) -> None:
@@ -80,7 +80,7 @@ def fuzz(name: str, out: Path, seconds: int, scratch: Path) -> None:
             temporary.replace(state)
 
     limits = [f"-max_total_time={seconds}", f"-max_len={LONGEST}", "-rss_limit_mb=6144", "-timeout=60", "-verbosity=0"]
-    atheris.Setup([sys.argv[0], *limits, f"-artifact_prefix={scratch}/", str(kept), str(seeds)], once)
+    atheris.Setup([sys.argv[0], *limits, f"-artifact_prefix={scratch}/", str(selected), str(seeds)], once)
     atheris.Fuzz()
 
 

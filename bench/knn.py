@@ -26,7 +26,7 @@ BEAMS = 4
 
 
 def read_pairs(path: Path, most: int) -> list[Any]:
-    from engine.methods.samples import SentencePair
+    from engine.corpora.types import SentencePair
 
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         rows = [line.rstrip("\n").split("\t") for line in lines]
@@ -39,11 +39,11 @@ def measure_indexes(
     """Rows of the table: entries, kind, seconds to build, file, recall of the k nearest, milliseconds a search."""
     import torch
 
-    from engine.decoding.knn.index import FILE, build_index, make_search, save_index
-    from engine.decoding.knn.options import KnnOptions
-    from engine.decoding.knn.search import FlatSearch
+    from engine.memory.faiss_search import FlatSearch
+    from engine.methods.knn.index import FILE, build_index, make_search, save_index
+    from engine.methods.knn.options import KnnOptions
 
-    found = []
+    results = []
     for size in sizes:
         torch.manual_seed(0)
         some = keys[:size]
@@ -71,7 +71,7 @@ def measure_indexes(
                 rows = search(queries, k)[1].tolist()
                 recall = sum(len(set(a) & set(b)) for a, b in zip(rows, wanted, strict=True)) / (len(rows) * k)
                 name = f"{kind}, breadth {breadth}" if breadth else kind
-                found.append(
+                results.append(
                     [
                         f"{size:,}",
                         name,
@@ -81,8 +81,8 @@ def measure_indexes(
                         f"{1000 * spent:.0f}",
                     ]
                 )
-                print("  ".join(found[-1]), file=sys.stderr)
-    return found
+                print("  ".join(results[-1]), file=sys.stderr)
+    return results
 
 
 def timed(work: Any) -> float:
@@ -93,6 +93,8 @@ def timed(work: Any) -> float:
 
 
 def main() -> None:
+    from engine.decoding.translate import translate
+
     top = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("--base", default=str(ROOT / "assets" / "models" / "en-zh"))
     top.add_argument("--source", default="en")
@@ -115,16 +117,16 @@ def main() -> None:
     import torch
 
     from engine.base import BaseModel
-    from engine.decoding.knn.collect import forced
-    from engine.decoding.knn.make import make_knn
-    from engine.decoding.knn.options import KnnOptions
-    from engine.decoding.options import Decoding
+    from engine.base.decoding_options import Decoding
+    from engine.cli.terminal import TerminalProgress
     from engine.evaluation import evaluate
     from engine.methods import get_method
+    from engine.methods.batches import Pairs
+    from engine.methods.knn.build import make_knn
+    from engine.methods.knn.forced_decoding import forced
     from engine.methods.knn.module import KnnModule
+    from engine.methods.knn.options import KnnOptions
     from engine.plugins import Plugin
-    from engine.terminal import TerminalProgress
-    from engine.training.data import Pairs
 
     base = BaseModel.load(args.base, args.source, args.target, device="cpu")
     train, valid, test = (
@@ -147,14 +149,14 @@ def main() -> None:
     systems: dict[str, list[str]] = {}
     seconds: dict[str, float] = {}
     texts = [one.source for one in test]
-    settings = Decoding(beam=BEAMS, batch_tokens=args.batch * args.longest, max_length_ratio=1.5)
+    settings = Decoding(guard=False, beam=BEAMS, batch_tokens=args.batch * args.longest, max_length_ratio=1.5)
     plugins: dict[str, Plugin | None] = {"vanilla": None}
     for name, chosen in (("knn", options), ("knn, sure tokens skipped", options.replace(skip_above=args.skip_above))):
         plugins[name] = Plugin(get_method("knn"), KnnModule(knn.with_settings(chosen, knn.adaptive)), {})
-    base.translate(texts[:4], decoding=settings)
+    translate(base, texts[:4], decoding=settings)
     for name, plugin in plugins.items():
         begin = time.process_time()
-        systems[name] = base.translate(texts, plugin, decoding=settings)
+        systems[name] = translate(base, texts, plugin, decoding=settings)
         seconds[name] = time.process_time() - begin
     report = evaluate(systems, [one.target for one in test], language=args.target, baseline="vanilla", samples=500)
     print("\n| system | BLEU | p | chrF2 | CPU s | of vanilla |\n|---|---:|---:|---:|---:|---:|")

@@ -36,14 +36,14 @@ def clauses(language: str) -> list[str]:
     """Short pieces of the samples of a language."""
     cut = r"[，。！？；：、“”‘’（）—…\s]+" if language == "zh" else r"[,.;:!?()\"“”]+"
     least, most = (3, 24) if language == "zh" else (12, 80)
-    found = {
+    results = {
         piece.strip()
         for name in TEXTS[language]
         for line in (SAMPLES / name).read_text(encoding="utf-8").splitlines()
         for piece in re.split(cut, line)
         if least <= len(piece.strip()) <= most
     }
-    return sorted(found)
+    return sorted(results)
 
 
 def units(segments: int, size: int, seed: int = 1) -> Iterator[str]:
@@ -86,7 +86,7 @@ def measure(file: Path, source: str, target: str, folder: Path) -> tuple[int, fl
     command = [
         sys.executable,
         "-m",
-        "engine.cli",
+        "engine.cli.main",
         "corpus",
         "import",
         str(file),
@@ -99,11 +99,11 @@ def measure(file: Path, source: str, target: str, folder: Path) -> tuple[int, fl
     begin = time.perf_counter()
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
-    said = [f"{time.perf_counter() - begin:6.1f} s  {line.rstrip()}" for line in process.stdout]
+    texts = [f"{time.perf_counter() - begin:6.1f} s  {line.rstrip()}" for line in process.stdout]
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     taken = time.perf_counter() - begin
-    return process.returncode, usage.ru_maxrss * 1024 / 1e6, taken, usage.ru_utime + usage.ru_stime, said
+    return process.returncode, usage.ru_maxrss * 1024 / 1e6, taken, usage.ru_utime + usage.ru_stime, texts
 
 
 def main() -> None:
@@ -119,14 +119,14 @@ def main() -> None:
         file = args.file or folder / "large.tmx"
         if not args.file:
             make(file, args.segments, args.megabytes * 1_000_000)
-        code, memory, wall, cpu, said = measure(file, args.source, args.target, folder)
+        code, memory, wall, cpu, text = measure(file, args.source, args.target, folder)
         size = file.stat().st_size / 1e6
-    print("\n".join(said if len(said) < 16 else [*said[:6], f"        … {len(said) - 14} lines", *said[-8:]]))
+    print("\n".join(text if len(text) < 16 else [*text[:6], f"        … {len(text) - 14} lines", *text[-8:]]))
     print(
         f"\n{platform.machine()}, {os.cpu_count()} CPUs\n| file | exit code | largest memory | clock | CPU | lines of progress |"
     )
     print("|---|---|---|---|---|---|")
-    print(f"| {size:.0f} MB | {code} | {memory:.0f} MB | {wall:.0f} s | {cpu:.0f} s | {len(said)} |")
+    print(f"| {size:.0f} MB | {code} | {memory:.0f} MB | {wall:.0f} s | {cpu:.0f} s | {len(text)} |")
     sys.exit(code or (1 if memory > LIMIT else 0))
 
 

@@ -38,7 +38,7 @@ with quick_imports():
 imported = time.perf_counter()
 base = BaseModel.load(sys.argv[1], sys.argv[2], sys.argv[3])
 loaded = time.perf_counter()
-base.translate([sys.argv[4]])
+translate(base, [sys.argv[4]])
 print(json.dumps({"imports": imported - begin, "base": loaded - imported, "sentence": time.perf_counter() - loaded}))
 """
 

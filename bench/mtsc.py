@@ -132,12 +132,12 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|")
     for size in args.sizes.split(","):
         for name in args.tasks.split(","):
-            kept = folder / f"{name}.{size}.{args.budget}.json"
-            if not kept.exists():
-                kept.write_text(
+            selected = folder / f"{name}.{size}.{args.budget}.json"
+            if not selected.exists():
+                selected.write_text(
                     json.dumps(cell(name, size, args, folder), ensure_ascii=False, indent=1), encoding="utf-8"
                 )
-            print("\n".join(rows(json.loads(kept.read_text(encoding="utf-8")))), flush=True)
+            print("\n".join(rows(json.loads(selected.read_text(encoding="utf-8")))), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How much a token of each kind of work costs beside a plain forward pass: the factors in engine/estimate.py.
+"""How much a token of each kind of work costs beside a plain forward pass: the factors in engine/workflows/estimate.py.
 
     OMP_NUM_THREADS=1 python bench/paces.py                                 # every method that trains, twelve updates each
     OMP_NUM_THREADS=1 python bench/paces.py --methods lhuc,knn --home FOLDER  # figures gather in FOLDER/paces.json
@@ -17,10 +17,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from engine.estimate import Ask, Counts, estimate
+from engine.core.settings import Settings
 from engine.methods import get_method, method_names
-from engine.pipeline import CustomizeRequest, customize, method_config, training_config
-from engine.settings import Settings
+from engine.workflows.customize.pipeline import customize
+from engine.workflows.customize.request import CustomizeRequest
+from engine.workflows.estimate import CorpusStats, estimate
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -40,38 +41,37 @@ def main() -> None:
     sample = home / f"sample-{given.sentences}.txt"
     lines = (ROOT / "assets/samples/literary-zh/literary-zh.txt").read_text(encoding="utf-8").splitlines()
     sample.write_text("\n".join(lines[: given.sentences]) + "\n", encoding="utf-8")
-    counts = Counts(given.sentences, sum(map(len, lines[: given.sentences])), language="zh")
+    counts = CorpusStats(given.sentences, sum(map(len, lines[: given.sentences])), language="zh")
     wanted = given.methods.split(",") if given.methods else known
     for name in wanted:
         training = {"max_updates": given.updates, "validate_every": 50, "checkpoint_every": 500}
         request = CustomizeRequest(
             base=given.base, source="en", target="zh", samples=(str(sample),), method=name, budget="quick",
-            output=str(home / f"{name}.zip"), training_options=json.dumps(training),
+            output=str(home / f"{name}.zip"), training_options=training,
         )  # fmt: skip
-        ask = Ask(given.base, name, method_config(request), training_config(request), counts, "quick")
-        told = estimate(ask, settings)
+        text = estimate(request, counts, settings)
         begin = time.monotonic()
         summary = customize(request, home / "workspace", settings=settings, run=home / "runs" / name)
         took = time.monotonic() - begin
-        told_parts = {key: round(value) for key, value in told.parts.items()}
+        told_parts = {key: round(value) for key, value in text.parts.items()}
         bundle = (home / f"{name}.zip").stat().st_size
         print(
-            f"{name}: took {took:.0f} s, told {told.seconds:.0f} s ({told.sure}) {told_parts}; bundle {bundle / 2**20:.1f} MiB, "
-            f"told {told.bundle / 2**20:.1f}; weights {summary.get('parameters')}, told {told.weights}; memory told "
-            f"{told.memory / 2**20:.0f} MiB; {summary['seconds']}",
+            f"{name}: took {took:.0f} s, told {text.seconds:.0f} s ({text.sure}) {told_parts}; bundle {bundle / 2**20:.1f} MiB, "
+            f"told {text.bundle / 2**20:.1f}; weights {summary.get('parameters')}, told {text.weights}; memory told "
+            f"{text.memory / 2**20:.0f} MiB; {summary['seconds']}",
             flush=True,
         )
     figures = json.loads((home / "paces.json").read_text(encoding="utf-8"))
     print(json.dumps(figures, indent=1))
     for shapes in figures.values():
-        for found in shapes.values():
-            forward = 2 * found["weighing"]["value"] * found["tokens a character zh"]["value"]
+        for result in shapes.values():
+            forward = 2 * result["weighing"]["value"] * result["tokens a character zh"]["value"]
             print(f"forward {forward:.0f} tokens/s")
-            for key, one in found.items():
+            for key, one in result.items():
                 if key.startswith(("training", "evaluation")):
                     print(f"{key}: {forward / one['value']:.2f}")
                 elif key in ("sources", "datastore"):
-                    print(f"{key}: {forward / (one['value'] * found['tokens a character zh']['value']):.2f}")
+                    print(f"{key}: {forward / (one['value'] * result['tokens a character zh']['value']):.2f}")
                 elif key.startswith("method"):
                     print(f"{key}: {1000 / one['value'] * forward / 2000:.2f} s for 1,000 characters at 2,000 tokens/s")
 

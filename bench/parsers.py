@@ -21,10 +21,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from engine.parsers.measure import measure  # noqa: E402
-from engine.parsers.resources import set_bytes  # noqa: E402
-from engine.parsers.treebanks import read_treebanks  # noqa: E402
+from engine.builders.parsers.measure import measure  # noqa: E402
+from engine.builders.parsers.treebanks import read_treebanks  # noqa: E402
 from engine.phrases import PhraseOptions, extract_phrases  # noqa: E402
+from engine.phrases.parser_resources import set_bytes  # noqa: E402
 from engine.phrases.stanza_models import find_models, load_pipeline  # noqa: E402
 
 LANGUAGES = ("en", "zh-hans", "de")
@@ -38,29 +38,29 @@ SHOWN_LENGTHS = ("1", "2", "3-4", "5-7", "8-10", "2+", "all")
 
 def on_samples(language: str, folder: Path) -> dict[str, Any]:
     """Loading time, and the extraction over the language's sample corpus, parser against statistics."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for kind in ("constituency", "dependency"):
         models = list(find_models(language, kind, [folder]))
         if models:
             load_pipeline.cache_clear()
             begun = time.perf_counter()
             load_pipeline(models[0])
-            found[f"{kind}_loading_seconds"] = round(time.perf_counter() - begun, 2)
+            result[f"{kind}_loading_seconds"] = round(time.perf_counter() - begun, 2)
     file = ROOT / "assets" / "samples" / SAMPLES[language]
     if not file.is_file():
-        return found
+        return result
     sentences = [line.split("\t")[0] for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     for parser in ("auto", "statistical"):
         begun = time.perf_counter()
         phrases = extract_phrases(sentences, language, PhraseOptions(parser=parser), parser_dirs=[folder])
-        found[parser] = {
+        result[parser] = {
             "sentences": len(sentences),
             "seconds": round(time.perf_counter() - begun, 1),
             "phrases": len(list(phrases)),
             "by_length": dict(sorted(Counter(phrase.length for phrase in phrases).items())),
             "parser": phrases.parser,
         }
-    return found
+    return result
 
 
 def percent(share: float) -> str:
@@ -73,8 +73,8 @@ def table(results: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     phrases = ["| set | by | " + " | ".join(SHOWN_LENGTHS) + " |", "|---|---|" + "---|" * len(SHOWN_LENGTHS)]
-    for language, found in results.items():
-        dep, const = found.get("dependency"), found.get("constituency")
+    for language, result in results.items():
+        dep, const = result.get("dependency"), result.get("constituency")
         if dep:
             raw, given = dep["raw"], dep["given_words"]
             speed = f"{dep['sentences_per_second']:.0f}" + (
@@ -86,7 +86,7 @@ def table(results: dict[str, Any]) -> str:
                 percent(given["LAS"]),
                 percent(const["given_words"]["f1"]) if const else "",
             ]
-            lines.append(f"| {language} | {found['bytes'] / 1e6:.1f} | " + " | ".join(cells) + f" | {speed} |")
+            lines.append(f"| {language} | {result['bytes'] / 1e6:.1f} | " + " | ".join(cells) + f" | {speed} |")
         for kind, scores in (("constituents", const), ("dependencies", dep)):
             if scores:
                 rows = [scores["phrases"].get(name) for name in SHOWN_LENGTHS]
@@ -118,8 +118,8 @@ def main() -> None:
     if args.out:
         args.out.write_text(json.dumps(results, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     print(table(results))
-    for language, found in results.items():
-        print(language, json.dumps(found["samples"], ensure_ascii=False))
+    for language, result in results.items():
+        print(language, json.dumps(result["samples"], ensure_ascii=False))
 
 
 if __name__ == "__main__":

@@ -44,10 +44,10 @@ def operators(run: Callable[[], Any], turns: int) -> list[tuple[str, float, int]
     from torch.profiler import ProfilerActivity, profile
 
     run()
-    with profile(activities=[ProfilerActivity.CPU]) as found:
+    with profile(activities=[ProfilerActivity.CPU]) as result:
         for _ in range(turns):
             run()
-    rows = [(one.key, one.self_cpu_time_total / 1e6, one.count) for one in found.key_averages()]
+    rows = [(one.key, one.self_cpu_time_total / 1e6, one.count) for one in result.key_averages()]
     return sorted(rows, key=lambda row: -row[1])
 
 

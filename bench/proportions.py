@@ -27,8 +27,8 @@ def lines_of(text: str, most: int) -> list[str]:
     path, _, column = text.partition(":")
     with gzip.open(path, "rt", encoding="utf-8") if path.endswith(".gz") else open(path, encoding="utf-8") as file:
         rows = [line.rstrip("\n") for line in file]
-    found = [row.split("\t")[int(column) - 1] for row in rows] if column else rows
-    return [line for line in found if line.strip()][: most or None]
+    result = [row.split("\t")[int(column) - 1] for row in rows] if column else rows
+    return [line for line in result if line.strip()][: most or None]
 
 
 def naive_bayes(base: Any, train: dict[str, list[str]], test: dict[str, list[str]]) -> tuple[float, float]:
@@ -86,10 +86,10 @@ def main() -> None:
     for side in model.layers:
         words, sentences, own = [], [], []
         for j, some in enumerate(test.values()):
-            for found in proportions_of(base, model, some, side):
-                words += [max(word["proportions"]) == word["proportions"][j] for word in found["words"]]
-                own += [word["proportions"][j] for word in found["words"]]
-                sentences.append(max(found["mean"]) == found["mean"][j])
+            for result in proportions_of(base, model, some, side):
+                words += [max(word["proportions"]) == word["proportions"][j] for word in result["words"]]
+                own += [word["proportions"][j] for word in result["words"]]
+                sentences.append(max(result["mean"]) == result["mean"][j])
         rows.append((side, sum(own) / len(own), sum(words) / len(words), sum(sentences) / len(sentences)))
     spent = time.process_time() - begin
     print(
@@ -101,10 +101,10 @@ def main() -> None:
     print(f"| counts of pieces (naive Bayes) | | {right:.1%} of pieces | {whole:.1%} |")
     number = sum(map(len, test.values()))
     print(f"\n{number} sentences that were not fitted on, read in {spent:.1f} s of processor time, all sides together.")
-    for side, found in model.corpus.items():
-        for name, listed in found["words"]["of"].items():
+    for side, result in model.corpus.items():
+        for name, listed in result["words"]["of"].items():
             print(f"{side}, {name}: " + ", ".join(row["text"] for row in listed[:12]))
-        print(f"{side}, shared: " + ", ".join(row["text"] for row in found["words"]["shared"][:12]))
+        print(f"{side}, shared: " + ", ".join(row["text"] for row in result["words"]["shared"][:12]))
 
 
 if __name__ == "__main__":

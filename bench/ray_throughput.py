@@ -27,8 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from engine.progress import Progress  # noqa: E402
-from engine.settings import Settings  # noqa: E402
+from engine.core.progress import Progress  # noqa: E402
+from engine.core.settings import Settings  # noqa: E402
 from tests.ray_cluster import ray_cluster  # noqa: E402
 
 WORKERS = (1, 2, 4)
@@ -163,8 +163,9 @@ def waiting(settings: Settings) -> Iterator[tuple[str, ...]]:
 
 def translating(settings: Settings, texts: int) -> Iterator[tuple[str, ...]]:
     from engine.base import BaseModel
-    from engine.decoding.greedy import back_translate
-    from engine.stages import BACK_TRANSLATE, base_arguments
+    from engine.base.remote import base_arguments
+    from engine.decoding.greedy_search import back_translate
+    from engine.decoding.remote import BACK_TRANSLATE
 
     base = BaseModel.load(ROOT / "assets/models/en-zh", "en", "zh", settings=settings)
     given = texts_of(texts)

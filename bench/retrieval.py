@@ -45,7 +45,8 @@ def main() -> None:
     top.add_argument("--vocabulary", type=int, default=50_000)
     top.add_argument("--text", nargs="*", type=Path, default=[])
     args = top.parse_args()
-    from engine.retrieval import IdfNgrams, IdfSentences, words
+    from engine.corpora.tokenize import words
+    from engine.memory.neighbours import IdfNgrams, IdfSentences
 
     queries = made_sentences(args.queries * 60, 2, args.vocabulary)[: args.queries]
     if args.text:

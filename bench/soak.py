@@ -27,11 +27,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from engine.core.settings import Settings  # noqa: E402
+from engine.core.text_table import table  # noqa: E402
 from engine.jobs import enqueue  # noqa: E402
 from engine.jobs.processes import end_tree, running  # noqa: E402
-from engine.settings import Settings  # noqa: E402
 from engine.store import JobRow, Store  # noqa: E402
-from engine.terminal import table  # noqa: E402
 from tests.bundles import weights  # noqa: E402
 
 SAMPLE = ROOT / "assets" / "samples" / "literary-zh" / "literary-zh.txt"
@@ -53,7 +53,7 @@ class Machine:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def keep_up(self) -> None:
-        commands = {"worker": ["engine.jobs.worker"], "studio": ["engine.cli", "serve"]}
+        commands = {"worker": ["engine.jobs.worker"], "studio": ["engine.cli.main", "serve"]}
         for name, words in commands.items():
             if name not in self.processes or self.processes[name].poll() is not None:
                 with open(self.home / f"{name}.out", "ab") as log:
@@ -81,8 +81,8 @@ class Machine:
 
     def answers(self) -> bool:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=5) as found:
-                return int(found.status) == 200
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=5) as result:
+                return int(result.status) == 200
         except OSError:
             return False
 
@@ -95,10 +95,10 @@ class Machine:
 
 def digest_of(bundle: Path) -> str:
     """Of the bundle's tensors."""
-    found = hashlib.sha256()
+    result = hashlib.sha256()
     for name, tensor in sorted(weights(bundle).items()):
-        found.update(name.encode() + tensor)
-    return found.hexdigest()[:16]
+        result.update(name.encode() + tensor)
+    return result.hexdigest()[:16]
 
 
 def ask(machine: Machine, updates: int) -> JobRow:
@@ -108,10 +108,11 @@ def ask(machine: Machine, updates: int) -> JobRow:
         sample.write_text("\n".join(SAMPLE.read_text(encoding="utf-8").splitlines()[:120]) + "\n", encoding="utf-8")
     return enqueue(machine.store, "customize", {
         "base": str(ROOT / "assets" / "models" / "en-zh"), "source": "en", "target": "zh", "samples": [str(sample)],
-        "budget": "quick", "name": "soak", "phrase_options": '{"parser": "statistical"}',
-        "method_options": '{"phrases_per_layer": 100}',
-        "training_options": f'{{"max_updates": {updates}, "checkpoint_every": 5, "validate_every": 10, '
-                            '"tokens_per_batch": 512}',
+        "budget": "quick", "name": "soak", "phrase_options": {"parser": "statistical"},
+        "method_options": {"phrases_per_layer": 100},
+        "training_options": {
+            "max_updates": updates, "checkpoint_every": 5, "validate_every": 10, "tokens_per_batch": 512
+        },
     })  # fmt: skip
 
 

@@ -60,9 +60,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         for name in chosen:
             print(f"{name} …", file=sys.stderr, flush=True)
-            found = ROWS[name](setup)
-            print(table(found), file=sys.stderr, flush=True)
-            rows += found
+            result = ROWS[name](setup)
+            print(table(result), file=sys.stderr, flush=True)
+            rows += result
     finally:
         shutil.rmtree(setup.scratch, ignore_errors=True)
     runs = [machine(setup.rounds)] if rows else []

@@ -77,12 +77,12 @@ def runs_of(sentences: Sequence[str], count: int) -> list[tuple[str, int, int]]:
     """(text, times, a sentence that holds it) of the most frequent runs of 2 to 8 characters."""
     times: collections.Counter[str] = collections.Counter()
     first: dict[str, int] = {}
-    for place, sentence in enumerate(sentences):
+    for index, sentence in enumerate(sentences):
         for length in range(2, 9):
             for start in range(len(sentence) - length):
                 run = sentence[start : start + length]
                 times[run] += 1
-                first.setdefault(run, place)
+                first.setdefault(run, index)
     inner = ((run, n) for run, n in times.most_common() if not set(run[0] + run[-1]) & set("，。！？"))
     return [(run, n, first[run]) for run, n in itertools.islice(inner, count)]
 
@@ -90,14 +90,14 @@ def runs_of(sentences: Sequence[str], count: int) -> list[tuple[str, int, int]]:
 def make_home(home: Path, texts: Sequence[Path], sentences: int, phrases: int) -> int:
     """A home with the project in it, as if its samples had been read and used; returns the project's number."""
     from engine.base import LanguagePair
+    from engine.core.settings import Settings
     from engine.corpora import import_corpus
-    from engine.methods.domain_mixing.explore import explore_samples
     from engine.phrases import Phrase, PhraseSet
     from engine.phrases.table import open_table
-    from engine.phrases.trees import TREES_FILE, writing_trees
+    from engine.phrases.tree_store import TREES_FILE, writing_trees
     from engine.phrases.types import Tree
-    from engine.settings import Settings
     from engine.store import Store
+    from engine.workflows.explore.domain_proportions import explore_samples
 
     settings = Settings(home=str(home), device="cpu", threads=1)
     store = Store(settings.store_url)
@@ -112,34 +112,34 @@ def make_home(home: Path, texts: Sequence[Path], sentences: int, phrases: int) -
     said("reading the samples")
     corpus = import_corpus(files, "zh")
     corpus.save(folder)
-    kept = [segment.text for segment in corpus.segments]
-    said(f"{len(kept):,} sentences kept; finding runs of characters")
+    selected = [segment.text for segment in corpus.segments]
+    said(f"{len(selected):,} sentences kept; finding runs of characters")
     with writing_trees(folder / TREES_FILE) as trees:
-        for text in kept:
+        for text in selected:
             words = tuple(Tree("X", text[start : start + 2]) for start in range(0, len(text), 2))
             trees(text, Tree("S", text, words))
-    found = [
+    results = [
         Phrase(text=run, length=max(1, len(run) * 2 // 3), count=times, label="statistical", example=example)
-        for run, times, example in runs_of(kept, phrases)
+        for run, times, example in runs_of(selected, phrases)
     ]
-    PhraseSet(found, "Runs of characters, for a bench.").save(folder / "phrases.jsonl")
-    said(f"{len(found):,} phrases; counting them")
+    PhraseSet(results, "Runs of characters, for a bench.").save(folder / "phrases.jsonl")
+    said(f"{len(results):,} phrases; counting them")
     open_table(folder, "zh", settings.assets_dir)
     report = json.loads((folder / "import_report.json").read_text(encoding="utf-8"))
     row = store.corpora.create(project.id, "one.txt, two.txt", folder=str(folder))
     store.corpora.update(row.id, state="ready", kept=report["kept"], skipped=report["skipped"], report=report)
-    store.phrase_sets.create(row.id, str(folder / "phrases.jsonl"), "Runs of characters.", len(found))
+    store.phrase_sets.create(row.id, str(folder / "phrases.jsonl"), "Runs of characters.", len(results))
     said("fitting proportions")
     pair = LanguagePair.load(str(BASE), "en", "zh", settings=settings)
     explore_samples(corpus.segments, pair, folder, settings.assets_dir, words=800)
-    used(store, project.id, folder, kept)
+    used(store, project.id, folder, selected)
     return project.id
 
 
 def used(store: Any, project: int, folder: Path, kept: Sequence[str]) -> None:
     """Ten runs with their curves and plugins, comparisons of 2,000 sentences, a rating round."""
-    from engine.evaluation.rounds import new_round, texts_of
-    from engine.store.sheets import LineRow
+    from engine.store.comparisons import ComparisonLineRow
+    from engine.workflows.human_rating import new_round, texts_of
 
     said("runs, comparisons, a round")
     for number in range(10):
@@ -159,7 +159,7 @@ def used(store: Any, project: int, folder: Path, kept: Sequence[str]) -> None:
         lines = [(f"Sentence {n} of a large file.", None) for n in range(2000)]
         sheet = store.sheets.create(project, "large.txt", lines, systems, file="large.txt")
         done = [
-            LineRow(n, source, None, [kept[n], kept[n + 1]], [None, None], (n % 100) / 100, None)
+            ComparisonLineRow(n, source, None, [kept[n], kept[n + 1]], [None, None], (n % 100) / 100, None)
             for n, (source, _) in enumerate(lines)
         ]
         store.sheets.fill(sheet.comparison_id, sheet.revision, done)
@@ -181,12 +181,12 @@ def import_seconds(times: int) -> tuple[float, float, list[str]]:
         "import sys, time; begin = time.perf_counter(); import studio.app; "
         f"print(time.perf_counter() - begin, time.process_time(), *[name for name in {HEAVY} if name in sys.modules])"
     )
-    found: list[tuple[float, float]] = []
+    results: list[tuple[float, float]] = []
     for _ in range(times):
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
         wall, cpu, *heavy = done.stdout.split()
-        found.append((float(wall), float(cpu)))
-    return statistics.median(one for one, _ in found), statistics.median(two for _, two in found), heavy
+        results.append((float(wall), float(cpu)))
+    return statistics.median(one for one, _ in results), statistics.median(two for _, two in results), heavy
 
 
 def cpu_seconds() -> tuple[float, float]:
@@ -255,15 +255,15 @@ def measure(home: Path, project: int, rounds: int) -> dict[str, Any]:
     from playwright.sync_api import sync_playwright
 
     wall, cpu, heavy = import_seconds(5)
-    found: dict[str, Any] = {"import": wall, "import cpu": cpu, "heavy": heavy, "pages": {}}
+    result: dict[str, Any] = {"import": wall, "import cpu": cpu, "heavy": heavy, "pages": {}}
     browser_path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     with served(home) as (url, until), sync_playwright() as driver:
-        found["server"] = until
+        result["server"] = until
         browser = driver.chromium.launch(executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1280, "height": 800})
-        found["first page"] = first_page(page, url)
+        result["first page"] = first_page(page, url)
         again = browser.new_page(viewport={"width": 1280, "height": 800})
-        found["first page again"] = first_page(again, url)
+        result["first page again"] = first_page(again, url)
         again.close()
         page.goto(f"{url}/translate?project={project}")
         page.wait_for_selector(THERE["translate"])
@@ -280,14 +280,14 @@ def measure(home: Path, project: int, rounds: int) -> dict[str, Any]:
                 if turn:
                     times[slug].append(taken)
                 else:
-                    found["pages"][slug] = {"first": taken[0]}
+                    result["pages"][slug] = {"first": taken[0]}
                 page.wait_for_timeout(700)  # the page's later events
         for slug, some in times.items():
             if some:
                 middle = [statistics.median(column) for column in zip(*some, strict=True)]
-                found["pages"][slug] |= dict(zip(("switch", "browser", "studio"), middle, strict=True))
+                result["pages"][slug] |= dict(zip(("switch", "browser", "studio"), middle, strict=True))
         browser.close()
-    return found
+    return result
 
 
 def table(found: dict[str, Any]) -> str:
@@ -328,15 +328,15 @@ def main() -> None:
             mark.write_text(json.dumps(make_home(home, texts, args.sentences, args.phrases)), encoding="utf-8")
         if args.only_make:
             return
-        found = measure(home, int(json.loads(mark.read_text(encoding="utf-8"))), args.rounds)
+        result = measure(home, int(json.loads(mark.read_text(encoding="utf-8"))), args.rounds)
+        from engine.core.settings import Settings
         from engine.jobs import stop_background_worker
-        from engine.settings import Settings
 
         stop_background_worker(Settings(home=str(home), device="cpu"))
     print(
-        json.dumps(found, indent=2)
+        json.dumps(result, indent=2)
         if args.json
-        else f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs\n{table(found)}"
+        else f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs\n{table(result)}"
     )
 
 

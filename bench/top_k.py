@@ -22,6 +22,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
 
 def main() -> int:
+    from engine.decoding.translate import translate
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("plugin", type=Path)
     parser.add_argument("--samples", type=Path, required=True)
@@ -37,9 +39,9 @@ def main() -> int:
     from measures.setup import stretches
 
     from engine.base import BaseModel
-    from engine.decoding.greedy import back_translate
+    from engine.core.languages import unspaced
+    from engine.decoding.greedy_search import back_translate
     from engine.evaluation.metrics import metrics
-    from engine.languages import unspaced
     from engine.memory import PhrasePair, assign_layers, record
     from engine.plugins import Plugin
 
@@ -70,13 +72,13 @@ def main() -> int:
                 reader.search = search
             plugin.module.project()
             begin = time.process_time()
-            read[search] = base.translate(sentences, plugin)
+            read[search] = translate(base, sentences, plugin)
             print(f"{search}: {time.process_time() - begin:.0f} s of processor time", flush=True)
     references = given.references.read_text(encoding="utf-8").splitlines()[: given.lines or None]
-    read["vanilla"] = base.translate(sentences)
+    read["vanilla"] = translate(base, sentences)
     bleu = metrics(given.target)["BLEU"]
-    for name, found in read.items():
-        print(f"{name}: BLEU {bleu.corpus_score(found, [references]).score:.2f}")
+    for name, result in read.items():
+        print(f"{name}: BLEU {bleu.corpus_score(result, [references]).score:.2f}")
     same = sum(a == b for a, b in zip(read["exact"], read["top_k"], strict=True))
     print(f"{same} of {len(sentences)} translations the same")
     return 0

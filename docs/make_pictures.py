@@ -25,9 +25,10 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
-from engine.settings import Settings
+from engine.core.settings import Settings
 from engine.store import ProjectRow
-from studio.service import Service
+from engine.workflows.customize.request import CustomizeRequest
+from studio.services.service import Service
 
 IMAGES = Path(__file__).resolve().parent / "images"
 SAMPLE = "literary-zh"
@@ -41,7 +42,7 @@ def prepare(service: Service) -> ProjectRow:
     """The project with a plugin in it; whatever an earlier call finished is not done again."""
     from engine.jobs import resume
     from engine.jobs.worker import run
-    from studio.starting import start_from_samples
+    from studio.services.new_project import start_from_samples
 
     store = service.store
     projects = store.projects.list()
@@ -53,8 +54,8 @@ def prepare(service: Service) -> ProjectRow:
     project = store.projects.list()[0]
     runs = service.runs(project.id)
     if not runs:
-        settings: dict[str, dict[str, Any]] = {"method_options": {}, "training_options": {"watch": 12}}
-        service.start_run(project, "memory_adapter", "quick", knn=True, **settings)
+        request = CustomizeRequest(method="memory_adapter", budget="quick", knn=True, training_options={"watch": 12})
+        service.start_run(project, request)
     elif runs[0].resumable:
         resume(store, runs[0].id)
     run(service.settings, once=True)

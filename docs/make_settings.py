@@ -14,18 +14,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engine.cli import common, parser
+from engine.base.decoding_options import Decoding
+from engine.builders.parsers.options import ParserTraining
+from engine.cli.commands import common
+from engine.cli.main import parser
+from engine.core.options import Option, describe
+from engine.core.settings import Settings
 from engine.corpora import CorpusOptions
-from engine.decoding.knn.options import KnnOptions
-from engine.decoding.options import Decoding
-from engine.documents.model import DocumentOptions
+from engine.corpora.formats.documents.model import DocumentOptions
 from engine.methods import get_method, method_names
-from engine.options import Option, describe
-from engine.parsers.options import ParserTraining
+from engine.methods.knn.options import KnnOptions
 from engine.phrases import PhraseOptions
-from engine.pipeline import CustomizeRequest
-from engine.settings import Settings
 from engine.training import BUDGETS, TrainingOptions
+from engine.workflows.customize.request import CustomizeRequest
 
 DOCS = Path(__file__).resolve().parent
 BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
@@ -68,7 +69,7 @@ def shown(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return ", ".join(map(code, value)) or "empty"
-    return "empty" if value == "" else code(value)
+    return "empty" if value in ("", {}) else code(value)
 
 
 def allowed(item: Option) -> str:
@@ -76,7 +77,8 @@ def allowed(item: Option) -> str:
     if item.choices:
         text = ", ".join(map(code, item.choices))
         return f"some of {text}" if item.many else text
-    kind = {"int": "integer", "float": "number", "str": "text", "bool": "true, false"}.get(item.type.__name__, "text")
+    kinds = {"int": "integer", "float": "number", "bool": "true, false", "dict": "mapping"}
+    kind = kinds.get(item.type.__name__, "text")
     if item.low is not None and item.high is not None:
         kind += f", {item.low:g} to {item.high:g}"
     elif item.low is not None:
@@ -137,9 +139,9 @@ def commands(top: argparse.ArgumentParser, prefix: str = "") -> Iterator[tuple[s
     for action in top._actions:
         if isinstance(action, argparse._SubParsersAction):
             about = {choice.dest: choice.help or "" for choice in action._choices_actions}
-            for name, found in action.choices.items():
-                deeper = list(commands(found, f"{prefix}{name} "))
-                yield from deeper or [(prefix + name, about.get(name, ""), found)]
+            for name, result in action.choices.items():
+                deeper = list(commands(result, f"{prefix}{name} "))
+                yield from deeper or [(prefix + name, about.get(name, ""), result)]
 
 
 def flag_rows(found: argparse.ArgumentParser, *, skip: frozenset[str] = frozenset()) -> Iterator[str]:
@@ -170,8 +172,8 @@ def commands_page() -> str:
     head = ["| argument | what it does |", "|---|---|"]
     parts += ["## Every command", "\n".join([*head, *flag_rows(common())])]
     everywhere = frozenset(action.dest for action in common()._actions)
-    for name, help, found in commands(parser()):
-        rows = [*flag_rows(found, skip=everywhere)]
+    for name, help, result in commands(parser()):
+        rows = [*flag_rows(result, skip=everywhere)]
         parts += [f"## tailormt {name}", f"{help[:1].upper()}{help[1:]}."]
         parts += ["\n".join([*head, *rows])] if rows else []
     return "\n\n".join(parts) + "\n"
@@ -189,12 +191,12 @@ def card_page(name: str) -> str | None:
 
 def pages() -> dict[Path, str]:
     """Every page that comes from the code, with the text it should have."""
-    found = {DOCS / "settings.md": settings_page(), DOCS / "command-line.md": commands_page()}
+    result = {DOCS / "settings.md": settings_page(), DOCS / "command-line.md": commands_page()}
     for name in method_names():
         text = card_page(name)
         if text is not None:
-            found[DOCS / "methods" / f"{name}.md"] = text
-    return found
+            result[DOCS / "methods" / f"{name}.md"] = text
+    return result
 
 
 def main(check: bool) -> int:

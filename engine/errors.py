@@ -5,12 +5,15 @@ TailorError
  │   ├─ CorpusError       samples that cannot be read or used
  │   ├─ ModelError        a folder that is no usable base model
  │   ├─ BundleError       a plugin bundle that is damaged, unsafe or made for another base
- │   └─ OptionError       a setting out of its range
+ │   ├─ OptionError       a setting out of its range
+ │   └─ NotFoundError     a row of the store that there is not, or no longer
  ├─ MissingError        something optional is not installed or not on disk
  ├─ StorageError        the disk is full or a folder cannot be written
- ├─ PassingError        a service or a place far away that gives no answer now, and may a minute later
+ ├─ TransientError      a service or a place far away that gives no answer now, and may a minute later
  └─ Cancelled           the user stopped the work; what was done is kept and can be resumed
 
+An error is raised with a template and the values that stand in it, `InputError("The file {name} is empty.", name=name)`: its
+sentence is English, and the studio says it in the reader's language (see `engine.messages`).
 The command line turns a TailorError into one line on stderr and exit code 2, the studio into a toast.
 """
 
@@ -18,28 +21,31 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-__all__ = [
-    "BundleError",
-    "Cancelled",
-    "CorpusError",
-    "InputError",
-    "MissingError",
-    "ModelError",
-    "OptionError",
-    "PassingError",
-    "StorageError",
-    "TailorError",
-    "storage_errors",
-]
+from engine.messages import Message
 
 
 class TailorError(Exception):
     """Base of all errors whose message is meant for the user."""
 
     exit_code = 2
+
+    def __init__(self, template: str = "", /, **params: Any) -> None:
+        self.message = Message(template, **params)
+        super().__init__(self.message)
+
+    @property
+    def code(self) -> str:
+        """Which error it is, for programs."""
+        return self.message.code
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The values in the sentence."""
+        return self.message.params
 
 
 class InputError(TailorError):
@@ -62,6 +68,10 @@ class OptionError(InputError):
     """A setting that is unknown or out of its range."""
 
 
+class NotFoundError(InputError):
+    """There is nothing of that number: it may have been deleted."""
+
+
 class MissingError(TailorError):
     """Something optional is needed and not installed or not on disk."""
 
@@ -70,7 +80,7 @@ class StorageError(TailorError):
     """The disk is full, or a folder cannot be written."""
 
 
-class PassingError(TailorError):
+class TransientError(TailorError):
     """A service or a place far away gives no answer now, and may a minute later: jobs try again by themselves."""
 
 
@@ -85,20 +95,30 @@ def storage_errors(what: str, where: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StorageError(
-                f"The disk is full: {what} could not be written to {where}. Free some space and run it again; "
-                "it goes on from the last complete step."
-            ) from error
+            raise _full(what, where) from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise StorageError(
-                f"{what[:1].upper() + what[1:]} could not be written to {where}: no permission. Choose another folder."
+                "{what} could not be written to {where}: no permission. Choose another folder.",
+                what=capitalised(what),
+                where=where,
             ) from error
         raise
     except Exception as error:
         # safetensors reports a full disk as its own error type, with the system's words inside.
         if "No space left on device" in str(error):
-            raise StorageError(
-                f"The disk is full: {what} could not be written to {where}. Free some space and run it again; "
-                "it goes on from the last complete step."
-            ) from error
+            raise _full(what, where) from error
         raise
+
+
+def _full(what: str, where: Path) -> StorageError:
+    return StorageError(
+        "The disk is full: {what} could not be written to {where}. Free some space and run it again; it goes on from the "
+        "last complete step.",
+        what=Message(what),
+        where=where,
+    )
+
+
+def capitalised(what: str) -> Message:
+    """A name of something as a sentence begins with it; other languages have it as it is."""
+    return Message.restore(what[:1].upper() + what[1:], what, {})

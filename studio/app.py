@@ -13,30 +13,30 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from engine.access import THIS_MACHINE, acting_as
-from engine.artefacts import share_of
-from engine.logs import set_up_logs
-from engine.projects import finish_deletions
-from engine.settings import Settings
-from studio import compare, home, phrases, plugins, proportions, rate, samples, train, translate
+from engine.core.actor import THIS_MACHINE, act_as
+from engine.core.logging_setup import set_up_logs
+from engine.core.settings import Settings
+from engine.store.project_files import finish_deletions
+from engine.store.sharing import share_of
 from studio.api import create_api
-from studio.api.front import Front
-from studio.compare_routes import add_comparison_routes
-from studio.door.gate import Gate
-from studio.door.routes import add_door_routes, check_door
-from studio.frame import PAGES
-from studio.i18n import Speaking, said
-from studio.observed import Observed, add_health_routes
-from studio.papers import add_document_routes
-from studio.phrase_routes import add_phrase_routes
-from studio.plotted import add_figure_routes
-from studio.plugin_routes import add_plugin_routes
-from studio.raters import add_rater_routes
-from studio.service import Service
-from studio.sessions import keep_sessions_small
-from studio.theme import build_theme, style_sheet
-
-__all__ = ["build", "create_app", "launch"]
+from studio.api.account_routes import add_door_routes, check_door
+from studio.api.comparison_downloads import add_comparison_routes
+from studio.api.dispatch import Dispatcher, is_api
+from studio.api.errors import shaped
+from studio.api.health import MetricsMiddleware, add_health_routes
+from studio.api.phrase_downloads import add_phrase_routes
+from studio.api.plugin_downloads import add_plugin_routes
+from studio.api.rater_page import add_rater_routes
+from studio.auth.gateway import Gateway
+from studio.auth.proxies import TrustedProxies, networks
+from studio.components.documents_table import add_document_routes
+from studio.components.gradio_sessions import keep_sessions_small
+from studio.components.layout import PAGES
+from studio.components.plotly import add_figure_routes
+from studio.components.theme import build_theme, style_sheet
+from studio.i18n.translate import LanguageMiddleware, localized_config
+from studio.pages import bases, compare, home, phrases, plugins, proportions, rate, samples, train, translate
+from studio.services.service import Service
 
 # Nothing may come from, or go to, another host. Gradio compiles its HTML templates, hence 'unsafe-eval'.
 POLICY = (
@@ -63,8 +63,8 @@ MODULES = {
 }
 
 
-class KeepHome:
-    """Adds the headers above to every answer. Plain ASGI, so that streams pass through untouched."""
+class SecurityHeaders:
+    """Adds the headers above to every answer that has none stricter of its own. Plain ASGI: streams pass untouched."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -72,7 +72,8 @@ class KeepHome:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                headers = MutableHeaders(scope=message)
+                headers.update({name: value for name, value in HEADERS.items() if name not in headers})
             await send(message)
 
         await self.app(scope, receive, answer if scope["type"] == "http" else send)
@@ -85,7 +86,7 @@ class Pages(gr.Blocks):
 
     @property
     def config(self) -> Any:
-        return said(self._built) if isinstance(self._built, dict) else self._built
+        return localized_config(self._built) if isinstance(self._built, dict) else self._built
 
     @config.setter
     def config(self, value: Any) -> None:
@@ -100,23 +101,33 @@ def build(settings: Settings, service: Service | None = None) -> gr.Blocks:
     for slug, label in PAGES.items():
         with demo.route(label, f"/{slug}", show_in_navbar=False):
             MODULES[slug].build(demo, service)
+    with demo.route("Bases", "/bases", show_in_navbar=False):  # no step of the work, so not in the frame's list
+        bases.build(demo, service)
     return demo
 
 
 def create_app(settings: Settings) -> FastAPI:
     """The server's application: the studio's pages, downloads, and the rule that nothing leaves the machine."""
     service = Service(settings)
-    with acting_as(THIS_MACHINE):
+    with act_as(THIS_MACHINE):
         finish_deletions(settings, service.store)
     share_of(settings, service.store).start()
     # Uploads are private: they go to the home folder, not to a folder that all users of the machine share.
     os.environ.setdefault("GRADIO_TEMP_DIR", str(settings.home_dir / "uploads"))
     app = FastAPI(title="Tailor MT", docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_middleware(Speaking)  # innermost: the REST interface speaks English to every program
-    app.add_middleware(Front, api=create_api(service))  # the REST interface, before the pages
-    app.add_middleware(Gate, service=service, uploads=Path(os.environ["GRADIO_TEMP_DIR"]))
-    app.add_middleware(KeepHome)
-    app.add_middleware(Observed)
+    app.add_middleware(LanguageMiddleware)  # innermost: the REST interface speaks English to every program
+    app.add_middleware(Dispatcher, api=create_api(service))  # the REST interface, before the pages
+    app.add_middleware(
+        Gateway,
+        settings=service.settings,
+        store=service.store,
+        uploads=Path(os.environ["GRADIO_TEMP_DIR"]),
+        is_api=is_api,
+        error_response=shaped,
+    )
+    app.add_middleware(SecurityHeaders)
+    app.add_middleware(MetricsMiddleware)
+    app.add_middleware(TrustedProxies, trusted=settings.trusted_proxies)
     add_health_routes(app, service)
     add_door_routes(app, service)
 
@@ -158,15 +169,18 @@ def launch(settings: Settings, open_browser: bool = False) -> None:
     from engine.jobs import start_background_worker
 
     check_door(settings)
+    networks(settings.trusted_proxies)  # a wrong one is told before anything starts
     set_up_logs(settings.log_format, logging.INFO if settings.log_format == "json" else logging.WARNING)
     app = create_app(settings)
     if settings.local_worker:
         start_background_worker(settings)  # it outlives the studio, so that closing a window ends no training
     address = f"http://{settings.host}:{settings.port}"
     print(f"Tailor MT is at {address} (stop with Ctrl+C)", flush=True)
+    if app.state.first_code:
+        print(f"Make the first account at {address}/first-account?code={app.state.first_code}", flush=True)
     if open_browser:
         import threading
         import webbrowser
 
         threading.Timer(1.0, webbrowser.open, [address]).start()
-    uvicorn.run(app, host=settings.host, port=settings.port, log_level="warning", log_config=None)
+    uvicorn.run(app, host=settings.host, port=settings.port, log_level="warning", log_config=None, proxy_headers=False)

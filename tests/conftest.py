@@ -1,6 +1,7 @@
 """What tests share: a small real base on disk, a plugin made on it, the command line in this process and in its own.
 
-Nothing here touches the user's data folder, and nothing may fetch anything.
+Nothing here touches the user's data folder, and nothing may fetch anything. The folder of a test says when it runs
+(CONTRIBUTING.md): of tests/integration `make test` takes those marked `smoke`, of tests/slow and tests/browser none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +20,11 @@ from typing import Any
 
 import pytest
 
+from tests import properties  # noqa: F401 - loads Hypothesis's profile
 from tests.databases import empty_url, postgres, store_url, stores_elsewhere  # noqa: F401 - fixtures for all
 
-ROOT = Path(__file__).resolve().parent.parent
+TESTS = Path(__file__).resolve().parent
+ROOT = TESTS.parent
 SAMPLES = ROOT / "assets" / "samples"
 BASES = ROOT / "assets" / "models"
 
@@ -54,6 +58,37 @@ def pytest_configure(config: pytest.Config) -> None:
         "OMP_NUM_THREADS": "1",  # read when torch is loaded: several test runs share few cores
     }
 
+    if not hasattr(config, "workerinput"):  # with pytest-xdist the reports of all workers come to the controller
+        config.pluginmanager.register(SecondsPerFile())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder == "slow" or (folder == "integration" and item.get_closest_marker("smoke") is None):
+            item.add_marker(pytest.mark.slow)
+        elif folder == "browser":
+            item.add_marker(pytest.mark.browser)
+            if os.environ.get("CI"):  # as Playwright's own template has it; a second try is listed as RERUN at the end
+                item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+class SecondsPerFile:
+    """Sums up what the tests of a file took, fixtures included, and prints the 30 longest files at the end."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[report.nodeid.partition("::")[0]] += report.duration
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if len(self.seconds) > 1:
+            terminalreporter.section("seconds per file")
+            for file, seconds in sorted(self.seconds.items(), key=lambda item: -item[1])[:30]:
+                terminalreporter.line(f"{seconds:8.1f} s  {file}")
+            terminalreporter.line(f"{sum(self.seconds.values()):8.1f} s  {len(self.seconds)} files")
+
 
 @dataclass(frozen=True)
 class Ran:
@@ -68,11 +103,11 @@ class Ran:
         """The one sentence that a failed command says; fails where it says more, or anything of a programmer's."""
         assert self.code == 2, (self.code, self.err)
         assert "Traceback" not in self.err
-        said = [line for line in self.err.splitlines() if line.startswith("tailormt: ")]
-        assert len(said) == 1, self.err
-        assert self.err.splitlines()[-1] == said[0], "the sentence is the last thing that is said"
-        assert said[0].endswith((".", "?")), said[0]
-        return said[0].removeprefix("tailormt: ")
+        texts = [line for line in self.err.splitlines() if line.startswith("tailormt: ")]
+        assert len(texts) == 1, self.err
+        assert self.err.splitlines()[-1] == texts[0], "the sentence is the last thing that is said"
+        assert texts[0].endswith((".", "?")), texts[0]
+        return texts[0].removeprefix("tailormt: ")
 
 
 @pytest.fixture
@@ -86,8 +121,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def tailormt(home: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Ran]]:
     """Runs a command in this process: as `python -m engine.cli` does, without the seconds that loading torch takes."""
-    from engine import terminal
-    from engine.cli import main
+    from engine.cli import terminal
+    from engine.cli.main import main
 
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
@@ -114,7 +149,7 @@ def command(home: Path) -> Callable[..., Ran]:
         given = input.encode() if isinstance(input, str) else input
         done = subprocess.run(
             [sys.executable, "-m", "engine.cli", *map(str, arguments)],
-            cwd=ROOT, input=given, capture_output=True, timeout=120, check=False, env={**os.environ, **environment},
+            cwd=ROOT, input=given, capture_output=True, timeout=600, check=False, env={**os.environ, **environment},
         )  # fmt: skip
         return Ran(done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8"))
 
@@ -143,9 +178,9 @@ def request_for(tiny: Path, sample: Path) -> Callable[..., Any]:
     """Makes the request of a short customization of the tiny base."""
 
     def make(output: Path, **changes: Any) -> Any:
-        from engine.cli import parser
-        from engine.commands import request_of
-        from engine.settings import load_settings
+        from engine.cli.customize import request_of
+        from engine.cli.main import parser
+        from engine.core.settings import load_settings
 
         line = [
             "customize",
@@ -170,11 +205,19 @@ def request_for(tiny: Path, sample: Path) -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def bundle(request_for: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A plugin of the tiny base, made by the main job. Tests only read it."""
-    from engine.pipeline import customize
+    from engine.workflows.customize.pipeline import customize
 
     folder = tmp_path_factory.mktemp("plugins")
     customize(request_for(folder / "style.zip", name="Style"), folder / "workspace")
     return folder / "style.zip"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def imports_without_a_trial() -> None:
+    """An import is not tried in a process of its own, which takes seconds; tests/unit/plugins/test_library.py does that."""
+    from engine.plugins import import_checks
+
+    import_checks.try_bundle = lambda *arguments: []
 
 
 @pytest.fixture(scope="session")
@@ -183,3 +226,35 @@ def base(tiny: Path) -> Any:
     from engine.base import BaseModel
 
     return BaseModel.load(tiny, "en", "zh", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def pair() -> Any:
+    """Untrained bases in memory, of English and Chinese, and back."""
+    from tests.bases import tiny_pair
+
+    return tiny_pair()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Any:
+    """Settings with a data folder of the test's own."""
+    from engine.core.settings import Settings
+
+    return Settings(home=str(tmp_path), device="cpu", threads=1)
+
+
+@pytest.fixture
+def store(settings: Any) -> Any:
+    """The store of these settings, empty."""
+    from engine.store import Store
+
+    return Store(settings.store_url)
+
+
+@pytest.fixture
+def service(settings: Any) -> Any:
+    """What the studio's pages ask, with these settings."""
+    from studio.services.service import Service
+
+    return Service(settings)

@@ -94,8 +94,8 @@ class Postgres:
         )  # fmt: skip
         if done.returncode:
             log = self.folder / "log"
-            said = log.read_text(errors="replace")[-2000:] if log.exists() else ""
-            raise RuntimeError(f"{program}: {done.stderr.decode(errors='replace')}\n{said}")
+            text = log.read_text(errors="replace")[-2000:] if log.exists() else ""
+            raise RuntimeError(f"{program}: {done.stderr.decode(errors='replace')}\n{text}")
 
 
 def _somebody() -> dict[str, Any]:
@@ -105,16 +105,16 @@ def _somebody() -> dict[str, Any]:
     import pwd
 
     names = {entry.pw_name for entry in pwd.getpwall()}
-    found = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
-    return {"user": found.pw_uid, "group": found.pw_gid, "extra_groups": []}
+    result = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
+    return {"user": result.pw_uid, "group": result.pw_gid, "extra_groups": []}
 
 
 def _programs() -> Path | None:
     known = shutil.which("initdb")
     if known:
         return Path(known).resolve().parent  # it may be a link to the folder that has them all
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return found[-1].parent if found else None
+    results = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return results[-1].parent if results else None
 
 
 def start_server() -> Postgres:
@@ -195,10 +195,10 @@ def stores_elsewhere(request: pytest.FixtureRequest) -> Iterator[None]:
     made: dict[str, str] = {}
 
     def parse(url: str) -> URL:
-        found = database.parse(url)
-        file = database.file_of(found)
+        result = database.parse(url)
+        file = database.file_of(result)
         if file is None:
-            return found
+            return result
         if str(file) not in made:
             made[str(file)] = server.database(TEMPLATE)
         return database.parse(made[str(file)])

@@ -114,7 +114,7 @@ def pdf(pages: Sequence[Sequence[str]], path: Path) -> Path:
         places.append(out.tell())
         out.write(b"%d 0 obj\n" % number + body + b"\nendobj\n")
     start = out.tell()
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    table = b"".join(b"%010d 00000 n \n" % position for position in places)
     size = len(objects) + 1
     out.write(b"xref\n0 %d\n0000000000 65535 f \n" % size + table)
     out.write(b"trailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (size, start))

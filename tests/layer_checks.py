@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from engine.methods import Artefacts, get_method
-from engine.methods.likelihood import target_states
-from engine.training.data import Pairs
+from engine.methods.batches import Pairs
+from engine.methods.losses import target_states
 from engine.training.loop import make_batch
 from tests.bases import SENTENCES, tiny_base
 from tests.reference_transformer import double_base, family_base, hidden_states, scattered
@@ -65,8 +65,8 @@ def check_strength(name: str, **options: Any) -> None:
     _, module = make(name, base, **options)
     scattered(module)
     torch.manual_seed(3)
-    for _, _, place, part in module.placed():
-        if place.endswith("_norm"):
+    for _, _, position, part in module.placed():
+        if position.endswith("_norm"):
             continue
         states = torch.randn(2, 5, getattr(part, "a", torch.empty(base.d_model)).shape[0], dtype=torch.float64)
         whole = part(states) - states

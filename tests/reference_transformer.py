@@ -96,8 +96,8 @@ def hidden_states(base: BaseModel) -> Tensor:
     sources, inputs = tokens(base)
     with torch.no_grad():
         encoded = base.model.get_encoder()(input_ids=sources).last_hidden_state  # (1, S, d)
-        found = base.model.get_decoder()(input_ids=inputs, encoder_hidden_states=encoded, use_cache=False)
-    return found.last_hidden_state[0]  # (T, d)
+        result = base.model.get_decoder()(input_ids=inputs, encoder_hidden_states=encoded, use_cache=False)
+    return result.last_hidden_state[0]  # (T, d)
 
 
 def layer_norm(states: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:

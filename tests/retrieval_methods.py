@@ -7,12 +7,13 @@ from typing import Any
 
 import torch
 
+from engine.core.progress import Progress
+from engine.core.settings import load_settings
+from engine.corpora.types import SentencePair
 from engine.methods import get_method
-from engine.methods.base import Batch
-from engine.methods.samples import Samples, SentencePair
-from engine.progress import Progress
-from engine.settings import load_settings
-from engine.training.data import Pairs
+from engine.methods.batches import Pairs
+from engine.methods.data import Samples
+from engine.methods.interface import Batch
 from tests.bases import SENTENCES
 
 __all__ = ["TWINS", "alike", "batch_of", "forward", "samples_of", "trained_module"]
@@ -71,6 +72,6 @@ def alike(base: Any) -> list[str]:
     sources = [f"I waited for the {word}." for word in words] + ["The old road is long."]
     sizes = [len(ids) for ids in base.encode(sources)]
     most = max(set(sizes), key=sizes.count)
-    found = [source for source, size in zip(sources, sizes, strict=True) if size == most]
-    assert len(found) > 1
-    return found
+    results = [source for source, size in zip(sources, sizes, strict=True) if size == most]
+    assert len(results) > 1
+    return results

@@ -33,10 +33,10 @@ class Server:
     def start(self) -> None:
         command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while True:
             with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"{self.url}/moto-api/", timeout=2).close()
+                urllib.request.urlopen(f"{self.url}/moto-api/", timeout=10).close()
                 return
             assert time.monotonic() < deadline, "the S3 server does not answer"
             time.sleep(0.05)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from engine.decoding.align import Alignment, word_spans
-from engine.documents import Translator
-from engine.progress import Progress
+from engine.core.progress import Progress
+from engine.corpora.words import word_spans
+from engine.decoding.word_alignment import Alignment
+from engine.serving.units.translate import Translator
 
 __all__ = ["SystemWords", "Words", "identity", "reverse", "shout"]
 
@@ -42,11 +43,11 @@ class Words(Translator):
     def _align(self, source: str, target: str) -> Alignment:
         a, b = word_spans(source), word_spans(target)
         origins = self._owners(source, a, source.split(" "), " ")
-        said = self.say(source.split(" "))
-        words = self._owners(target, b, [word for _, word in said], self.joint)
+        text = self.say(source.split(" "))
+        words = self._owners(target, b, [word for _, word in text], self.joint)
         rows = []
         for j in range(len(b)):
-            own = [i for i in range(len(a)) if origins[i] == said[words[j]][0]]
+            own = [i for i in range(len(a)) if origins[i] == text[words[j]][0]]
             near = [i for i in own if source[slice(*a[i])].casefold() == target[slice(*b[j])].casefold()] or own
             rows.append(dict.fromkeys(near, 1 / max(1, len(near))))
         return Alignment(a, b, rows)

@@ -14,10 +14,11 @@ __all__ = ["memory_vs_reprojecting", "memory_vs_residual", "translator"]
 
 def translator(setup: Setup, texts: list[str], plugin: Any, beam: int = 4) -> Callable[[], list[str]]:
     """Translate texts in one batch."""
-    from engine.decoding.options import Decoding
+    from engine.base.decoding_options import Decoding
+    from engine.decoding.translate import translate
 
-    decoding = Decoding(beam=beam, batch_tokens=1_000_000, max_length_ratio=1.6)
-    return lambda: list(setup.base.translate(texts, plugin, decoding=decoding))
+    decoding = Decoding(guard=False, beam=beam, batch_tokens=1_000_000, max_length_ratio=1.6)
+    return lambda: list(translate(setup.base, texts, plugin, decoding=decoding))
 
 
 def memory_vs_residual(setup: Setup) -> list[Row]:

@@ -24,13 +24,15 @@ def memory_growth(setup: Setup) -> list[Row]:
     not depend on that, but for the processor's caches, which a memory of that size does not fit in either.
     """
     texts = setup.english[: 2 if setup.small else 16]
-    systems, found = {}, {}
+    systems, value = {}, {}
     # `--scale` is of the largest; the smaller ones stay, since the limit is about them.
     for full in (*SIZES, max(100_000, int(LARGEST * setup.scale))) if setup.scale * LARGEST > 100_000 else SIZES:
         size = full // 100 + 20 if setup.small else full
         plugin = setup.plugin("memory_adapter", setup.memory(100), search="exact")
         readers = [reader for _, _, reader in plugin.module.readers()]
-        model = next(reader for layer, place, reader in plugin.module.readers() if (layer, place) == (1, "self_attn"))
+        model = next(
+            reader for layer, position, reader in plugin.module.readers() if (layer, position) == (1, "self_attn")
+        )
         rows = grown(setup, size)
         search = "exact" if full <= 50_000 else "top_k"
         for reader in readers:
@@ -38,7 +40,7 @@ def memory_growth(setup: Setup) -> list[Row]:
             reader.memory, reader.search = rows, search
         model.project()
         if search == "top_k":
-            found[f"{size:,}"] = accuracy(setup, model)
+            value[f"{size:,}"] = accuracy(setup, model)
         for reader in readers:
             reader.keys, reader.values, reader.nearest, reader.laid = model.keys, model.values, model.nearest, None
         systems[f"{size:,}"] = translator(setup, texts, plugin)
@@ -51,15 +53,15 @@ def memory_growth(setup: Setup) -> list[Row]:
             continue
         ratio, wall = clock.ratio(name, base), clock.ratio(name, base, "wall")
         note = f"{clock.to_mapping()[name]['cpu']:.2f} s against {clock.to_mapping()[base]['cpu']:.2f} s"
-        if name in found:
+        if name in value:
             note += "; recall of the 32 likeliest {recall:.3f}, error {error:.3f}, of the likeliest alone {alone:.3f}".format(
-                **found[name]
+                **value[name]
             )
         result.append(
             Row(
                 "memory_growth", f"memory of {name} phrases a layer against {base}, beam 4, batch {len(texts)}", ratio,
                 2.0 if name == f"{LARGEST:,}" else None, wall=wall, note=note,
-                figures={**clock.to_mapping(), "accuracy": found.get(name)},
+                figures={**clock.to_mapping(), "accuracy": value.get(name)},
             )
         )  # fmt: skip
     return result
@@ -71,7 +73,7 @@ def memory_opening(setup: Setup) -> list[Row]:
     plugin = setup.plugin("memory_adapter", setup.memory(100), search="exact")
     reader = next(one for layer, place, one in plugin.module.readers() if (layer, place) == (1, "self_attn"))
     reader.memory, reader.search = grown(setup, count), "top_k"
-    kept = setup.scratch / "graphs" / "1-self_attn"
+    selected = setup.scratch / "graphs" / "1-self_attn"
 
     def opened(place: Path | None) -> Callable[[], None]:
         def run() -> None:
@@ -80,7 +82,7 @@ def memory_opening(setup: Setup) -> list[Row]:
 
         return run
 
-    clock = interleaved({"made": opened(None), "read": opened(kept)}, setup.rounds)
+    clock = interleaved({"made": opened(None), "read": opened(selected)}, setup.rounds)
     figures = clock.to_mapping()
     return [
         Row(
@@ -113,12 +115,14 @@ def accuracy(setup: Setup, reader: Any) -> dict[str, float]:
     """
     import torch
 
+    from engine.decoding.translate import translate
+
     states: list[Any] = []
     handle = setup.base.decoder_layers[1].self_attn.register_forward_hook(
         lambda _, __, output: states.append(output[0])
     )
     try:
-        setup.base.translate(setup.english[-24:])
+        translate(setup.base, setup.english[-24:])
     finally:
         handle.remove()
     with torch.inference_mode():

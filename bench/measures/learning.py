@@ -19,7 +19,7 @@ TOKENS = 1024  # a batch of the budgets `quick` and `balanced`
 
 def training_pairs(setup: Setup) -> Any:
     """Sentences of both languages side by side; that they are no translations of each other costs nothing."""
-    from engine.training.data import Pairs
+    from engine.methods.batches import Pairs
 
     return Pairs.encode(setup.base, list(zip(setup.english, setup.chinese, strict=False)), max_tokens=64)
 
@@ -28,7 +28,7 @@ def update(setup: Setup, name: str, memory: Any, tokens: int, **settings: Any) -
     """One update of the training loop on a fixed batch, and the module."""
     import torch
 
-    from engine.training.data import epoch_batches
+    from engine.methods.batches import epoch_batches
     from engine.training.loop import make_batch, make_optimizer
     from engine.training.options import TrainingOptions
 
@@ -73,9 +73,9 @@ def training_step(setup: Setup) -> list[Row]:
             module.drop = until_something(module.drop)
             systems["drawn"] = as_they_come(drawn, steps)
         clock = interleaved(systems, setup.rounds)
-        encoder, kept = frozen_work(setup, always)
-        note = f"the frozen encoder runs {encoder} time{'s' * (encoder != 1)} a step; frozen weights with a gradient: {kept}"
-        figures = {**clock.to_mapping(), "encoder_runs": encoder, "frozen_gradients": kept}
+        encoder, selected = frozen_work(setup, always)
+        note = f"the frozen encoder runs {encoder} time{'s' * (encoder != 1)} a step; frozen weights with a gradient: {selected}"
+        figures = {**clock.to_mapping(), "encoder_runs": encoder, "frozen_gradients": selected}
         where = f"against residual adapter's, {size:,} phrases a layer, {tokens} tokens"
         rows.append(
             Row(
@@ -201,7 +201,7 @@ print(json.dumps({"before": before, "peak": peak(), "memory": rows}))
 def peak_memory(setup: Setup) -> list[Row]:
     """Row 6: processes of their own, so that a peak is one's own; "base" is a process that loads it and does one forward."""
     size, tokens = setup.size(40_000, 200), 128 if setup.small else TOKENS
-    found = {}
+    result = {}
     for name, phrases in (("base", 0), ("memory", size)):
         command = [
             sys.executable,
@@ -214,14 +214,14 @@ def peak_memory(setup: Setup) -> list[Row]:
             str(int(setup.small)),
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found[name] = json.loads(done.stdout.splitlines()[-1])
-    memory = found["memory"]["memory"]
-    room = found["base"]["before"] + 2 * memory + 2048
+        result[name] = json.loads(done.stdout.splitlines()[-1])
+    memory = result["memory"]["memory"]
+    room = result["base"]["before"] + 2 * memory + 2048
     return [
         Row(
             "peak_memory", f"peak memory in training, {size:,} phrases a layer, batches of {tokens} tokens",
-            found["memory"]["peak"], room, unit="MiB",
-            note=f"base loaded {found['base']['before']:.0f} MiB, memory {memory:.0f} MiB; residual adapter's training "
-            f"{found['base']['peak']:.0f} MiB", figures=found,
+            result["memory"]["peak"], room, unit="MiB",
+            note=f"base loaded {result['base']['before']:.0f} MiB, memory {memory:.0f} MiB; residual adapter's training "
+            f"{result['base']['peak']:.0f} MiB", figures=result,
         )
     ]  # fmt: skip

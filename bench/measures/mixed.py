@@ -13,21 +13,23 @@ __all__ = ["many_plugins"]
 
 def many_plugins(setup: Setup) -> list[Row]:
     """Row 9: 64 sentences with 64 plugins. Memory adapters as `quick` makes them share a memory's values here, not its tensors."""
-    from engine.decoding.options import Decoding
+    from engine.base.decoding_options import Decoding
+    from engine.decoding.translate import translate
+    from engine.plugins.mixed_batch import translate_mixed
 
     count, rows = 4 if setup.small else 64, []
     texts = setup.english[:count]
-    decoding = Decoding(batch_tokens=1_000_000, max_length_ratio=1.6)
+    decoding = Decoding(guard=False, batch_tokens=1_000_000, max_length_ratio=1.6)
     size = setup.size(500, 30)
     for name, settings in (("residual_adapter", {}), ("memory_adapter", {"memory": setup.memory(size)})):
         plugins = [setup.plugin(name, **settings) for _ in texts]
 
         def together(plugins: list[Any] = plugins) -> list[str]:
-            return list(setup.base.translate(texts, plugins, decoding=decoding))
+            return list(translate_mixed(setup.base, texts, plugins, decoding=decoding))
 
         def apart(plugins: list[Any] = plugins) -> list[str]:
             return [
-                setup.base.translate([text], one, decoding=decoding)[0]
+                translate(setup.base, [text], one, decoding=decoding)[0]
                 for text, one in zip(texts, plugins, strict=True)
             ]
 

@@ -18,9 +18,9 @@ def knn(setup: Setup) -> list[Row]:
     The straightforward way copies states and logits into NumPy at each step, searches, adds up a whole distribution over the
     vocabulary for the neighbours, mixes, and takes the logarithm; with all entries searched, and with the same graph as ours.
     """
-    from engine.decoding.knn.decoder import Knn
-    from engine.decoding.knn.index import make_search
     from engine.methods import get_method
+    from engine.methods.knn.decoder import Knn
+    from engine.methods.knn.index import make_search
     from engine.methods.knn.module import KnnModule
     from engine.plugins import Plugin
 
@@ -80,15 +80,16 @@ def datastore(setup: Setup, count: int) -> Any:
     """
     import torch
 
-    from engine.decoding.knn.datastore import Datastore
-    from engine.decoding.knn.decoder import Knn
-    from engine.decoding.knn.index import build_index, kind_for
-    from engine.decoding.knn.options import KnnOptions
-    from engine.training.data import Pairs
+    from engine.decoding.translate import translate
+    from engine.methods.batches import Pairs
+    from engine.methods.knn.datastore import Datastore
+    from engine.methods.knn.decoder import Knn
+    from engine.methods.knn.index import build_index, kind_for
+    from engine.methods.knn.options import KnnOptions
 
     some = setup.english[: setup.size(300, 20)]
     real = Datastore.build(
-        setup.base, Pairs.encode(setup.base, list(zip(some, setup.base.translate(some), strict=True)))
+        setup.base, Pairs.encode(setup.base, list(zip(some, translate(setup.base, some), strict=True)))
     )
     assert real.keys is not None
     draw = torch.Generator().manual_seed(1)
@@ -122,3 +123,123 @@ def straightforward(knn: Any, states: Any, logits: Any) -> Any:
     np.add.at(q, (np.arange(len(q))[:, None], knn.tokens.numpy()[rows]), near)
     mixed = np.log((1 - knn.options.weight) * p + knn.options.weight * q + 1e-30)  # (R, V)
     return torch.from_numpy(mixed.astype(np.float32)).view_as(logits)
+
+
+def knn_by_sentence(setup: Setup) -> list[Row]:
+    """Retrieval by sentence over a million rows, in batches of 128 and of 1; its size on disk, and opening 100,000 rows."""
+    from engine.methods import get_method
+    from engine.methods.knn.module import KnnModule
+    from engine.plugins import Plugin
+
+    count = setup.size(1_000_000, 3_000)
+    knn = by_sentence(setup, count)
+    plugin = Plugin(get_method("knn"), KnnModule(knn), {})
+    rows = []
+    for batch in (128, 1):
+        texts = setup.english[: 4 if setup.small else 128]
+        some = [texts] if batch > 1 else [[text] for text in texts[:16]]
+        systems = {"vanilla": in_batches(setup, some, None), "knn": in_batches(setup, some, plugin)}
+        clock = interleaved(systems, setup.rounds)
+        rows.append(
+            Row(
+                "knn_by_sentence", f"kNN decoding by sentence over {count:,} rows against vanilla, beam 4, batch {len(some[0])}",
+                clock.ratio("knn", "vanilla"), 1.3, wall=clock.ratio("knn", "vanilla", "wall"), figures=clock.to_mapping(),
+                note=f"{knn.options.shortlist} samples, "
+                f"{lengths(clock.results['knn']) / lengths(clock.results['vanilla']):.2f} of vanilla's length",
+            )
+        )  # fmt: skip
+    return [*rows, *sizes(setup, knn)]
+
+
+def in_batches(setup: Setup, batches: list[list[str]], plugin: Any) -> Any:
+    """What translates these batches, one after the other."""
+    calls = [translator(setup, texts, plugin) for texts in batches]
+    return lambda: [text for call in calls for text in call()]
+
+
+def by_sentence(setup: Setup, count: int) -> Any:
+    """Real states of translations that the base is forced to, made `count` rows by noise around them. A sentence's source is that
+    of one that was translated, with half of its pieces from all over the corpus, so that lists of words are as long as real ones.
+    """
+    import numpy as np
+    import torch
+
+    from engine.decoding.translate import translate
+    from engine.methods.batches import Pairs
+    from engine.methods.knn.datastore import Datastore
+    from engine.methods.knn.decoder import Knn
+    from engine.methods.knn.options import KnnOptions
+    from engine.methods.knn.sources import Sources
+
+    some = setup.english[: setup.size(300, 20)]
+    pairs = Pairs.encode(setup.base, list(zip(some, translate(setup.base, some), strict=True)))
+    real = Datastore.build(setup.base, pairs)
+    assert real.keys is not None
+    assert real.sources is not None
+    draw, random = torch.Generator().manual_seed(1), np.random.default_rng(1)
+    starts, pieces = real.sources.starts, np.concatenate([np.array(row) for row in pairs.sources])
+    chosen: list[int] = []
+    rows: list[int] = []
+    while len(rows) < count:
+        chosen.append(int(random.integers(len(pairs))))
+        rows += range(int(starts[chosen[-1]]), int(starts[chosen[-1] + 1]))
+    own = [pairs.sources[i] for i in chosen]
+    lines = [np.where(random.random(len(row)) < 0.5, row, random.choice(pieces, len(row))).tolist() for row in own]
+    where = torch.tensor(rows)  # (R,)
+    spread = 0.3 * real.keys.float().std(0)  # (d,)
+    keys = torch.empty(len(rows), real.keys.shape[1], dtype=torch.float16)  # (R, d)
+    for begin in range(0, len(rows), 65_536):
+        part = where[begin : begin + 65_536]
+        noise = torch.randn(len(part), keys.shape[1], generator=draw)
+        keys[begin : begin + 65_536] = (real.keys[part].float() + spread * noise).half()
+    begins = np.concatenate([[0], np.cumsum(np.diff(starts)[chosen])])  # (N + 1,)
+    owners = torch.from_numpy(np.repeat(np.arange(len(chosen), dtype=np.int32), np.diff(begins)))  # (R,)
+    names = torch.zeros(len(rows), dtype=torch.int32)  # (R,) nothing is a number, so that all may be copied
+    sources = Sources.build(lines, begins, names, real.sources.mean)
+    options = KnnOptions(
+        retrieval="sentence", k=16, shortlist=32, temperature=0.05, threshold=0.8, weight=0.2, index="flat"
+    )
+    texts = [real.texts[i] for i in chosen]
+    return Knn(Datastore(keys, real.tokens[where], owners, real.positions[where], texts, sources), None, options, "cpu")
+
+
+def sizes(setup: Setup, knn: Any) -> list[Row]:
+    """Bytes a row on disk, and milliseconds to open 100,000 rows."""
+    import dataclasses
+    import time
+
+    from engine.methods.knn.decoder import Knn
+    from engine.methods.knn.sources import Sources
+
+    folder = setup.scratch / "knn-by-sentence"
+    files = knn.save(folder)
+    bytes_a_row = sum(file.stat().st_size for file in files.values()) / len(knn.datastore)
+    some = setup.size(100_000, 1_000)
+    whole = knn.datastore
+    count = int((whole.sources.starts <= some).sum()) - 1
+    end = int(whole.sources.starts[count])
+    rows = [setup.base.encode([source])[0] for source, _ in whole.texts[:count]]
+    part = dataclasses.replace(
+        whole, keys=whole.keys[:end], tokens=whole.tokens[:end], sentences=whole.sentences[:end],
+        positions=whole.positions[:end], texts=whole.texts[:count],
+        sources=Sources.build(rows, whole.sources.starts[: count + 1], whole.sources.names[:end], whole.sources.mean),
+    )  # fmt: skip
+    small = folder / "part"
+    Knn(part, None, knn.options, "cpu").save(small)
+    spent = []
+    for _ in range(5):
+        begin = time.process_time()
+        Knn.open(small, setup.base, knn.options)
+        spent.append(1000 * (time.process_time() - begin))
+    return [
+        Row(
+            "knn_by_sentence",
+            f"bytes a row on disk, of {len(whole):,} rows with d = {setup.base.d_model}",
+            bytes_a_row,
+            600,
+            unit="bytes",
+        ),
+        Row(
+            "knn_by_sentence", f"milliseconds of processor time to open {end:,} rows", sorted(spent)[2], 300, unit="ms"
+        ),
+    ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.benching.results import put_part
+from engine.workflows.benchmark.results import put_part
 from measures.row import Row, table
 
 __all__ = ["write_results"]
@@ -14,12 +14,12 @@ __all__ = ["write_results"]
 
 def write_results(path: Path, runs: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> None:
     """Put the table, and machine, date and command of each run, into the file."""
-    said = "\n\n".join(f"    {run['command']}\n\n{told(run)}" for run in runs)
+    text = "\n\n".join(f"    {run['command']}\n\n{told(run)}" for run in runs)
     put_part(
         path,
         "speed",
         "## Speed\n\nRatios of processor time, medians over the rounds of a run; what a ratio is made of is in "
-        f"[docs/performance.md](../docs/performance.md).\n\n{table(rows)}\n\n{said}",
+        f"[docs/performance.md](../docs/performance.md).\n\n{table(rows)}\n\n{text}",
     )
 
 

@@ -8,7 +8,7 @@ from measures.decode import memory_vs_reprojecting, memory_vs_residual
 from measures.growth import memory_growth, memory_opening
 from measures.learning import memory_building, peak_memory, training_step
 from measures.mixed import many_plugins
-from measures.neighbours import knn
+from measures.neighbours import knn, knn_by_sentence
 from measures.row import Row
 from measures.serving import thousand_plugins
 from measures.setup import Setup
@@ -24,6 +24,7 @@ ROWS: dict[str, Callable[[Setup], list[Row]]] = {
     "memory_opening": memory_opening,
     "peak_memory": peak_memory,
     "knn": knn,
+    "knn_by_sentence": knn_by_sentence,
     "thousand_plugins": thousand_plugins,
     "many_plugins": many_plugins,
 }

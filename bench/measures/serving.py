@@ -23,8 +23,8 @@ INSIDE = """
 import json, os, resource, statistics, sys, time
 from pathlib import Path
 begin = float(sys.argv[1])
-from engine.serving import Models
-from engine.settings import load_settings
+from engine.serving.model_cache import Models
+from engine.core.settings import load_settings
 from engine.store import Store
 home, kept, different = Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 settings = load_settings().replace(home=str(home), loaded_plugins=kept)
@@ -34,13 +34,13 @@ store = Store("sqlite:///" + str(home / "speed.db"))
 rows = store.plugins.list(1)
 models = Models(settings)
 base = models.base(*sys.argv[5:8])
-answer = base.translate(["The rain stopped."])
+answer = translate(base, ["The rain stopped."])
 found = {"start": time.time() - begin, "start cpu": time.process_time(), "plugins": len(rows), "after base": resident()}
 cold, cpu = [], []
 places = sorted({row.path for row in rows})[:different]
 for number, place in enumerate(places):
     clock, used = time.perf_counter(), time.process_time()
-    base.translate(["The rain stopped."], models.plugin(place, base))
+    translate(base, ["The rain stopped."], models.plugin(place, base))
     cold.append(time.perf_counter() - clock)
     cpu.append(time.process_time() - used)
     if number + 1 == 2 * kept:
@@ -62,22 +62,22 @@ def thousand_plugins(setup: Setup) -> list[Row]:
     project = store.projects.create("speed", setup.source, setup.target, setup.base_path)
     bundles = write_bundles(setup, home / "bundles", different)
     for number in range(count):
-        place = home / "bundles" / f"plugin-{number:04}.zip"
-        if not place.exists():
-            os.link(bundles[number % different], place)
+        path = home / "bundles" / f"plugin-{number:04}.zip"
+        if not path.exists():
+            os.link(bundles[number % different], path)
         store.plugins.create(
             project.id,
             f"plugin {number}",
             method="memory_adapter",
-            path=str(place),
+            path=str(path),
             base_fingerprint=setup.base.fingerprint(),
         )
-    kept = 2 if setup.small else KEPT
+    selected = 2 if setup.small else KEPT
     runs = []
     for _ in range(setup.rounds):
         for folder in (home / "unpacked").glob("*"):
             remove(folder)
-        command = [sys.executable, "-c", INSIDE, str(time.time()), str(home), str(kept), str(different)]
+        command = [sys.executable, "-c", INSIDE, str(time.time()), str(home), str(selected), str(different)]
         command += [setup.base_path, setup.source, setup.target]
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
         runs.append(json.loads(done.stdout.splitlines()[-1]))
@@ -96,7 +96,7 @@ def thousand_plugins(setup: Setup) -> list[Row]:
             f"slowest {1000 * middle['slowest']:.0f} ms", figures=middle,
         ),
         Row(
-            "thousand_plugins", f"memory gained from plugin {2 * kept} to {different}, loaded_plugins = {kept}",
+            "thousand_plugins", f"memory gained from plugin {2 * selected} to {different}, loaded_plugins = {selected}",
             grown, 64, unit="MiB", note=f"{middle['after base']:.0f} MiB with the base alone, {middle['at the end']:.0f} at the "
             f"end; {middle['held']:.0f} held", figures=middle,
         ),
@@ -108,23 +108,31 @@ def write_bundles(setup: Setup, folder: Path, count: int) -> list[Path]:
     import torch
 
     from engine.methods.memory_adapter.config import MemoryAdapterConfig
-    from engine.plugins.export import export_bundle
+    from engine.plugins.export import BundleContent, export_bundle
 
     memory = setup.memory(setup.size(500, 50))
     method, module = setup.module("memory_adapter", memory, ready=False)
-    found: list[Path] = []
+    results: list[Path] = []
     for number in range(count):
-        place = folder / f"plugin-{number:04}.zip"
+        path = folder / f"plugin-{number:04}.zip"
         for name, parameter in module.named_parameters():
             if name.endswith("scale"):
                 parameter.data.fill_(torch.tensor(number * 1e-6))
         about: dict[str, Any] = {"sentences": 0}
         export_bundle(
-            place, name=f"plugin {number}", base=setup.base, method=method, config=MemoryAdapterConfig(), module=module,
-            files={"memory.safetensors": memory.path}, decoding={}, provenance=about, metrics={},
-        )  # fmt: skip
-        found.append(place)
-    return found
+            path,
+            BundleContent(
+                name=f"plugin {number}",
+                base=setup.base,
+                method=method,
+                config=MemoryAdapterConfig(),
+                module=module,
+                files={"memory.safetensors": memory.path},
+                provenance=about,
+            ),
+        )
+        results.append(path)
+    return results
 
 
 def remove(folder: Path) -> None:

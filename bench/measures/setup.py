@@ -20,10 +20,10 @@ __all__ = ["ROOT", "SAMPLES", "Setup", "lines"]
 
 def lines(*names: str) -> list[str]:
     """The lines of bundled samples that hold anything."""
-    found: list[str] = []
+    results: list[str] = []
     for name in names:
-        found += [line.strip() for line in (SAMPLES / name).read_text(encoding="utf-8").splitlines() if line.strip()]
-    return found
+        results += [line.strip() for line in (SAMPLES / name).read_text(encoding="utf-8").splitlines() if line.strip()]
+    return results
 
 
 @dataclass
@@ -79,14 +79,14 @@ class Setup:
         import torch
 
         draw = torch.Generator().manual_seed(seed)
-        found = []
+        results = []
         for layer in range(len(self.base.decoder_layers)):
             both = []
             for rows in (self.recorded.target(layer).float(), self.recorded.source(layer).float()):
                 some = rows[torch.randint(len(rows), (count,), generator=draw)]  # (N, d)
                 both.append(some + 0.3 * rows.std(0) * torch.randn(count, rows.shape[1], generator=draw))
-            found.append((both[0], both[1]))
-        return found
+            results.append((both[0], both[1]))
+        return results
 
     @cached_property
     def recorded(self) -> Any:
@@ -111,7 +111,7 @@ class Setup:
         import torch
 
         from engine.methods import get_method
-        from engine.methods.base import Artefacts
+        from engine.methods.interface import Artefacts
 
         torch.manual_seed(1)
         method = get_method(name)
@@ -129,10 +129,10 @@ class Setup:
 
 def stretches(texts: list[Any], longest: int, join: str = "") -> list[str]:
     """All different stretches of up to `longest` units of the texts, the short ones first."""
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for length in range(1, longest + 1):
         for text in texts:
             for begin in range(len(text) - length + 1):
                 part = text[begin : begin + length]
-                found[part if isinstance(part, str) else join.join(part)] = None
-    return list(found)
+                result[part if isinstance(part, str) else join.join(part)] = None
+    return list(result)

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.files import read_json
+from engine.core.languages import Codes, is_collection, listed, read_tag
 from engine.errors import ModelError
-from engine.languages import Codes, is_collection, listed, read_tag
-
-__all__ = ["Directions", "coded", "marian", "stored_directions"]
+from engine.messages import Message
 
 # What a language code looks like in each family, and the part of it that is the code.
 PATTERNS = {
@@ -51,15 +50,16 @@ class Directions:
         Raises ModelError where it does not know one, naming the nearest that it knows, or where both are the same.
         """
         if not self.tagged and self.sources and self.targets:
-            found = self.sources.find(source), self.targets.find(target)
-            if not (found[0] and found[1]):
+            result = self.sources.find(source), self.targets.find(target)
+            if not (result[0] and result[1]):
                 raise ModelError(
-                    f"The base {self.name} translates from {self.sources.tags[0]} to {self.targets.tags[0]} only, not from "
-                    f"{source} to {target}. Give a base of that direction."
-                )
+                    "The base {name} translates from {reads} to {writes} only, not from {source} to {target}. Give a "
+                    "base of that direction.",
+                    name=self.name, reads=self.sources.tags[0], writes=self.targets.tags[0], source=source, target=target,
+                )  # fmt: skip
         pair = self._one(source, self.sources), self._one(target, self.targets)
         if pair[0] == pair[1]:
-            raise ModelError(f"Source and target are both {pair[0]}. Give two different languages.")
+            raise ModelError("Source and target are both {pair}. Give two different languages.", pair=pair[0])
         return pair
 
     def knows(self, source: str, target: str) -> bool:
@@ -74,14 +74,23 @@ class Directions:
         if codes is None:
             tag = read_tag(language)
             if tag is None:
-                raise ModelError(f"{language} is no language code. Write it as en, zh, pt-BR or zh-Hant (BCP-47).")
+                raise ModelError(
+                    "{language} is no language code. Write it as en, zh, pt-BR or zh-Hant (BCP-47).", language=language
+                )
             return tag.short
-        found = codes.find(language)
-        if found:
-            return found[0]
+        result = codes.find(language)
+        if result:
+            return result[0]
         near = codes.nearest(language)
-        advice = f"Nearest: {', '.join(near)}." if near else f"It knows {listed(codes.tags)}."
-        raise ModelError(f"The base {self.name} does not know the language {language}. {advice}")
+        advice = (
+            Message("Nearest: {tags}.", tags=", ".join(near))
+            if near
+            else Message("It knows {tags}.", tags=listed(codes.tags))
+        )
+        raise ModelError(
+            "The base {name} does not know the language {language}. {advice}",
+            name=self.name, language=language, advice=advice,
+        )  # fmt: skip
 
 
 def marian(name: str, words: Iterable[str], source: str | None, target: str | None) -> Directions:
@@ -108,8 +117,9 @@ def coded(name: str, family: str, words: Iterable[str]) -> Directions:
     codes = Codes({match[1]: word for word in words if (match := pattern.fullmatch(word))})
     if not codes:
         raise ModelError(
-            f"The tokenizer of {name} has no language codes, so it cannot be told what to translate to. Copy the "
-            "tokenizer's files from the same place as the model."
+            "The tokenizer of {name} has no language codes, so it cannot be told what to translate to. Copy the "
+            "tokenizer's files from the same place as the model.",
+            name=name,
         )
     return Directions(name, codes, codes)
 

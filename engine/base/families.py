@@ -12,8 +12,6 @@ from typing import Any
 from engine.base.directions import Directions, coded, marian
 from engine.base.files import check_type
 
-__all__ = ["Coded", "Family", "Marian", "family_of"]
-
 
 class Family(ABC):
     """How one family marks the direction; stateless but for the tokenizer it was made with."""
@@ -47,9 +45,9 @@ class Family(ABC):
 
     def _own(self, language: str) -> str:
         """The tokenizer's word for a target language."""
-        found = self.directions.targets.find(language) if self.directions.targets else None
-        assert found, f"{language} was checked before"
-        return found[1]
+        result = self.directions.targets.find(language) if self.directions.targets else None
+        assert result, f"{language} was checked before"
+        return result[1]
 
 
 class Marian(Family):
@@ -104,13 +102,13 @@ def family_of(model_type: str, tokenizer: Any, name: str) -> Family:
     """
     check_type(model_type, name)
     if model_type == "marian":
-        found = marian(
+        result = marian(
             name,
             tokenizer.supported_language_codes,
             getattr(tokenizer, "source_lang", None),
             getattr(tokenizer, "target_lang", None),
         )
-        return Marian(tokenizer, found)
+        return Marian(tokenizer, result)
     kind = type(tokenizer).__name__
     family = "mbart" if model_type == "mbart" else "nllb" if kind.startswith("Nllb") else "m2m_100"
     # M2M100's codes stand beside its vocabulary.

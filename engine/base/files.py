@@ -9,8 +9,6 @@ from typing import Any
 
 from engine.errors import ModelError
 
-__all__ = ["TYPES", "check_type", "count_parameters", "read_config", "read_json", "weight_files"]
-
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 TYPES = ("marian", "m2m_100", "mbart")
@@ -27,9 +25,9 @@ def read_json(file: Path) -> dict[str, Any]:
     try:
         value = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{file} is not valid JSON ({error}). Copy the model again.") from None
+        raise ModelError("{file} is not valid JSON ({error}). Copy the model again.", file=file, error=error) from None
     if not isinstance(value, dict):
-        raise ModelError(f"{file} is not a JSON object. Copy the model again.")
+        raise ModelError("{file} is not a JSON object. Copy the model again.", file=file)
     return value
 
 
@@ -37,8 +35,10 @@ def check_type(model_type: str, name: str) -> None:
     """Raises ModelError for architectures that are not supported, before their weights are read."""
     if model_type not in TYPES:
         raise ModelError(
-            f"The base {name} is a {model_type} model. Tailor MT works with Marian, M2M100, NLLB and mBART models, whose "
-            "decoder layers have self_attn and encoder_attn."
+            "The base {name} is a {model_type} model. Tailor MT works with Marian, M2M100, NLLB and mBART models, "
+            "whose decoder layers have self_attn and encoder_attn.",
+            name=name,
+            model_type=model_type,
         )
 
 
@@ -47,28 +47,34 @@ def read_config(folder: Path, *, weights: bool = True) -> dict[str, Any]:
     lacks a file of its tokenizer. Without `weights` pickled ones will do.
     """
     if not folder.exists():
-        raise ModelError(f"There is no folder {folder}. Give the folder of a transformers translation model.")
+        raise ModelError(
+            "There is no folder {folder}. Give the folder of a transformers translation model.", folder=folder
+        )
     if not folder.is_dir():
-        raise ModelError(f"{folder} is a file, not a model folder. Give the folder that holds config.json.")
+        raise ModelError(
+            "{folder} is a file, not a model folder. Give the folder that holds config.json.", folder=folder
+        )
     file = folder / "config.json"
     if not file.exists():
-        raise ModelError(f"{folder} is no model folder: it has no config.json.")
+        raise ModelError("{folder} is no model folder: it has no config.json.", folder=folder)
     config = read_json(file)
     if "model_type" not in config:
-        raise ModelError(f"{file} names no model_type. Give the folder of a transformers model.")
+        raise ModelError("{file} names no model_type. Give the folder of a transformers model.", file=file)
     if not config.get("is_encoder_decoder", config["model_type"] in TYPES):
         raise ModelError(
-            f"{folder} holds a {config['model_type']} model, which is not sequence-to-sequence: it cannot translate. "
-            "Use a Marian, M2M100, NLLB or mBART model."
+            "{folder} holds a {model_type} model, which is not sequence-to-sequence: it cannot translate. Use a "
+            "Marian, M2M100, NLLB or mBART model.",
+            folder=folder,
+            model_type=config["model_type"],
         )
     if weights:
         weight_files(folder)
     for group in TOKENIZERS.get(config["model_type"], ()):
         if not any((folder / name).exists() for name in group):
             raise ModelError(
-                f"{folder} has no {group[0]}, which a {config['model_type'].replace('marian', 'Marian')} tokenizer needs. "
-                "Copy the model again."
-            )
+                "{folder} has no {group}, which a {model_type} tokenizer needs. Copy the model again.",
+                folder=folder, group=group[0], model_type=config["model_type"].replace("marian", "Marian"),
+            )  # fmt: skip
     return config
 
 
@@ -80,18 +86,22 @@ def weight_files(folder: Path) -> list[Path]:
     if index.exists():
         listed = read_json(index).get("weight_map")
         if not isinstance(listed, dict) or not all(isinstance(name, str) for name in listed.values()):
-            raise ModelError(f"{index} does not say where the weights are. Copy the model again.")
+            raise ModelError("{index} does not say where the weights are. Copy the model again.", index=index)
         files = [folder / Path(name).name for name in sorted(set(listed.values()))]
         for file in files:
             if not file.exists():
-                raise ModelError(f"{folder} lacks {file.name}, a part of the weights. Copy the model again.")
+                raise ModelError(
+                    "{folder} lacks {file}, a part of the weights. Copy the model again.", folder=folder, file=file.name
+                )
         return files
     if any((folder / name).exists() for name in PICKLED):
         raise ModelError(
-            f"{folder} has only pickled weights ({PICKLED[0]}), which can run code when they are loaded. "
-            f"`tailormt base add {folder} --convert` reads them without running anything and keeps model.safetensors."
+            "{folder} has only pickled weights ({pickled}), which can run code when they are loaded. `tailormt base "
+            "add {folder} --convert` reads them without running anything and keeps model.safetensors.",
+            folder=folder,
+            pickled=PICKLED[0],
         )
-    raise ModelError(f"{folder} has no weights: model.safetensors is missing. Copy the model again.")
+    raise ModelError("{folder} has no weights: model.safetensors is missing. Copy the model again.", folder=folder)
 
 
 def count_parameters(folder: Path) -> int:
@@ -105,5 +115,7 @@ def count_parameters(folder: Path) -> int:
                 keys = list(tensors.keys())
                 total += sum(math.prod(tensors.get_slice(key).get_shape()) for key in keys)
         except (OSError, SafetensorError) as error:
-            raise ModelError(f"{file} is damaged or cut short ({error}). Copy the model again.") from None
+            raise ModelError(
+                "{file} is damaged or cut short ({error}). Copy the model again.", file=file, error=error
+            ) from None
     return total

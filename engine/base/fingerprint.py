@@ -14,8 +14,6 @@ from typing import Any
 
 from engine.base.files import weight_files
 
-__all__ = ["fingerprint"]
-
 # What decides a model's output besides its weights and its vocabulary.
 SHAPE_KEYS = (
     "model_type", "d_model", "encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads",

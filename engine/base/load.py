@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 from engine.base.files import check_type, read_config
 from engine.base.precision import loading_arguments
 from engine.errors import ModelError, TailorError
+from engine.messages import Message
 
 if TYPE_CHECKING:
     import torch
-
-__all__ = ["load_folder", "model_class", "quick_imports"]
 
 KNOWN_SHARE = 0.5  # of the pieces of a Marian tokenizer must be in its vocabulary
 
@@ -78,37 +77,50 @@ def load_folder(folder: Path, name: str, device: torch.device, precision: str) -
             model = model.to(device)
     except torch.OutOfMemoryError:
         raise TailorError(
-            f"The memory of {device} is not enough for the base {name} in {precision}. Set base_precision to bfloat16 or "
-            "int8, or device to cpu."
-        ) from None
+            "The memory of {device} is not enough for the base {name} in {precision}. Set base_precision to "
+            "bfloat16 or int8, or device to cpu.",
+            device=device, name=name, precision=precision,
+        ) from None  # fmt: skip
     except Exception as error:  # transformers raises dozens of types here; all mean the same to the user
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ModelError(
-            f"{folder} cannot be loaded as a {config['model_type']} translation model ({first.rstrip('.')}). Copy it again."
-        ) from error
+            "{folder} cannot be loaded as a {model_type} translation model ({first}). Copy it again.",
+            folder=folder, model_type=config["model_type"], first=first.rstrip("."),
+        ) from error  # fmt: skip
     if report.get("missing_keys"):
         lost = sorted(report["missing_keys"])
-        raise ModelError(f"{folder}/model.safetensors lacks {len(lost)} weights ({lost[0]}, …). Copy the model again.")
+        raise ModelError(
+            "{folder}/model.safetensors lacks {count} weights ({lost}, …). Copy the model again.",
+            folder=folder, count=len(lost), lost=lost[0],
+        )  # fmt: skip
     check_match(folder, model, tokenizer)
     return model.requires_grad_(False).eval(), tokenizer
 
 
 def check_match(folder: Path, model: Any, tokenizer: Any) -> None:
     """Raises ModelError where tokenizer and model are not of one making."""
-    both = "They do not belong together; copy both from the same model."
+    both = Message("They do not belong together; copy both from the same model.")
     rows = model.get_input_embeddings().weight.shape[0]
     # M2M100's language codes stand behind its vocabulary.
     words = len(tokenizer) + len(getattr(tokenizer, "lang_token_to_id", ()))
     if words > rows:
-        raise ModelError(f"The tokenizer in {folder} has {words} words but the model only {rows}. {both}")
+        raise ModelError(
+            "The tokenizer in {folder} has {words} words but the model only {rows}. {both}",
+            folder=folder, words=words, rows=rows, both=both,
+        )  # fmt: skip
     if words < rows - max(64, rows // 10):  # some models have a few spare rows
-        raise ModelError(f"The tokenizer in {folder} has only {words} words but the model {rows}. {both}")
+        raise ModelError(
+            "The tokenizer in {folder} has only {words} words but the model {rows}. {both}",
+            folder=folder, words=words, rows=rows, both=both,
+        )  # fmt: skip
     ends = (tokenizer.pad_token_id, tokenizer.eos_token_id)
     if ends != (model.config.pad_token_id, model.config.eos_token_id):
         raise ModelError(
-            f"The tokenizer in {folder} has other numbers for padding and end of sentence ({ends[0]}, {ends[1]}) than the "
-            f"model ({model.config.pad_token_id}, {model.config.eos_token_id}). {both}"
-        )
+            "The tokenizer in {folder} has other numbers for padding and end of sentence ({padding}, {end}) than the "
+            "model ({pad_token_id}, {eos_token_id}). {both}",
+            folder=folder, padding=ends[0], end=ends[1], pad_token_id=model.config.pad_token_id,
+            eos_token_id=model.config.eos_token_id, both=both,
+        )  # fmt: skip
     known = getattr(tokenizer, "encoder", None)  # Marian and M2M100: {piece: id} beside SentencePiece models
     for side in ("spm_source", "spm_target", "sp_model"):
         pieces = getattr(tokenizer, side, None)
@@ -118,8 +130,9 @@ def check_match(folder: Path, model: Any, tokenizer: Any) -> None:
         vocabulary = getattr(tokenizer, "target_encoder", known) if side == "spm_target" else known
         if sum(piece in vocabulary for piece in spelt) < KNOWN_SHARE * len(spelt):
             raise ModelError(
-                f"Most pieces of {side} in {folder} are not in vocab.json. {both}".replace(side, SPM[side])
-            )
+                "Most pieces of {spm} in {folder} are not in vocab.json. {both}",
+                spm=SPM[side], folder=folder, both=both,
+            )  # fmt: skip
 
 
 SPM = {"spm_source": "source.spm", "spm_target": "target.spm", "sp_model": "sentencepiece.bpe.model"}

@@ -9,27 +9,22 @@ from __future__ import annotations
 import contextlib
 import copy
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from engine.base.decoding_options import Decoding
 from engine.base.directions import stored_directions
 from engine.base.families import Family, family_of
 from engine.base.files import check_type, read_config
-from engine.decoding.options import Decoding
 from engine.errors import ModelError
-from engine.progress import Progress
-from engine.tally import TALLY
 
 if TYPE_CHECKING:
     import torch
 
-    from engine.plugins import Plugin, PluginStack
-    from engine.plugins.mixed import Mixed
-    from engine.settings import Settings
-
-__all__ = ["BaseModel"]
+    from engine.base.adapter import Adapter
+    from engine.core.settings import Settings
 
 
 class BaseModel:
@@ -83,13 +78,13 @@ class BaseModel:
         usable base or does not know the languages, MissingError for a name that is not on this machine.
         """
         from engine.base.load import load_folder, quick_imports
-        from engine.base.shelf import Shelf
-        from engine.devices import pick_device
-        from engine.settings import load_settings
+        from engine.base.registry import BaseRegistry
+        from engine.core.devices import pick_device
+        from engine.core.settings import load_settings
 
         settings = settings or load_settings()
         precision = precision or settings.base_precision
-        folder = Shelf(settings).find(path, download=download)
+        folder = BaseRegistry(settings).find(path, download=download)
         name = folder.resolve().name
         # Before the weights: a pair that the base does not know is said at once.
         config = read_config(folder)
@@ -119,8 +114,9 @@ class BaseModel:
             or not all(hasattr(x, "self_attn") and hasattr(x, "encoder_attn") for x in layers)
         ):
             raise ModelError(
-                f"The base {self.name} has a decoder layout that Tailor MT does not know: its layers have no self_attn and "
-                "encoder_attn. Use a Marian, M2M100, NLLB or mBART model."
+                "The base {name} has a decoder layout that Tailor MT does not know: its layers have no self_attn "
+                "and encoder_attn. Use a Marian, M2M100, NLLB or mBART model.",
+                name=self.name,
             )
         return layers
 
@@ -155,6 +151,7 @@ class BaseModel:
         """The same weights for another direction. Raises ModelError when the model does not know it."""
         other = copy.copy(self)
         other.source, other.target = self.family.check(source, target)
+        other.__dict__.pop("_own_decoding", None)
         return other
 
     @cached_property
@@ -211,36 +208,20 @@ class BaseModel:
 
     # -- work
 
+    @cached_property
+    def _own_decoding(self) -> dict[str, Any]:
+        from engine.base.defaults import read_defaults
+
+        return read_defaults(self.folder, self.source, self.target)
+
+    def decoding(self, settings: Mapping[str, Any] | None = None) -> Decoding:
+        """Decoding with these settings, the base's own defaults for this direction where they say nothing. Raises OptionError."""
+        return Decoding.from_mapping({**self._own_decoding, **(settings or {})})
+
     @contextlib.contextmanager
-    def using(self, plugin: Plugin | PluginStack | Mixed | None, strength: float = 1.0) -> Iterator[None]:
+    def using(self, plugin: Adapter | None, strength: float = 1.0) -> Iterator[None]:
         """Hold the model for one call, with a plugin attached or without; detached again whatever happens."""
         with self.lock, contextlib.ExitStack() as stack:
             if plugin is not None:
                 stack.enter_context(plugin.attached(self, strength))
             yield
-
-    def translate(
-        self,
-        texts: Sequence[str],
-        plugin: Plugin | PluginStack | Sequence[Plugin | PluginStack | None] | None = None,
-        *,
-        strength: float = 1.0,
-        decoding: Decoding | None = None,
-        progress: Progress | None = None,
-    ) -> list[str]:
-        """Translate texts, one result each, in order. See `engine.decoding.translate`."""
-        from engine.decoding.translate import translate
-
-        with TALLY.timed("translation"):
-            found = translate(self, texts, plugin, strength=strength, decoding=decoding, progress=progress)
-        TALLY.add("translations", len(texts))
-        TALLY.add("translated_characters", sum(map(len, texts)))
-        return found
-
-    def score(
-        self, pairs: Sequence[tuple[str, str]], plugin: Plugin | PluginStack | None = None, *, strength: float = 1.0
-    ) -> list[tuple[float, int]]:
-        """Log-probability (natural) and number of target tokens of each (source, target) pair, by teacher forcing."""
-        from engine.base.score import score
-
-        return score(self, pairs, plugin, strength=strength)

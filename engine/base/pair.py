@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.base.model import BaseModel
-from engine.errors import ModelError
+from engine.errors import MissingError, ModelError
 
 if TYPE_CHECKING:
-    from engine.settings import Settings
-
-__all__ = ["LanguagePair"]
+    from engine.core.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -34,19 +33,27 @@ class LanguagePair:
         download: bool = False,
         settings: Settings | None = None,
     ) -> LanguagePair:
-        """Load both directions; a bilingual model is loaded once and serves both.
+        """Load both directions; a bilingual model is loaded once and serves both. For a model of one direction that comes
+        without `backward`, the shelf is asked for the other one; bases that the user added come first.
 
         Other arguments as of `BaseModel.load`. Raises ModelError when a model cannot translate its direction, saying that a
         backward model is needed.
         """
+        from engine.base.registry import BaseRegistry
+        from engine.core.settings import load_settings
+
         more: dict[str, Any] = {"device": device, "download": download, "settings": settings}
         forward = BaseModel.load(path, source, target, **more)
-        if backward:
-            return cls(forward, BaseModel.load(backward, target, source, **more))
-        try:
-            return cls(forward, forward.directed(target, source))
-        except ModelError:
-            raise ModelError(
-                f"The base {forward.name} cannot translate back from {target} to {source}, which is needed to make sources "
-                "for your sentences. Give a model of that direction with --backward."
-            ) from None
+        if not backward:
+            with contextlib.suppress(ModelError):
+                return cls(forward, forward.directed(target, source))
+            try:
+                backward = BaseRegistry(settings or load_settings()).default(target, source, added_first=True)
+            except MissingError:
+                raise ModelError(
+                    "The base {forward} cannot translate back from {target} to {source}, which is needed to make "
+                    "sources for your sentences, and no other base here does. Give a model of that direction with "
+                    "--backward, or add one with `tailormt base add`.",
+                    forward=forward.name, target=target, source=source,
+                ) from None  # fmt: skip
+        return cls(forward, BaseModel.load(backward, target, source, **more))

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from engine.base.model import BaseModel
 
-__all__ = ["check_trainable", "loading_arguments"]
-
 NEEDED = ("bitsandbytes", "accelerate")
 
 
@@ -35,14 +33,16 @@ def loading_arguments(precision: str, device: torch.device) -> dict[str, Any]:
         return {"dtype": {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}[precision]}
     if device.type != "cuda":
         raise OptionError(
-            f"int8 needs a CUDA GPU, and the base is to run on {device.type}. Set base_precision to float32, or to bfloat16 "
-            "to halve the memory."
+            "int8 needs a CUDA GPU, and the base is to run on {type}. Set base_precision to float32, or to bfloat16 "
+            "to halve the memory.",
+            type=device.type,
         )
     for package in NEEDED:
         if importlib.util.find_spec(package) is None:
             raise MissingError(
-                f"int8 needs the package {package}, which is not installed: pip install 'tailor-mt[gpu]', or set "
-                "base_precision to bfloat16."
+                "int8 needs the package {package}, which is not installed: pip install 'tailor-mt[gpu]', or set "
+                "base_precision to bfloat16.",
+                package=package,
             )
     from transformers import BitsAndBytesConfig
 
@@ -58,6 +58,7 @@ def check_trainable(base: BaseModel) -> None:
     """Raises OptionError where a plugin cannot be trained over the base as it is held."""
     if base.precision in ("float16", "int8"):
         raise OptionError(
-            f"A plugin cannot be trained over a base held in {base.precision}: its gradients are too coarse. Set "
-            "base_precision to bfloat16 or float32; the plugin then works over any."
+            "A plugin cannot be trained over a base held in {precision}: its gradients are too coarse. Set "
+            "base_precision to bfloat16 or float32; the plugin then works over any.",
+            precision=base.precision,
         )

@@ -1,10 +1,10 @@
 """Corpora: reading the user's samples in any format and encoding, cleaning, checking their language, splitting them."""
 
 from engine.corpora.corpus import CORPUS_FILE, REPORT_FILE, Corpus
-from engine.corpora.decisions import Decisions
+from engine.corpora.formats.read import READERS
 from engine.corpora.importer import import_corpus, import_to
 from engine.corpora.language import base_language, identify, language_name
-from engine.corpora.read import READERS
+from engine.corpora.overrides import Decisions
 from engine.corpora.report import FileReport, ImportReport
 from engine.corpora.sentences import split_sentences
 from engine.corpora.split import split

@@ -6,28 +6,16 @@ import re
 import unicodedata
 from typing import Literal, cast
 
-from engine.corpora.codes import PIECE
+from engine.corpora.inline_tags import PIECE
 from engine.corpora.types import CorpusOptions
+from engine.messages import mark
 
-__all__ = [
-    "EMPTY",
-    "INVISIBLE",
-    "MARKUP",
-    "NO_LETTERS",
-    "TOO_LONG",
-    "TOO_SHORT",
-    "UNDECODABLE",
-    "clean",
-    "reason_to_skip",
-    "without_markup",
-]
-
-EMPTY = "empty"
-TOO_SHORT = "too short"
-TOO_LONG = "too long"
-NO_LETTERS = "no letters"
-MARKUP = "only markup or a link"
-UNDECODABLE = "undecodable characters"
+EMPTY = mark("empty")
+TOO_SHORT = mark("too short")
+TOO_LONG = mark("too long")
+NO_LETTERS = mark("no letters")
+MARKUP = mark("only markup or a link")
+UNDECODABLE = mark("undecodable characters")
 
 # What never belongs to a sentence: soft hyphen, zero-width space and joiners, direction marks, byte order mark,
 # invisible operators, annotation marks, language tags, lone surrogates, control characters that are no white space.

@@ -13,14 +13,13 @@ from typing import Any
 from engine.corpora.report import ImportReport
 from engine.corpora.types import Segment
 from engine.errors import CorpusError, storage_errors
-
-__all__ = ["CORPUS_FILE", "NOTICED_FILE", "REPORT_FILE", "SKIPPED_FILE", "Corpus", "segment_row"]
+from engine.messages import Message, pack, unpack
 
 CORPUS_FILE = "corpus.jsonl"
 REPORT_FILE = "import_report.json"
 SKIPPED_FILE = "skipped.jsonl"
 NOTICED_FILE = "noticed.jsonl"
-AGAIN = "import the samples again"
+AGAIN = Message("import the samples again")
 
 
 @dataclass
@@ -52,7 +51,7 @@ class Corpus:
                 (folder / name).unlink(missing_ok=True)
             rows = (json.dumps(segment_row(segment), ensure_ascii=False) for segment in self.segments)
             _write(folder / CORPUS_FILE, rows)
-            report = json.dumps(self.report.to_mapping(), ensure_ascii=False, indent=1)
+            report = json.dumps(pack(self.report.to_mapping()), ensure_ascii=False, indent=1)
             _write(folder / REPORT_FILE, [report])
         return folder / CORPUS_FILE
 
@@ -63,20 +62,24 @@ class Corpus:
         report_path, path = folder / REPORT_FILE, folder / CORPUS_FILE
         for needed in (path, report_path):
             if not needed.is_file():
-                raise CorpusError(f"{needed} is missing; {AGAIN}.")
+                raise CorpusError("{needed} is missing; {again}.", needed=needed, again=AGAIN)
         try:
             values = json.loads(report_path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as error:
-            raise CorpusError(f"{report_path} is not valid JSON ({error}); {AGAIN}.") from None
+            raise CorpusError(
+                "{report_path} is not valid JSON ({error}); {again}.",
+                report_path=report_path, error=error, again=AGAIN,
+            ) from None  # fmt: skip
         if not isinstance(values, dict):
-            raise CorpusError(f"{report_path} holds no import report; {AGAIN}.")
-        report = ImportReport.from_mapping(values)
+            raise CorpusError("{report_path} holds no import report; {again}.", report_path=report_path, again=AGAIN)
+        report = ImportReport.from_mapping(unpack(values))
         segments = list(_segments(path))
         if len(segments) != report.kept:
             raise CorpusError(
-                f"{path} holds {len(segments):,} sentences, but its report says {report.kept:,}: one of the two files "
-                f"is from another import; {AGAIN}."
-            )
+                "{path} holds {count:,} sentences, but its report says {kept:,}: one of the two files is from "
+                "another import; {again}.",
+                path=path, count=len(segments), kept=report.kept, again=AGAIN,
+            )  # fmt: skip
         return cls(language=report.language, segments=segments, report=report)
 
 
@@ -97,13 +100,19 @@ def _segments(path: Path) -> Iterator[Segment]:
             try:
                 row = json.loads(raw.decode("utf-8"))
             except (ValueError, RecursionError) as error:
-                raise CorpusError(f"{path}, line {number}: not valid JSON ({error}); {AGAIN}.") from None
+                raise CorpusError(
+                    "{path}, line {number}: not valid JSON ({error}); {again}.",
+                    path=path, number=number, error=error, again=AGAIN,
+                ) from None  # fmt: skip
             yield _segment(row, path, number)
 
 
 def _segment(row: Any, path: Path, number: int) -> Segment:
     def bad(what: str) -> CorpusError:
-        return CorpusError(f"{path}, line {number}: {what}; {AGAIN}.")
+        return CorpusError(
+            "{path}, line {number}: {what}; {again}.",
+            path=path, number=number, what=what, again=AGAIN,
+        )  # fmt: skip
 
     if not isinstance(row, dict):
         raise bad("not an object")

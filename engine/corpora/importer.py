@@ -8,24 +8,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from engine.core.progress import Progress
+from engine.core.settings import load_settings
 from engine.corpora.clean import EMPTY
 from engine.corpora.corpus import Corpus
-from engine.corpora.decisions import Decisions, segment_key
-from engine.corpora.encoding import check_file
+from engine.corpora.filter import SentenceFilter
+from engine.corpora.formats.encoding import check_file
+from engine.corpora.formats.read import open_samples
+from engine.corpora.formats.records import Reading, Request
 from engine.corpora.language import base_language, detect, identify, language_name, shares, surely_other
-from engine.corpora.near import groups
-from engine.corpora.notice import ANOTHER_LANGUAGE, NEAR_DUPLICATE
-from engine.corpora.read import open_samples
-from engine.corpora.records import Reading, Request
+from engine.corpora.near_duplicates import groups
+from engine.corpora.overrides import Decisions, segment_key
 from engine.corpora.report import DUPLICATE, EXCLUDED, LEFT_OUT, FileReport, ImportReport
-from engine.corpora.sieve import Sieve
 from engine.corpora.types import CorpusOptions, Segment
+from engine.corpora.warnings import ANOTHER_LANGUAGE, NEAR_DUPLICATE
 from engine.corpora.writer import CorpusWriter
 from engine.errors import CorpusError
-from engine.progress import Progress
-from engine.settings import load_settings
-
-__all__ = ["import_corpus", "import_to"]
+from engine.messages import Message, mark
 
 EXPECTED_SHARE = 0.7  # of a corpus in the target language; with less there is a warning
 LEAST_SHARE = 0.1  # with less, a corpus of at least LEAST_SENTENCES is refused
@@ -82,7 +81,11 @@ def import_to(
     if not files:
         raise CorpusError("No file was given; choose at least one file with sentences in the target language.")
     if domains and len(domains) != len(files):
-        raise CorpusError(f"There are {len(files)} files, but {len(domains)} domain labels; give one label a file.")
+        raise CorpusError(
+            "There are {files} files, but {labels} domain labels; give one label a file.",
+            files=len(files),
+            labels=len(domains),
+        )
     sizes = [check_file(path) for path in files]
     request = Request(
         language=language,
@@ -93,7 +96,7 @@ def import_to(
     report = ImportReport(language=language, source_language=source_language)
     report.decided = decisions.stamp() if decisions else ""
     with CorpusWriter(folder) as writer:
-        sieve = Sieve(writer, options, language, decisions or Decisions())
+        sieve = SentenceFilter(writer, options, language, decisions or Decisions())
         for i, (path, name) in enumerate(zip(files, _names(files), strict=True)):
             file = FileReport(name=name)
             reading = open_samples(path, request)
@@ -126,17 +129,23 @@ def _check_something_left(path: Path, file: FileReport, reading: Reading, report
     if file.kept:
         return
     if not file.segments:
-        raise CorpusError(f"{path} holds no sentences; choose a file with sentences in the target language.")
+        raise CorpusError("{path} holds no sentences; choose a file with sentences in the target language.", path=path)
     if file.skipped and set(file.skipped) <= {DUPLICATE, EMPTY, EXCLUDED} and set(file.skipped) != {EMPTY}:
-        why = "in the other files already" if DUPLICATE in file.skipped else "excluded by you"
-        report.warnings.append(f"{file.name} adds nothing: all its sentences are {why}.")
+        if DUPLICATE in file.skipped:
+            why = Message("{file} adds nothing: all its sentences are in the other files already.", file=file.name)
+        else:
+            why = Message("{file} adds nothing: all its sentences are excluded by you.", file=file.name)
+        report.warnings.append(why)
         return
-    hint = reading.hint()
-    advice = f"{hint}" if hint else "choose a file with one sentence or paragraph a line" * (file.unit == "line")
-    raise CorpusError(
-        f"{path} holds no usable sentence: everything in it was skipped ({file.reasons()})"
-        + (f"; {advice}." if advice else ".")
+    advice: str = reading.hint()
+    if not advice and file.unit == "line":
+        advice = Message("choose a file with one sentence or paragraph a line")
+    nothing = Message(
+        "{path} holds no usable sentence: everything in it was skipped ({reasons})", path=path, reasons=file.reasons()
     )
+    if advice:
+        raise CorpusError("{nothing}; {advice}.", nothing=nothing, advice=advice)
+    raise CorpusError("{nothing}.", nothing=nothing)
 
 
 def _thin(writer: CorpusWriter, most: int, report: ImportReport) -> None:
@@ -148,7 +157,12 @@ def _thin(writer: CorpusWriter, most: int, report: ImportReport) -> None:
         writer.skip(segment.file, segment.line, LEFT_OUT, segment.text, segment.source)
     if total > most:
         report.warnings.append(
-            f"Of {total:,} usable sentences {most:,} are used, taken evenly from all files; set max_sentences higher to use more."
+            Message(
+                "Of {all:,} usable sentences {count:,} are used, taken evenly from all files; set max_sentences higher to "
+                "use more.",
+                all=total,
+                count=most,
+            )
         )
 
 
@@ -197,7 +211,9 @@ def _look_over(
         files[one.file].notice(NEAR_DUPLICATE, one.line, one.text, f" (like {where})")
         writer.notice(row, NEAR_DUPLICATE, like=leader)
     if writer.count > len(first):
-        report.files[-1].notes.append(f"Near-duplicates were looked for in the first {MOST_COMPARED:,} sentences.")
+        report.files[-1].notes.append(
+            Message("Near-duplicates were looked for in the first {count:,} sentences.", count=MOST_COMPARED)
+        )
     if set(labels) - {""}:
         report.domains = dict(labels.most_common())
 
@@ -213,40 +229,57 @@ def _check_language(sample: Sequence[tuple[int, Segment]], report: ImportReport)
     seen = detect([segment.text for segment in segments], *expected, most=MOST_TOLD)
     if seen is None:
         report.warnings.append(
-            f"The language of the sentences could not be checked: {report.language} is not among those that can be told."
+            Message(
+                "The language of the sentences could not be checked: {language} is not among those that can be told.",
+                language=report.language,
+            )
         )
         return
     if report.kept > MOST_TOLD:
-        report.files[-1].notes.append(f"Languages were told from {len(seen):,} sentences, spread over all.")
-    found = shares(seen)
-    report.languages = {code: round(share, 4) for code, share in found.items()}
-    share = found.get(wanted, 0.0)
+        report.files[-1].notes.append(
+            Message("Languages were told from {count:,} sentences, spread over all.", count=len(seen))
+        )
+    result = shares(seen)
+    report.languages = {code: round(share, 4) for code, share in result.items()}
+    share = result.get(wanted, 0.0)
     if share < EXPECTED_SHARE:
-        _warn_of_language(segments, report, wanted, found)
-    for place, code in seen:
-        if surely_other(segments[place].text, code, report.language):
-            yield place, code
+        _warn_of_language(segments, report, wanted, result)
+    for position, code in seen:
+        if surely_other(segments[position].text, code, report.language):
+            yield position, code
 
 
 def _warn_of_language(segments: Sequence[Segment], report: ImportReport, wanted: str, found: dict[str, float]) -> None:
     share = found.get(wanted, 0.0)
-    name, other = language_name(wanted), next((code for code in found if code not in (wanted, "unknown")), None)
-    looks = f"; most of it looks like {language_name(other)}" if other else ""
+    other = next((code for code in found if code not in (wanted, "unknown")), None)
+    name = Message(language_name(wanted))
+    looks = Message("; most of it looks like {other}", other=Message(language_name(other))) if other else ""
     if share < LEAST_SHARE and len(segments) >= LEAST_SENTENCES:
         swapped = _share_of_sources(segments, wanted) >= EXPECTED_SHARE
-        hint = "the source and target columns seem to be swapped" if swapped else "choose samples in that language"
+        hint = mark("the source and target columns seem to be swapped")
         raise CorpusError(
-            f"The samples are not in the target language: only {share:.0%} looks like {name}{looks} "
-            f"({', '.join(file.name for file in report.files)}); {hint}."
+            "The samples are not in the target language: only {share:.0%} looks like {language}{looks} ({files}); {hint}.",
+            share=share,
+            language=name,
+            looks=looks,
+            files=", ".join(file.name for file in report.files),
+            hint=Message(hint if swapped else mark("choose samples in that language")),
         )
-    report.warnings.append(f"Only {share:.0%} of the sentences looks like {name}{looks}; check the samples.")
+    report.warnings.append(
+        Message(
+            "Only {share:.0%} of the sentences looks like {language}{looks}; check the samples.",
+            share=share,
+            language=name,
+            looks=looks,
+        )
+    )
 
 
 def _near_duplicates(segments: Sequence[Segment], progress: Progress) -> Iterator[tuple[int, int]]:
     """Sentences that are like an earlier one but for trifles, and that one; equal translations of unlike sources are fine."""
-    for place, leader in enumerate(groups([f"{one.source or ''} {one.text}" for one in segments], (), progress)):
-        if leader != place:
-            yield place, leader
+    for index, leader in enumerate(groups([f"{one.source or ''} {one.text}" for one in segments], (), progress)):
+        if leader != index:
+            yield index, leader
 
 
 SELDOM = 5.0  # seconds between two words on what is not the step's own measure
@@ -272,5 +305,5 @@ class _Within(Progress):
 
 
 def _share_of_sources(segments: Sequence[Segment], wanted: str) -> float:
-    found = identify([segment.source for segment in segments if segment.source], wanted)
-    return (found or {}).get(wanted, 0.0)
+    result = identify([segment.source for segment in segments if segment.source], wanted)
+    return (result or {}).get(wanted, 0.0)

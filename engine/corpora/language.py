@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-__all__ = ["base_language", "confidences", "detect", "identify", "language_name", "shares", "spread", "surely_other"]
-
 Item = TypeVar("Item")
 
 SAMPLE = 400
@@ -31,22 +29,22 @@ def base_language(code: str) -> str:
 def _from_three_letters(code: str) -> str:
     from lingua import IsoCode639_3, Language
 
-    found = getattr(IsoCode639_3, code.upper(), None)
-    return Language.from_iso_code_639_3(found).iso_code_639_1.name.lower() if found else code
+    result = getattr(IsoCode639_3, code.upper(), None)
+    return Language.from_iso_code_639_3(result).iso_code_639_1.name.lower() if result else code
 
 
 def _lingua_language(code: str) -> Any:
     """lingua's language of a code, or None when it does not know it."""
     from lingua import IsoCode639_1, Language
 
-    found = getattr(IsoCode639_1, base_language(code).upper(), None)
-    return Language.from_iso_code_639_1(found) if found else None
+    result = getattr(IsoCode639_1, base_language(code).upper(), None)
+    return Language.from_iso_code_639_1(result) if result else None
 
 
 def language_name(code: str) -> str:
     """The language's English name, or the code where it is not known."""
-    found = _lingua_language(code)
-    return found.name.title() if found else code
+    result = _lingua_language(code)
+    return result.name.title() if result else code
 
 
 @cache
@@ -70,8 +68,8 @@ def identify(texts: Sequence[str], *expected: str) -> dict[str, float] | None:
     `expected` are the codes of the project's languages. None when the first of them is one that cannot be told,
     or when there is nothing to look at.
     """
-    found = detect(texts, *expected)
-    return None if found is None else shares(found)
+    result = detect(texts, *expected)
+    return None if result is None else shares(result)
 
 
 def shares(found: Sequence[tuple[int, str]]) -> dict[str, float]:
@@ -84,17 +82,17 @@ def detect(texts: Sequence[str], *expected: str, most: int = SAMPLE) -> list[tup
     if expected and _lingua_language(expected[0]) is None:
         return None
     sample = spread(range(len(texts)), 3 * most)
-    telling = [place for place in sample if _telling(texts[place])]
+    telling = [position for position in sample if _telling(texts[position])]
     # With too few telling ones (a list of exclamations) a rough answer is better than one from a handful.
     sample = spread(telling if len(telling) * 5 >= len(sample) else sample, most)
     if not sample:
         return None
     detector = _detector(_codes(expected))
-    found = []
-    for place in sample:
-        language = detector.detect_language_of(texts[place][:1000])
-        found.append((place, language.iso_code_639_1.name.lower() if language else UNKNOWN))
-    return found
+    results = []
+    for position in sample:
+        language = detector.detect_language_of(texts[position][:1000])
+        results.append((position, language.iso_code_639_1.name.lower() if language else UNKNOWN))
+    return results
 
 
 def confidences(text: str, *expected: str) -> list[tuple[str, float]]:
@@ -102,8 +100,8 @@ def confidences(text: str, *expected: str) -> list[tuple[str, float]]:
     weight are left out. `expected` are codes to consider beside the usual ones.
     """
     values = _detector(_codes(expected)).compute_language_confidence_values(text[:1000])
-    found = [(value.language.iso_code_639_1.name.lower(), round(value.value, 4)) for value in values]
-    return [(code, value) for code, value in found if value > 0] if any(map(str.isalpha, text)) else []
+    results = [(value.language.iso_code_639_1.name.lower(), round(value.value, 4)) for value in values]
+    return [(code, value) for code, value in results if value > 0] if any(map(str.isalpha, text)) else []
 
 
 def surely_other(text: str, code: str, *expected: str) -> bool:

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.errors import CorpusError
+from engine.messages import mark
 
-__all__ = ["DUPLICATE", "EXAMPLES", "EXCERPT", "EXCLUDED", "LEFT_OUT", "FileReport", "ImportReport", "excerpt"]
-
-DUPLICATE = "duplicate"
-EXCLUDED = "excluded by you"
-LEFT_OUT = "more than are used"
+DUPLICATE = mark("duplicate")
+EXCLUDED = mark("excluded by you")
+LEFT_OUT = mark("more than are used")
 EXAMPLES = 5  # shown per file and reason
 EXCERPT = 80  # characters of an example
 
@@ -107,7 +106,7 @@ class FileReport:
                 str(reason): [(int(line), str(text)) for line, text in items]
                 for reason, items in values["examples"].items()
             },
-            notes=[str(note) for note in values["notes"]],
+            notes=[_sentence(note) for note in values["notes"]],
             unit=str(values.get("unit", "line")),
             found={str(code): int(count) for code, count in values.get("found", {}).items()},
         )
@@ -181,12 +180,18 @@ class ImportReport:
                 domains={str(label): int(count) for label, count in values.get("domains", {}).items()},
                 lengths={int(length): int(count) for length, count in values.get("lengths", {}).items()},
                 decided=str(values.get("decided", "")),
-                warnings=[str(warning) for warning in values["warnings"]],
+                warnings=[_sentence(warning) for warning in values["warnings"]],
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise CorpusError(
-                f"The import report is damaged ({type(error).__name__}: {error}); import the samples again."
+                "The import report is damaged ({name}: {error}); import the samples again.",
+                name=type(error).__name__,
+                error=error,
             ) from None
+
+
+def _sentence(value: Any) -> str:
+    return value if isinstance(value, str) else str(value)
 
 
 def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -12,8 +12,6 @@ from typing import Any
 
 from engine.corpora.language import base_language
 
-__all__ = ["split_sentences"]
-
 WIDE = ("zh", "ja")
 PYSBD_CODES = "en hi mr bg es ru ar am hy fa ur pl nl da fr my el it de kk sk"
 PYSBD = frozenset(PYSBD_CODES.split())
@@ -22,10 +20,12 @@ CLOSERS = "”’』」\"'»›)）】］"
 # An end that something follows: with a space in between, or without one in the scripts that put none.
 SEVERAL = re.compile(rf"[.!?…。！？‼⁇⁈⁉][{CLOSERS}]*\s+\S|[。！？।॥።։۔؟။༎][{CLOSERS}]*\s*\S")
 GREEK = re.compile(r"[;\u037e]\s+\S")
-SIMPLE = re.compile(rf"(?<!\b\w\.)(?<!\b\d\.)([.!?…]+[{CLOSERS}]*)\s+(?=[\"'“‘„«¿¡(\[]*[^\W\d_a-zà-öø-ÿа-я])")
+SIMPLE = re.compile(rf"((?<![.!?…])[.!?…]++[{CLOSERS}]*+)\s++(?=[\"'“‘„«¿¡(\[]*[^\W\d_a-zà-öø-ÿа-я])")
 
 END = re.compile(r"(?:[。！？!?｡‼⁇⁈⁉]|…+|⋯+|\.{3,})+([”’』」\"]*)")
 PAIRS = {"“": "”", "‘": "’", "「": "」", "『": "』", "（": "）", "(": ")", "《": "》", "〈": "〉", "【": "】"}
+LONG_LINE = 2000  # characters of a line that is split at once
+SURE_END = re.compile(rf"[^\W\d_]{{4}}[.!?]\s+(?=[^\W\d_])|[。！？][{CLOSERS}]*")
 LONG_QUOTE = 150  # characters; a quoted speech longer than this is split like any other text
 GOES_ON = "，、；：。！？!?…,;:”’』」）)》〉】—"
 AFTER_DOTS = "等之的地得了着过吗呢吧罢啊呀么と、がをにはもので"
@@ -34,8 +34,17 @@ SAYS_JA = re.compile(r"と|って|という|、")
 
 
 def split_sentences(text: str, language: str) -> list[str]:
-    """The sentences of one line of cleaned text, in order, stripped; nothing but white space is lost."""
+    """The sentences of one line of cleaned text, in order, stripped; nothing but white space is lost.
+
+    A line of more than `LONG_LINE` characters is cut beforehand, since the time of rules of others grows with its square.
+    """
     code = base_language(language)
+    if len(text) > LONG_LINE:
+        return [sentence for block in _blocks(text) for sentence in _split_block(block, code)]
+    return _split_block(text, code)
+
+
+def _split_block(text: str, code: str) -> list[str]:
     if code in WIDE:
         pieces = list(_wide(text, code))
     elif not SEVERAL.search(text) and not (code == "el" and GREEK.search(text)):
@@ -48,12 +57,30 @@ def split_sentences(text: str, language: str) -> list[str]:
     return pieces or [text]
 
 
-def _wide(text: str, code: str) -> Iterator[str]:
-    inside = _protected(text)
+def _blocks(text: str) -> Iterator[str]:
+    """Stretches of about `LONG_LINE` characters: up to the last sure end of a sentence, to the last space or to the next."""
     start = 0
+    while len(text) - start > LONG_LINE:
+        stretch = text[start : start + LONG_LINE]
+        end = max((match.end() for match in SURE_END.finditer(stretch)), default=0) or stretch.rfind(" ") + 1
+        if not end:
+            later = re.compile(r"\s").search(text, start + LONG_LINE)
+            end = (later.end() if later else len(text)) - start
+        if block := text[start : start + end].strip():
+            yield block
+        start += end
+    if block := text[start:].strip():
+        yield block
+
+
+def _wide(text: str, code: str) -> Iterator[str]:
+    inside = sorted(_protected(text))
+    start = at = reach = 0  # no quote that began before goes on beyond `reach`
     for match in END.finditer(text):
         end = match.end()
-        if end < len(text) and not any(left < match.start() and end <= right for left, right in inside):
+        while at < len(inside) and inside[at][0] < match.start():
+            reach, at = max(reach, inside[at][1]), at + 1
+        if reach < end < len(text):
             closed = bool(match[1]) and not (match[1] == '"' and text.count('"', start, end) % 2)
             if match[1] and not closed:
                 end -= 1  # this quote opens the next sentence
@@ -83,15 +110,15 @@ def _goes_on(text: str, match: re.Match[str], start: int, end: int, *, closed: b
 def _protected(text: str) -> list[tuple[int, int]]:
     """Places of quotes and brackets that are opened and closed within the text, not too far apart."""
     stack: list[int] = []
-    found = []
+    results = []
     for i, c in enumerate(text):
         if c in PAIRS:
             stack.append(i)
         elif stack and c == PAIRS[text[stack[-1]]]:
             left = stack.pop()
             if i - left <= LONG_QUOTE:
-                found.append((left, i))
-    return found
+                results.append((left, i))
+    return results
 
 
 @cache

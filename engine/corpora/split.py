@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 
+from engine.core.progress import Progress
 from engine.corpora.corpus import Corpus
-from engine.corpora.near import groups
+from engine.corpora.near_duplicates import groups
 from engine.corpora.types import Segment, Split
 from engine.errors import OptionError
-from engine.progress import Progress
-
-__all__ = ["split"]
+from engine.messages import Message
 
 HELD_OUT = 0.2  # of a small corpus at most a fifth is held out: the rest is needed to learn from
 
@@ -24,7 +23,9 @@ def split(corpus: Corpus, *, valid: int, test: int = 0, seed: int = 1, progress:
     held-out parts shrink in proportion, and the result's notes say so. Raises OptionError on a negative size.
     """
     if valid < 0 or test < 0:
-        raise OptionError(f"The sizes of the parts cannot be negative (valid {valid}, test {test}).")
+        raise OptionError(
+            "The sizes of the parts cannot be negative (valid {valid}, test {test}).", valid=valid, test=test
+        )
     segments = corpus.segments
     notes: list[str] = []
     sizes = _sizes(len(segments), valid, test, notes)
@@ -37,8 +38,8 @@ def split(corpus: Corpus, *, valid: int, test: int = 0, seed: int = 1, progress:
 
     part = ["train"] * len(segments)
     # One group always stays for training, the largest: it is the least fit to be held out.
-    kept = max(order, key=lambda leader: (len(members[leader]), -leader), default=None)
-    free = [leader for leader in order if leader != kept]
+    selected = max(order, key=lambda leader: (len(members[leader]), -leader), default=None)
+    free = [leader for leader in order if leader != selected]
     for name, size in (("test", sizes[1]), ("valid", sizes[0])):
         left = size
         rest = []
@@ -52,8 +53,13 @@ def split(corpus: Corpus, *, valid: int, test: int = 0, seed: int = 1, progress:
         free = rest
         if left:
             notes.append(
-                f"The {'validation' if name == 'valid' else name} part holds {size - left:,} instead of {size:,} "
-                "sentences, because groups of near-identical sentences are not torn apart."
+                Message(
+                    "The {part} part holds {count:,} instead of {asked:,} sentences, because groups of near-identical "
+                    "sentences are not torn apart.",
+                    part="validation" if name == "valid" else name,
+                    count=size - left,
+                    asked=size,
+                )
             )
 
     def chosen(name: str) -> list[Segment]:
@@ -71,7 +77,14 @@ def _sizes(total: int, valid: int, test: int, notes: list[str]) -> tuple[int, in
     given_test = min(test, max(1, round(most * test / asked))) if test and most > bool(valid) else 0
     given_valid = most - given_test if valid else 0
     notes.append(
-        f"The corpus has only {total:,} sentences, so {given_valid:,} instead of {valid:,} are held out for validation"
-        + (f" and {given_test:,} instead of {test:,} for the test." if test else ".")
+        Message(
+            "The corpus has only {total:,} sentences, so {valid:,} instead of {asked:,} are held out for validation{test}.",
+            total=total,
+            valid=given_valid,
+            asked=valid,
+            test=Message(" and {count:,} instead of {asked:,} for the test", count=given_test, asked=test)
+            if test
+            else "",
+        )
     )
     return given_valid, given_test

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine.corpora.codes import INLINE_TAGS
-from engine.options import Options, option
-
-__all__ = ["CorpusOptions", "Segment", "Split"]
+from engine.core.options import Options, option
+from engine.corpora.inline_tags import INLINE_TAGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +59,15 @@ class Split:
     valid: list[Segment]
     test: list[Segment]
     notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class SentencePair:
+    """A source sentence and the user's sentence."""
+
+    source: str
+    target: str
+    domain: str = ""
+    synthetic: bool = True  # the source was written by the base
+    support: float | None = None  # how well the source supports the target, of synthetic pairs
+    plausibility: float = 1.0  # that the source says what the target says, 0 to 1 (engine.evaluation.plausibility)

@@ -24,8 +24,6 @@ from engine.corpora.report import ImportReport
 from engine.corpora.types import Segment
 from engine.errors import storage_errors
 
-__all__ = ["CorpusWriter"]
-
 LONGEST = 2000  # characters of a skipped text that are kept
 MOST_OF_A_REASON = 20_000  # skipped lines that are listed a reason; all are counted
 
@@ -104,21 +102,21 @@ class CorpusWriter:
         total = self.count
         if total <= most:
             return
-        kept = {row: place for place, row in enumerate(self._evenly(total, most))}
+        selected = {row: index for index, row in enumerate(self._evenly(total, most))}
         segments, notices = self.segments(), self.notices()
         fresh: dict[str, IO[str]] = {}
         for name in (CORPUS_FILE, NOTICED_FILE):
             fresh[name] = self.part(f"{name}.thin").open("w", encoding="utf-8", errors="replace", newline="\n")
         try:
             for row, segment in enumerate(segments):
-                if row in kept:
+                if row in selected:
                     fresh[CORPUS_FILE].write(json.dumps(segment_row(segment), ensure_ascii=False) + "\n")
                 else:
                     yield segment
             for value in notices:
-                if value["row"] in kept:
+                if value["row"] in selected:
                     fresh[NOTICED_FILE].write(
-                        json.dumps(value | {"row": kept[value["row"]]}, ensure_ascii=False) + "\n"
+                        json.dumps(value | {"row": selected[value["row"]]}, ensure_ascii=False) + "\n"
                     )
             for name, file in fresh.items():
                 file.close()
@@ -133,7 +131,7 @@ class CorpusWriter:
 
     @staticmethod
     def _evenly(total: int, most: int) -> Iterator[int]:
-        return (place * total // most for place in range(most))
+        return (position * total // most for position in range(most))
 
     def commit(self, report: ImportReport) -> None:
         """Put the new files in the place of the old ones. The report comes last: a corpus without one is unfinished."""

@@ -8,17 +8,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.decoding.greedy import back_translate
+from engine.base.remote import base_arguments
+from engine.core.progress import Progress
+from engine.core.remote_map import map_remotely
+from engine.decoding.greedy_search import back_translate
+from engine.decoding.remote import BACK_TRANSLATE
 from engine.errors import storage_errors
-from engine.progress import Progress
-from engine.spread import offered
-from engine.stages import BACK_TRANSLATE, base_arguments
 
 if TYPE_CHECKING:
+    from engine.base.decoding_options import Decoding
     from engine.base.model import BaseModel
-    from engine.decoding.options import Decoding
-
-__all__ = ["back_translate_all"]
 
 PART = 512  # texts between two writes
 
@@ -47,7 +46,7 @@ def back_translate_all(
     """Translate all texts; with `partial`, each finished part is appended to it and not done again after a stop.
 
     `decoding` asks for a search with these settings in place of the plain greedy one. Parts may be done by other machines
-    (engine.spread).
+    (engine.core.remote_map).
 
     The file belongs to these texts and this base (it starts with their hash); it is removed when all are done, so a
     caller writes its own result next. Parts hold texts of like length.
@@ -57,7 +56,7 @@ def back_translate_all(
     finished = read_partial(partial, key)
     results: list[str] = finished[: len(texts)]
     begin = len(results)
-    parts = [[texts[i] for i in order[place : place + PART]] for place in range(begin, len(texts), PART)]
+    parts = [[texts[i] for i in order[position : position + PART]] for position in range(begin, len(texts), PART)]
     for done in _translated(base, parts, begin, len(texts), progress, decoding):
         begin = len(results)
         results += done
@@ -79,8 +78,10 @@ def _translated(
     base: BaseModel, parts: Sequence[list[str]], begin: int, total: int, progress: Progress, decoding: Decoding | None
 ) -> Iterator[list[str]]:
     """The translations of each part; `begin` of the `total` texts were done before."""
+    from engine.decoding.translate import translate
+
     search = None if decoding is None else decoding.to_mapping()
-    elsewhere = offered(BACK_TRANSLATE, lambda: base_arguments(base) | {"decoding": search}, parts, progress)
+    elsewhere = map_remotely(BACK_TRANSLATE, lambda: base_arguments(base) | {"decoding": search}, parts, progress)
     if elsewhere is not None:
         for part, done in zip(parts, elsewhere, strict=True):
             begin += len(part)
@@ -92,7 +93,7 @@ def _translated(
         if decoding is None:
             yield back_translate(base, part, progress=shifted)
         else:
-            yield base.translate(part, decoding=decoding, progress=shifted)
+            yield translate(base, part, decoding=decoding, progress=shifted)
         begin += len(part)
 
 
@@ -100,14 +101,14 @@ def read_partial(partial: Path | None, key: str) -> list[str]:
     """What an earlier run finished; nothing when the file is another's or cut short in its first part."""
     if partial is None or not partial.exists():
         return []
-    found: list[str] = []
+    results: list[str] = []
     try:
         with partial.open(encoding="utf-8") as file:
             if json.loads(file.readline()) != key:
                 return []
             for line in file:
-                found += json.loads(line)
+                results += json.loads(line)
     except (json.JSONDecodeError, UnicodeDecodeError):
         # A line cut by a crash would be followed by the next part: start over rather than mix them.
         return []
-    return found
+    return results

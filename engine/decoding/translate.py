@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from engine.decoding.beam import beam_search
-from engine.decoding.options import Decoding
-from engine.decoding.products import fast_products
-from engine.errors import InputError
-from engine.fitting import Fit
-from engine.languages import unspaced
-from engine.progress import Progress
+from engine.base.decoding_options import Decoding
+from engine.base.onednn import fast_products
+from engine.core import metrics
+from engine.core.flagged import Flagged, flag_of, flagged
+from engine.core.languages import unspaced
+from engine.core.oom import HalveOnOom
+from engine.core.progress import Progress
+from engine.decoding.beam_search import beam_search
+from engine.decoding.guard import ALLOWANCE, CONSTRAINTS, Problem, longest_allowed, problem
 
 if TYPE_CHECKING:
+    from engine.base.adapter import Adapter
     from engine.base.model import BaseModel
-    from engine.plugins import Plugin, PluginStack
-    from engine.plugins.mixed import Mixed
-
-__all__ = ["length_batches", "translate"]
 
 # Sentence models are trained on sentences; a line beyond `Decoding.longest` tokens is cut at sentence ends first.
 # Where it is cut: at sentence ends; what is too long still, at commas and the like; what is too long still, between words.
@@ -76,7 +75,7 @@ def split_long(base: BaseModel, text: str, limit: int, level: int = 0) -> list[s
 def translate(
     base: BaseModel,
     texts: Sequence[str],
-    plugin: Plugin | PluginStack | Mixed | Sequence[Plugin | PluginStack | None] | None = None,
+    plugin: Adapter | None = None,
     *,
     strength: float = 1.0,
     decoding: Decoding | None = None,
@@ -84,25 +83,34 @@ def translate(
 ) -> list[str]:
     """Translate each text by beam search with the base, customized by `plugin` at `strength` (0: the base exactly).
 
-    A sequence of plugins names one for each text. Returns one translation a text, in order; an empty text gives an empty
-    one. A text longer than `decoding.longest` is cut at sentence ends and put together
-    again. Raises Cancelled when `progress` says so, between two batches.
+    Returns one translation a text, in order; an empty text gives an empty one. A text longer than `decoding.longest` tokens is
+    cut at sentence ends and put together again. With `decoding.guard` what repeats itself or runs on is searched for again, and
+    is a `Flagged`. `decoding` is the base's own by default. Raises Cancelled when `progress` says so, between two batches.
     """
+    with metrics.TRANSLATION_SECONDS.time():
+        translations = search(base, texts, plugin, strength, decoding or base.decoding(), progress or Progress())
+    metrics.TRANSLATIONS.inc(len(texts))
+    metrics.TRANSLATED_CHARACTERS.inc(sum(map(len, texts)))
+    return translations
+
+
+def search(
+    base: BaseModel,
+    texts: Sequence[str],
+    plugin: Adapter | None,
+    strength: float,
+    decoding: Decoding,
+    progress: Progress,
+) -> list[str]:
+    """The same, counted nowhere: for a part of what is being translated."""
     import torch
-    from transformers import LogitsProcessorList
 
-    from engine.plugins.mixed import Mixed
-
-    decoding = decoding or Decoding()
-    progress = progress or Progress()
-    if isinstance(plugin, Sequence):
-        return by_plugin(base, texts, plugin, strength, decoding, progress)
     if plugin is not None:
         own = plugin.translate(
-            base, texts, lambda some: translate(base, some, decoding=decoding), strength, decoding, progress
+            base, texts, lambda some: search(base, some, None, 1.0, decoding, Progress()), strength, decoding, progress
         )
         if own is not None:
-            return own
+            return [_looked_at(*one) for one in zip(texts, own, strict=True)] if decoding.guard else own
     limit = min(base.max_tokens, decoding.longest)
     pieces: list[str] = []
     owners: list[int] = []
@@ -113,78 +121,117 @@ def translate(
             pieces += [part for part in parts if part]
             owners += [i for part in parts if part]
         rows = base.encode(pieces)
-    done = 0
-    results = [""] * len(pieces)
-    progress.advance(0, len(pieces))
-    acting = plugin if strength else None
-    search = partial(
-        beam_search,
-        fixed_rows=acting is not None and acting.fixed_rows,
-        share_source=acting is None or acting.shares_source,
-        stay=getattr(acting, "stay", None),
-    )
-    with base.using(plugin, strength), torch.inference_mode(), fast_products(base):
-        hooks = LogitsProcessorList(plugin.logits_processors(base, strength) if plugin else [])
-        # Processors of a plugin may keep what belongs to a row from step to step: there the library's own search.
-        quick: dict[str, Any] = {} if hooks or decoding.beam == 1 else {"custom_generate": search}
-
-        def decode(batch: list[int]) -> None:
-            if isinstance(plugin, Mixed):
-                batch = [batch[place] for place in plugin.arrange([owners[i] for i in batch])]
-            inputs = base.pad_batch([rows[i] for i in batch])  # (B, S)
-            if plugin and strength:
-                plugin.see(base, inputs)
-            output = base.model.generate(
-                input_ids=inputs,
-                attention_mask=(inputs != base.pad).long(),
-                num_beams=decoding.beam,
-                length_penalty=decoding.length_penalty,
-                max_new_tokens=min(base.max_tokens, int(inputs.shape[1] * decoding.max_length_ratio) + 8),
-                no_repeat_ngram_size=decoding.no_repeat_ngram,
-                forced_bos_token_id=base.family.forced_bos(base.target),
-                do_sample=False,
-                logits_processor=hooks,
-                **quick,
-            )  # (B, T)
-            for i, text in zip(batch, base.decode(output), strict=True):
-                results[i] = text
-
-        fit = Fit("batch_tokens (a decoding setting)")
-        for batch in length_batches([len(row) for row in rows], decoding.batch_tokens):
-            fit.each(batch, decode)
-            done += len(batch)
-            progress.advance(done, len(pieces))
+    with base.lock, fast_products(base), base.using(plugin, strength), torch.inference_mode():
+        beams = Search(base, plugin, strength, rows, owners)
+        beams.run(length_batches([len(row) for row in rows], decoding.batch_tokens), decoding, progress)
+        if decoding.guard:
+            beams.repair(pieces, decoding, progress)
     joined: list[list[str]] = [[] for _ in texts]
-    for owner, text in zip(owners, results, strict=True):
+    for owner, text in zip(owners, beams.texts, strict=True):
         joined[owner].append(text)
     space = "" if unspaced(base.target) else " "
-    return [space.join(parts) for parts in joined]
+    return [flagged(space.join(parts), [flag_of(part) for part in parts]) for parts in joined]
 
 
-def by_plugin(
-    base: BaseModel, texts: Sequence[str], plugins: Sequence[Plugin | PluginStack | None], strength: float,
-    decoding: Decoding, progress: Progress,
-) -> list[str]:  # fmt: skip
-    """Translate texts of which each names its plugin: in common batches where plugins work in the base's layers alone, each on
-    its rows; else those of one plugin together.
+class Search:
+    """The search of one call over its encoded texts, `rows`; `owners` are the texts that they are parts of. The plugin is
+    attached.
     """
-    from engine.plugins.mixed import Mixed
 
-    if len(plugins) != len(texts):
-        raise InputError(f"{len(plugins)} plugins were given for {len(texts)} texts. Give one for each.")
-    mixed = Mixed.of(base, plugins, strength)
-    if mixed is not None:
-        return translate(base, texts, mixed, strength=strength, decoding=decoding, progress=progress)
-    groups: dict[int, list[int]] = {}
-    for i, plugin in enumerate(plugins):
-        groups.setdefault(id(plugin), []).append(i)
-    results = [""] * len(texts)
-    done = 0
-    for rows in groups.values():
-        progress.advance(done, len(texts))
-        found = translate(base, [texts[i] for i in rows], plugins[rows[0]], strength=strength, decoding=decoding)
-        for i, text in zip(rows, found, strict=True):
-            results[i] = text
-        done += len(rows)
-    progress.advance(done, len(texts))
-    return results
+    def __init__(
+        self, base: BaseModel, plugin: Adapter | None, strength: float, rows: list[list[int]],
+        owners: list[int],
+    ) -> None:  # fmt: skip
+        from transformers import LogitsProcessorList
+
+        self.base, self.plugin, self.rows, self.owners = base, plugin, rows, owners
+        self.acting = plugin if strength else None
+        self.hooks = LogitsProcessorList(plugin.logits_processors(base, strength) if plugin else [])
+        self.quick = partial(
+            beam_search,
+            fixed_rows=self.acting is not None and self.acting.fixed_rows,
+            share_source=self.acting is None or self.acting.shares_source,
+            stay=getattr(self.acting, "stay", None),
+        )
+        self.texts = [""] * len(rows)
+        self.tokens = [0] * len(rows)  # of each translation
+        self.fit = HalveOnOom("batch_tokens (a decoding setting)")
+
+    def run(self, batches: Iterable[list[int]], decoding: Decoding, progress: Progress) -> None:
+        """Translate all rows. Raises Cancelled between two batches."""
+        done = 0
+        progress.advance(0, len(self.rows))
+        for batch in batches:
+            self.fit.each(batch, partial(self.decode, decoding=decoding))
+            done += len(batch)
+            progress.advance(done, len(self.rows))
+
+    def decode(self, batch: list[int], decoding: Decoding) -> None:
+        """Translate these rows in one batch."""
+        base = self.base
+        arrange = getattr(self.plugin, "arrange", None)  # of a batch whose rows have plugins of their own
+        if arrange is not None:
+            batch = [batch[position] for position in arrange([self.owners[i] for i in batch])]
+        inputs = base.pad_batch([self.rows[i] for i in batch])  # (B, S)
+        if self.acting is not None:
+            self.acting.see(base, inputs)
+        # Processors of a plugin may keep what belongs to a row from step to step: there the library's own search.
+        quick: dict[str, Any] = {} if self.hooks or decoding.beam == 1 else {"custom_generate": self.quick}
+        output = base.model.generate(
+            input_ids=inputs,
+            attention_mask=(inputs != base.pad).long(),
+            num_beams=decoding.beam,
+            length_penalty=decoding.length_penalty,
+            max_new_tokens=min(base.max_tokens, int(inputs.shape[1] * decoding.max_length_ratio) + ALLOWANCE),
+            no_repeat_ngram_size=decoding.no_repeat_ngram,
+            forced_bos_token_id=base.family.forced_bos(base.target),
+            do_sample=False,
+            logits_processor=self.hooks,
+            **quick,
+        )  # (B, T)
+        counts = (output != base.pad).sum(1).tolist()
+        for i, text, count in zip(batch, base.decode(output), counts, strict=True):
+            self.texts[i], self.tokens[i] = text, count
+
+    def repair(self, pieces: Sequence[str], decoding: Decoding, progress: Progress) -> None:
+        """Search again, under constraints, for what repeats itself or runs on; the better result stays, with a flag."""
+        allowed = [longest_allowed(len(row), decoding.max_length_ratio) for row in self.rows]
+
+        def trouble(i: int) -> Problem | None:
+            return problem(pieces[i], self.texts[i], self.tokens[i], allowed[i])
+
+        first = {i: result for i in range(len(pieces)) if (result := trouble(i)) is not None}
+        left = dict(first)
+        for ngram in CONSTRAINTS:
+            tighter = decoding.replace(no_repeat_ngram=min(ngram, decoding.no_repeat_ngram or ngram))
+            for batch in self._alike(left, decoding.batch_tokens):
+                progress.check()
+                before = {i: (self.texts[i], self.tokens[i]) for i in batch}
+                self.fit.each(batch, partial(self.decode, decoding=tighter))
+                for i in batch:
+                    now = trouble(i) if self.texts[i] else left[i]
+                    if now is None:
+                        del left[i]
+                    elif now.share < left[i].share:
+                        left[i] = now
+                    else:
+                        self.texts[i], self.tokens[i] = before[i]
+        for i, result in first.items():
+            self.texts[i] = Flagged(self.texts[i], left[i].kind if i in left else f"{result.kind}-repaired")
+
+    def _alike(self, places: Iterable[int], budget: int) -> list[list[int]]:
+        """Batches of rows of one length, whose translations then end where their own source says."""
+        by_length: dict[int, list[int]] = {}
+        for i in places:
+            by_length.setdefault(len(self.rows[i]), []).append(i)
+        return [
+            [rows[k] for k in batch]
+            for length, rows in by_length.items()
+            for batch in length_batches([length] * len(rows), budget)
+        ]
+
+
+def _looked_at(source: str, translation: str) -> str:
+    """What a method made in a way of its own, which cannot be made again under constraints."""
+    result = None if flag_of(translation) else problem(source, translation)
+    return translation if result is None else Flagged(translation, result.kind)

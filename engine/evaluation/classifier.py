@@ -15,17 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.core.atomic_files import atomic_write
+from engine.core.progress import Progress
 from engine.errors import CorpusError, InputError
-from engine.files import replacing
-from engine.progress import Progress
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
     from engine.base import BaseModel
-
-__all__ = ["Accuracy", "StyleClassifier"]
 
 FILE = "style_classifier.safetensors"
 KIND = "tailor-mt style classifier 1"
@@ -89,23 +87,24 @@ class StyleClassifier:
         progress = progress or Progress()
         if len(style) < FEWEST or len(general) + len(reworded) < FEWEST:
             raise CorpusError(
-                f"The style classifier needs {FEWEST} sentences of the style and {FEWEST} that are not in it; there are "
-                f"{len(style)} and {len(general) + len(reworded)}."
-            )
+                "The style classifier needs {fewest} sentences of the style and {fewest} that are not in it; there "
+                "are {style} and {others}.",
+                fewest=FEWEST, style=len(style), others=len(general) + len(reworded),
+            )  # fmt: skip
         rows = {
             "style": list(enumerate(tokens(base, style))),
             "general": list(enumerate(tokens(base, general))),
             "reworded": [
-                (place, ids)
-                for (place, _), ids in zip(reworded, tokens(base, [text for _, text in reworded]), strict=True)
+                (position, ids)
+                for (position, _), ids in zip(reworded, tokens(base, [text for _, text in reworded]), strict=True)
             ],
         }
         right: dict[str, list[bool]] = {name: [] for name in rows}
         with torch.random.fork_rng(devices=[]):
             for fold in range(FOLDS):
-                kept = {name: [row for row in part if row[0] % FOLDS != fold] for name, part in rows.items()}
+                selected = {name: [row for row in part if row[0] % FOLDS != fold] for name, part in rows.items()}
                 tested = {name: [row[1] for row in part if row[0] % FOLDS == fold] for name, part in rows.items()}
-                network = fit(base, kept, seed + fold, progress, fold)
+                network = fit(base, selected, seed + fold, progress, fold)
                 for name, part in tested.items():
                     right[name] += [(value > 0.5) == (name == "style") for value in values(base, network, part)]
             network = fit(base, rows, seed, progress, FOLDS)
@@ -124,8 +123,8 @@ class StyleClassifier:
 
     def score(self, texts: Sequence[str]) -> list[float]:
         """How sure the network is, 0 to 1, that each text is in the style; 0 for an empty one."""
-        found = values(self.base, self.network, tokens(self.base, texts))
-        return [value if text.strip() else 0.0 for value, text in zip(found, texts, strict=True)]
+        result = values(self.base, self.network, tokens(self.base, texts))
+        return [value if text.strip() else 0.0 for value, text in zip(result, texts, strict=True)]
 
     def save(self, folder: Path) -> Path:
         """Write the network into `folder`; tensors and JSON only. Raises StorageError."""
@@ -133,7 +132,7 @@ class StyleClassifier:
 
         about = {"kind": KIND, "base": self.base.fingerprint(), "accuracy": self.accuracy.to_mapping()}
         weights = {name: value.contiguous() for name, value in self.network.state_dict().items()}
-        with replacing(folder / FILE, "the style classifier") as temporary:
+        with atomic_write(folder / FILE, "the style classifier") as temporary:
             save_file(weights, temporary, metadata={"about": json.dumps(about)})
         return folder / FILE
 
@@ -151,10 +150,12 @@ class StyleClassifier:
                 raise ValueError("made otherwise or over another base")
             network = textcnn(base)
             network.load_state_dict(weights)
-            found = Accuracy(**about["accuracy"])
+            result = Accuracy(**about["accuracy"])
         except (OSError, SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
-            raise InputError(f"{path} is no style classifier for this base ({error}). Measure again.") from None
-        return cls(base, network.eval(), found)
+            raise InputError(
+                "{path} is no style classifier for this base ({error}). Measure again.", path=path, error=error
+            ) from None
+        return cls(base, network.eval(), result)
 
 
 def short(base: BaseModel) -> str:
@@ -188,9 +189,9 @@ def embeddings(base: BaseModel, ids: torch.Tensor) -> torch.Tensor:
     import torch
 
     with torch.no_grad():
-        found = base.model.get_output_embeddings().weight[ids].float()  # (B, T, d)
-        found = 4 * found / found.norm(dim=-1, keepdim=True).clamp(min=1e-6)
-        return found * (ids != base.pad)[..., None]
+        result = base.model.get_output_embeddings().weight[ids].float()  # (B, T, d)
+        result = 4 * result / result.norm(dim=-1, keepdim=True).clamp(min=1e-6)
+        return result * (ids != base.pad)[..., None]
 
 
 def textcnn(base: BaseModel) -> nn.Module:
@@ -268,12 +269,12 @@ def values(base: BaseModel, network: nn.Module, rows: Sequence[Sequence[int]]) -
     """How sure the network is of each row of tokens, 0 to 1."""
     import torch
 
-    found = [0.0] * len(rows)
+    result = [0.0] * len(rows)
     order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
     with torch.inference_mode():
         for begin in range(0, len(order), 64):
             part = order[begin : begin + 64]
             ids = base.pad_batch([rows[i] for i in part])  # (B, T)
             for i, value in zip(part, network(embeddings(base, ids)).sigmoid().tolist(), strict=True):
-                found[i] = value
-    return found
+                result[i] = value
+    return result

@@ -14,13 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.devices import pick_device
+from engine.core.devices import pick_device
+from engine.core.progress import Progress
+from engine.core.settings import Settings
+from engine.core.subprocesses import last_line, run_program
 from engine.errors import InputError, MissingError, TailorError
-from engine.programs import last_line, run_program
-from engine.progress import Progress
-from engine.settings import Settings
-
-__all__ = ["Comet"]
 
 # The encoder's tokenizer comes from the hub's cache beside the checkpoint; no network call that nobody asked for.
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
@@ -52,14 +50,16 @@ class Comet:
         about = checkpoint.parent.parent / "hparams.yaml"
         if checkpoint.suffix != ".ckpt" or not checkpoint.is_file() or not about.is_file():
             raise InputError(
-                f"comet: {settings.comet} is no COMET checkpoint. Give the file checkpoints/model.ckpt of a model on disk, with "
-                "hparams.yaml in the folder above, or leave the setting empty."
+                "comet: {comet} is no COMET checkpoint. Give the file checkpoints/model.ckpt of a model on disk, "
+                "with hparams.yaml in the folder above, or leave the setting empty.",
+                comet=settings.comet,
             )
         program = shutil.which(str(Path(settings.comet_program).expanduser()))
         if program is None:
             raise MissingError(
-                f"comet_program: there is no {settings.comet_program}. COMET needs an environment of its own: python -m venv "
-                "comet; comet/bin/pip install unbabel-comet; then set comet_program to comet/bin/comet-score."
+                "comet_program: there is no {comet_program}. COMET needs an environment of its own: python -m venv "
+                "comet; comet/bin/pip install unbabel-comet; then set comet_program to comet/bin/comet-score.",
+                comet_program=settings.comet_program,
             )
         alone = re.search(
             rf"^class_identifier:\s*({'|'.join(ALONE)})\s*$", about.read_text(encoding="utf-8"), re.MULTILINE
@@ -87,8 +87,8 @@ class Comet:
 
         Raises TailorError with the program's last line when it fails, Cancelled.
         """
-        with tempfile.TemporaryDirectory(prefix="comet-") as place:
-            folder = Path(place)
+        with tempfile.TemporaryDirectory(prefix="comet-") as scratch:
+            folder = Path(scratch)
             files = [f"system.{number}.txt" for number in range(len(systems))]
             for file, lines in zip(files, systems.values(), strict=True):
                 put_lines(folder / file, lines)
@@ -103,17 +103,23 @@ class Comet:
             ]  # fmt: skip
             status, _, err = run_program(command, progress, folder=folder, environment=OFFLINE)
             if status:
-                raise TailorError(f"comet-score ended with {status}: {last_line(err)[:300]}")
+                raise TailorError(
+                    "comet-score ended with {status}: {last_line}", status=status, last_line=last_line(err)[:300]
+                )
             try:
-                found = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-                by_file = [[100 * float(line["COMET"]) for line in found[file]] for file in files]
+                data = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+                by_file = [[100 * float(line["COMET"]) for line in data[file]] for file in files]
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise TailorError(
-                    f"comet-score wrote no scores that can be read ({type(error).__name__}). Try its version 2.2."
+                    "comet-score wrote no scores that can be read ({name}). Try its version 2.2.",
+                    name=type(error).__name__,
                 ) from None
         for file, numbers in zip(files, by_file, strict=True):
             if len(numbers) != len(sources):
-                raise TailorError(f"comet-score gave {len(numbers):,} scores for {len(sources):,} lines of {file}.")
+                raise TailorError(
+                    "comet-score gave {scores:,} scores for {lines:,} lines of {file}.",
+                    scores=len(numbers), lines=len(sources), file=file,
+                )  # fmt: skip
         return dict(zip(systems, by_file, strict=True))
 
 

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 
 from engine.corpora.language import base_language
 
-__all__ = ["tokens", "word_diff"]
-
 Op = tuple[str, str, str]
 
 BY_CHARACTER = ("zh", "ja", "th", "lo", "km", "my")

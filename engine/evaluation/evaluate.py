@@ -9,30 +9,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.corpora.encoding import detect_encoding
+from engine.core.progress import Progress
+from engine.corpora.formats.encoding import detect_encoding
 from engine.errors import InputError, OptionError
+from engine.evaluation.bootstrap import interval, p_value, randomised, resampled
 from engine.evaluation.metrics import metrics
 from engine.evaluation.report import Figure, Report, SystemScores
-from engine.evaluation.resample import interval, p_value, randomised, resampled
-from engine.evaluation.terms import Term, copied_share, term_counts
-from engine.progress import Progress
+from engine.evaluation.terminology import Term, copied_share, term_counts
 
 if TYPE_CHECKING:
     import numpy as np
 
     from engine.evaluation.comet import Comet
-    from engine.evaluation.style import StyleScorers
-
-__all__ = ["TRIALS", "Further", "evaluate", "evaluate_files", "read_lines"]
+    from engine.evaluation.style_scorers import StyleScorers
 
 SEED = 12345  # sacrebleu's own
 TRIALS = 10_000  # of approximate randomisation, sacrebleu's own number
 
 
 @dataclass(frozen=True)
-class Further:
+class ExtraMetrics:
     """What an evaluation may have beside the usual: TER, approximate randomisation with that many `trials`, the hit rate of
-    `terms`, and with the `sources` (a line for a line) the share of copied words and COMET.
+    `terms`, with the `sources` (a line for a line) the share of copied words and COMET, and by `style` perplexity and the
+    classifier's score.
     """
 
     ter: bool = False
@@ -41,6 +40,7 @@ class Further:
     sources: Sequence[str] | None = None
     source_language: str = ""
     comet: Comet | None = None
+    style: StyleScorers | None = None
 
     def comet_scores(self, references: object | None) -> bool:
         """Whether COMET can score, given these references or none (None)."""
@@ -66,31 +66,30 @@ def evaluate(
     baseline: str | None = None,
     samples: int = 1000,
     seed: int = SEED,
-    style: StyleScorers | None = None,
-    further: Further | None = None,
+    further: ExtraMetrics | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Score each system's lines: BLEU and chrF2 against the references, perplexity and classifier score by `style`, each
-    with its 95 % confidence interval.
+    """Score each system's lines: BLEU and chrF2 against the references, and what `further` asks for, each with its 95 %
+    confidence interval.
 
-    `references` is one list of lines, or several of them; without them (None) `style` alone scores. With a `baseline` (a
-    name among the systems) every other system gets p-values against it by paired bootstrap resampling. BLEU and chrF2
+    `references` is one list of lines, or several of them; without them (None) what is in `further` alone scores. With a `baseline`
+    (a name among the systems) every other system gets p-values against it by paired bootstrap resampling. BLEU and chrF2
     equal those of `SACREBLEU_SEED=<seed> sacrebleu --paired-bs --paired-bs-n <samples>`. Empty hypotheses are scored and
-    counted. `further` asks for more of each. Raises InputError when numbers of lines differ or there is nothing to score
+    counted. Raises InputError when numbers of lines differ or there is nothing to score
     with, OptionError on a baseline that is not among the systems, or `samples` or `seed` out of range.
     """
-    progress, further = progress or Progress(), further or Further()
-    check(systems, references, style, baseline, samples, seed, further)
+    progress, further = progress or Progress(), further or ExtraMetrics()
+    check(systems, references, baseline, samples, seed, further)
     streams = {} if references is None else _streams(references)
     given = {} if further.sources is None else {"the source": further.sources}
     _same_lines({**{f"system {name}": lines for name, lines in systems.items()}, **streams, **given})
 
     measures = reference_measures(language, streams, samples, seed, further.ter) if streams else {}
     first = next(iter(streams.values()), None)
-    measures |= style_measures(style) | term_measures(further, first)
+    measures |= style_measures(further.style) | term_measures(further, first)
     measures |= comet_measures(further, systems, first, progress)
     order = sorted(systems, key=lambda name: name != baseline)  # the baseline first, the others as given
-    found: dict[str, dict[str, Figure]] = {name: {} for name in order}
+    result: dict[str, dict[str, Figure]] = {name: {} for name in order}
     done, total = 0, len(order) * len(measures)
     for metric, measure in measures.items():
         base: tuple[float, np.ndarray, np.ndarray] | None = None
@@ -102,7 +101,7 @@ def evaluate(
             swapped = None
             if base and further.trials:
                 swapped = randomised(stats, base[2], measure.score, further.trials, seed, ties=measure.ties)
-            found[name][metric] = _figure(score, scores, base, measure.high, swapped)
+            result[name][metric] = _figure(score, scores, base, measure.high, swapped)
             if name == baseline:
                 base = score, scores, stats
     progress.advance(total, total)
@@ -115,18 +114,18 @@ def evaluate(
         systems=tuple(
             SystemScores(
                 name,
-                found[name].get("BLEU"),
-                found[name].get("chrF2"),
+                result[name].get("BLEU"),
+                result[name].get("chrF2"),
                 sum(not line.strip() for line in systems[name]),
-                found[name].get("perplexity"),
-                found[name].get("classifier"),
-                found[name].get("TER"),
-                found[name].get("terms"),
+                result[name].get("perplexity"),
+                result[name].get("classifier"),
+                result[name].get("TER"),
+                result[name].get("terms"),
                 length_ratio(systems[name], streams, language),
                 None
                 if further.sources is None
                 else copied_share(systems[name], further.sources, language, further.source_language),
-                found[name].get("COMET"),
+                result[name].get("COMET"),
             )
             for name in order
         ),
@@ -137,24 +136,29 @@ def evaluate(
 def check(
     systems: Mapping[str, Sequence[str]],
     references: Any,
-    style: Any,
     baseline: str | None,
     samples: int,
     seed: int,
-    further: Further,
+    further: ExtraMetrics,
 ) -> None:
     if not systems:
         raise InputError("There is nothing to evaluate; give the lines of at least one system.")
     by_sources = further.sources is not None and (further.terms or further.comet_scores(None))
-    if references is None and style is None and not by_sources:
+    if references is None and further.style is None and not by_sources:
         raise InputError("There is nothing to score with; give references, or samples of the style.")
     if baseline is not None and baseline not in systems:
-        raise OptionError(f"The baseline {baseline!r} is not among the systems ({', '.join(systems)}).")
+        raise OptionError(
+            "The baseline {baseline!r} is not among the systems ({systems}).",
+            baseline=baseline,
+            systems=", ".join(systems),
+        )
     if samples < 100:
-        raise OptionError(f"samples: {samples} is too few for a confidence interval; give at least 100.")
+        raise OptionError(
+            "samples: {samples} is too few for a confidence interval; give at least 100.", samples=samples
+        )
     if seed < 1:
         # sacrebleu takes 0 for "no seed", which would give other figures each time.
-        raise OptionError(f"seed: {seed} is below the smallest allowed value, 1.")
+        raise OptionError("seed: {seed} is below the smallest allowed value, 1.", seed=seed)
 
 
 def evaluate_files(
@@ -165,8 +169,7 @@ def evaluate_files(
     baseline: str | None = None,
     samples: int = 1000,
     seed: int = SEED,
-    style: StyleScorers | None = None,
-    further: Further | None = None,
+    further: ExtraMetrics | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """evaluate() over files, one sentence a line. Errors name the files: which has how many lines, which is no text."""
@@ -181,7 +184,6 @@ def evaluate_files(
         baseline=baseline,
         samples=samples,
         seed=seed,
-        style=style,
         further=further,
         progress=progress,
     )
@@ -205,7 +207,9 @@ def _same_lines(named: Mapping[str, Sequence[str]]) -> None:
     counts = {name: len(lines) for name, lines in named.items()}
     if len(set(counts.values())) > 1:
         listed = "; ".join(f"{name} has {count:,}" for name, count in counts.items())
-        raise InputError(f"The numbers of lines differ, so lines cannot be compared one by one: {listed}.")
+        raise InputError(
+            "The numbers of lines differ, so lines cannot be compared one by one: {listed}.", listed=listed
+        )
     if not any(counts.values()):
         raise InputError("There are no lines to evaluate; give at least one sentence and its reference.")
 
@@ -236,7 +240,7 @@ def reference_measures(
     return {name: measure(name, metric) for name, metric in metrics(language, ter=ter).items()}
 
 
-def term_measures(further: Further, references: Sequence[str] | None) -> dict[str, Measure]:
+def term_measures(further: ExtraMetrics, references: Sequence[str] | None) -> dict[str, Measure]:
     """The hit rate of the terms, in percent of those called for."""
     if not further.terms:
         return {}
@@ -252,7 +256,7 @@ def term_measures(further: Further, references: Sequence[str] | None) -> dict[st
 
 
 def comet_measures(
-    further: Further,
+    further: ExtraMetrics,
     systems: Mapping[str, Sequence[str]],
     references: Sequence[str] | None,
     progress: Progress,
@@ -263,8 +267,8 @@ def comet_measures(
         return {}
     import numpy as np
 
-    found = comet.scores(systems, further.sources, references, progress)
-    by_lines = {tuple(lines): found[name] for name, lines in systems.items()}
+    result = comet.scores(systems, further.sources, references, progress)
+    by_lines = {tuple(lines): result[name] for name, lines in systems.items()}
 
     def stats(lines: Sequence[str]) -> np.ndarray:
         return np.array([(score, 1.0) for score in by_lines[tuple(lines)]], dtype=float)  # (n, 2)

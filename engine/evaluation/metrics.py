@@ -7,8 +7,6 @@ from typing import Any
 
 from engine.corpora.language import base_language
 
-__all__ = ["metrics", "tokenizer"]
-
 UNSPACED = ("zh", "ja")  # what TER's `asian_support` splits into characters
 
 DEFAULT = "13a"
@@ -49,8 +47,8 @@ def metrics(language: str, *, ter: bool = False) -> dict[str, Any]:
     from sacrebleu.metrics import BLEU, CHRF, TER
 
     # The texts are plain sentences: without force, sacrebleu logs a warning about tokenized-looking periods.
-    found: dict[str, Any] = {"BLEU": BLEU(tokenize=tokenizer(language), force=True), "chrF2": CHRF()}
+    result: dict[str, Any] = {"BLEU": BLEU(tokenize=tokenizer(language), force=True), "chrF2": CHRF()}
     if ter:
         unspaced = base_language(language) in UNSPACED
-        found["TER"] = TER(normalized=unspaced, asian_support=unspaced)
-    return found
+        result["TER"] = TER(normalized=unspaced, asian_support=unspaced)
+    return result

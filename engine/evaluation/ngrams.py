@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["END", "UNKNOWN", "Ngrams"]
-
 UNKNOWN, END = 0, 1  # tokens of the vocabulary that every model has; the start of a sentence is its size
 BLOCK = 200_000  # tokens scored at once
 
@@ -56,11 +54,11 @@ class Ngrams:
                 key = before * base + flat
             if not known.any():  # all sentences are shorter than this level's n-grams
                 break
-            found, at, back, times = np.unique(key[known], return_index=True, return_inverse=True, return_counts=True)
+            result, at, back, times = np.unique(key[known], return_index=True, return_inverse=True, return_counts=True)
             row = np.full(len(flat), -1, np.int64)
             row[known] = back
             rows.append(row)
-            keys.append(found)
+            keys.append(result)
             first.append(np.flatnonzero(known)[at])
             counts.append(times.astype(float))
         levels = len(keys)
@@ -104,13 +102,13 @@ class Ngrams:
 
     def surprise(self, sentences: Sequence[Sequence[int]]) -> list[float]:
         """The negative log-probability of each sentence and its end, in nats."""
-        found: list[float] = []
+        results: list[float] = []
         part: list[Sequence[int]] = []
         for sentence in sentences:
             part.append(sentence)
             if sum(map(len, part)) > BLOCK:
-                found, part = found + self._surprise(part), []
-        return found + (self._surprise(part) if part else [])
+                results, part = results + self._surprise(part), []
+        return results + (self._surprise(part) if part else [])
 
     def _surprise(self, sentences: Sequence[Sequence[int]]) -> list[float]:
         import numpy as np
@@ -126,11 +124,11 @@ class Ngrams:
                 known = (depth > k) & (before >= 0)
                 key = before * (self.size + 1) + flat
                 passed += np.where(known, self.weights[k - 1][np.maximum(before, 0)], 0.0)
-            place = np.minimum(np.searchsorted(self.keys[k], key), len(self.keys[k]) - 1)
-            known &= self.keys[k][place] == key
-            value[known] = self.chances[k][place[known]]
+            position = np.minimum(np.searchsorted(self.keys[k], key), len(self.keys[k]) - 1)
+            known &= self.keys[k][position] == key
+            value[known] = self.chances[k][position[known]]
             passed[known] = 0.0
-            row = np.where(known, place, -1)
+            row = np.where(known, position, -1)
         value = np.where(flat == self.size, 0.0, value + passed)
         owner = np.cumsum(flat == self.size) - 1
         return (-np.bincount(owner, value, minlength=len(sentences))).tolist()
@@ -155,7 +153,7 @@ def discounts(counts: np.ndarray) -> np.ndarray:
     seen = [float((counts == times).sum()) for times in (1, 2, 3, 4)]
     if min(seen[:3]) > 0:
         share = seen[0] / (seen[0] + 2 * seen[1])
-        found = [0.0, *(n - (n + 1) * share * seen[n] / seen[n - 1] for n in (1, 2, 3))]
-        if all(0 <= value <= n for n, value in enumerate(found)):
-            return np.array(found)
+        results = [0.0, *(n - (n + 1) * share * seen[n] / seen[n - 1] for n in (1, 2, 3))]
+        if all(0 <= value <= n for n, value in enumerate(results)):
+            return np.array(results)
     return np.array([0.0, 0.5, 1.0, 1.5])

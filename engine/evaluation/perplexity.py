@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.core.atomic_files import atomic_write
+from engine.core.languages import unspaced
 from engine.errors import CorpusError, InputError
 from engine.evaluation.diff import tokens
 from engine.evaluation.ngrams import END, UNKNOWN, Ngrams
-from engine.files import replacing
-from engine.languages import unspaced
-
-__all__ = ["StyleLanguageModel"]
+from engine.messages import mark
 
 FILE = "style_language_model.safetensors"
 KIND = "tailor-mt style language model 1"
@@ -47,18 +46,20 @@ class StyleLanguageModel:
 
         Raises CorpusError with fewer than 20 sentences.
         """
-        kept = some(list(dict.fromkeys(filter(None, map(tidy, texts)))), seed)
-        if len(kept) < 20:
-            raise CorpusError(f"A language model of the style needs 20 different sentences; there are {len(kept)}.")
-        cut = max(2, int(HELD_OUT * len(kept)))
-        first = cls._fit(kept[cut:], language)
-        model = cls._fit(kept, language)
-        model.held_out = first.perplexity(kept[:cut])
+        selected = some(list(dict.fromkeys(filter(None, map(tidy, texts)))), seed)
+        if len(selected) < 20:
+            raise CorpusError(
+                "A language model of the style needs 20 different sentences; there are {count}.", count=len(selected)
+            )
+        cut = max(2, int(HELD_OUT * len(selected)))
+        first = cls._fit(selected[cut:], language)
+        model = cls._fit(selected, language)
+        model.held_out = first.perplexity(selected[:cut])
         return model
 
     @classmethod
     def _fit(cls, texts: Sequence[str], language: str) -> StyleLanguageModel:
-        letters = {letter: place for place, (letter, _) in enumerate(Counter("".join(texts)).most_common(), END + 1)}
+        letters = {letter: index for index, (letter, _) in enumerate(Counter("".join(texts)).most_common(), END + 1)}
         order = ORDER if unspaced(language) else SPACED_ORDER
         rows = [[letters[letter] for letter in text] for text in texts]
         return cls(language, letters, Ngrams.count(rows, len(letters) + 2, order), len(texts), 0.0)
@@ -66,7 +67,7 @@ class StyleLanguageModel:
     @property
     def unit(self) -> str:
         """What perplexity is counted in."""
-        return "character" if unspaced(self.language) else "word"
+        return mark("character") if unspaced(self.language) else mark("word")
 
     @property
     def signature(self) -> str:
@@ -87,10 +88,10 @@ class StyleLanguageModel:
         """Of all texts together. Raises InputError without texts."""
         import math
 
-        found = self.score(texts)
-        if not found:
+        result = self.score(texts)
+        if not result:
             raise InputError("There is no text to measure perplexity on.")
-        return math.exp(sum(nats for nats, _ in found) / sum(units for _, units in found))
+        return math.exp(sum(nats for nats, _ in result) / sum(units for _, units in result))
 
     def save(self, folder: Path) -> Path:
         """Write the model into `folder`; tensors and JSON only. Raises StorageError."""
@@ -114,7 +115,7 @@ class StyleLanguageModel:
             "unknown": self.ngrams.unknown,
             "order": self.ngrams.order,
         }
-        with replacing(folder / FILE, "the language model") as temporary:
+        with atomic_write(folder / FILE, "the language model") as temporary:
             save_file(tensors, temporary, metadata={"about": json.dumps(about, ensure_ascii=False)})
         return folder / FILE
 
@@ -135,11 +136,13 @@ class StyleLanguageModel:
                     for name in ("keys", "chances", "weights")
                 }
         except (OSError, SafetensorError, LookupError, TypeError, ValueError) as error:
-            raise InputError(f"{path} is no language model of this version ({error}). Measure again.") from None
+            raise InputError(
+                "{path} is no language model of this version ({error}). Measure again.", path=path, error=error
+            ) from None
         ngrams = Ngrams(len(letters) + 2, levels["keys"], levels["chances"], levels["weights"], float(about["unknown"]))
         return cls(
             str(about["language"]),
-            {letter: place for place, letter in enumerate(letters, END + 1)},
+            {letter: index for index, letter in enumerate(letters, END + 1)},
             ngrams,
             int(about["sentences"]),
             float(about["held_out"]),
@@ -153,11 +156,11 @@ def tidy(text: str) -> str:
 def some(texts: list[str], seed: int) -> list[str]:
     """In another order, and no more than MOST characters of them."""
     random.Random(seed).shuffle(texts)
-    kept: list[str] = []
+    selected: list[str] = []
     size = 0
     for text in texts:
         size += len(text)
-        if size > MOST and kept:
+        if size > MOST and selected:
             break
-        kept.append(text)
-    return kept
+        selected.append(text)
+    return selected

@@ -8,8 +8,6 @@ from typing import Any
 
 from engine.errors import InputError
 
-__all__ = ["Figure", "Report", "SystemScores"]
-
 ALPHA = 0.05
 
 
@@ -136,7 +134,9 @@ class Report:
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
-                f"The evaluation report is damaged ({type(error).__name__}: {error}); run the evaluation again."
+                "The evaluation report is damaged ({name}: {error}); run the evaluation again.",
+                name=type(error).__name__,
+                error=error,
             ) from None
 
     def table(self) -> str:

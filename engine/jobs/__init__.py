@@ -11,8 +11,8 @@ stops: nobody is left to watch it, and whoever ended the worker wants the machin
 from __future__ import annotations
 
 from engine.jobs.background import start_background_worker, stop_background_worker
-from engine.jobs.kinds import KINDS, JobContext, Kind, enqueue, resume
 from engine.jobs.paths import job_folder, log_file, log_tail, workspace_folder
+from engine.jobs.registry import KINDS, JobContext, Kind, enqueue, resume
 
 __all__ = [
     "KINDS",

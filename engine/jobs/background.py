@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from engine.core.atomic_files import write_json
+from engine.core.settings import Settings
 from engine.errors import StorageError, storage_errors
-from engine.files import write_json
 from engine.jobs.processes import end_tree, running, spawn
-from engine.settings import Settings
-
-__all__ = ["start_background_worker", "stop_background_worker"]
 
 STARTING_SECONDS = 30.0  # for a worker that was just started to enter itself in the store
 STOPPING_SECONDS = 15.0
@@ -31,9 +29,9 @@ def start_background_worker(settings: Settings, *, kinds: Sequence[str] = ()) ->
 
     store = Store(settings.store_url)
     alive = any(worker_alive(row) for row in store.workers.list())
-    place = store.place
+    position = store.place
     store.close()
-    if alive or _starting(settings, place):
+    if alive or _starting(settings, position):
         return None
     log = settings.home_dir / "worker.log"
     arguments = ["--background", *(word for name in kinds for word in ("--kinds", name))]
@@ -41,10 +39,10 @@ def start_background_worker(settings: Settings, *, kinds: Sequence[str] = ()) ->
         try:
             process = spawn("engine.jobs.worker", arguments, {"settings": settings.to_mapping()}, log)
         except BlockingIOError as error:
-            raise StorageError(f"The worker could not be started: {error.strerror}.") from error
+            raise StorageError("The worker could not be started: {strerror}.", strerror=error.strerror) from error
         assert process.stdin is not None
         process.stdin.close()
-    write_json(_file(settings), {"pid": process.pid, "store": place, "started": time.time()}, "the worker's number")
+    write_json(_file(settings), {"pid": process.pid, "store": position, "started": time.time()}, "the worker's number")
     process.returncode = 0  # it is meant to outlive us: no warning about a child that still runs
     return process.pid
 

@@ -19,33 +19,34 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from engine.core.logging_setup import set_up_logs
+from engine.core.oom import out_of_memory
+from engine.core.remote_map import use_remote_mapper
+from engine.core.settings import Settings
 from engine.errors import Cancelled, InputError, StorageError, TailorError
-from engine.fitting import out_of_memory
 from engine.jobs.backends import spread_for
-from engine.jobs.kinds import JobContext, known_kinds
-from engine.jobs.passing import may_pass
 from engine.jobs.paths import job_workspace, log_file
 from engine.jobs.processes import STOP, end_tree, receive
 from engine.jobs.progress import RowProgress, StopReason, plain
-from engine.logs import set_up_logs
-from engine.settings import Settings
-from engine.spread import spreading
-from engine.store.rows import JobRow, JobState
+from engine.jobs.registry import JobContext, known_kinds
+from engine.jobs.transient_errors import may_pass
+from engine.messages import Message, mark
+from engine.store.records import JobRow, JobState
 
 if TYPE_CHECKING:
     from engine.store import Store
-
-__all__ = ["main"]
 
 ORPHAN_SECONDS = 10.0
 WRITE_SECONDS = 600.0  # that the end of a job is tried to be written
 OPENING_SECONDS = 60.0  # that a database which is being started is waited for
 
-STOPPED = (
+STOPPED = mark(
     "The job was stopped before its end: the worker was stopped or the computer shut down. Resume it: finished steps "
     "and the last checkpoint are kept."
 )
-ORPHANED = "The worker ended while the job was at work. Resume it: finished steps and the last checkpoint are kept."
+ORPHANED = mark(
+    "The worker ended while the job was at work. Resume it: finished steps and the last checkpoint are kept."
+)
 
 
 def main(arguments: list[str]) -> int:
@@ -89,38 +90,55 @@ def _work(
     try:
         kinds = known_kinds(modules)
         if job.kind not in kinds:
-            raise InputError(f"This version of Tailor MT knows no kind of job called {job.kind}.")
-        with spreading(spread_for(settings)):
+            raise InputError("This version of Tailor MT knows no kind of job called {kind}.", kind=job.kind)
+        with use_remote_mapper(spread_for(settings)):
             result = kinds[job.kind].do(JobContext(job, store, settings, job_workspace(settings, job), progress))
         _ignore_signals()
         return lambda: jobs.finish(*key, plain(result))
-    except Cancelled as stopped:
-        print(f"stopped: {progress.stop_reason or stopped}", flush=True)
-        if progress.stop_reason == StopReason.LOST:
-            return None
-        if progress.stop_reason == StopReason.WORKER:
-            return lambda: jobs.interrupt(*key, STOPPED)
-        if progress.stop_reason == StopReason.ORPHAN:
-            return lambda: jobs.interrupt(*key, ORPHANED, lost=True)
-        return lambda: jobs.cancelled(*key)
-    except TailorError as caught:
-        error, sentence = caught, str(caught)
     except BaseException as caught:
-        error, sentence = caught, _sentence(caught, progress, str(log_file(settings, job.id)))
+        # A library may turn the signal's Cancelled into an error of its own (a lazy import does): the reason counts.
+        if isinstance(caught, Cancelled) or progress.stop_reason is not None:
+            print(f"stopped: {progress.stop_reason or caught}", flush=True)
+            return _stopped(jobs, key, progress.stop_reason)
+        error = caught
+        sentence = (
+            caught.message
+            if isinstance(caught, TailorError)
+            else _sentence(caught, progress, str(log_file(settings, job.id)))
+        )
     traceback.print_exception(error)
     if settings.job_retries and may_pass(error):
         return lambda: jobs.retry(*key, sentence, most=settings.job_retries, seconds=settings.retry_seconds)
     return lambda: jobs.fail(*key, sentence)
 
 
+def _stopped(jobs: Any, key: tuple[int, int], reason: StopReason | None) -> Callable[[], bool] | None:
+    if reason == StopReason.LOST:
+        return None
+    if reason == StopReason.WORKER:
+        return lambda: jobs.interrupt(*key, STOPPED)
+    if reason == StopReason.ORPHAN:
+        return lambda: jobs.interrupt(*key, ORPHANED, lost=True)
+    return lambda: jobs.cancelled(*key)
+
+
 def _sentence(error: BaseException, progress: RowProgress, log: str) -> str:
-    where = f'in the step "{progress.step}"' if progress.step else "before the first step"
+    where = Message("before the first step")
+    if progress.step:
+        where = Message('in the step "{step}"', step=Message(progress.step))
     if out_of_memory(error):
-        return (
-            f"There was not enough memory {where}. Set tokens_per_batch to half of what it is and start again with the "
-            f"same samples; finished steps are not done twice. The log is at {log}."
+        return Message(
+            "There was not enough memory {where}. Set tokens_per_batch to half of what it is and start again with the "
+            "same samples; finished steps are not done twice. The log is at {log}.",
+            where=where,
+            log=log,
         )
-    return f"Something went wrong inside Tailor MT {where}: {type(error).__name__}. The log is at {log}."
+    return Message(
+        "Something went wrong inside Tailor MT {where}: {kind}. The log is at {log}.",
+        where=where,
+        kind=type(error).__name__,
+        log=log,
+    )
 
 
 def _write(store: Store, end: Callable[[], bool] | None) -> bool:
@@ -141,14 +159,14 @@ def _write(store: Store, end: Callable[[], bool] | None) -> bool:
 
 def _watch_worker(store: Store, job: JobRow, progress: RowProgress) -> None:
     def watch() -> None:
-        told = False
+        text = False
         while words := os.read(0, 1024):
-            told = told or STOP in words
-        progress.stop(StopReason.WORKER if told else StopReason.ORPHAN)
+            text = text or STOP in words
+        progress.stop(StopReason.WORKER if text else StopReason.ORPHAN)
         time.sleep(ORPHAN_SECONDS)
         # Still here: the work does not look up, so nobody but this thread can end it.
         try:
-            store.jobs.interrupt(job.id, job.attempt, STOPPED if told else ORPHANED, lost=not told)
+            store.jobs.interrupt(job.id, job.attempt, STOPPED if text else ORPHANED, lost=not text)
         finally:
             end_tree(os.getpid())
 

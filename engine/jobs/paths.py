@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.settings import Settings
-from engine.store.rows import JobRow
-from engine.workspace import run_folder
-
-__all__ = ["job_folder", "log_file", "log_tail", "workspace_folder"]
+from engine.core.settings import Settings
+from engine.core.workspace import run_folder
+from engine.store.records import JobRow
 
 
 def workspace_folder(settings: Settings, project_id: int) -> Path:
@@ -20,12 +18,12 @@ def job_workspace(settings: Settings, job: JobRow) -> Path:
     """The folder a job works in: its project's, or one of its own."""
     if job.project_id is not None:
         return workspace_folder(settings, job.project_id)
-    return _made(settings.home_dir / "jobs" / str(job.parent_id or job.id))
+    return _made(settings.home_dir / "jobs" / str(job.id))
 
 
 def job_folder(workspace: Path, job: JobRow) -> Path:
-    """The folder of what belongs to one job and its steps alone; a job without a project has its workspace to itself."""
-    return run_folder(workspace, job.parent_id or job.id) if job.project_id is not None else workspace
+    """The folder of what belongs to one job alone; a job without a project has its workspace to itself."""
+    return run_folder(workspace, job.id) if job.project_id is not None else workspace
 
 
 def log_file(settings: Settings, job_id: int) -> Path:

@@ -11,9 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engine.settings import ROOT
-
-__all__ = ["HOST", "STOP", "end_tree", "is_child", "receive", "running", "spawn"]
+from engine.core.settings import ROOT
 
 # Windows knows no sessions: there, a group of its own without a window.
 APART: int = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) | getattr(subprocess, "CREATE_NO_WINDOW", 0)

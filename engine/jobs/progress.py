@@ -12,19 +12,18 @@ import logging
 import math
 import threading
 import time
+from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from engine.core.progress import Progress
 from engine.errors import Cancelled, InputError, StorageError
-from engine.jobs.usage import UsageMeter
-from engine.progress import Progress
-from engine.store.rows import JobRow, JobState
+from engine.jobs.resource_usage import UsageMeter
+from engine.store.records import JobFigures, JobRow, JobState, TrailStep
 
 if TYPE_CHECKING:
     from engine.store import Store
-
-__all__ = ["RowProgress", "StopReason", "plain"]
 
 log = logging.getLogger(__name__)
 
@@ -49,9 +48,9 @@ class RowProgress(Progress):
         self.stop_reason: StopReason | None = None
         self._store, self._job = store, job
         self._lock = threading.Lock()
-        self._figures: dict[str, Any] = {}
+        self._figures: JobFigures | None = None
         self._metrics: dict[str, Any] = dict(job.metrics)
-        self._trail: list[dict[str, Any]] = list(job.trail)
+        self._trail: list[TrailStep] = list(job.trail)
         self._changed = False
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._write_on, name="row-progress", daemon=True)
@@ -83,7 +82,7 @@ class RowProgress(Progress):
             moment = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             with self._lock:  # a step that is begun again, in this attempt or another, is one step
                 before = [one for one in self._trail if one.get("step") != step]
-                row = {"step": step, "index": index, "begun": moment, "attempt": self._job.attempt}
+                row: TrailStep = {"step": step, "index": index, "begun": moment, "attempt": self._job.attempt}
                 self._trail = [*before, row][-MOST_STEPS:]
         super().begin(step, index, steps)
 
@@ -111,9 +110,9 @@ class RowProgress(Progress):
         with self._lock:
             if not self._changed or not self._figures:
                 return False
-            figures, metrics, self._changed = dict(self._figures), dict(self._metrics), False
-            figures["trail"] = list(self._trail)
-        if not self._store.jobs.progress(self._job.id, self._job.attempt, **figures, metrics=metrics):
+            figures, self._changed = self._figures, False
+            figures |= {"metrics": dict(self._metrics), "trail": list(self._trail)}
+        if not self._store.jobs.progress(self._job.id, self._job.attempt, **figures):
             self.stop(StopReason.LOST)
         return True
 
@@ -160,3 +159,33 @@ def plain(value: Any) -> Any:
     if hasattr(value, "item") and getattr(value, "size", 1) in (1, ()):
         return plain(value.item())
     return str(value)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that a job went through."""
+
+    name: str
+    state: str
+    begun: str = ""  # ISO 8601, UTC
+    attempt: int = 1
+    fraction: float = 0.0
+    error: str = ""
+
+
+def steps_of(job: JobRow) -> list[Step]:
+    """The steps of a job in order, as far as they are known; of one that waits and has not begun, none."""
+    names = [str(row.get("step", "")) for row in job.trail]
+    current = names.index(job.step) if job.step in names and job.state != JobState.SUCCEEDED else len(names)
+    share = min(1.0, job.done / job.total) if job.total else 0.0
+    return [
+        Step(
+            name,
+            (JobState.SUCCEEDED if index < current else job.state).value,
+            begun=str(row.get("begun", "")),
+            attempt=int(row.get("attempt", 1)),
+            fraction=1.0 if index < current else share,
+            error=job.error if index == current else "",
+        )
+        for index, (name, row) in enumerate(zip(names, job.trail, strict=True))
+    ]

@@ -7,9 +7,7 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.settings import Settings
-
-__all__ = ["CPU", "GPU", "Slot", "gpus", "slots_of"]
+from engine.core.settings import Settings
 
 CPU, GPU = "cpu", "gpu"  # what a job may ask for; "" is wherever models run
 
@@ -39,11 +37,11 @@ def slots_of(settings: Settings, cpu_jobs: int | None = None) -> list[Slot]:
     if getattr(settings, "backend", "local") != "local":  # it finds a place for each job by itself
         return [Slot("away", ("", CPU, GPU), settings.device, settings.threads) for _ in range(count)]
     threads = settings.threads or (max(1, (os.cpu_count() or 1) // count) if count > 1 else 0)
-    found = gpus(settings)
-    if not found:
+    result = gpus(settings)
+    if not result:
         return [Slot(CPU, ("", CPU), settings.device, threads) for _ in range(count)]
     slots = []
-    for number in found:
+    for number in result:
         seen = {} if settings.device.startswith("cuda:") else {"CUDA_VISIBLE_DEVICES": number}
         slots += [
             Slot(f"gpu {number}", ("", GPU), settings.device, settings.threads, seen) for _ in range(settings.gpu_jobs)

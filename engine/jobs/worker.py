@@ -21,20 +21,19 @@ import time
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from engine.core.logging_setup import set_up_logs
+from engine.core.settings import Settings, load_settings
 from engine.errors import InputError, StorageError
 from engine.jobs.backends import JobProcess, open_backend
+from engine.jobs.heartbeat import HeartbeatMonitor, recent
 from engine.jobs.paths import log_file
 from engine.jobs.processes import HOST, end_tree, is_child, receive, running
-from engine.jobs.pulse import STALE_SECONDS, Pulses, recent
 from engine.jobs.slots import Slot
-from engine.logs import set_up_logs
-from engine.settings import Settings, load_settings
-from engine.store.rows import JobRow, JobState, WorkerRow
+from engine.messages import Message, mark
+from engine.store.records import JobRow, JobState, WorkerRow
 
 if TYPE_CHECKING:
     from engine.store import Store
-
-__all__ = ["STALE_SECONDS", "main", "run", "worker_alive"]
 
 BEAT_SECONDS = 2.0
 RECONCILE_SECONDS = 5.0
@@ -45,7 +44,7 @@ GRACE_SECONDS = 5.0  # for a job to stop by itself
 FORCE_SECONDS = 2.0  # for it to stop when told by a signal
 NEVER = 1e9  # seconds ago
 
-LOST = "The job's worker ended while it was at work. Resume it: finished steps and the last checkpoint are kept."
+LOST = mark("The job's worker ended while it was at work. Resume it: finished steps and the last checkpoint are kept.")
 
 log = logging.getLogger("engine.jobs.worker")
 
@@ -83,7 +82,7 @@ class _Worker:
 
         self.settings, self.kinds, self.stop, self.poll = settings, kinds, stop, poll
         self.store: Store = Store(settings.store_url, wait=OPENING_SECONDS)
-        self.pulses = Pulses()
+        self.pulses = HeartbeatMonitor()
         self.backend = open_backend(settings)
         self.name = f"{HOST}:{os.getpid()}:{secrets.token_hex(4)}"
         self.slots = self.backend.places(settings)
@@ -124,7 +123,7 @@ class _Worker:
 
     def begin(self) -> bool:
         """Take a job for each free place and begin it, in a thread that watches it to its end; says whether it found one."""
-        found, empty = False, set[tuple[str, ...]]()
+        result, empty = False, set[tuple[str, ...]]()
         taken = list(self.at_work.values())
         for slot in self.slots:
             if slot in taken:
@@ -138,9 +137,9 @@ class _Worker:
             thread = threading.Thread(target=self.do, args=(job, slot), name=f"job-{job.id}")
             thread.start()
             self.threads.append(thread)
-            self.beat_at, found = -NEVER, True
+            self.beat_at, result = -NEVER, True
         self.beat()
-        return found
+        return result
 
     def _rest(self, seconds: float) -> None:
         """Wait so long, or until a place is free or the worker is to stop."""
@@ -196,7 +195,7 @@ class _Worker:
                 process = self.backend.start(job, payload, path)
             except OSError as error:
                 with _patience():
-                    words = f"The job's process could not be started: {error.strerror}."
+                    words = Message("The job's process could not be started: {error}.", error=error.strerror)
                     self.store.jobs.fail(job.id, job.attempt, words)
                 return
             with _patience():
@@ -215,7 +214,7 @@ class _Worker:
         """Wait for the process to end; make it end when the job is cancelled, the worker stopped, or the job over."""
         since: float | None = None
         patience = GRACE_SECONDS, FORCE_SECONDS
-        told = False
+        text = False
         looked = -NEVER
         while process.poll() is None:
             now = time.monotonic()
@@ -225,10 +224,10 @@ class _Worker:
             if since is None and now - looked >= 2 * LOOK_SECONDS:
                 looked = now
                 with _patience():
-                    if (found := self.ending(job)) is not None:
-                        since, patience = now, found
-            if since is not None and now - since > patience[0] and not told:
-                told = True
+                    if (result := self.ending(job)) is not None:
+                        since, patience = now, result
+            if since is not None and now - since > patience[0] and not text:
+                text = True
                 process.terminate()
             if since is not None and now - since > sum(patience):
                 process.end()
@@ -261,13 +260,16 @@ class _Worker:
 
 
 def _last_words(code: int, path: str) -> str:
-    after = f"Resume it: finished steps and the last checkpoint are kept. The log is at {path}."
+    after = Message("Resume it: finished steps and the last checkpoint are kept. The log is at {path}.", path=path)
     if code == -9:
-        return f"The job's process was ended from outside, often because the machine ran out of memory. {after}"
+        return Message(
+            "The job's process was ended from outside, often because the machine ran out of memory. {after}",
+            after=after,
+        )
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-        return f"The job's process crashed or was ended from outside ({name}). {after}"
-    return f"The job's process ended without a word (exit code {code}). {after}"
+        return Message("The job's process crashed or was ended from outside ({name}). {after}", name=name, after=after)
+    return Message("The job's process ended without a word (exit code {code}). {after}", code=code, after=after)
 
 
 def _job_alive(job: JobRow, beating: bool) -> bool:

@@ -14,18 +14,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.core.oom import HalveOnOom
+from engine.core.progress import Progress
 from engine.decoding.translate import length_batches
-from engine.fitting import Fit
-from engine.memory.pairs import PhrasePair
+from engine.memory.phrase_pairs import PhrasePair
 from engine.memory.store import Memory, save_memory
-from engine.progress import Progress
 
 if TYPE_CHECKING:
     import torch
 
     from engine.base.model import BaseModel
-
-__all__ = ["POOLING", "record"]
 
 POOLING = ("mean", "sum_with_eos")
 
@@ -96,7 +94,7 @@ def record(
                         target_rows[[rows[k] for k in own]] = pooled.float().cpu()
                 states.clear()
 
-            fit, lengths = Fit("batch_tokens"), [len(a) + len(b) for a, b in zip(sources, targets, strict=True)]
+            fit, lengths = HalveOnOom("batch_tokens"), [len(a) + len(b) for a, b in zip(sources, targets, strict=True)]
             for rows in length_batches(lengths, batch_tokens or base.batch_tokens):
                 fit.each(rows, pass_through)
                 done += len(rows)

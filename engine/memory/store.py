@@ -12,15 +12,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.core.atomic_files import atomic_write
 from engine.errors import BundleError
-from engine.files import replacing
+from engine.messages import Message
 
 if TYPE_CHECKING:
     import torch
 
     from engine.base import BaseModel
-
-__all__ = ["Memory", "open_memory", "save_memory"]
 
 
 def save_memory(
@@ -34,7 +33,7 @@ def save_memory(
     for layer, (target, source) in layers.items():
         tensors[f"layer.{layer}.target"] = target.to(torch.float16).contiguous()  # (N, d)
         tensors[f"layer.{layer}.source"] = source.to(torch.float16).contiguous()  # (N, d)
-    with replacing(path, "the memory") as temporary:
+    with atomic_write(path, "the memory") as temporary:
         save_file(tensors, temporary, metadata={"base_fingerprint": base_fingerprint, "pooling": pooling})
 
 
@@ -52,7 +51,9 @@ class Memory:
             return safe_open(self.path, framework="pt")
         except (OSError, SafetensorError) as error:
             raise BundleError(
-                f"{self.path} is no readable memory ({error}). Make it again or import the plugin again."
+                "{path} is no readable memory ({error}). Make it again or import the plugin again.",
+                path=self.path,
+                error=error,
             ) from None
 
     @property
@@ -82,7 +83,9 @@ class Memory:
         try:
             return self._file.get_tensor(key)
         except SafetensorError:
-            raise BundleError(f"{self.path} lacks {key}. Make the memory again or import the plugin again.") from None
+            raise BundleError(
+                "{path} lacks {key}. Make the memory again or import the plugin again.", path=self.path, key=key
+            ) from None
 
 
 def open_memory(folder: Path, base: BaseModel) -> Memory:
@@ -98,13 +101,15 @@ def open_memory(folder: Path, base: BaseModel) -> Memory:
         with safe_open(file, framework="pt") as tensors:
             shapes = {key: tuple(tensors.get_slice(key).get_shape()) for key in tensors.keys()}  # noqa: SIM118 - no dict
     except SafetensorError as error:
-        raise BundleError(f"memory.safetensors is damaged ({error}). Get the bundle again.") from None
+        raise BundleError("memory.safetensors is damaged ({error}). Get the bundle again.", error=error) from None
     wanted = {f"layer.{i}.{side}" for i in range(len(base.decoder_layers)) for side in ("target", "source")}
     for key in sorted(wanted ^ set(shapes)):
-        odd = "lacks" if key in wanted else "has an unknown"
-        raise BundleError(f"memory.safetensors {odd} key {key}. Get the bundle again.")
+        odd = Message("lacks") if key in wanted else Message("has an unknown")
+        raise BundleError("memory.safetensors {odd} key {key}. Get the bundle again.", odd=odd, key=key)
     for key, shape in shapes.items():
         rows = shapes[f"{key.rpartition('.')[0]}.target"][:1]
         if shape != (*rows, base.d_model):
-            raise BundleError(f"{key} in memory.safetensors has the shape {shape}. Get the bundle again.")
+            raise BundleError(
+                "{key} in memory.safetensors has the shape {shape}. Get the bundle again.", key=key, shape=shape
+            )
     return Memory(file)

@@ -6,19 +6,29 @@ from abc import abstractmethod
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from engine.core.progress import Progress
 from engine.errors import OptionError
-from engine.methods.base import Artefacts, Method, Spot
-from engine.methods.layers import LayerOptions, attached, chosen_layers, spots
-from engine.progress import Progress
+from engine.methods.interface import Artefacts, HookPoint, Method
+from engine.methods.layer_hooks import LayerOptions, attached, chosen_layers, spots
 
 if TYPE_CHECKING:
     from torch import nn
 
     from engine.base import BaseModel
-    from engine.methods.parts import Parts
-    from engine.methods.samples import Samples
+    from engine.methods.cost import Shape
+    from engine.methods.data import Samples
+    from engine.methods.modules import LayerModules
 
-__all__ = ["LayerMethod"]
+
+def layer_counts(config: LayerOptions, shape: Shape) -> tuple[int, int]:
+    """Encoder and decoder layers that a method within layers works at."""
+    named = {"encoder": config.encoder_layers, "decoder": config.decoder_layers}
+    there = {"encoder": shape.encoder, "decoder": shape.decoder}
+    encoder, decoder = (
+        0 if side not in config.sides else there[side] if chosen is None else len(set(chosen))
+        for side, chosen in named.items()
+    )
+    return encoder, decoder
 
 
 class LayerMethod(Method):
@@ -33,18 +43,18 @@ class LayerMethod(Method):
             )
         return Artefacts()
 
-    def build(self, base: BaseModel, artefacts: Artefacts, config: Any) -> Parts:
-        from engine.methods.parts import Parts
+    def build(self, base: BaseModel, artefacts: Artefacts, config: Any) -> LayerModules:
+        from engine.methods.modules import LayerModules
 
-        module = Parts(config)
+        module = LayerModules(config)
         for side, number, layer in chosen_layers(base, config):
-            for place in self.places(layer, config):
-                module.put(side, number, place, self.part(base, layer, place, config))
+            for position in self.places(layer, config):
+                module.put(side, number, position, self.part(base, layer, position, config))
         return module.to(base.device)
 
     @abstractmethod
     def places(self, layer: nn.Module, config: Any) -> list[str]:
-        """Where in a layer of the base parts stand; see `engine.methods.layers.hook`."""
+        """Where in a layer of the base parts stand; see `engine.methods.layer_hooks.hook`."""
 
     @abstractmethod
     def part(self, base: BaseModel, layer: nn.Module, place: str, config: Any) -> nn.Module:
@@ -66,7 +76,7 @@ class LayerMethod(Method):
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> AbstractContextManager[None]:
         return attached(base, module, strength)
 
-    def spots(self, base: BaseModel, module: Any, strength: float = 1.0) -> list[Spot] | None:
+    def spots(self, base: BaseModel, module: Any, strength: float = 1.0) -> list[HookPoint] | None:
         if type(self).attach is not LayerMethod.attach:
             return None
         return spots(base, module, strength)

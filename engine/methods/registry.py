@@ -11,16 +11,15 @@ import importlib
 from functools import cache
 
 from engine.errors import OptionError
-from engine.methods.base import Method
-
-__all__ = ["get_method", "method_names", "register"]
+from engine.messages import Message
+from engine.methods.interface import Method
 
 BUILT_IN = {
     "memory_adapter": "engine.methods.memory_adapter.method:MemoryAdapter",
     "residual_adapter": "engine.methods.residual_adapter.method:ResidualAdapter",
     "houlsby_adapter": "engine.methods.houlsby_adapter.method:HoulsbyAdapter",
     "lhuc": "engine.methods.lhuc.method:Lhuc",
-    "extreme": "engine.methods.extreme.method:Extreme",
+    "extreme": "engine.methods.output_bias.method:Extreme",
     "knn": "engine.methods.knn.method:KnnMethod",
     "domain_mixing": "engine.methods.domain_mixing.method:DomainMixing",
     "fine_tuning": "engine.methods.fine_tuning.method:FineTuning",
@@ -60,7 +59,11 @@ def get_method(name: str) -> Method:
     target = {**_entry_points(), **UNLISTED, **BUILT_IN}.get(name)
     if target is None:
         near = difflib.get_close_matches(name, method_names(), n=1)
-        hint = f" Did you mean {near[0]}?" if near else f" Known: {', '.join(method_names())}."
-        raise OptionError(f"There is no method {name}.{hint}")
+        hint = (
+            Message(" Did you mean {name}?", name=near[0])
+            if near
+            else Message(" Known: {names}.", names=", ".join(method_names()))
+        )
+        raise OptionError("There is no method {name}.{hint}", name=name, hint=hint)
     module, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module), attribute)()

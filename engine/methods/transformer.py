@@ -16,8 +16,6 @@ from torch.nn import functional as F
 if TYPE_CHECKING:
     from engine.base import BaseModel
 
-__all__ = ["Attention", "Inputs", "Layer", "Layout", "make_layers", "padded"]
-
 
 class Inputs:
     """What enters the first layer of one side of the base: embeddings and positions, as the base makes them.
@@ -77,8 +75,8 @@ class Attention(nn.Module):
     def read(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """What queries (B, T, d) read; each row of the mask (B, S) holds one true place at least."""
         q = self.split(self.q_proj(query))  # (B, H, T, d/H)
-        found = F.scaled_dot_product_attention(q, keys, values, attn_mask=mask[:, None, None])  # (B, H, T, d/H)
-        return self.out_proj(found.transpose(1, 2).flatten(-2))  # (B, T, d)
+        result = F.scaled_dot_product_attention(q, keys, values, attn_mask=mask[:, None, None])  # (B, H, T, d/H)
+        return self.out_proj(result.transpose(1, 2).flatten(-2))  # (B, T, d)
 
     def forward(self, query: Tensor, states: Tensor, mask: Tensor) -> Tensor:
         return self.read(query, *self.project(states), mask)  # (B, T, d)

@@ -12,11 +12,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from engine.phrases.sentence import Parsed, token_spans
-from engine.phrases.surface import Span
+from engine.phrases.parsed_sentence import Parsed, token_spans
+from engine.phrases.token_spans import Span
 from engine.phrases.types import Tree
-
-__all__ = ["constituency_spans", "constituency_tree"]
 
 ROOTS = frozenset({"ROOT", "TOP", "S1", ""})
 VAGUE = frozenset({"X", "FRAG", "DUMMY"})  # "something": a label below says more
@@ -45,14 +43,14 @@ def constituency_tree(parsed: Parsed, text: str) -> Tree | None:
     rows = _walk(parsed.tree) if parsed.tree is not None else []
     if not rows or rows[0][1] != len(parsed.words):
         return None
-    place, leaf = len(rows), len(parsed.words)
+    position, leaf = len(rows), len(parsed.words)
     built: list[Tree] = []  # nodes still without a parent, the leftmost last
     for node in reversed(list(_nodes(parsed.tree))):
         if not node.children:
             leaf -= 1
             continue
-        place -= 1
-        first, last, label = rows[place]
+        position -= 1
+        first, last, label = rows[position]
         if all(not child.children for child in node.children):
             built.append(Tree(_plain(label), parsed.words[first]))
             continue
@@ -70,12 +68,12 @@ def _plain(label: str | None) -> str:
 
 def _nodes(tree: Any) -> list[Any]:
     """Every node, parents before children, left before right."""
-    found, waiting = [], [tree]
+    result, waiting = [], [tree]
     while waiting:
         node = waiting.pop()
-        found.append(node)
+        result.append(node)
         waiting.extend(reversed(node.children))
-    return found
+    return result
 
 
 def _walk(tree: Any) -> list[Span]:

@@ -9,11 +9,9 @@ Edges are cleaned of punctuation as in constituency trees.
 
 from __future__ import annotations
 
-from engine.phrases.sentence import Parsed, token_spans
-from engine.phrases.surface import Span, is_punctuation
+from engine.phrases.parsed_sentence import Parsed, token_spans
+from engine.phrases.token_spans import Span, is_punctuation
 from engine.phrases.types import Tree
-
-__all__ = ["dependency_spans", "dependency_tree"]
 
 ADDED = frozenset({"conj", "parataxis", "list", "discourse", "vocative"})  # relations without their subtypes
 SUBJECTS = frozenset({"nsubj", "csubj", "expl"})

@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from engine.core.undo_log import append_step, append_undo, read_steps
 from engine.errors import InputError
+from engine.messages import Message
 from engine.phrases.occurrences import Finder, phrase_key
 from engine.phrases.types import Phrase
-from engine.steplog import append_step, append_undo, read_steps
-
-__all__ = ["EXCLUSIONS_FILE", "Exclusions"]
 
 EXCLUSIONS_FILE = "excluded_phrases.jsonl"
 ACTIONS = ("exclude", "restore")
@@ -42,10 +41,10 @@ class Exclusions:
     @classmethod
     def load(cls, workspace: Path) -> Exclusions:
         """What was decided in this workspace. A line that is half written, or unknown, is passed over."""
-        found = cls(steps=read_steps(workspace / EXCLUSIONS_FILE, ACTIONS, "phrases", list))
-        for step in found.steps:
-            found._apply(step)
-        return found
+        result = cls(steps=read_steps(workspace / EXCLUSIONS_FILE, ACTIONS, "phrases", list))
+        for step in result.steps:
+            result._apply(step)
+        return result
 
     def _apply(self, step: dict[str, Any]) -> None:
         for text in map(str, step["phrases"]):
@@ -80,7 +79,9 @@ class Exclusions:
             raise InputError("No phrase was chosen. Reload the page and try again.")
         if count > MOST:
             raise InputError(
-                f"These are {count:,} phrases; up to {MOST:,} can be changed in one step. Narrow the filter."
+                "These are {count:,} phrases; up to {most:,} can be changed in one step. Narrow the filter.",
+                count=count,
+                most=MOST,
             )
         append_step(workspace / EXCLUSIONS_FILE, step)
         return cls.load(workspace)
@@ -97,8 +98,10 @@ class Exclusions:
         if not self.steps:
             return ""
         count = len(self.steps[-1]["phrases"])
-        words = {"exclude": "leave out", "restore": "take back"}
-        return f"{words[self.steps[-1]['action']]} {count:,} {'phrase' if count == 1 else 'phrases'}"
+        out = self.steps[-1]["action"] == "exclude"
+        if count == 1:
+            return Message("leave out {count:,} phrase" if out else "take back {count:,} phrase", count=count)
+        return Message("leave out {count:,} phrases" if out else "take back {count:,} phrases", count=count)
 
     # -- honouring
 

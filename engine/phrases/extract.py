@@ -8,26 +8,25 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from engine.corpora.codes import code_spans
+from engine.core.languages import unspaced
+from engine.core.progress import Progress
+from engine.core.remote_map import map_remotely
+from engine.corpora.inline_tags import code_spans
 from engine.errors import InputError, MissingError
-from engine.languages import unspaced
-from engine.phrases.collect import Collector
+from engine.messages import Message, mark
 from engine.phrases.constituency import constituency_spans, constituency_tree
+from engine.phrases.counter import Collector
 from engine.phrases.dependency import dependency_spans, dependency_tree
 from engine.phrases.languages import stanza_code
 from engine.phrases.options import PhraseOptions
-from engine.phrases.parser import parse_sentences
-from engine.phrases.sentence import Parsed
+from engine.phrases.parsed_sentence import Parsed
+from engine.phrases.remote import PARSE, parse_arguments, read_parse
 from engine.phrases.stanza_models import StanzaModel, advice, download_model, find_models, load_pipeline
+from engine.phrases.stanza_runner import parse_sentences
 from engine.phrases.statistical import Association
-from engine.phrases.surface import clean_spans
+from engine.phrases.token_spans import clean_spans
+from engine.phrases.tokenize import Pieces
 from engine.phrases.types import PhraseSet, Tree
-from engine.phrases.units import Pieces
-from engine.progress import Progress
-from engine.spread import offered
-from engine.stages import PARSE, parse_arguments, read_parse
-
-__all__ = ["extract_phrases", "parse_tree"]
 
 DRAWABLE = 1000  # characters
 MAKE_SPANS = {"constituency": constituency_spans, "dependency": dependency_spans}
@@ -75,10 +74,10 @@ def extract_phrases(
         candidates = association.count(
             texts, weights=[repeats[text] for text in texts], longest=longest, progress=progress
         )
-        for number, (place, start, end, length, sound) in enumerate(candidates):
+        for number, (position, start, end, length, sound) in enumerate(candidates):
             if number % EVERY == 0:
                 progress.advance(len(texts), len(texts), "collecting phrases")
-            text = texts[place]
+            text = texts[position]
             if options.min_length <= length <= longest and free_of(codes(text), start, end):
                 collector.add(text[start:end], length, "statistical", first[text], weight=repeats[text], sound=sound)
         if trees is not None:
@@ -91,18 +90,20 @@ def extract_phrases(
     else:
         spans_of = MAKE_SPANS[model.kind]
         everything = [*texts, *draw_too] if trees is not None else texts
-        for place, parses in _parsed(model, pipeline, everything, progress):
-            drawn = whole_tree(model.kind, parses, everything[place]) if trees is not None else None
+        for position, parses in _parsed(model, pipeline, everything, progress):
+            drawn = whole_tree(model.kind, parses, everything[position]) if trees is not None else None
             if trees is not None and drawn is not None:
-                trees(everything[place], drawn)
-            for parsed in parses if place < len(texts) else ():
+                trees(everything[position], drawn)
+            for parsed in parses if position < len(texts) else ():
                 spans = clean_spans(spans_of(parsed), parsed.tokens, shortest=options.min_length, longest=longest)
-                text = texts[place]
+                text = texts[position]
                 for head, last, label in spans:
                     start, end = parsed.offsets[head][0], parsed.offsets[last - 1][1]
                     if free_of(codes(text), start, end):
                         collector.add(text[start:end], last - head, label, first[text], weight=repeats[text])
-        parser = f"Phrases are the {_node_name(model.kind)} found by {model}."
+        parser = Message(
+            "Phrases are the {units} found by {parser}.", units=Message(_node_name(model.kind)), parser=model
+        )
     return PhraseSet(collector.phrases(min_count=options.min_count), parser)
 
 
@@ -126,7 +127,11 @@ def parse_tree(
     if not sentence.strip():
         raise InputError("There is no sentence to draw: choose one with at least one word.")
     if len(sentence) > DRAWABLE:
-        raise InputError(f"This sentence has {len(sentence)} characters: only sentences up to {DRAWABLE} can be drawn.")
+        raise InputError(
+            "This sentence has {count} characters: only sentences up to {drawable} can be drawn.",
+            count=len(sentence),
+            drawable=DRAWABLE,
+        )
     model, pipeline, _ = _open_parser(language, options or PhraseOptions(), parser_dirs)
     if model is not None:
         ((_, parses),) = parse_sentences(pipeline, [sentence])
@@ -142,18 +147,18 @@ def parse_tree(
 def _parsed(
     model: StanzaModel, pipeline: Any, sentences: Sequence[str], progress: Progress
 ) -> Iterator[tuple[int, list[Parsed]]]:
-    """Each sentence's index with its parses, in order; other machines may do it (engine.spread)."""
-    parts = [list(sentences[place : place + PART]) for place in range(0, len(sentences), PART)]
-    elsewhere = offered(PARSE, lambda: parse_arguments(model), parts, progress)
+    """Each sentence's index with its parses, in order; other machines may do it (engine.core.remote_map)."""
+    parts = [list(sentences[position : position + PART]) for position in range(0, len(sentences), PART)]
+    elsewhere = map_remotely(PARSE, lambda: parse_arguments(model), parts, progress)
     if elsewhere is None:
         yield from parse_sentences(pipeline, sentences, progress)
         return
-    place = 0
+    position = 0
     for rows in elsewhere:
         for parses in rows:
-            yield place, [read_parse(row) for row in parses]
-            place += 1
-        progress.advance(place, len(sentences), "parsing")
+            yield position, [read_parse(row) for row in parses]
+            position += 1
+        progress.advance(position, len(sentences), "parsing")
 
 
 def free_of(codes: Sequence[tuple[int, int]], start: int, end: int) -> bool:
@@ -194,20 +199,24 @@ def _open_parser(language: str, options: PhraseOptions, folders: Sequence[Path])
         raise problems[0]
     code = stanza_code(language)
     if options.download:
-        raise MissingError(f"stanza offers no {options.parser} parser for {code}: choose another parser, or auto.")
+        raise MissingError(
+            "stanza offers no {parser} parser for {code}: choose another parser, or auto.",
+            parser=options.parser,
+            code=code,
+        )
     raise MissingError(
-        f"No {options.parser} parser for {code} is installed: {advice(language, options.parser, folders)}, or choose "
-        "another parser."
-    )
+        "No {parser} parser for {code} is installed: {advice}, or choose another parser.",
+        parser=options.parser, code=code, advice=advice(language, options.parser, folders),
+    )  # fmt: skip
 
 
 def _offered(language: str, kinds: Sequence[str], folders: Sequence[Path], download: bool) -> Iterator[StanzaModel]:
-    found = False
+    result = False
     for kind in kinds:
         for model in find_models(language, kind, folders):
-            found = True
+            result = True
             yield model
-    if download and not found:
+    if download and not result:
         model_or_none = download_model(language, kinds, folders)
         if model_or_none is not None:
             yield model_or_none
@@ -220,4 +229,4 @@ def _unit_name(language: str, pieces: Pieces | None) -> str:
 
 
 def _node_name(kind: str) -> str:
-    return "constituents" if kind == "constituency" else "contiguous dependency subtrees"
+    return mark("constituents") if kind == "constituency" else mark("contiguous dependency subtrees")

@@ -25,8 +25,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Keyness", "keyness", "level"]
-
 Z = 1.959963984540054  # of a two-sided 95 % interval
 LEVELS = ((15.13, "p < 0.0001"), (10.83, "p < 0.001"), (6.63, "p < 0.01"), (3.84, "p < 0.05"))
 

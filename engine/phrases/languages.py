@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["plain_code", "stanza_code"]
-
 # NLLB and M2M100 use three-letter codes with a script (zho_Hans, deu_Latn); stanza two-letter ones where there is one.
 SHORT = {
     "afr": "af", "ara": "ar", "arb": "ar", "bel": "be", "bul": "bg", "cat": "ca", "ces": "cs", "chi": "zh", "cmn": "zh",

@@ -12,10 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from engine.phrases.units import units_of
-from engine.progress import Progress
-
-__all__ = ["Finder", "phrase_key"]
+from engine.core.progress import Progress
+from engine.phrases.tokenize import units_of
 
 EVERY = 500  # sentences between two looks at the progress
 
@@ -33,11 +31,11 @@ class Finder:
         self.size = len(phrases)
         self._places: dict[str, list[int]] = {}
         self._beginnings: set[str] = set()
-        for place, phrase in enumerate(phrases):
+        for index, phrase in enumerate(phrases):
             units = self.units(phrase)
             whole = " ".join(units)
             if whole:
-                self._places.setdefault(whole, []).append(place)
+                self._places.setdefault(whole, []).append(index)
                 self._beginnings.update(itertools.accumulate(units, "{} {}".format))
 
     def units(self, text: str) -> list[str]:
@@ -73,6 +71,6 @@ class Finder:
                 progress.check()
             units = self.units(text)
             total += len(units)
-            for place in self._find(units):
-                counts[place] += 1
+            for position in self._find(units):
+                counts[position] += 1
         return counts, total

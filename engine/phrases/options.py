@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.options import Options, option
+from engine.core.options import Options, option
 from engine.phrases.languages import plain_code
-
-__all__ = ["PhraseOptions"]
 
 
 @dataclass(frozen=True)

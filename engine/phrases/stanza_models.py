@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import MissingError, TailorError, storage_errors
+from engine.messages import Message
 from engine.phrases.languages import stanza_code
-
-__all__ = ["StanzaModel", "advice", "download_model", "find_models", "load_pipeline"]
 
 PROCESSORS = {
     "constituency": ("tokenize", "mwt", "pos", "constituency"),
@@ -57,9 +56,12 @@ def advice(language: str, kind: str, folders: Sequence[Path]) -> str:
     """What to put where, as the end of a sentence: "put stanza's … into …"."""
     code = stanza_code(language)
     files = ", ".join(name for name in PROCESSORS[kind] if name != "mwt")
-    return (
-        f"put stanza's models for {code} ({files}) into {_target(folders)}, so that it holds resources.json and "
-        f"{code}/{PARSER[kind]}/"
+    return Message(
+        "put stanza's models for {code} ({files}) into {folder}, so that it holds resources.json and {code}/{kind}/",
+        code=code,
+        files=files,
+        folder=_target(folders),
+        kind=PARSER[kind],
     )
 
 
@@ -82,7 +84,9 @@ def load_pipeline(model: StanzaModel) -> Any:
         )
     except Exception as error:  # stanza passes on what its unpickling, torch and the file system raise
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise MissingError(f"{model} cannot be loaded ({reason}): put a fresh copy of its files there.") from error
+        raise MissingError(
+            "{model} cannot be loaded ({reason}): put a fresh copy of its files there.", model=model, reason=reason
+        ) from error
 
 
 def download_model(language: str, kinds: Sequence[str], folders: Sequence[Path]) -> StanzaModel | None:
@@ -119,9 +123,9 @@ def download_model(language: str, kinds: Sequence[str], folders: Sequence[Path])
         raise
     except Exception as error:  # requests, httpx, huggingface_hub: each has errors of its own
         raise MissingError(
-            f"The parser for {stanza_code(language)} could not be downloaded ({type(error).__name__}): connect to the network, or "
-            f"{advice(language, kinds[0], folders)}."
-        ) from error
+            "The parser for {stanza_code} could not be downloaded ({name}): connect to the network, or {advice}.",
+            stanza_code=stanza_code(language), name=type(error).__name__, advice=advice(language, kinds[0], folders),
+        ) from error  # fmt: skip
     return None
 
 
@@ -148,10 +152,10 @@ def _target(folders: Sequence[Path]) -> Path:
 def _resources(folder: Path) -> dict[str, Any]:
     """stanza's list of models, or nothing where there is none that can be read."""
     try:
-        found = json.loads((folder / "resources.json").read_text(encoding="utf-8"))
+        data = json.loads((folder / "resources.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return data if isinstance(data, dict) else {}
 
 
 def _entry(resources: dict[str, Any], code: str) -> tuple[str, dict[str, Any]]:
@@ -201,11 +205,11 @@ def _packages(entry: dict[str, Any], processor: str, present: Callable[[str, str
         return []
     default = _defaults(entry).get(processor)
     names = sorted((name for name in listed if isinstance(name, str)), key=lambda name: (name != default, name))
-    kept = []
+    selected = []
     for name in names:
         details = listed[name] if isinstance(listed[name], dict) else {}
         needs = details.get("dependencies") or []
         pairs = [(str(need.get("model")), str(need.get("package"))) for need in needs if isinstance(need, dict)]
         if all(present(model, package) for model, package in [(processor, name), *pairs]):
-            kept.append(name)
-    return kept
+            selected.append(name)
+    return selected

@@ -29,12 +29,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.phrases.surface import Offsets
+from engine.core.progress import Progress
+from engine.phrases.token_spans import Offsets
+from engine.phrases.tokenize import Pieces, clauses_of
 from engine.phrases.types import Tree
-from engine.phrases.units import Pieces, clauses_of
-from engine.progress import Progress
-
-__all__ = ["Association", "Candidate"]
 
 BATCH = 2000  # sentences between two looks at the progress
 EDGE = 0.1
@@ -82,12 +80,12 @@ class Association:
             if number % BATCH == 0:
                 progress.advance(number, len(sentences), "counting which words stand together")
             for clause in clauses_of(sentence, self.language, self.pieces):
-                for place, (start, end) in enumerate(clause):
+                for index, (start, end) in enumerate(clause):
                     units.append(ids.setdefault(sentence[start:end].casefold(), len(ids)))
                     starts.append(start)
                     ends.append(end)
                     owners.append(number)
-                    fresh.append(place == 0)
+                    fresh.append(index == 0)
         weight = np.ones(len(sentences)) if weights is None else np.asarray(weights, dtype=np.float64)
         gaps = self._learn(np.asarray(units, dtype=np.int64), np.asarray(fresh, dtype=bool), weight[owners])
         singles = ((unit, unit, True) for unit in range(len(units)))
@@ -123,9 +121,9 @@ class Association:
         """The association of two neighbouring units; pairs never seen have the clause-edge term alone, unknown ones 0."""
         x, y = self._ids.get(left.casefold()), self._ids.get(right.casefold())
         if x is not None and y is not None:
-            place = int(np.searchsorted(self._pairs, x << 32 | y))
-            if place < len(self._pairs) and self._pairs[place] == x << 32 | y:
-                return float(self._strengths[place])
+            position = int(np.searchsorted(self._pairs, x << 32 | y))
+            if position < len(self._pairs) and self._pairs[position] == x << 32 | y:
+                return float(self._strengths[position])
         edges = (self._ends[x] if x is not None else 0.0) + (self._starts[y] if y is not None else 0.0)
         return -EDGE * float(edges)
 
@@ -144,7 +142,7 @@ class Association:
         texts = [sentence[start:end] for start, end in units]
         first, last = _nodes([self.between(x, y) for x, y in pairwise(texts)])
         # Short nodes first, so that both halves of a node are there when it is made; built by its first and last unit.
-        built = {(place, place): Tree("word", text) for place, text in enumerate(texts)}
+        built = {(index, index): Tree("word", text) for index, text in enumerate(texts)}
         for cut in sorted(range(len(first)), key=lambda gap: last[gap] - first[gap]):
             halves = built.pop((first[cut], cut)), built.pop((cut + 1, last[cut]))
             text = sentence[units[first[cut]][0] : units[last[cut]][1]]

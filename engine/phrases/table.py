@@ -18,17 +18,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engine.core.atomic_files import atomic_write
+from engine.core.progress import Progress
 from engine.errors import CorpusError
-from engine.files import replacing
 from engine.phrases.keyness import Keyness, keyness
 from engine.phrases.occurrences import Finder
 from engine.phrases.types import PhraseSet
-from engine.progress import Progress
 
 if TYPE_CHECKING:
     from engine.corpora import Segment
-
-__all__ = ["TABLE_FILE", "PhraseTable", "layers_of", "make_table", "open_table"]
 
 PHRASES_FILE = "phrases.jsonl"
 TABLE_FILE = "phrases.table.npz"
@@ -77,7 +75,7 @@ class PhraseTable:
             "version": VERSION, "labels": self.label_names, "domains": self.domains, "words": self.words,
             "general_words": self.general_words, "made_from": self.made_from,
         }  # fmt: skip
-        with replacing(path, "the table of phrases") as temporary, temporary.open("wb") as file:
+        with atomic_write(path, "the table of phrases") as temporary, temporary.open("wb") as file:
             np.savez(
                 file,
                 about=_bytes(json.dumps(about)),
@@ -89,10 +87,10 @@ class PhraseTable:
     def load(cls, path: Path) -> PhraseTable | None:
         """What `save` wrote; None where it is missing, damaged or of another version, and has to be made again."""
         try:
-            with np.load(path, allow_pickle=False) as found:
-                about = json.loads(found["about"].tobytes())
-                texts = found["texts"].tobytes().decode("utf-8").split(BETWEEN)
-                columns = {name: found[name] for name in ("lengths", "counts", "labels", "by_domain", "general")}
+            with np.load(path, allow_pickle=False) as result:
+                about = json.loads(result["about"].tobytes())
+                texts = result["texts"].tobytes().decode("utf-8").split(BETWEEN)
+                columns = {name: result[name] for name in ("lengths", "counts", "labels", "by_domain", "general")}
             if about["version"] != VERSION:
                 return None
             texts = texts if len(columns["lengths"]) else []
@@ -151,9 +149,9 @@ def open_table(
     that cannot be read, Cancelled.
     """
     made_from = _hash(workspace / PHRASES_FILE)
-    found = PhraseTable.load(workspace / TABLE_FILE)
-    if found is not None and found.made_from == made_from:
-        return found
+    result = PhraseTable.load(workspace / TABLE_FILE)
+    if result is not None and result.made_from == made_from:
+        return result
     phrases = phrases or PhraseSet.load(workspace / PHRASES_FILE)
     if segments is None:
         from engine.corpora import Corpus
@@ -168,10 +166,10 @@ def open_table(
 
 def general_texts(language: str, assets: Path, segments: Sequence[Segment]) -> list[str]:
     """The bundled general text of a language but for the user's own sentences; none where no such text is bundled."""
-    from engine.methods.domain_mixing.general import general_sentences
+    from engine.corpora.general_text import general_domain
 
     try:
-        return general_sentences(language, assets, but=[one.text for one in segments])
+        return general_domain(assets, language, exclude=[one.text for one in segments])
     except CorpusError:
         return []
 
@@ -187,6 +185,6 @@ def _hash(path: Path) -> str:
 def layers_of(lengths: np.ndarray, layers: int) -> np.ndarray:
     """`engine.memory.assign_layers` in the order short to long, for many: the decoder layer (n,) that reads each phrase."""
     order = np.argsort(lengths, kind="stable")
-    found = np.zeros(len(lengths), dtype=np.int64)
-    found[order] = np.arange(len(lengths)) * layers // max(1, len(lengths))
-    return found
+    result = np.zeros(len(lengths), dtype=np.int64)
+    result[order] = np.arange(len(lengths)) * layers // max(1, len(lengths))
+    return result

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.core.atomic_files import atomic_write
 from engine.errors import InputError, storage_errors
-from engine.files import replacing
-
-__all__ = ["Phrase", "PhraseSet", "Tree"]
+from engine.messages import pack, unpack
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,8 @@ class PhraseSet:
         with storage_errors("the phrases", path):
             path.parent.mkdir(parents=True, exist_ok=True)
             _replace(
-                _info_path(path), json.dumps({"parser": self.parser, "phrases": len(self)}, ensure_ascii=False) + "\n"
+                _info_path(path),
+                json.dumps(pack({"parser": self.parser, "phrases": len(self)}), ensure_ascii=False) + "\n",
             )
             _replace(path, "".join(json.dumps(_row(phrase), ensure_ascii=False) + "\n" for phrase in self.phrases))
 
@@ -70,9 +70,11 @@ class PhraseSet:
                     _phrase(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()
                 ]
         except UnicodeDecodeError:
-            raise InputError(f"{path} is not UTF-8 text: delete it and extract the phrases again.") from None
+            raise InputError("{path} is not UTF-8 text: delete it and extract the phrases again.", path=path) from None
         except OSError as error:
-            raise InputError(f"{path} cannot be read ({error.strerror}): extract the phrases again.") from None
+            raise InputError(
+                "{path} cannot be read ({strerror}): extract the phrases again.", path=path, strerror=error.strerror
+            ) from None
         return cls(phrases, _read_parser(_info_path(path)))
 
 
@@ -91,7 +93,7 @@ def _info_path(path: Path) -> Path:
 
 
 def _replace(path: Path, text: str) -> None:
-    with replacing(path, "the phrases") as temporary:
+    with atomic_write(path, "the phrases") as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -99,19 +101,25 @@ def _phrase(line: str, where: str) -> Phrase:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
-        raise InputError(f"{where}: this is not JSON; delete the file and extract the phrases again.") from None
+        raise InputError(
+            "{where}: this is not JSON; delete the file and extract the phrases again.", where=where
+        ) from None
     wanted = {"text": str, "length": int, "count": int, "label": str, "example": int}
     if not isinstance(row, dict) or any(type(row.get(name)) is not kind for name, kind in wanted.items()):
-        raise InputError(f"{where}: a phrase needs text, length, count, label and example; extract the phrases again.")
+        raise InputError(
+            "{where}: a phrase needs text, length, count, label and example; extract the phrases again.", where=where
+        )
     if not row["text"].strip() or row["length"] < 1 or row["count"] < 1 or row["example"] < 0:
-        raise InputError(f"{where}: a phrase has text, a length and count of at least 1, and an example of at least 0.")
+        raise InputError(
+            "{where}: a phrase has text, a length and count of at least 1, and an example of at least 0.", where=where
+        )
     return Phrase(**{name: row[name] for name in wanted})
 
 
 def _read_parser(path: Path) -> str:
     try:
-        parser = json.loads(path.read_text(encoding="utf-8")).get("parser", "")
-    except (OSError, ValueError, AttributeError, RecursionError):
+        parser = unpack(json.loads(path.read_text(encoding="utf-8"))).get("parser", "")
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return ""  # only a remark for people: the phrases are whole without it
     return parser if isinstance(parser, str) else ""
 

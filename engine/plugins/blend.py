@@ -16,25 +16,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import engine
+from engine.core.languages import same_language
+from engine.core.options import Options, option
+from engine.core.progress import Progress
 from engine.errors import BundleError, InputError, OptionError, TailorError
-from engine.languages import same_language
-from engine.methods.base import Artefacts, Capabilities, Method
-from engine.options import Options, option
+from engine.methods.interface import Artefacts, Capabilities, Method
 from engine.plugins.bundle import BLENDED, PARTS, WEIGHTS, read_bundle_card, read_bundle_text
 from engine.plugins.export import write_bundle
 from engine.plugins.plugin import Plugin
 from engine.plugins.stack import PluginStack
-from engine.progress import Progress
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
     from engine.base import BaseModel
-    from engine.methods.base import Batch
-    from engine.methods.samples import Samples
-
-__all__ = ["Blend", "BlendConfig", "Part", "make_blend"]
+    from engine.methods.data import Samples
+    from engine.methods.interface import Batch
 
 STEPS = 3
 
@@ -133,7 +131,7 @@ def make_blend(
     """
     progress = progress or Progress()
     if not 2 <= len(parts) <= len(PARTS):
-        raise InputError(f"A blend is made of two to {len(PARTS)} plugins, not of {len(parts)}.")
+        raise InputError("A blend is made of two to {most} plugins, not of {count}.", most=len(PARTS), count=len(parts))
     if not name.strip():
         raise InputError("A blend needs a name.")
     progress.begin("Checking the plugins", 0, STEPS)
@@ -170,24 +168,32 @@ def _check(cards: Sequence[dict[str, Any]], names: Sequence[str], paths: Sequenc
     first = cards[0]
     for card, name in zip(cards, names, strict=True):
         if card["method"] == Blend.name:
-            raise InputError(f"{name} is a blend itself. Blend the plugins that it was made of.")
+            raise InputError("{name} is a blend itself. Blend the plugins that it was made of.", name=name)
         if card["base_fingerprint"] != first["base_fingerprint"]:
             raise InputError(
-                f"{name} was made for the base {card['base_model_name_or_path']} and {names[0]} for "
-                f"{first['base_model_name_or_path']}. Only plugins of one base can be blended."
-            )
+                "{name} was made for the base {base} and {other} for {other_base}. "
+                "Only plugins of one base can be blended.",
+                name=name, base=card["base_model_name_or_path"], other=names[0],
+                other_base=first["base_model_name_or_path"],
+            )  # fmt: skip
         if not all(same_language(card[key], first[key]) for key in ("source", "target")):
             raise InputError(
-                f"{name} translates from {card['source']} to {card['target']} and {names[0]} from {first['source']} to "
-                f"{first['target']}. Only plugins of one direction can be blended."
-            )
+                "{name} translates from {source} to {target} and {other} from {other_source} to {other_target}. Only plugins "
+                "of one direction can be blended.",
+                name=name, source=card["source"], target=card["target"], other=names[0], other_source=first["source"],
+                other_target=first["target"],
+            )  # fmt: skip
         try:
             able = get_method(card["method"]).capabilities.offers_strength
         except OptionError as error:
-            raise InputError(f"{name} cannot be used by this version of Tailor MT: {error}") from None
+            raise InputError(
+                "{name} cannot be used by this version of Tailor MT: {error}", name=name, error=error
+            ) from None
         if not able:
             raise InputError(
-                f"{name} is of the method {card['method']}, which works at full strength or not at all. It cannot be blended."
+                "{name} is of the method {method}, which works at full strength or not at all. It cannot be blended.",
+                name=name,
+                method=card["method"],
             )
 
 
@@ -228,7 +234,7 @@ def _described(
 
 def _license(names: Sequence[str], paths: Sequence[Path]) -> dict[str, str]:
     """The licences that the plugins' cards state, as a card states them; a blend is under all of them."""
-    from engine.cards import parse_card
+    from engine.core.model_card import parse_card
 
     cards = {name: parse_card(read_bundle_text(path)) for name, path in zip(names, paths, strict=True)}
     stated = {name: card for name, card in cards.items() if card.license}
@@ -242,14 +248,16 @@ def _license(names: Sequence[str], paths: Sequence[Path]) -> dict[str, str]:
 
 
 def _try(path: Path, base: BaseModel, cache: Path) -> None:
-    from engine.decoding.options import Decoding
+
+    from engine.decoding.translate import translate
 
     try:
         plugin = Plugin.load(path, base, cache=cache)
-        base.translate(["1, 2, 3."], plugin, decoding=Decoding.from_mapping(plugin.card["decoding"]))
+        translate(base, ["1, 2, 3."], plugin, decoding=base.decoding(plugin.card["decoding"]))
     except TailorError as error:
-        raise InputError(f"These plugins do not work together: {error}") from error
+        raise InputError("These plugins do not work together: {error}", error=error) from error
     except (RuntimeError, ValueError, LookupError, TypeError) as error:
         raise InputError(
-            f"These plugins do not work together on the base {base.name} ({type(error).__name__}: {error}). Choose others."
-        ) from error
+            "These plugins do not work together on the base {base} ({name}: {error}). Choose others.",
+            base=base.name, name=type(error).__name__, error=error,
+        ) from error  # fmt: skip

@@ -26,11 +26,6 @@ from typing import Any
 
 from engine.errors import BundleError, storage_errors
 
-__all__ = [
-    "BLENDED", "FORMAT_VERSION", "PARTS", "PLAIN", "check_bytes", "check_config", "check_names", "open_bundle",
-    "read_bundle_card", "read_bundle_text", "read_config", "unpack_bundle", "verify_bundle",
-]  # fmt: skip
-
 FORMAT_VERSION = 2  # the newest that is read
 PLAIN, BLENDED = 1, 2  # what is written: of one plugin, so that earlier versions read it; of several
 MANIFEST = "manifest.json"
@@ -40,8 +35,8 @@ PARTS = tuple(f"part-{number}.zip" for number in range(1, 5))
 REQUIRED = (CONFIG, WEIGHTS, "README.md", MANIFEST)
 KNOWN = (
     *REQUIRED, "memory.safetensors", "phrases.jsonl", "index.faiss", "pairs.jsonl", "datastore.safetensors",
-    "datastore.jsonl", "datastore.faiss", "adaptive.safetensors", "domains.json",
-    "proportions.safetensors", "proportions.json", *PARTS,
+    "datastore.jsonl", "datastore.faiss", "datastore.sources.safetensors", "datastore.gate.safetensors", "adaptive.safetensors",
+    "domains.json", "proportions.safetensors", "proportions.json", *PARTS,
 )  # fmt: skip
 MAX_BYTES = 16 << 30  # unpacked, all files
 MAX_TEXT = 1 << 30  # one text file
@@ -58,6 +53,8 @@ LIMITS = {
     "index.faiss": MAX_BYTES,
     "datastore.safetensors": MAX_BYTES,
     "datastore.faiss": MAX_BYTES,
+    "datastore.sources.safetensors": MAX_BYTES,
+    "datastore.gate.safetensors": MAX_JSON,
     "adaptive.safetensors": MAX_JSON,
     "proportions.safetensors": MAX_TEXT,
     **dict.fromkeys(PARTS, MAX_BYTES),
@@ -72,11 +69,13 @@ CHUNK = 1 << 20
 def open_bundle(path: Path) -> zipfile.ZipFile:
     """The zip file. Raises BundleError where there is none."""
     if not path.exists():
-        raise BundleError(f"There is no file {path}.")
+        raise BundleError("There is no file {path}.", path=path)
     try:
         return zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:
-        raise BundleError(f"{path} is no plugin bundle: it cannot be read as a zip file ({error}).") from None
+        raise BundleError(
+            "{path} is no plugin bundle: it cannot be read as a zip file ({error}).", path=path, error=error
+        ) from None
 
 
 @contextlib.contextmanager
@@ -85,7 +84,10 @@ def damage(path: Path, name: str) -> Iterator[None]:
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
-        raise BundleError(f"{path}: {name} is damaged ({error}). Get the bundle again.") from None
+        raise BundleError(
+            "{path}: {name} is damaged ({error}). Get the bundle again.",
+            path=path, name=name, error=error,
+        ) from None  # fmt: skip
 
 
 def check_names(path: Path, bundle: zipfile.ZipFile) -> None:
@@ -94,28 +96,43 @@ def check_names(path: Path, bundle: zipfile.ZipFile) -> None:
     names = [entry.filename for entry in entries]
     for name in names:
         if name.startswith(("/", "\\")) or ".." in Path(name.replace("\\", "/")).parts or ":" in name:
-            raise BundleError(f"{path} holds the path {name!r}, which leads out of the bundle. Nothing was unpacked.")
+            raise BundleError(
+                "{path} holds the path {name!r}, which leads out of the bundle. Nothing was unpacked.",
+                path=path,
+                name=name,
+            )
         if name not in KNOWN:
-            raise BundleError(f"{path} holds a file that no plugin has: {name!r}. Nothing was unpacked.")
+            raise BundleError(
+                "{path} holds a file that no plugin has: {name!r}. Nothing was unpacked.", path=path, name=name
+            )
         if names.count(name) > 1:
-            raise BundleError(f"{path} holds {name} twice. Nothing was unpacked.")
+            raise BundleError("{path} holds {name} twice. Nothing was unpacked.", path=path, name=name)
     missing = [name for name in REQUIRED if name not in names]
     if missing:
-        raise BundleError(f"{path} is no plugin bundle: it has no {missing[0]}.")
+        raise BundleError("{path} is no plugin bundle: it has no {missing}.", path=path, missing=missing[0])
     for entry in entries:
         if entry.file_size > LIMITS.get(entry.filename, MAX_TEXT) or entry.file_size > MAX_RATIO * max(
             entry.compress_size, 1024
         ):
             raise BundleError(
-                f"{path}: {entry.filename} would unpack to {entry.file_size:,} bytes from {entry.compress_size:,}, "
-                "which no real plugin does. Nothing was unpacked."
-            )
+                "{path}: {entry} would unpack to {file_size:,} bytes from {compress_size:,}, which no real plugin "
+                "does. Nothing was unpacked.",
+                path=path, entry=entry.filename, file_size=entry.file_size, compress_size=entry.compress_size,
+            )  # fmt: skip
         if entry.flag_bits & 0x1:
-            raise BundleError(f"{path}: {entry.filename} is encrypted. Plugins are not.")
+            raise BundleError("{path}: {entry} is encrypted. Plugins are not.", path=path, entry=entry.filename)
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise BundleError(f"{path}: {entry.filename} is packed in a way that no plugin is. Get the bundle again.")
+            raise BundleError(
+                "{path}: {entry} is packed in a way that no plugin is. Get the bundle again.",
+                path=path,
+                entry=entry.filename,
+            )
     if sum(entry.file_size for entry in entries) > MAX_BYTES:
-        raise BundleError(f"{path} would unpack to more than {MAX_BYTES >> 30} GiB. Nothing was unpacked.")
+        raise BundleError(
+            "{path} would unpack to more than {max_bytes} GiB. Nothing was unpacked.",
+            path=path,
+            max_bytes=MAX_BYTES >> 30,
+        )
 
 
 def _read(bundle: zipfile.ZipFile, name: str) -> bytes:
@@ -128,7 +145,7 @@ def read_json(path: Path, bundle: zipfile.ZipFile, name: str) -> dict[str, Any]:
     with damage(path, name):
         value = json.loads(_read(bundle, name).decode("utf-8"))
     if not isinstance(value, dict):
-        raise BundleError(f"{path}: {name} is not a JSON object. Get the bundle again.")
+        raise BundleError("{path}: {name} is not a JSON object. Get the bundle again.", path=path, name=name)
     return value
 
 
@@ -141,18 +158,29 @@ def check_config(path: Path, config: dict[str, Any]) -> None:
     """The format's version first, then what every plugin states. Raises BundleError."""
     version = config.get("format_version")
     if not isinstance(version, int) or version < 1:
-        raise BundleError(f"{path}: {CONFIG} has no format_version. It was not made by Tailor MT.")
+        raise BundleError(
+            "{path}: {config} has no format_version. It was not made by Tailor MT.", path=path, config=CONFIG
+        )
     if version > FORMAT_VERSION:
         raise BundleError(
-            f"{path} has format {version}; this program reads formats up to {FORMAT_VERSION}. Update Tailor MT."
-        )
+            "{path} has format {version}; this program reads formats up to {format_version}. Update Tailor MT.",
+            path=path, version=version, format_version=FORMAT_VERSION,
+        )  # fmt: skip
     for key, kind in KEYS.items():
         if key not in config:
-            raise BundleError(f"{path}: {CONFIG} lacks {key}. Get the bundle again.")
+            raise BundleError(
+                "{path}: {config} lacks {key}. Get the bundle again.",
+                path=path, config=CONFIG, key=key,
+            )  # fmt: skip
         if not isinstance(config[key], kind):
-            raise BundleError(f"{path}: {key} in {CONFIG} is not what it should be. Get the bundle again.")
+            raise BundleError(
+                "{path}: {key} in {config} is not what it should be. Get the bundle again.",
+                path=path, key=key, config=CONFIG,
+            )  # fmt: skip
     if not isinstance(config.get("knn", {}), dict):
-        raise BundleError(f"{path}: knn in {CONFIG} is not what it should be. Get the bundle again.")
+        raise BundleError(
+            "{path}: knn in {config} is not what it should be. Get the bundle again.", path=path, config=CONFIG
+        )
 
 
 def read_manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, dict[str, Any]]:
@@ -163,7 +191,9 @@ def read_manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, dict[str, An
         listed = set(files) if isinstance(files, dict) else set()
         odd = sorted(names ^ listed)
         raise BundleError(
-            f"{path}: the manifest and the files differ ({odd[0] if odd else MANIFEST}). Get the bundle again."
+            "{path}: the manifest and the files differ ({odd}). Get the bundle again.",
+            path=path,
+            odd=odd[0] if odd else MANIFEST,
         )
     return files
 
@@ -182,13 +212,15 @@ def copy_checked(path: Path, bundle: zipfile.ZipFile, name: str, about: dict[str
                 break
             count += len(block)
             if count > declared:
-                raise BundleError(f"{path}: {name} is longer than it says. Get the bundle again.")
+                raise BundleError("{path}: {name} is longer than it says. Get the bundle again.", path=path, name=name)
             digest.update(block)
             if out is not None:
                 out.write(block)  # a full disk is no damage
     if not isinstance(about, dict) or digest.hexdigest() != about.get("sha256") or count != about.get("bytes"):
         raise BundleError(
-            f"{path}: {name} is not what its manifest says: it was changed or damaged. Get the bundle again."
+            "{path}: {name} is not what its manifest says: it was changed or damaged. Get the bundle again.",
+            path=path,
+            name=name,
         )
 
 
@@ -230,12 +262,12 @@ def check_bytes(path: Path, bundle: zipfile.ZipFile, *, inner: bool = False) -> 
         copy_checked(path, bundle, name, about, None)
     for name in (name for name in PARTS if name in files):
         if inner:
-            raise BundleError(f"{path} is a blend inside a blend, which is not made. Get the bundle again.")
-        place = path / name
+            raise BundleError("{path} is a blend inside a blend, which is not made. Get the bundle again.", path=path)
+        inner_path = path / name
         with damage(path, name), bundle.open(name) as file, zipfile.ZipFile(file) as part:
-            check_names(place, part)
-            check_config(place, read_config(place, part))
-            check_bytes(place, part, inner=True)
+            check_names(inner_path, part)
+            check_config(inner_path, read_config(inner_path, part))
+            check_bytes(inner_path, part, inner=True)
     return len(files)
 
 

@@ -8,51 +8,51 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import engine
+from engine.core.atomic_files import atomic_write
 from engine.errors import OptionError
-from engine.files import replacing
 from engine.plugins.bundle import CHUNK, CONFIG, MANIFEST, PARTS, PLAIN, WEIGHTS
 
 if TYPE_CHECKING:
     from torch import nn
 
     from engine.base import BaseModel
+    from engine.core.options import Options
     from engine.methods import Method
-    from engine.options import Options
-
-__all__ = ["TEXTS", "check_without_texts", "export_bundle", "write_bundle"]
 
 PRESENT, LEFT_OUT = "in phrases.jsonl", "left out"
 TEXTS = ("phrases.jsonl", "datastore.jsonl")  # the user's own words, which a bundle can do without
 
 
-def export_bundle(
-    path: Path,
-    *,
-    name: str,
-    base: BaseModel,
-    method: Method,
-    config: Options,
-    module: nn.Module,
-    files: Mapping[str, Path],
-    decoding: Mapping[str, Any],
-    provenance: Mapping[str, Any],
-    metrics: Mapping[str, Any],
-    with_phrases: bool = True,
-    knn: Mapping[str, Any] | None = None,
-) -> Path:
-    """Write a plugin bundle (see `engine.plugins.bundle`); `files` are the method's artefacts by their bundle names.
+@dataclass(frozen=True)
+class BundleContent:
+    """What a bundle is made of; `files` are the method's artefacts by their bundle names."""
 
-    `with_phrases=False` leaves the user's texts out; the memory holds vectors only. `knn`: the settings of a datastore that is
-    among the files without being the method's own. Raises OptionError where the method cannot do without the texts,
+    name: str
+    base: BaseModel
+    method: Method
+    config: Options
+    module: nn.Module
+    files: Mapping[str, Path]
+    decoding: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    with_phrases: bool = True  # else the user's texts are left out; the memory holds vectors only
+    knn: Mapping[str, Any] | None = None  # the settings of a datastore that is among the files beside the method's own
+
+
+def export_bundle(path: Path, content: BundleContent) -> Path:
+    """Write a plugin bundle (see `engine.plugins.bundle`). Raises OptionError where the method cannot do without the texts,
     StorageError.
     """
     from safetensors.torch import save_file
 
-    if not with_phrases:
+    base, method = content.base, content.method
+    if not content.with_phrases:
         check_without_texts(method)
     about = {
         "format_version": PLAIN,
@@ -63,29 +63,35 @@ def export_bundle(
         "base_fingerprint": base.fingerprint(),
         "revision": None,
         "tailormt_version": engine.__version__,
-        "name": name,
+        "name": content.name,
         "method": method.name,
-        "config": config.to_mapping(),
+        "config": content.config.to_mapping(),
         "source": base.source,
         "target": base.target,
-        "decoding": dict(decoding),
-        "provenance": {"created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), **provenance},
-        "metrics": dict(metrics),
-        **({"knn": dict(knn)} if knn else {}),
+        "decoding": dict(content.decoding),
+        "provenance": {
+            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            **content.provenance,
+        },
+        "metrics": dict(content.metrics),
+        **({"knn": dict(content.knn)} if content.knn else {}),
     }
-    kept = {key: file for key, file in files.items() if with_phrases or key not in TEXTS}
+    selected = {key: file for key, file in content.files.items() if content.with_phrases or key not in TEXTS}
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
         weights = Path(folder) / WEIGHTS
-        save_file({key: value.detach().cpu().contiguous() for key, value in module.state_dict().items()}, weights)
-        return write_bundle(path, about, {WEIGHTS: weights, **kept})
+        save_file(
+            {key: value.detach().cpu().contiguous() for key, value in content.module.state_dict().items()}, weights
+        )
+        return write_bundle(path, about, {WEIGHTS: weights, **selected})
 
 
 def check_without_texts(method: Method) -> None:
     """Raises OptionError when a bundle of this method is of no use without the user's own sentences."""
     if method.capabilities.needs_texts:
         raise OptionError(
-            f"The method {method.name} reads its sentences while it translates, so a bundle without them does nothing. Keep "
-            "them in, or exchange them for sentences that you may give away: `tailormt plugin swap`."
+            "The method {method} reads its sentences while it translates, so a bundle without them does nothing. "
+            "Keep them in, or exchange them for sentences that you may give away: `tailormt plugin swap`.",
+            method=method.name,
         )
 
 
@@ -99,7 +105,7 @@ def write_bundle(path: Path, about: Mapping[str, Any], files: Mapping[str, Path]
         "README.md": card(about, files),
     }
     manifest: dict[str, dict[str, Any]] = {}
-    with replacing(path, "the plugin") as temporary, zipfile.ZipFile(temporary, "w") as bundle:
+    with atomic_write(path, "the plugin") as temporary, zipfile.ZipFile(temporary, "w") as bundle:
         for key, text in texts.items():
             data = text.encode("utf-8")
             manifest[key] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
@@ -128,13 +134,13 @@ def texts_line(files: Collection[str]) -> dict[str, str]:
     """Which of the user's own words a bundle holds, as rows of its card."""
     if PARTS[0] in files:
         return {"phrases and sentences": "as the cards of its plugins say"}
-    found = {"phrases": PRESENT if "phrases.jsonl" in files else LEFT_OUT}
+    result = {"phrases": PRESENT if "phrases.jsonl" in files else LEFT_OUT}
     if "pairs.jsonl" in files:
-        found["sentences"] = "in pairs.jsonl: the method reads them while it translates, so they cannot be left out"
+        result["sentences"] = "in pairs.jsonl: the method reads them while it translates, so they cannot be left out"
     if "datastore.safetensors" in files:
         words = "in datastore.jsonl" if "datastore.jsonl" in files else "left out"
-        found["datastore"] = f"its words in their order, from which sentences can be put together; sentences {words}"
-    return found
+        result["datastore"] = f"its words in their order, from which sentences can be put together; sentences {words}"
+    return result
 
 
 def card(about: Mapping[str, Any], files: Mapping[str, Path]) -> str:

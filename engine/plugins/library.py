@@ -10,19 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.core.atomic_files import atomic_write
 from engine.errors import BundleError, InputError, storage_errors
-from engine.files import replacing
 from engine.plugins.bundle import read_bundle_card
-from engine.plugins.checks import check_bundle
+from engine.plugins.import_checks import check_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engine.base import BaseModel
-    from engine.settings import Settings
+    from engine.core.settings import Settings
     from engine.store import PluginRow, ProjectRow, Store
-
-__all__ = ["Library", "Versions", "by_name"]
 
 LONGEST = 120  # characters of a name
 
@@ -73,21 +71,22 @@ class Library:
     def take_in(self, project: ProjectRow, file: Path, shown: str = "", *, move: bool = False) -> PluginRow:
         """Copy (or move) a checked bundle into the project and enter it; `shown` is the file's name for people."""
         card = read_bundle_card(file)
-        with free_place(self.folder(project.id), Path(shown or file.name).stem) as place:
+        with free_place(self.folder(project.id), Path(shown or file.name).stem) as target:
             if move:
-                with storage_errors("the plugin", place):
-                    file.replace(place)
+                with storage_errors("the plugin", target):
+                    file.replace(target)
             else:
-                with replacing(place, "the plugin") as temporary:
+                with atomic_write(target, "the plugin") as temporary:
                     shutil.copyfile(file, temporary)
-        return self.store.plugins.create(
-            project.id,
-            str(card["name"]) or place.stem,
-            method=str(card["method"]),
-            path=str(place),
-            base_fingerprint=str(card["base_fingerprint"]),
-            metrics=card["metrics"],
-        )
+            return self.store.plugins.create(
+                project.id,
+                str(card["name"]) or target.stem,
+                method=str(card["method"]),
+                path=str(target),
+                base_fingerprint=str(card["base_fingerprint"]),
+                metrics=card["metrics"],
+                imported=True,
+            )
 
     def import_bundle(
         self, project: ProjectRow, file: str | Path, base: Callable[[], BaseModel], shown: str = ""
@@ -118,17 +117,17 @@ class Library:
             raise InputError("A plugin needs a name.")
         rows = [row for row in self.store.plugins.list(project_id) if row.name == name]
         if not rows:
-            raise InputError(f"There is no plugin named {name} any more. Reload the page.")
+            raise InputError("There is no plugin named {name} any more. Reload the page.", name=name)
         for row in rows:
             self.store.plugins.update(row.id, name=new)
 
     def tag(self, project_id: int, name: str, tags: Sequence[str]) -> list[str]:
         """Give all versions of a plugin these tags in the place of those they had; returns them as they are kept."""
-        kept: list[str] = []
+        selected: list[str] = []
         for row in self.store.plugins.list(project_id):
             if row.name == name:
-                kept = self.store.tags.set(row.id, tags)
-        return kept
+                selected = self.store.tags.set(row.id, tags)
+        return selected
 
     # -- giving away and taking out
 
@@ -149,10 +148,10 @@ class Library:
     def delete(self, row: PluginRow) -> None:
         """Take a plugin out, with its bundle where that lies in the project's own folder."""
         self.store.plugins.delete(row.id)
-        place = Path(row.path).resolve()
-        if place.is_relative_to(self.folder(row.project_id).resolve()):
-            with storage_errors("the plugin", place):
-                place.unlink(missing_ok=True)
+        path = Path(row.path).resolve()
+        if path.is_relative_to(self.folder(row.project_id).resolve()):
+            with storage_errors("the plugin", path):
+                path.unlink(missing_ok=True)
 
     # -- blending
 
@@ -170,12 +169,14 @@ class Library:
         rows = [self.store.plugins.get(number) for number in weights]
         strange = next((row for row in rows if row.project_id != project.id), None)
         if strange is not None:
-            raise InputError(f"{strange.name} belongs to another project. Import it into this one first.")
+            raise InputError(
+                "{strange} belongs to another project. Import it into this one first.", strange=strange.name
+            )
         parts = [Part(present(row), weights[row.id], row.name) for row in rows]
-        with free_place(self.folder(project.id), name) as place:
-            card = make_blend(place, name, parts, base=base, progress=progress)
+        with free_place(self.folder(project.id), name) as target:
+            card = make_blend(target, name, parts, base=base, progress=progress)
         return self.store.plugins.create(
-            project.id, str(card["name"]), method=str(card["method"]), path=str(place),
+            project.id, str(card["name"]), method=str(card["method"]), path=str(target),
             base_fingerprint=str(card["base_fingerprint"]), metrics={},
         )  # fmt: skip
 
@@ -183,7 +184,9 @@ class Library:
 def present(row: PluginRow) -> Path:
     """Where a plugin's bundle lies. Raises InputError when it is gone."""
     if not row.exists:
-        raise InputError(f"The bundle of {row.name} is no longer at {row.path}. Train it again or import it.")
+        raise InputError(
+            "The bundle of {row} is no longer at {path}. Train it again or import it.", row=row.name, path=row.path
+        )
     return Path(row.path)
 
 
@@ -213,17 +216,17 @@ def needs_texts(path: Path) -> bool:
 def free_place(folder: Path, name: str) -> Iterator[Path]:
     """A file name for a bundle that nobody else has, held for the block: letters of any script and digits, else hyphens."""
     stem = re.sub(r"[\W_]+", "-", name.lower()).strip("-")[:60] or "plugin"
-    place, number = folder / f"{stem}.zip", 2
+    path, number = folder / f"{stem}.zip", 2
     with storage_errors("the plugin", folder):
         while True:
             try:
-                place.touch(exist_ok=False)
+                path.touch(exist_ok=False)
                 break
             except FileExistsError:
-                place = folder / f"{stem}-{number}.zip"
+                path = folder / f"{stem}-{number}.zip"
                 number += 1
     try:
-        yield place
+        yield path
     except BaseException:
-        place.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         raise

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.core.languages import same_language
 from engine.errors import BundleError, OptionError
-from engine.languages import same_language
+from engine.messages import Message
 from engine.methods import Method, get_method
 from engine.plugins.bundle import CONFIG, WEIGHTS, unpack_bundle
 
@@ -18,13 +19,10 @@ if TYPE_CHECKING:
     from torch import nn
 
     from engine.base import BaseModel
-    from engine.decoding.knn.decoder import Knn
-    from engine.decoding.options import Decoding
-    from engine.progress import Progress
-
-__all__ = ["Plugin", "Translate"]
-
-Translate = Callable[[Sequence[str]], list[str]]
+    from engine.base.adapter import Translate
+    from engine.base.decoding_options import Decoding
+    from engine.core.progress import Progress
+    from engine.methods.knn.decoder import Knn
 
 
 class Plugin:
@@ -59,53 +57,72 @@ class Plugin:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        from engine.settings import load_settings
+        from engine.core.settings import load_settings
 
         folder = unpack_bundle(path, cache or load_settings().home_dir / "unpacked")
         card = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         made_for, here = card["base_fingerprint"], base.fingerprint()
         if made_for != here:
             raise BundleError(
-                f"The plugin {path} was made for the base {card['base_model_name_or_path']} ({short(made_for)}) and does not "
-                f"fit the base {base.name} ({short(here)}). Use it with its own base, or make a new one for this base."
-            )
+                "The plugin {path} was made for the base {made_for} ({made_for_id}) and does not fit the "
+                "base {base} ({base_id}). Use it with its own base, or make a new one for this base.",
+                path=path, made_for=card["base_model_name_or_path"], made_for_id=short(made_for),
+                base=base.name, base_id=short(here),
+            )  # fmt: skip
         if not (same_language(card["source"], base.source) and same_language(card["target"], base.target)):
             raise BundleError(
-                f"The plugin {path} translates from {card['source']} to {card['target']}, not from {base.source} to "
-                f"{base.target}. Give its own languages."
-            )
+                "The plugin {path} translates from {source} to {target}, not from {base_source} to {base_target}. Give its "
+                "own languages.",
+                path=path, source=card["source"], target=card["target"], base_source=base.source, base_target=base.target,
+            )  # fmt: skip
         try:
             method = get_method(card["method"])
             config = method.config_class.from_mapping(card["config"])
         except OptionError as error:
-            raise BundleError(f"The plugin {path} cannot be used by this version of Tailor MT: {error}") from None
+            raise BundleError(
+                "The plugin {path} cannot be used by this version of Tailor MT: {error}", path=path, error=error
+            ) from None
         try:
             artefacts = method.open(folder, base, config)
         except BundleError as error:
-            raise BundleError(f"{path}: {error}") from None
+            raise BundleError("{path}: {error}", path=path, error=error) from None
         try:
             module = method.build(base, artefacts, config)
         except BundleError as error:
-            raise BundleError(f"{path}: {error}") from None
+            raise BundleError("{path}: {error}", path=path, error=error) from None
         except (LookupError, RuntimeError, ValueError) as error:
-            raise BundleError(f"{path}: its settings do not fit the base {base.name} ({error}).") from error
+            raise BundleError(
+                "{path}: its settings do not fit the base {base} ({error}).",
+                path=path, base=base.name, error=error,
+            ) from error  # fmt: skip
         try:
             weights = load_file(folder / WEIGHTS)
         except SafetensorError as error:
-            raise BundleError(f"{path}: {WEIGHTS} is damaged ({error}). Get the bundle again.") from None
+            raise BundleError(
+                "{path}: {weights} is damaged ({error}). Get the bundle again.",
+                path=path, weights=WEIGHTS, error=error,
+            ) from None  # fmt: skip
         expected = module.state_dict()
         for key in sorted(set(expected) ^ set(weights)):
-            odd = "lacks" if key in expected else "has an unknown"
-            raise BundleError(f"{path}: {WEIGHTS} {odd} key {key}. Get the bundle again.")
+            odd = Message("lacks") if key in expected else Message("has an unknown")
+            raise BundleError(
+                "{path}: {weights} {odd} key {key}. Get the bundle again.",
+                path=path, weights=WEIGHTS, odd=odd, key=key,
+            )  # fmt: skip
         for key, tensor in weights.items():
             if tensor.shape != expected[key].shape:
                 raise BundleError(
-                    f"{path}: {key} has the shape {tuple(tensor.shape)}, not {tuple(expected[key].shape)}. Get the bundle again."
-                )
+                    "{path}: {key} has the shape {shape}, not {expected}. Get the bundle again.",
+                    path=path, key=key, shape=tuple(tensor.shape), expected=tuple(expected[key].shape),
+                )  # fmt: skip
         module.load_state_dict(weights)
         method.finish(module)
         module.to(base.dtype)
         return cls(method, module, card, folder, carried(path, folder, base, card["knn"]) if "knn" in card else None)
+
+    def with_datastore(self, knn: Knn) -> Plugin:
+        """The same method and module with this datastore beside it."""
+        return Plugin(self.method, self.module, self.card, self.folder, knn)
 
     @contextlib.contextmanager
     def attached(self, base: BaseModel, strength: float = 1.0) -> Iterator[None]:
@@ -135,12 +152,15 @@ class Plugin:
         """Raises OptionError when the method gives no probabilities of given translations."""
         if not self.method.capabilities.offers_likelihood:
             raise OptionError(
-                f"The method {self.method.name} gives no likelihood of a translation; score it by BLEU or chrF."
+                "The method {method} gives no likelihood of a translation; score it by BLEU or chrF.",
+                method=self.method.name,
             )
 
     def see(self, base: BaseModel, sources: torch.Tensor) -> None:
         """Tell the method which source tokens (B, S) come next."""
         self.method.see(base, self.module, sources)
+        if self.knn is not None:
+            self.knn.see(base, sources)
 
     def translate(
         self,
@@ -169,19 +189,21 @@ class Plugin:
 
 def carried(path: str | Path, folder: Path, base: BaseModel, settings: dict[str, Any]) -> Knn:
     """The datastore that a bundle carries beside its method. Raises BundleError, or MissingError without faiss."""
-    from engine.decoding.knn.decoder import Knn
-    from engine.decoding.knn.options import KnnOptions
+    from engine.methods.knn.decoder import Knn
+    from engine.methods.knn.options import KnnOptions
 
     try:
         return Knn.open(folder, base, KnnOptions.from_mapping(settings))
     except (BundleError, OptionError) as error:
-        raise BundleError(f"{path}: {error}") from None
+        raise BundleError("{path}: {error}", path=path, error=error) from None
 
 
 def check_strength(strength: float) -> None:
     """Raises OptionError on a strength below 0 or above 2."""
     if not 0.0 <= strength <= 2.0:
-        raise OptionError(f"strength: {strength} is not between 0 (the base exactly) and 2 (1 is as trained).")
+        raise OptionError(
+            "strength: {strength} is not between 0 (the base exactly) and 2 (1 is as trained).", strength=strength
+        )
 
 
 def short(fingerprint: str) -> str:

@@ -10,11 +10,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.files import replacing
+from engine.core.atomic_files import atomic_write
 from engine.plugins.bundle import CHUNK, CONFIG, MANIFEST, PARTS, open_bundle, read_bundle_card, verify_bundle
 from engine.plugins.export import TEXTS, check_without_texts, entry, texts_line
-
-__all__ = ["amend", "repack"]
 
 
 def repack(path: Path, output: Path, *, with_phrases: bool = True, name: str = "") -> None:
@@ -51,7 +49,7 @@ def amend(
     `output` may be `path`. Raises BundleError, StorageError.
     """
     verify_bundle(path)
-    with zipfile.ZipFile(path) as bundle, replacing(output, "the plugin") as temporary:
+    with zipfile.ZipFile(path) as bundle, atomic_write(output, "the plugin") as temporary:
         manifest = json.loads(bundle.read(MANIFEST))["files"]
         texts: dict[str, bytes] = {}
         if card:

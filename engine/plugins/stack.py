@@ -6,16 +6,16 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine.plugins.plugin import Plugin, Translate
+from engine.base.adapter import Translate
+from engine.core.progress import Progress
+from engine.decoding.translate import search
+from engine.plugins.plugin import Plugin
 
 if TYPE_CHECKING:
     import torch
 
     from engine.base import BaseModel
-    from engine.decoding.options import Decoding
-    from engine.progress import Progress
-
-__all__ = ["PluginStack"]
+    from engine.base.decoding_options import Decoding
 
 
 class PluginStack:
@@ -70,17 +70,17 @@ class PluginStack:
         progress: Progress,
     ) -> list[str] | None:
         """Of plugins with a way of their own the last one translates, over all the others; None when there is none."""
-        for place in reversed(range(len(self.plugins))):
-            left = [i for i in range(len(self.plugins)) if i != place]
+        for position in reversed(range(len(self.plugins))):
+            left = [i for i in range(len(self.plugins)) if i != position]
             rest = PluginStack([self.plugins[i] for i in left], [self.weights[i] for i in left]) if left else None
 
             def others(some: Sequence[str], rest: PluginStack | None = rest) -> list[str]:
-                return base.translate(some, rest, strength=strength, decoding=decoding)
+                return search(base, some, rest, strength, decoding, Progress())
 
-            own = strength * self.weights[place]
-            found = self.plugins[place].translate(base, texts, others, own, decoding, progress)
-            if found is not None:
-                return found
+            own = strength * self.weights[position]
+            translations = self.plugins[position].translate(base, texts, others, own, decoding, progress)
+            if translations is not None:
+                return translations
         return None
 
     def logits_processors(self, base: BaseModel, strength: float = 1.0) -> list[Any]:

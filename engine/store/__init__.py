@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from engine.store.rows import (
+from engine.store.records import (
     ACTIVE,
     RESUMABLE,
     ComparisonRow,

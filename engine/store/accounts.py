@@ -6,14 +6,16 @@ import builtins
 import datetime
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ForeignKey, String, delete, func, select
 from sqlalchemy.orm import Mapped, mapped_column
 
-from engine.access import PROJECT_ROLES, ROLES
+from engine.core.actor import PROJECT_ROLES, ROLES
 from engine.errors import InputError
+from engine.messages import mark
 from engine.store import tables
+from engine.store.account_names import look, mixes_scripts, normal
 from engine.store.repositories import Repository, to_row
 from engine.store.tokens import digest
 
@@ -21,18 +23,6 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from engine.store.store import Store
-
-__all__ = [
-    "AccountRow",
-    "Accounts",
-    "AppUser",
-    "MemberRow",
-    "Members",
-    "ProjectMember",
-    "SignIn",
-    "SignIns",
-    "check_password",
-]
 
 LONGEST_NAME = 80
 SHORTEST_PASSWORD = 10
@@ -51,6 +41,12 @@ class AppUser(tables.Base):
     active: Mapped[bool] = mapped_column(default=True)
     created: Mapped[datetime.datetime] = mapped_column(default=tables.now)
     signed_in: Mapped[datetime.datetime | None]
+    factor: Mapped[dict[str, Any] | None] = mapped_column(tables.JSON)  # of `engine.store.second_factor`
+
+    @property
+    def second_factor(self) -> bool:
+        """Does signing in ask for a code?"""
+        return "secret" in (self.factor or {})
 
 
 class SignIn(tables.Base):
@@ -81,6 +77,7 @@ class AccountRow:
     active: bool
     created: datetime.datetime
     signed_in: datetime.datetime | None
+    second_factor: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,9 +93,12 @@ class MemberRow:
 def check_password(password: str) -> None:
     """Raises InputError on one that is too short or too long."""
     if len(password) < SHORTEST_PASSWORD:
-        raise InputError(f"A password has at least {SHORTEST_PASSWORD} characters. A few words make a good one.")
+        raise InputError(
+            "A password has at least {shortest_password} characters. A few words make a good one.",
+            shortest_password=SHORTEST_PASSWORD,
+        )
     if len(password) > LONGEST_PASSWORD:
-        raise InputError(f"A password has at most {LONGEST_PASSWORD} characters.")
+        raise InputError("A password has at most {longest_password} characters.", longest_password=LONGEST_PASSWORD)
 
 
 class Accounts(Repository[AppUser, AccountRow]):
@@ -106,20 +106,23 @@ class Accounts(Repository[AppUser, AccountRow]):
 
     table = AppUser
     row = AccountRow
-    noun = "account"
+    noun = mark("account")
 
     def create(self, name: str, password: str, role: str = "member") -> AccountRow:
         """A new account. Raises InputError on a name that is empty or taken, a short password or an unknown role."""
         from engine.store.passwords import hashed
 
-        name = " ".join(name.split())
+        name = normal(name)
         if not name or len(name) > LONGEST_NAME or not name.isprintable():
-            raise InputError(f"An account needs a name of up to {LONGEST_NAME} characters.")
+            raise InputError("An account needs a name of up to {longest_name} characters.", longest_name=LONGEST_NAME)
+        if mixes_scripts(name):
+            raise InputError("A name has letters of one script, so that nobody is taken for somebody else.")
         check_role(role, ROLES)
         check_password(password)
         with self._store.write() as session:
-            if session.scalar(select(AppUser.id).where(AppUser.folded == fold(name))) is not None:
-                raise InputError(f"There is an account {name} already. Take another name.")
+            for other in session.scalars(select(AppUser.name)):
+                if look(other) == look(name):
+                    raise InputError("There is an account {name} already. Take another name.", name=other)
             record = AppUser(name=name, folded=fold(name), password=hashed(password), role=role)
             session.add(record)
             session.flush()
@@ -138,9 +141,9 @@ class Accounts(Repository[AppUser, AccountRow]):
     def named(self, name: str) -> AccountRow:
         """The account of that name, in any case. Raises InputError where there is none."""
         with self._store.read() as session:
-            record = session.scalar(select(AppUser).where(AppUser.folded == fold(name)))
+            record = session.scalar(select(AppUser).where(AppUser.folded.in_(forms(name))))
             if record is None:
-                raise InputError(f"There is no account {name}. `tailormt user list` shows them.")
+                raise InputError("There is no account {name}. `tailormt user list` shows them.", name=name)
             return self._out(record)
 
     def signed(self, name: str, password: str) -> AccountRow | None:
@@ -148,17 +151,17 @@ class Accounts(Repository[AppUser, AccountRow]):
         from engine.store.passwords import hashed, matches, worn
 
         with self._store.read() as session:
-            record = session.scalar(select(AppUser).where(AppUser.folded == fold(name)[:320], AppUser.active))
-            kept = record.password if record is not None else ""
-        if not matches(kept, password) or record is None:
+            record = session.scalar(select(AppUser).where(AppUser.folded.in_(forms(name)), AppUser.active))
+            selected = record.password if record is not None else ""
+        if not matches(selected, password) or record is None:
             return None
         with self._store.write() as session:
-            found = self._find(session, record.id)
-            found.signed_in = tables.now()
-            if worn(kept):  # made with weaker parameters than those of today
-                found.password = hashed(password)
+            result = self._find(session, record.id)
+            result.signed_in = tables.now()
+            if worn(selected):  # made with weaker parameters than those of today
+                result.password = hashed(password)
             session.flush()
-            return self._out(found)
+            return self._out(result)
 
     def set_password(self, id: int, password: str, *, keep: str = "") -> None:
         """Another password; every session of the account ends but that of the secret `keep`. Raises InputError."""
@@ -267,9 +270,14 @@ class Members:
 
 def check_role(role: str, known: tuple[str, ...]) -> None:
     if role not in known:
-        raise InputError(f"{role or 'Nothing'} is no role. Give one of {', '.join(known)}.")
+        raise InputError("{role} is no role. Give one of {known}.", role=role or "Nothing", known=", ".join(known))
 
 
 def fold(name: str) -> str:
-    """A name as it is compared: in no case, with single spaces."""
-    return " ".join(name.split()).casefold()
+    """A name as it is compared: in Unicode's form NFKC, in no case, with single spaces."""
+    return normal(name).casefold()
+
+
+def forms(name: str) -> tuple[str, str]:
+    """How the name may be kept: as it is compared today, and as before NFKC."""
+    return fold(name)[:320], " ".join(name.split()).casefold()[:320]

@@ -15,8 +15,6 @@ from engine.store import tables
 if TYPE_CHECKING:
     from engine.store.store import Store
 
-__all__ = ["ArtefactSet", "Artefacts"]
-
 
 @dataclass(frozen=True)
 class ArtefactSet:

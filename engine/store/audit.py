@@ -17,10 +17,8 @@ from engine.store.repositories import to_row
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from engine.access import Access
+    from engine.core.actor import Actor
     from engine.store.store import Store
-
-__all__ = ["Audit", "AuditEntry", "AuditRow", "write_down"]
 
 
 class AuditEntry(tables.Base):
@@ -53,7 +51,7 @@ class AuditRow:
 
 def write_down(session: Session, job: tables.Job, act: str) -> None:
     """What somebody did with a job that adds and removes no row, in the transaction that does it."""
-    access: Access | None = session.info.get("access")
+    access: Actor | None = session.info.get("access")
     if access is not None:
         session.connection().execute(
             insert(AuditEntry).values(
@@ -64,13 +62,13 @@ def write_down(session: Session, job: tables.Job, act: str) -> None:
 
 
 class Audit:
-    """What the store itself sees (rows added and removed) is written by `engine.store.guard`; the rest is noted here."""
+    """What the store itself sees (rows added and removed) is written by `engine.store.row_access`; the rest is noted here."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def note(
-        self, access: Access, action: str, *, project_id: int | None = None, target: object = "", detail: str = ""
+        self, access: Actor, action: str, *, project_id: int | None = None, target: object = "", detail: str = ""
     ) -> None:
         """Write down an act that leaves no row: a sign-in, a download, an upload."""
         with self._store.system() as session:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -22,8 +23,6 @@ from sqlalchemy.exc import (
 )
 
 from engine.errors import InputError, MissingError, StorageError
-
-__all__ = ["BUSY_SECONDS", "file_of", "open_engine", "parse", "sentences", "shown", "unreachable", "writing"]
 
 BUSY_SECONDS = 15
 AWAY = (
@@ -56,25 +55,31 @@ def shown(url: URL) -> str:
 
 def file_of(url: URL) -> Path | None:
     """The file of an SQLite store; None for one in memory and for other databases."""
-    found = url.database if url.get_backend_name() == "sqlite" else None
-    return Path(found) if found and found != ":memory:" else None
+    result = url.database if url.get_backend_name() == "sqlite" else None
+    return Path(result) if result and result != ":memory:" else None
 
 
 def open_engine(url: URL) -> Engine:
     """Connections to the database; none is made yet. Raises InputError, MissingError or StorageError as `Store` does."""
-    place, file = shown(url), file_of(url)
+    address, file = shown(url), file_of(url)
     if file is not None:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StorageError(f"The folder for {place} cannot be made: {error.strerror}.") from error
+            raise StorageError(
+                "The folder for {place} cannot be made: {strerror}.", place=address, strerror=error.strerror
+            ) from error
     try:
         engine = create_engine(url, **_ways(url))
     except NoSuchModuleError:
-        raise InputError(f"{place} is no database that Tailor MT knows: use sqlite or postgresql.") from None
+        raise InputError(
+            "{place} is no database that Tailor MT knows: use sqlite or postgresql.", place=address
+        ) from None
     except ModuleNotFoundError as error:
         raise MissingError(
-            f"The driver for {place} is not installed ({error.name}): pip install 'tailor-mt[postgres]'."
+            "The driver for {place} is not installed ({error}): pip install 'tailor-mt[postgres]'.",
+            place=address,
+            error=error.name,
         ) from None
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _prepare_sqlite)
@@ -122,29 +127,55 @@ def sentences(place: str) -> Iterator[None]:
                 "What this belongs to is no longer there: it was deleted in the meantime. Reload and try again."
             ) from error
         raise
+    except (OverflowError, UnicodeEncodeError) as error:  # a number beyond 64 bits, half of a surrogate pair
+        raise InputError("A number is too large, or a text holds a character that is none.") from error
     except TimeoutError as error:  # SQLAlchemy's: all connections of this process are taken
-        raise StorageError(f"The store at {place} is asked for more at once than it can answer. Try again.") from error
+        raise StorageError(
+            "The store at {place} is asked for more at once than it can answer. Try again.", place=place
+        ) from error
     except DataError as error:
-        raise InputError(f"The store at {place} cannot hold a value: {_first_line(error.orig)}.") from error
+        raise InputError(
+            "The store at {place} cannot hold a value: {first_line}.", place=place, first_line=_first_line(error.orig)
+        ) from error
     except DatabaseError as error:
         words = str(error.orig).lower()
         if "not a database" in words or "malformed" in words:
             raise InputError(
-                f"The store at {place} is damaged or no database. Move it away or restore a backup."
+                "The store at {place} is damaged or no database. Move it away or restore a backup.", place=place
             ) from error
         if "locked" in words or "busy" in words or "lock timeout" in words:
             raise StorageError(
-                f"The store at {place} has been busy for more than {BUSY_SECONDS} s: another program holds it."
+                "The store at {place} has been busy for more than {busy_seconds} s: another program holds it.",
+                place=place,
+                busy_seconds=BUSY_SECONDS,
             ) from error
-        if "full" in words or "no space" in words:
-            raise StorageError(f"The disk is full: {place} could not be written. Free some space.") from error
+        if "full" in words or "no space" in words or ("disk i/o error" in words and _no_room(place)):
+            raise StorageError(
+                "The disk is full: {place} could not be written. Free some space.", place=place
+            ) from error
         if "readonly" in words or "unable to open" in words:
-            raise StorageError(f"The store at {place} cannot be opened or written: {error.orig}.") from error
+            raise StorageError(
+                "The store at {place} cannot be opened or written: {orig}.", place=place, orig=error.orig
+            ) from error
         if error.connection_invalidated or "connection" in words:
-            raise StorageError(f"The database at {place} cannot be reached: {_first_line(error.orig)}.") from error
+            raise StorageError(
+                "The database at {place} cannot be reached: {first_line}.",
+                place=place,
+                first_line=_first_line(error.orig),
+            ) from error
         if isinstance(error, OperationalError):
-            raise StorageError(f"The store at {place} cannot be used: {_first_line(error.orig)}.") from error
+            raise StorageError(
+                "The store at {place} cannot be used: {first_line}.", place=place, first_line=_first_line(error.orig)
+            ) from error
         raise
+
+
+def _no_room(place: str) -> bool:
+    """Is the disk of an SQLite store full? SQLite says "disk I/O error" where its shared memory cannot grow."""
+    try:
+        return shutil.disk_usage(Path(place).parent).free < 1 << 20
+    except OSError:
+        return False
 
 
 def _first_line(error: object) -> str:

@@ -11,10 +11,8 @@ from engine.errors import InputError
 from engine.store import tables
 
 if TYPE_CHECKING:
-    from engine.store.rows import PluginRow
+    from engine.store.records import PluginRow
     from engine.store.store import Store
-
-__all__ = ["DefaultPlugin", "Defaults"]
 
 
 class DefaultPlugin(tables.Base):
@@ -25,7 +23,9 @@ class DefaultPlugin(tables.Base):
 
 
 class Defaults:
-    """The default plugin of each project: the one that was chosen, or the base alone where that was chosen, else the newest."""
+    """The default plugin of each project: the one that was chosen, or the base alone where that was chosen, else the newest of its
+    own. What was imported has to be chosen.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -38,7 +38,8 @@ class Defaults:
         if record is not None and number is None:
             return None
         rows = [row for row in self._store.plugins.list(project_id) if row.exists]
-        return next((row for row in rows if row.id == number), rows[0] if rows else None)
+        own = next((row for row in rows if not row.imported), None)
+        return next((row for row in rows if row.id == number), own)
 
     def chosen(self, project_id: int) -> bool:
         """Whether somebody chose, so that a newer plugin does not take its place."""
@@ -49,7 +50,9 @@ class Defaults:
         """Choose a plugin of the project, or with None the base alone. Raises InputError where there is no such plugin."""
         self._store.projects.get(project_id)
         if plugin_id is not None and self._store.plugins.get(plugin_id).project_id != project_id:
-            raise InputError(f"Plugin {plugin_id} belongs to another project. Choose one of this project.")
+            raise InputError(
+                "Plugin {plugin_id} belongs to another project. Choose one of this project.", plugin_id=plugin_id
+            )
         with self._store.write() as session:
             session.merge(DefaultPlugin(project_id=project_id, plugin_id=plugin_id))
 

@@ -6,8 +6,6 @@ import threading
 from functools import cache
 from typing import Any
 
-__all__ = ["hashed", "matches", "worn"]
-
 # Many who sign in at once are to wait, not to fill the memory.
 _AT_ONCE = threading.BoundedSemaphore(4)
 
@@ -38,10 +36,10 @@ def matches(kept: str, password: str) -> bool:
     compared = kept or _nobody()
     try:
         with _AT_ONCE:
-            found = bool(_hasher().verify(compared, password.encode("utf-8", "surrogatepass")))
+            result = bool(_hasher().verify(compared, password.encode("utf-8", "surrogatepass")))
     except (VerificationError, InvalidHashError):
         return False
-    return found and bool(kept)
+    return result and bool(kept)
 
 
 def worn(kept: str) -> bool:

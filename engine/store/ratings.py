@@ -7,29 +7,39 @@ import datetime
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 from sqlalchemy import JSON, ForeignKey, String, UniqueConstraint, case, delete, func, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from engine.errors import InputError
+from engine.messages import mark
 from engine.store import tables
 from engine.store.repositories import Repository, to_row
 
-__all__ = [
-    "SKIP",
-    "AnswerRow",
-    "RaterRow",
-    "RatingAnswer",
-    "RatingRater",
-    "RatingRound",
-    "Ratings",
-    "RoundRow",
-    "decided",
-]
-
 SKIP = "skip"  # in place of a question: the rater passed the item over
 ASKED = 3  # questions an item has
+
+
+class RatingItem(TypedDict):
+    """A sentence and its two translations."""
+
+    source: str
+    one: str
+    two: str
+
+
+class NewRound(TypedDict, total=False):
+    """What a new round is of; the fields of `RoundRow` of the same names."""
+
+    one: Required[str]
+    two: Required[str]
+    source: Required[str]
+    target: Required[str]
+    seed: Required[int]
+    items: Required[list[RatingItem]]
+    about: dict[str, Any]
+    comparison_id: int | None
 
 
 class RatingRound(tables.Base):
@@ -46,7 +56,7 @@ class RatingRound(tables.Base):
     target: Mapped[str] = mapped_column(String(32))
     seed: Mapped[int] = mapped_column(tables.WIDE)
     size: Mapped[int]
-    items: Mapped[list[dict[str, Any]]] = mapped_column(JSON, default=list)
+    items: Mapped[list[RatingItem]] = mapped_column(JSON, default=list)
     about: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
     created: Mapped[datetime.datetime] = mapped_column(default=tables.now)
     closed: Mapped[datetime.datetime | None]
@@ -79,7 +89,7 @@ class RatingAnswer(tables.Base):
 class RoundRow:
     """A rating round: sentences in two systems' translations, `one` and `two`, and the seed that hides which is which.
 
-    `items` are {"source", "one", "two"}; `about` is what the maker notes of the systems and of what was left out.
+    `about` is what the maker notes of the systems and of what was left out.
     """
 
     id: int
@@ -92,7 +102,7 @@ class RoundRow:
     target: str
     seed: int
     size: int
-    items: list[dict[str, Any]]
+    items: list[RatingItem]
     about: dict[str, Any]
     created: datetime.datetime
     closed: datetime.datetime | None
@@ -126,28 +136,12 @@ class Ratings(Repository[RatingRound, RoundRow]):
 
     table = RatingRound
     row = RoundRow
-    noun = "rating round"
+    noun = mark("rating round")
     changeable = ("title", "closed")
 
-    def create(
-        self,
-        project_id: int,
-        title: str,
-        *,
-        one: str,
-        two: str,
-        source: str,
-        target: str,
-        seed: int,
-        items: builtins.list[dict[str, Any]],
-        about: dict[str, Any] | None = None,
-        comparison_id: int | None = None,
-    ) -> RoundRow:
+    def create(self, project_id: int, title: str, **round_: Unpack[NewRound]) -> RoundRow:
         """A new round."""
-        return self._add(
-            project_id=project_id, title=title, one=one, two=two, source=source, target=target, seed=seed, size=len(items),
-            items=items, about=about or {}, comparison_id=comparison_id,
-        )  # fmt: skip
+        return self._add(**{"about": {}, **round_}, project_id=project_id, title=title, size=len(round_["items"]))
 
     def list(self, project_id: int | None = None) -> builtins.list[RoundRow]:
         """Rounds of one project or of all, newest first."""
@@ -164,7 +158,7 @@ class Ratings(Repository[RatingRound, RoundRow]):
             self._find(session, round_id)
             same = select(RatingRater.id).where(RatingRater.round_id == round_id, RatingRater.name == name)
             if session.scalar(same) is not None:
-                raise InputError(f"This round has a rater named {name} already. Give another name.")
+                raise InputError("This round has a rater named {name} already. Give another name.", name=name)
             record = RatingRater(round_id=round_id, name=name, token=secrets.token_urlsafe(24))
             session.add(record)
             session.flush()
@@ -187,7 +181,7 @@ class Ratings(Repository[RatingRound, RoundRow]):
         with self._store.write() as session:
             record = session.get(RatingRater, id)
             if record is None:
-                raise InputError(f"There is no rater {id}: it may have been removed.")
+                raise InputError("There is no rater {id}: it may have been removed.", id=id)
             session.delete(record)
 
     # -- answers
@@ -257,13 +251,13 @@ class Ratings(Repository[RatingRound, RoundRow]):
             .limit(1)
         )
         with self._store.read() as session:
-            found = session.execute(newest).first()
-            if found is None:
+            result = session.execute(newest).first()
+            if result is None:
                 return None
-            raters = select(func.count()).select_from(RatingRater).where(RatingRater.round_id == found.id)
+            raters = select(func.count()).select_from(RatingRater).where(RatingRater.round_id == result.id)
             count = session.scalar(raters) or 0
-            done = session.scalar(select(func.count()).select_from(self._done(found.id).subquery())) or 0
-            return (done, count * found.size) if count else None
+            done = session.scalar(select(func.count()).select_from(self._done(result.id).subquery())) or 0
+            return (done, count * result.size) if count else None
 
     def _done(self, round_id: int) -> Any:
         """(rater, item) of all that is decided or skipped."""
@@ -279,9 +273,9 @@ class Ratings(Repository[RatingRound, RoundRow]):
 
 def decided(answers: Sequence[AnswerRow]) -> dict[int, dict[str, str]]:
     """{item: {question: choice}}; a skipped item has no question."""
-    found: dict[int, dict[str, str]] = {}
+    result: dict[int, dict[str, str]] = {}
     for row in answers:
-        item = found.setdefault(row.item, {})
+        item = result.setdefault(row.item, {})
         if row.question != SKIP:
             item[row.question] = row.choice
-    return found
+    return result

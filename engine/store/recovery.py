@@ -1,4 +1,4 @@
-"""What happens to a job that did not succeed: who waits for it, whether it is tried again, and when it is given up.
+"""What happens to a job that did not succeed: whether it is tried again, and when it is given up.
 
 A job that lost its process, or met an error that may pass, is queued again by itself after a pause that doubles. It is
 given up after so many attempts in a row that got no further than the one before, and kept as failed, with its log; a user
@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import ColumnElement, CursorResult, select, update
 
 from engine.errors import InputError
+from engine.messages import Message, mark, unpack
 from engine.store import tables
 from engine.store.audit import write_down
+from engine.store.records import RESUMABLE, JobRow, JobState
 from engine.store.repositories import Repository, to_row
-from engine.store.rows import RESUMABLE, JobRow, JobState
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
-__all__ = ["FURTHEST_SECONDS", "Recovery", "count"]
 
 FURTHEST_SECONDS = 600.0  # the longest pause before another attempt
 AGAIN: dict[str, Any] = {  # of a job that is queued again
@@ -37,17 +33,20 @@ AGAIN: dict[str, Any] = {  # of a job that is queued again
 }
 
 
-class Recovery(Repository[tables.Job, JobRow]):
+class JobRecovery(Repository[tables.Job, JobRow]):
     """Endings without success, and what follows from them."""
 
     table = tables.Job
     row = JobRow
-    noun = "job"
+    noun = mark("job")
     changeable = ("note",)
 
     def _out(self, record: tables.Job) -> JobRow:
         row = to_row(JobRow, record)
         object.__setattr__(row, "state", JobState(row.state))
+        text = unpack({"error": row.error, "note": row.note, "messages": record.messages})
+        for name in ("error", "note"):
+            object.__setattr__(row, name, text[name])
         return row
 
     def interrupt(self, id: int, attempt: int, error: str, *where: ColumnElement[bool], lost: bool = False) -> bool:
@@ -76,18 +75,18 @@ class Recovery(Repository[tables.Job, JobRow]):
             if record is None or record.attempt != attempt or record.state != JobState.RUNNING:
                 return False
             if record.cancel_requested:
-                return self._settle(session, record, JobState.CANCELLED)
+                return self._settle(record, JobState.CANCELLED)
             for name, value in _counted(record).items():
                 setattr(record, name, value)
             if record.retries > most:
-                return self._settle(session, record, JobState.FAILED, _given_up(error, record.retries))
+                return self._settle(record, JobState.FAILED, _given_up(error, record.retries))
             self._again(record, seconds)
-            record.error = error
+            record.error, record.messages = error, data_of(error)
             return True
 
     def requeue(self, *, most: int, seconds: float) -> Sequence[JobRow]:
         """Queue interrupted jobs again, those that were lost more than `most` times in a row end as failed; returns all."""
-        job, found = tables.Job, []
+        job, result = tables.Job, []
         if most <= 0:
             return []
         query = select(job).where(job.state == JobState.INTERRUPTED, job.retries >= 0).order_by(job.id)
@@ -97,12 +96,12 @@ class Recovery(Repository[tables.Job, JobRow]):
         with self._store.write() as session:
             for record in session.scalars(query.with_for_update(skip_locked=True)).all():
                 if record.retries > most:
-                    self._settle(session, record, JobState.FAILED, _given_up(record.error, record.retries))
+                    self._settle(record, JobState.FAILED, _given_up(record.error, record.retries))
                 else:
                     self._again(record, seconds)
                 session.flush()
-                found.append(self._out(record))
-        return found
+                result.append(self._out(record))
+        return result
 
     def pausing(self) -> bool:
         """Whether a job waits for its time to be tried again."""
@@ -114,34 +113,27 @@ class Recovery(Repository[tables.Job, JobRow]):
     def resume(self, id: int) -> JobRow:
         """Queue an interrupted, failed or cancelled job again, with the same arguments and the next attempt.
 
-        What it waits for is resumed with it, and a step with the job that it is a step of. Raises InputError when the job
-        is waiting, at work, or done.
+        Raises InputError when the job is waiting, at work, or done.
         """
-        job, after = tables.Job, tables.JobAfter
+        job = tables.Job
         with self._store.write() as session:
             record = self._find(session, id)
             if record.state not in RESUMABLE:
                 raise InputError(
-                    f"Job {id} is {record.state}: only an interrupted, failed or cancelled job can be resumed."
+                    "Job {id} is {state}: only an interrupted, failed or cancelled job can be resumed.",
+                    id=id,
+                    state=Message(record.state),
                 )
             write_down(session, record, "resumed")
-            wanted, seen = [record.parent_id or id], set()
-            while wanted:
-                number = wanted.pop()
-                if number in seen:
-                    continue
-                seen.add(number)
-                changed = session.execute(
-                    update(job)
-                    .where(job.id == number, job.state.in_([state.value for state in RESUMABLE]))
-                    .values(
-                        **AGAIN, attempt=job.attempt + 1, cancel_requested=False, error="", not_before=None, retries=0,
-                        reached=0.0,
-                    )
-                    .execution_options(synchronize_session=False)
-                )  # fmt: skip
-                if count(changed) or number == record.parent_id:
-                    wanted += session.scalars(select(after.after_id).where(after.job_id == number))
+            session.execute(
+                update(job)
+                .where(job.id == id, job.state.in_([state.value for state in RESUMABLE]))
+                .values(
+                    **AGAIN, attempt=job.attempt + 1, cancel_requested=False, error="", not_before=None, retries=0,
+                    reached=0.0,
+                )
+                .execution_options(synchronize_session=False)
+            )  # fmt: skip
             session.refresh(record)
             return self._out(record)
 
@@ -154,44 +146,22 @@ class Recovery(Repository[tables.Job, JobRow]):
             pause = min(FURTHEST_SECONDS, seconds * 2 ** min(record.retries - 1, 30))
             record.not_before = tables.now() + datetime.timedelta(seconds=pause)
 
-    def _settle(self, session: Session, record: tables.Job, state: JobState, error: str = "") -> bool:
+    def _settle(self, record: tables.Job, state: JobState, error: str = "") -> bool:
         record.state, record.error, record.finished, record.pid = state.value, error, tables.now(), None
-        session.flush()
-        self._drop_waiting(session, record.id, state)
+        record.messages = data_of(error)
         return True
 
     def _end(self, id: int, attempt: int, state: JobState, *where: ColumnElement[bool], **values: Any) -> bool:
         job = tables.Job
-        values |= {"state": state.value, "finished": tables.now(), "pid": None}
+        values |= {
+            "state": state.value,
+            "finished": tables.now(),
+            "pid": None,
+            "messages": data_of(values.get("error")),
+        }
         with self._store.write(together=True) as session:
             query = update(job).where(job.id == id, job.attempt == attempt, job.state == JobState.RUNNING, *where)
-            if count(session.execute(query.values(**values).execution_options(synchronize_session=False))) == 0:
-                return False
-            if state in (JobState.FAILED, JobState.CANCELLED):
-                self._drop_waiting(session, id, state)
-            return True
-
-    def _drop_waiting(self, session: Session, id: int, state: JobState) -> None:
-        """Jobs that wait for one which has ended without success end likewise, and those that wait for them."""
-        job, after = tables.Job, tables.JobAfter
-        wanted, seen = [id], {id}
-        while wanted:
-            number = wanted.pop()
-            cause = session.get(tables.Job, number, populate_existing=True)
-            if cause is None:
-                continue
-            waiting = select(job).where(job.id == after.job_id, after.after_id == number, job.state == JobState.QUEUED)
-            for record in session.scalars(waiting).all():
-                if record.id in seen:
-                    continue
-                seen.add(record.id)
-                wanted.append(record.id)
-                record.state, record.finished = state.value, tables.now()
-                if state == JobState.FAILED:
-                    record.error = f"Job {id} ({cause.kind if number == id else record.kind}), which it needs, failed."
-                    if number == id and cause.error:
-                        record.error = f"{cause.error} (In job {id}, {cause.kind}.)"
-            session.flush()
+            return count(session.execute(query.values(**values).execution_options(synchronize_session=False))) == 1
 
 
 def count(result: Any) -> int:
@@ -208,8 +178,15 @@ def _counted(record: tables.Job) -> dict[str, Any]:
     return {"retries": 1 if further else max(0, record.retries) + 1, "reached": max(reached, record.reached)}
 
 
-def _given_up(error: str, attempts: int) -> str:
-    return (
-        f"{error} That was attempt {attempts} in a row that got no further, so it is not tried again by itself; resume it "
-        "when the cause is gone."
+def _given_up(error: str, attempts: int) -> Message:
+    return Message(
+        "{error} That was attempt {attempts} in a row that got no further, so it is not tried again by itself; resume it "
+        "when the cause is gone.",
+        error=error,
+        attempts=attempts,
     )
+
+
+def data_of(text: str | None) -> list[dict[str, Any]] | None:
+    """What the column `messages` keeps of a sentence."""
+    return [text.to_mapping()] if isinstance(text, Message) else None

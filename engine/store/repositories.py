@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from sqlalchemy import ColumnElement, select
 
-from engine.errors import InputError
+from engine.errors import InputError, NotFoundError
+from engine.messages import Message, mark
 from engine.store import tables
-from engine.store.rows import ComparisonRow, CorpusRow, JobState, PhraseSetRow, PluginRow, ProjectRow, WorkerRow
+from engine.store.records import ComparisonRow, CorpusRow, JobState, PhraseSetRow, PluginRow, ProjectRow, WorkerRow
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from engine.store.store import Store
-
-__all__ = ["Comparisons", "Corpora", "PhraseSets", "Plugins", "Projects", "Repository", "Workers", "to_row"]
 
 Table = TypeVar("Table", bound=tables.Base)
 Row = TypeVar("Row")
@@ -66,7 +65,7 @@ class Repository(Generic[Table, Row]):
         """`lock`: nobody else changes the row until the transaction ends, not even those who write together."""
         record: Table | None = session.get(self.table, id, with_for_update=lock or None)
         if record is None:
-            raise InputError(f"There is no {self.noun} {id}: it may have been deleted.")
+            raise NotFoundError("There is no {noun} {id}: it may have been deleted.", noun=Message(self.noun), id=id)
         return record
 
     def _out(self, record: Table) -> Row:
@@ -93,7 +92,7 @@ class Repository(Generic[Table, Row]):
 class Projects(Repository[tables.Project, ProjectRow]):
     table = tables.Project
     row = ProjectRow
-    noun = "project"
+    noun = mark("project")
     changeable = ("name", "source", "target", "base")
 
     def create(self, name: str, source: str, target: str, base: str) -> ProjectRow:
@@ -118,7 +117,8 @@ class Projects(Repository[tables.Project, ProjectRow]):
             )  # none is claimed meanwhile
             if JobState.RUNNING in session.scalars(own).all():
                 raise InputError(
-                    f"A job of the project {project.name} is at work. Cancel it first, then delete the project."
+                    "A job of the project {project} is at work. Cancel it first, then delete the project.",
+                    project=project.name,
                 )
             session.delete(project)
 
@@ -126,7 +126,7 @@ class Projects(Repository[tables.Project, ProjectRow]):
 class Corpora(Repository[tables.Corpus, CorpusRow]):
     table = tables.Corpus
     row = CorpusRow
-    noun = "corpus"
+    noun = mark("corpus")
     changeable = ("name", "state", "folder", "kept", "skipped", "report")
 
     def create(self, project_id: int, name: str, *, folder: str = "", state: str = "new") -> CorpusRow:
@@ -141,7 +141,7 @@ class Corpora(Repository[tables.Corpus, CorpusRow]):
 class PhraseSets(Repository[tables.PhraseSet, PhraseSetRow]):
     table = tables.PhraseSet
     row = PhraseSetRow
-    noun = "phrase set"
+    noun = mark("phrase set")
 
     def create(self, corpus_id: int, path: str, parser: str, count: int) -> PhraseSetRow:
         """A new phrase set; the one that the corpus had before for the same file is replaced."""
@@ -164,7 +164,7 @@ class PhraseSets(Repository[tables.PhraseSet, PhraseSetRow]):
 class Plugins(Repository[tables.Plugin, PluginRow]):
     table = tables.Plugin
     row = PluginRow
-    noun = "plugin"
+    noun = mark("plugin")
     changeable = ("name", "method", "path", "base_fingerprint", "metrics", "job_id")
 
     def create(
@@ -177,6 +177,7 @@ class Plugins(Repository[tables.Plugin, PluginRow]):
         base_fingerprint: str = "",
         metrics: dict[str, Any] | None = None,
         job_id: int | None = None,
+        imported: bool = False,
     ) -> PluginRow:
         """A new plugin."""
         return self._add(
@@ -187,6 +188,7 @@ class Plugins(Repository[tables.Plugin, PluginRow]):
             base_fingerprint=base_fingerprint,
             metrics=metrics or {},
             job_id=job_id,
+            imported=imported,
         )
 
     def list(self, project_id: int | None = None, *, job_id: int | None = None) -> list[PluginRow]:
@@ -200,7 +202,7 @@ class Plugins(Repository[tables.Plugin, PluginRow]):
 class Comparisons(Repository[tables.Comparison, ComparisonRow]):
     table = tables.Comparison
     row = ComparisonRow
-    noun = "comparison"
+    noun = mark("comparison")
     changeable = ("title", "rows")
 
     def create(self, project_id: int, title: str, rows: list[dict[str, Any]]) -> ComparisonRow:

@@ -25,8 +25,6 @@ from engine.store.tables import SchemaVersion
 if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
 
-__all__ = ["MIGRATIONS", "Standing", "newest", "pending", "standing", "upgrade"]
-
 MIGRATIONS = Path(__file__).resolve().parent / "migrations"
 ADOPTED = 1  # the schema that stores had before there were revisions
 LOCK = 0x7A11_03_3D  # PostgreSQL's advisory lock of this program's changes of schema
@@ -67,9 +65,10 @@ def check(found: Standing, place: str) -> None:
     """Raises InputError where the store was made by a newer program."""
     if found.version > newest():
         raise InputError(
-            f"The store at {place} was made by a newer Tailor MT (schema {found.version}, this program knows up to "
-            f"{newest()}). Update Tailor MT, or set TAILORMT_HOME to another folder."
-        )
+            "The store at {place} was made by a newer Tailor MT (schema {version}, this program knows up to "
+            "{newest}). Update Tailor MT, or set TAILORMT_HOME to another folder.",
+            place=place, version=found.version, newest=newest(),
+        )  # fmt: skip
 
 
 def pending(found: Standing) -> list[tuple[str, str]]:
@@ -87,19 +86,19 @@ def upgrade(engine: Engine) -> Path | None:
     is as it was.
     """
     with _one_at_a_time, _alone(engine) as connection:
-        found = standing(connection)
-        check(found, shown(engine.url))
-        if found.current:
+        result = standing(connection)
+        check(result, shown(engine.url))
+        if result.current:
             return None
-        kept = None
+        selected = None
         file = file_of(engine.url)
-        if file is not None and found.version and newest() > ADOPTED:
-            first = max(ADOPTED, found.version) + 1
-            kept = _keep_copy(file, file.with_name(f"{file.name}.before-{first:04d}"))
+        if file is not None and result.version and newest() > ADOPTED:
+            first = max(ADOPTED, result.version) + 1
+            selected = _keep_copy(file, file.with_name(f"{file.name}.before-{first:04d}"))
         _run(connection)
         connection.execute(delete(SchemaVersion))
         connection.execute(insert(SchemaVersion).values(version=newest()))
-        return kept
+        return selected
 
 
 def _run(connection: Connection) -> None:
@@ -142,9 +141,10 @@ def _alone(engine: Engine) -> Iterator[Connection]:
                 broken = connection.exec_driver_sql("PRAGMA foreign_key_check").first()
                 if broken is not None and not before:
                     raise InputError(
-                        f"The store at {shown(engine.url)} was not brought up to date: rows of {broken[0]} would have lost "
-                        f"their {broken[2]}. Nothing was changed; please report this."
-                    )
+                        "The store at {url} was not brought up to date: rows of {table} would have lost their "
+                        "{parents}. Nothing was changed; please report this.",
+                        url=shown(engine.url), table=broken[0], parents=broken[2],
+                    )  # fmt: skip
         finally:
             driver.execute("PRAGMA foreign_keys = ON")
 
@@ -164,7 +164,8 @@ def _keep_copy(file: Path, copy: Path) -> Path:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
         raise StorageError(
-            f"The store at {file} has to be brought up to date, and the copy that is kept before could not be written to "
-            f"{copy}: {error}. Free some space and start again; nothing was changed."
-        ) from error
+            "The store at {file} has to be brought up to date, and the copy that is kept before could not be "
+            "written to {copy}: {error}. Free some space and start again; nothing was changed.",
+            file=file, copy=copy, error=error,
+        ) from error  # fmt: skip
     return copy

@@ -11,8 +11,6 @@ from sqlalchemy import table as named
 from engine.store import schema
 from engine.store.database import file_of, open_engine, parse, sentences, shown
 
-__all__ = ["bring_up", "status"]
-
 HIDDEN = ("alembic_version", "schema_version", "sqlite_sequence")
 
 
@@ -22,42 +20,42 @@ def status(url: str) -> dict[str, Any]:
     An SQLite file that is not there is not made. Raises InputError where the store was made by a newer program;
     otherwise as `Store` does.
     """
-    place = parse(url)
-    file = file_of(place)
-    found: dict[str, Any] = {
-        "store": shown(place), "schema": 0, "newest": schema.newest(), "current": False, "pending": [], "rows": {},
+    position = parse(url)
+    file = file_of(position)
+    result: dict[str, Any] = {
+        "store": shown(position), "schema": 0, "newest": schema.newest(), "current": False, "pending": [], "rows": {},
         "bytes": 0, "copies": [],
     }  # fmt: skip
     stands = schema.Standing(0, False)
     if file is None or file.exists():
-        engine = open_engine(place)
-        with sentences(found["store"]), engine.connect() as connection:
+        engine = open_engine(position)
+        with sentences(result["store"]), engine.connect() as connection:
             stands = schema.standing(connection)
-            schema.check(stands, found["store"])
+            schema.check(stands, result["store"])
             names = sorted(set(inspect(connection).get_table_names()) - set(HIDDEN))
-            found["rows"] = {
+            result["rows"] = {
                 name: connection.scalar(select(func.count()).select_from(named(name))) or 0 for name in names
             }
             if file is None and engine.dialect.name == "postgresql":
-                found["bytes"] = connection.scalar(text("SELECT pg_database_size(current_database())"))
+                result["bytes"] = connection.scalar(text("SELECT pg_database_size(current_database())"))
         engine.dispose()
     if file is not None and file.exists():
-        found["bytes"] = file.stat().st_size
-        found["copies"] = sorted(str(copy) for copy in file.parent.glob(f"{file.name}.before-*[0-9]"))
-    found |= {"schema": stands.version, "current": stands.current}
-    found["pending"] = [{"revision": number, "about": about} for number, about in schema.pending(stands)]
-    return found
+        result["bytes"] = file.stat().st_size
+        result["copies"] = sorted(str(copy) for copy in file.parent.glob(f"{file.name}.before-*[0-9]"))
+    result |= {"schema": stands.version, "current": stands.current}
+    result["pending"] = [{"revision": number, "about": about} for number, about in schema.pending(stands)]
+    return result
 
 
 def bring_up(url: str) -> tuple[int, int, Path | None]:
     """Bring a store up to date; returns its schema before and after, and the copy that was kept of what it was."""
-    place = parse(url)
-    engine = open_engine(place)
+    position = parse(url)
+    engine = open_engine(position)
     try:
-        with sentences(shown(place)):
+        with sentences(shown(position)):
             with engine.connect() as connection:
                 before = schema.standing(connection)
-            kept = schema.upgrade(engine)
-            return before.version, schema.newest(), kept
+            selected = schema.upgrade(engine)
+            return before.version, schema.newest(), selected
     finally:
         engine.dispose()

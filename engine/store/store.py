@@ -10,24 +10,23 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 from sqlalchemy.orm import Session
 
-from engine.access import Access, acting
+from engine.core.actor import Actor, current_actor
 from engine.errors import StorageError
 from engine.store import schema
 from engine.store.accounts import Accounts, Members, SignIns
 from engine.store.artefacts import Artefacts
 from engine.store.audit import Audit
+from engine.store.comparisons import ComparisonTables
 from engine.store.database import BUSY_SECONDS, file_of, open_engine, parse, sentences, shown, unreachable, writing
 from engine.store.defaults import Defaults
-from engine.store.guard import GuardedSession
 from engine.store.queue import Jobs
 from engine.store.ratings import Ratings
 from engine.store.repositories import Comparisons, Corpora, PhraseSets, Plugins, Projects, Workers
-from engine.store.sheets import Sheets
+from engine.store.row_access import GuardedSession
+from engine.store.second_factor import SecondFactors
 from engine.store.tags import Tags
 from engine.store.tokens import Tokens
 from engine.store.usage import Usages
-
-__all__ = ["Store"]
 
 LOCK = 0x7A11_03_3E  # PostgreSQL's advisory lock of those who write alone
 AGAIN_SECONDS = 0.25  # between two tries to reach a database that is away
@@ -50,7 +49,7 @@ class Store:
         self.place = shown(self.url)
         self._engine = open_engine(self.url)
         self._writer = writing(self._engine)
-        self.access: Callable[[], Access] = acting  # whom each session works for (engine.store.guard)
+        self.access: Callable[[], Actor] = current_actor  # whom each session works for (engine.store.row_access)
         self._bring_up(time.monotonic() + wait)
         self._stamp = self._look()
         self.projects = Projects(self)
@@ -59,7 +58,7 @@ class Store:
         self.jobs = Jobs(self)
         self.plugins = Plugins(self)
         self.comparisons = Comparisons(self)
-        self.sheets = Sheets(self)
+        self.sheets = ComparisonTables(self)
         self.workers = Workers(self)
         self.defaults = Defaults(self)
         self.ratings = Ratings(self)
@@ -69,6 +68,7 @@ class Store:
         self.accounts = Accounts(self)
         self.members = Members(self)
         self.sign_ins = SignIns(self)
+        self.second_factors = SecondFactors(self)
         self.audit = Audit(self)
         self.artefacts = Artefacts(self)
 
@@ -131,9 +131,9 @@ class Store:
             try:
                 with sentences(self.place):
                     with self._engine.connect() as connection:
-                        found = schema.standing(connection)
-                    schema.check(found, self.place)
-                    if not found.current:
+                        result = schema.standing(connection)
+                    schema.check(result, self.place)
+                    if not result.current:
                         schema.upgrade(self._engine)
                     return
             except StorageError as error:
@@ -146,7 +146,7 @@ class Store:
         if file is None:
             return None
         try:
-            found = file.stat()
+            result = file.stat()
         except OSError:
             return (0, 0)
-        return found.st_dev, found.st_ino
+        return result.st_dev, result.st_ino

@@ -17,26 +17,13 @@ from sqlalchemy import (
     String,
     Text,
     TypeDecorator,
+    false,
     text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-__all__ = [
-    "WIDE",
-    "ArtefactSet",
-    "Base",
-    "Comparison",
-    "Corpus",
-    "Job",
-    "JobAfter",
-    "JobTurn",
-    "PhraseSet",
-    "Plugin",
-    "Project",
-    "SchemaVersion",
-    "Worker",
-    "now",
-]
+from engine.messages import pack, unpack
+from engine.store.records import TrailStep
 
 
 def now() -> datetime.datetime:
@@ -61,6 +48,19 @@ class Utc(TypeDecorator[datetime.datetime]):
         return value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value.astimezone(datetime.UTC)
 
 
+class Packed(TypeDecorator[dict[str, Any]]):
+    """A JSON object that keeps the data of the messages in it beside their sentences."""
+
+    impl = JSON
+    cache_ok = True
+
+    def process_bind_param(self, value: dict[str, Any] | None, dialect: Dialect) -> dict[str, Any] | None:
+        return None if value is None else pack(value)
+
+    def process_result_value(self, value: dict[str, Any] | None, dialect: Dialect) -> dict[str, Any] | None:
+        return unpack(value) if isinstance(value, dict) else value
+
+
 class Base(DeclarativeBase):
     """Named constraints, so that a later migration can address each of them on every database."""
 
@@ -75,8 +75,9 @@ class Base(DeclarativeBase):
     )
     type_annotation_map = {  # noqa: RUF012 - SQLAlchemy's way
         datetime.datetime: Utc,
-        dict[str, Any]: JSON,
+        dict[str, Any]: Packed,
         list[dict[str, Any]]: JSON,
+        list[TrailStep]: JSON,
         list[Any]: JSON,
         str: Text,
     }
@@ -170,6 +171,7 @@ class Job(Base):
     pid: Mapped[int | None]
     attempt: Mapped[int] = mapped_column(default=1)
     error: Mapped[str] = mapped_column(default="")
+    messages: Mapped[list[Any] | None]  # the data of the sentences in `error` and `note`
     result: Mapped[dict[str, Any]] = mapped_column(default=dict)
     log_path: Mapped[str] = mapped_column(default="")
     created: Mapped[datetime.datetime] = mapped_column(default=now)
@@ -180,16 +182,16 @@ class Job(Base):
     party: Mapped[str] = mapped_column(String(255), default="")  # whose turn it is: the owner, else the project
     priority: Mapped[int] = mapped_column(default=0)
     device: Mapped[str] = mapped_column(String(16), default="")
-    parent_id: Mapped[int | None] = mapped_column(index=True)
-    after: Mapped[list[Any]] = mapped_column(default=list)  # to be shown; JobAfter is what counts
-    trail: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
+    parent_id: Mapped[int | None] = mapped_column(index=True)  # not used
+    after: Mapped[list[Any]] = mapped_column(default=list)  # not used
+    trail: Mapped[list[TrailStep]] = mapped_column(default=list)
     not_before: Mapped[datetime.datetime | None]
     retries: Mapped[int] = mapped_column(default=0)
     reached: Mapped[float] = mapped_column(default=0.0)
 
 
 class JobAfter(Base):
-    """A job that waits until another one has succeeded."""
+    """Not used; part of the schema."""
 
     __tablename__ = "job_after"
 
@@ -219,6 +221,7 @@ class Plugin(Base):
     base_fingerprint: Mapped[str] = mapped_column(default="")
     metrics: Mapped[dict[str, Any]] = mapped_column(default=dict)
     created: Mapped[datetime.datetime] = mapped_column(default=now)
+    imported: Mapped[bool] = mapped_column(default=False, server_default=false())
 
 
 class Comparison(Base):

@@ -13,8 +13,6 @@ from engine.store import tables
 if TYPE_CHECKING:
     from engine.store.store import Store
 
-__all__ = ["PluginTag", "Tags"]
-
 LONGEST = 40  # characters of a tag
 MOST = 12  # tags of a plugin
 
@@ -35,18 +33,18 @@ class Tags:
     def of(self, project_id: int) -> dict[int, list[str]]:
         """{plugin: its tags in order}, of the plugins of a project that have some."""
         query = select(PluginTag.plugin_id, PluginTag.tag).join(tables.Plugin).order_by(PluginTag.tag)
-        found: dict[int, list[str]] = {}
+        result: dict[int, list[str]] = {}
         with self._store.read() as session:
             for plugin, tag in session.execute(query.where(tables.Plugin.project_id == project_id)):
-                found.setdefault(plugin, []).append(tag)
-        return found
+                result.setdefault(plugin, []).append(tag)
+        return result
 
     def set(self, plugin_id: int, tags: Sequence[str]) -> list[str]:
         """These tags in the place of those before; returns them as they are kept. Raises InputError where there is no plugin."""
         self._store.plugins.get(plugin_id)
         clean = [" ".join(tag.split())[:LONGEST] for tag in tags]
-        kept = sorted({tag for tag in clean if tag})[:MOST]
+        selected = sorted({tag for tag in clean if tag})[:MOST]
         with self._store.write() as session:
             session.execute(delete(PluginTag).where(PluginTag.plugin_id == plugin_id))
-            session.add_all(PluginTag(plugin_id=plugin_id, tag=tag) for tag in kept)
-        return kept
+            session.add_all(PluginTag(plugin_id=plugin_id, tag=tag) for tag in selected)
+        return selected

@@ -15,10 +15,9 @@ from sqlalchemy import String, select, update
 from sqlalchemy.orm import Mapped, mapped_column
 
 from engine.errors import InputError
+from engine.messages import mark
 from engine.store import tables
 from engine.store.repositories import Repository
-
-__all__ = ["PREFIX", "SCOPES", "ApiToken", "TokenRow", "Tokens"]
 
 PREFIX = "tmt_"
 SCOPES = ("read", "translate", "write", "admin", "metrics")
@@ -71,7 +70,7 @@ class Tokens(Repository[ApiToken, TokenRow]):
 
     table = ApiToken
     row = TokenRow
-    noun = "token"
+    noun = mark("token")
 
     def create(
         self,
@@ -89,9 +88,13 @@ class Tokens(Repository[ApiToken, TokenRow]):
         wanted = [scope.strip() for scope in scopes]
         for scope in wanted:
             if scope not in SCOPES:
-                raise InputError(f"{scope or 'Nothing'} is no scope of a token. Give some of {', '.join(SCOPES)}.")
+                raise InputError(
+                    "{scope} is no scope of a token. Give some of {scopes}.",
+                    scope=scope or "Nothing",
+                    scopes=", ".join(SCOPES),
+                )
         if not wanted:
-            raise InputError(f"A token needs a scope: some of {', '.join(SCOPES)}.")
+            raise InputError("A token needs a scope: some of {scopes}.", scopes=", ".join(SCOPES))
         if not name.strip():
             raise InputError("A token needs a name, so that you know later which one to revoke.")
         if project_id is not None:

@@ -15,8 +15,6 @@ from engine.store.repositories import to_row
 if TYPE_CHECKING:
     from engine.store.store import Store
 
-__all__ = ["JobUsage", "UsageRow", "Usages"]
-
 
 class JobUsage(tables.Base):
     __tablename__ = "job_usage"

@@ -16,9 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.files import folder_and_old, replacing_folder
-
-__all__ = ["Position", "load_checkpoint", "save_checkpoint"]
+from engine.core.atomic_files import atomic_folder, folder_and_old
 
 
 @dataclass
@@ -57,7 +55,7 @@ def save_checkpoint(
     if torch.cuda.is_available():
         tensors["rng.cuda"] = torch.cuda.get_rng_state()
     tensors = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
-    with replacing_folder(folder / "checkpoint", "the checkpoint") as fresh:
+    with atomic_folder(folder / "checkpoint", "the checkpoint") as fresh:
         save_file(tensors, fresh / "state.safetensors")
         text = json.dumps({"position": asdict(position), "options": options}, indent=2, sort_keys=True)
         (fresh / "state.json").write_text(text, encoding="utf-8")
@@ -73,10 +71,10 @@ def load_checkpoint(
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    for place in folder_and_old(folder / "checkpoint"):
+    for location in folder_and_old(folder / "checkpoint"):
         try:
-            about = json.loads((place / "state.json").read_text(encoding="utf-8"))
-            tensors = load_file(place / "state.safetensors")
+            about = json.loads((location / "state.json").read_text(encoding="utf-8"))
+            tensors = load_file(location / "state.safetensors")
             position = Position(**about["position"])
         except (OSError, ValueError, KeyError, TypeError, SafetensorError):
             continue

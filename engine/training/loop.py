@@ -18,21 +18,20 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from engine.devices import pick_precision
+from engine.core.devices import pick_precision
+from engine.core.oom import HalveOnOom, free_memory, halves, out_of_memory
+from engine.core.progress import Progress
 from engine.errors import Cancelled, CorpusError, TailorError
-from engine.fitting import Fit, free_memory, halves, out_of_memory
-from engine.methods.base import Batch, Method
-from engine.progress import Progress
+from engine.messages import Message
+from engine.methods.batches import Pairs, epoch_batches
+from engine.methods.interface import Batch, Method
 from engine.training.checkpoint import Position, load_checkpoint, save_checkpoint
-from engine.training.data import Pairs, epoch_batches
-from engine.training.log import Meter, MetricsLog
+from engine.training.metrics_log import Meter, MetricsLog
 from engine.training.options import TrainingOptions
-from engine.training.watch import Watch
+from engine.training.probe import TranslationProbe
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
-
-__all__ = ["Result", "learning_rate", "train"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,22 @@ class Result:
     seconds: float
     parameters: int
     stopped_by: str  # "max_updates", "max_epochs", "patience" or "max_minutes"
+    limit: int = 0  # updates that it would have done at most
+
+    @property
+    def ended(self) -> str:
+        """How far it came, in words for a card: `stopped at the time limit after 41 of 200 updates`."""
+        if self.stopped_by == "max_minutes":
+            return Message(
+                "stopped at the time limit after {count:,} of {all:,} updates", count=self.updates, all=self.limit
+            )
+        if self.stopped_by == "patience":
+            return Message(
+                "stopped after {count:,} of {all:,} updates, when validation was no longer better",
+                count=self.updates,
+                all=self.limit,
+            )
+        return Message("all {count:,} updates", count=self.updates)
 
 
 def learning_rate(update: int, options: TrainingOptions) -> float:
@@ -98,7 +113,7 @@ def validate(
     tokens: int,
     precision: torch.dtype,
     check: Progress,
-    fit: Fit | None = None,
+    fit: HalveOnOom | None = None,
 ) -> float:
     """Mean negative log-likelihood a token (nats) of the pairs under the base with the module attached."""
     total = count = 0.0
@@ -112,7 +127,7 @@ def validate(
         total -= float(log_p.gather(1, labels[:, None]).double().sum())
         count += len(labels)
 
-    fit = fit or Fit("tokens_per_batch")
+    fit = fit or HalveOnOom("tokens_per_batch")
     for rows in epoch_batches(pairs.lengths, tokens, seed=0, epoch=0):
         check.check()
         fit.each(rows, add)
@@ -146,8 +161,10 @@ def memory_for(options: TrainingOptions) -> Iterator[None]:
         if not out_of_memory(error):
             raise
         raise TailorError(
-            f"The memory is not enough for batches of {options.tokens_per_batch} tokens, nor for halves of them. Lower "
-            "tokens_per_batch (and raise accumulate by the same factor), or phrases_per_layer where the method has it."
+            "The memory is not enough for batches of {tokens_per_batch} tokens, nor for halves of them. Lower "
+            "tokens_per_batch (and raise accumulate by the same factor), or phrases_per_layer where the method has "
+            "it.",
+            tokens_per_batch=options.tokens_per_batch,
         ) from error
 
 
@@ -161,158 +178,222 @@ def train(
     folder: Path,
     *,
     precision: str = "auto",
-    watch: Watch | None = None,
+    watch: TranslationProbe | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Train `module` in place and leave the best weights in it; checkpoints and metrics.jsonl go to `folder`.
 
     Called again with the same options after a stop, it goes on from the last checkpoint and ends with the same weights
-    as an undisturbed run (bit for bit on a CPU). Raises Cancelled after writing a checkpoint when the user stops it.
-    `watch` translates at each validation; what it finds goes into that row.
+    as an undisturbed run (bit for bit on a CPU). Raises Cancelled after writing a checkpoint when the user stops it, and
+    CorpusError without a pair to train on or one to validate on. `watch` translates at each validation; its figures go into
+    that row.
     """
-    progress = progress or Progress()
     if not len(training) or not len(validation):
         raise CorpusError(
             "There are too few sentences to train on: at least one for training and one for validation are needed."
         )
-    # Over a base held in half precision all is computed in it.
-    dtype = base.dtype if base.dtype != torch.float32 else pick_precision(precision, base.device)
-    parameters = [p for p in module.parameters() if p.requires_grad]
-    optimizer = make_optimizer(method, module, options)
-    identity = {"training": options.to_mapping(), "pairs": len(training), "precision": str(dtype)}
-    torch.manual_seed(options.seed)
-    restored = load_checkpoint(folder, module, optimizer, identity)
-    position, best = restored or (Position(), {})
-    log = MetricsLog(folder / "metrics.jsonl", position.update if restored else None)
-    begin, spent = time.monotonic(), position.seconds
+    trainer = Trainer(base, method, module, training, validation, options, folder, precision)
+    trainer.watch, trainer.progress = watch, progress or Progress()
+    return trainer.run()
 
-    def clock() -> float:
-        return spent + time.monotonic() - begin
 
-    def checkpoint() -> None:
-        position.seconds = clock()
-        save_checkpoint(folder, position, module, best, optimizer, identity)
+class Trainer:
+    """A training under way: `update` takes a step, `validate` measures, `checkpoint` keeps what both have come to."""
 
-    def validation_step() -> None:
-        nonlocal best
-        module.eval()
-        fit = Fit("tokens_per_batch")
-        fit.halved = position.halved
-        loss = validate(base, method, module, validation, options.tokens_per_batch, dtype, progress, fit)
-        position.halved = fit.halved
-        module.train()
-        if position.best_loss is None or loss < position.best_loss:
-            position.best_loss, position.best_update, position.worse = loss, position.update, 0
-            best = {key: value.detach().clone() for key, value in module.state_dict().items()}
-        else:
-            position.worse += 1
-        row: dict[str, Any] = {"step": position.update, "valid_loss": round(loss, 5), "seconds": round(clock(), 1)}
-        if watch is not None:
-            attached.close()
-            row |= watch.row(method, module if position.update else None, progress)
-            attached.enter_context(method.attach(base, module))
-        log.write(row)
-        progress.metrics(row)
-        meter.rest()
+    watch: TranslationProbe | None = None
+    progress: Progress
 
-    batches: list[list[int]] = []
+    def __init__(
+        self,
+        base: BaseModel,
+        method: Method,
+        module: nn.Module,
+        training: Pairs,
+        validation: Pairs,
+        options: TrainingOptions,
+        folder: Path,
+        precision: str,
+    ) -> None:
+        self.base, self.method, self.module = base, method, module
+        self.training, self.validation, self.options, self.folder = training, validation, options, folder
+        # Over a base held in half precision all is computed in it.
+        self.dtype = base.dtype if base.dtype != torch.float32 else pick_precision(precision, base.device)
+        self.parameters = [p for p in module.parameters() if p.requires_grad]
+        self.optimizer = make_optimizer(method, module, options)
+        self.identity = {"training": options.to_mapping(), "pairs": len(training), "precision": str(self.dtype)}
+        torch.manual_seed(options.seed)
+        restored = load_checkpoint(folder, module, self.optimizer, self.identity)
+        self.position, self.best = restored or (Position(), {})
+        self.restored = restored is not None
+        self.log = MetricsLog(folder / "metrics.jsonl", self.position.update if restored else None)
+        self.meter = Meter()
+        self.attached = contextlib.ExitStack()
+        self.batches: list[list[int]] = []  # of the epoch at hand
+        self.begin, self.spent = time.monotonic(), self.position.seconds
+        self.limit = options.max_updates
+        if options.max_epochs is not None:
+            # Epochs differ by a batch or so; the first one's count stands for all, so that the end is known from the start.
+            self.limit = min(self.limit, -(-len(self.epoch(0)) * options.max_epochs // options.accumulate))
 
-    def target_tokens(rows: list[int]) -> int:
-        return sum(len(training.labels[i]) for i in rows)
+    def run(self) -> Result:
+        """Train to the end."""
+        with self.base.lock, self.attached, memory_for(self.options):
+            self.attached.enter_context(self.method.attach(self.base, self.module))
+            self.module.train()
+            if not self.restored:
+                self.validate()
+            self.batches = self.epoch(self.position.epoch)
+            while self.position.update < self.limit and not self.position.stopped_by:
+                try:
+                    self.progress.advance(self.position.update, self.limit, self.meter.note)
+                except Cancelled:
+                    self.checkpoint()
+                    raise
+                self.update()
+                self.report()
+                self.stop_where_due()
+                if self.position.update % self.options.checkpoint_every == 0 or self.position.stopped_by:
+                    self.checkpoint()
+            self.progress.advance(self.position.update, self.limit)
+        if self.best:
+            self.module.load_state_dict(self.best)
+        return Result(
+            updates=self.position.update,
+            best_update=self.position.best_update,
+            best_loss=float(self.position.best_loss or 0.0),
+            first_loss=self.log.first_validation(),
+            seconds=self.seconds(),
+            parameters=sum(p.numel() for p in self.parameters),
+            stopped_by=self.position.stopped_by,
+            limit=self.limit,
+        )
 
-    def gradients() -> list[tuple[int, float, Mapping[str, float]]] | None:
-        """The gradients of an update; (tokens, loss, its parts) of each batch. None where the memory ran out the first time."""
-        nonlocal batches
-        told = []
-        optimizer.zero_grad(set_to_none=True)
+    def epoch(self, number: int) -> list[list[int]]:
+        """The batches of an epoch, as rows of the training pairs."""
+        return epoch_batches(self.training.lengths, self.options.tokens_per_batch, seed=self.options.seed, epoch=number)
+
+    def seconds(self) -> float:
+        """Seconds of training in all, earlier runs included."""
+        return self.spent + time.monotonic() - self.begin
+
+    def checkpoint(self) -> None:
+        """Write what a later run goes on from."""
+        self.position.seconds = self.seconds()
+        save_checkpoint(self.folder, self.position, self.module, self.best, self.optimizer, self.identity)
+
+    def update(self) -> None:
+        """One step of the optimizer."""
+        position, options = self.position, self.options
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["speed"] * learning_rate(position.update, options)
+        before = position.epoch, position.batch, self.batches
+        state = None if position.halved else random_state(self.base.device)
+        counts = self.gradients()
+        if counts is None:  # once: batches are worked on in halves from here on, from the same random numbers
+            position.epoch, position.batch, self.batches = before
+            position.halved = True
+            set_random_state(state)
+            self.optimizer.zero_grad(set_to_none=True)
+            free_memory()
+            counts = self.gradients()
+        for one in counts or ():
+            self.meter.add(*one)
+        if options.clip_norm:
+            torch.nn.utils.clip_grad_norm_(self.parameters, options.clip_norm)
+        self.optimizer.step()
+        position.update += 1
+
+    def gradients(self) -> list[tuple[int, float, Mapping[str, float]]] | None:
+        """Gradients of an update; (tokens, loss, its parts) of each batch. None where the memory ran out the first time."""
+        position = self.position
+        counts: list[tuple[int, float, Mapping[str, float]]] = []
+        self.optimizer.zero_grad(set_to_none=True)
         try:
-            for _ in range(options.accumulate):
-                if position.batch >= len(batches):
+            for _ in range(self.options.accumulate):
+                if position.batch >= len(self.batches):
                     position.epoch, position.batch = position.epoch + 1, 0
-                    batches = epoch_batches(
-                        training.lengths, options.tokens_per_batch, seed=options.seed, epoch=position.epoch
-                    )
-                rows = batches[position.batch]
+                    self.batches = self.epoch(position.epoch)
+                rows = self.batches[position.batch]
                 for part in halves(rows) if position.halved else [rows]:
-                    with mixed(base, dtype):
-                        batch = make_batch(base, method, module, training, part, position.update)
-                        loss = method.loss(base, module, batch)
-                    total = loss.total / options.accumulate
-                    if position.halved:  # each half counts by its tokens, as in the mean over the whole
-                        total = total * (target_tokens(part) / target_tokens(rows))
-                    total.backward()
-                    told.append((int((batch.labels != base.pad).sum()), float(loss.total.detach()), loss.parts))
+                    counts.append(self.backward(part, rows))
                 position.batch += 1
         except Exception as error:
             if position.halved or not out_of_memory(error):
                 raise
             return None
-        return told
+        return counts
 
-    meter = Meter()
-    with base.lock, contextlib.ExitStack() as attached, memory_for(options):
-        attached.enter_context(method.attach(base, module))
-        module.train()
-        if not restored:
-            validation_step()
-        batches = epoch_batches(training.lengths, options.tokens_per_batch, seed=options.seed, epoch=position.epoch)
-        limit = options.max_updates
-        if options.max_epochs is not None:
-            # Epochs differ by a batch or so; the first one's count stands for all, so that the end is known from the start.
-            whole = len(epoch_batches(training.lengths, options.tokens_per_batch, seed=options.seed, epoch=0))
-            limit = min(limit, -(-whole * options.max_epochs // options.accumulate))
-        while position.update < limit and not position.stopped_by:
-            try:
-                progress.advance(position.update, limit, meter.note)
-            except Cancelled:
-                checkpoint()
-                raise
-            for group in optimizer.param_groups:
-                group["lr"] = group["speed"] * learning_rate(position.update, options)
-            before = (position.epoch, position.batch, batches, None if position.halved else random_state(base.device))
-            found = gradients()
-            if found is None:  # once: batches are worked on in halves from here on, from the same random numbers
-                position.epoch, position.batch, batches, position.halved = *before[:3], True
-                set_random_state(before[3])
-                optimizer.zero_grad(set_to_none=True)
-                free_memory()
-                found = gradients()
-            for counted in found or ():
-                meter.add(*counted)
-            if options.clip_norm:
-                torch.nn.utils.clip_grad_norm_(parameters, options.clip_norm)
-            optimizer.step()
-            position.update += 1
-            if position.update % 10 == 0 or position.update == limit:
-                row = {
-                    "step": position.update,
-                    **meter.row(),
-                    "lr": optimizer.param_groups[0]["lr"],
-                    "seconds": round(clock(), 1),
-                }
-                log.write(row)
-                progress.metrics(row)
-            if position.update % options.validate_every == 0 or position.update == limit:
-                validation_step()
-                if options.patience and position.worse >= options.patience:
-                    position.stopped_by = "patience"
-            if options.max_minutes is not None and clock() > 60 * options.max_minutes and not position.stopped_by:
-                if position.update % options.validate_every:
-                    validation_step()
-                position.stopped_by = "max_minutes"
-            if position.update >= limit and not position.stopped_by:
-                position.stopped_by = "max_updates" if limit == options.max_updates else "max_epochs"
-            if position.update % options.checkpoint_every == 0 or position.stopped_by:
-                checkpoint()
-        progress.advance(position.update, limit)
-    if best:
-        module.load_state_dict(best)
-    return Result(
-        updates=position.update,
-        best_update=position.best_update,
-        best_loss=float(position.best_loss or 0.0),
-        first_loss=log.first_validation(),
-        seconds=clock(),
-        parameters=sum(p.numel() for p in parameters),
-        stopped_by=position.stopped_by,
-    )
+    def backward(self, part: list[int], rows: list[int]) -> tuple[int, float, Mapping[str, float]]:
+        """Add the gradients of a part of a batch; its tokens, loss and the parts of that."""
+        with mixed(self.base, self.dtype):
+            batch = make_batch(self.base, self.method, self.module, self.training, part, self.position.update)
+            loss = self.method.loss(self.base, self.module, batch)
+        total = loss.total / self.options.accumulate
+        if self.position.halved:  # each half counts by its tokens, as in the mean over the whole
+            total = total * (self.target_tokens(part) / self.target_tokens(rows))
+        if total.requires_grad:  # where nothing is retrieved for a batch there is nothing to learn from it
+            total.backward()
+        return int((batch.labels != self.base.pad).sum()), float(loss.total.detach()), loss.parts
+
+    def target_tokens(self, rows: list[int]) -> int:
+        """Target tokens of these pairs."""
+        return sum(len(self.training.labels[i]) for i in rows)
+
+    def validate(self) -> None:
+        """Measure the held-out loss, keep the best weights, translate the watched sentences."""
+        position = self.position
+        self.module.eval()
+        fit = HalveOnOom("tokens_per_batch")
+        fit.halved = position.halved
+        loss = validate(
+            self.base, self.method, self.module, self.validation, self.options.tokens_per_batch, self.dtype,
+            self.progress, fit,
+        )  # fmt: skip
+        position.halved = fit.halved
+        self.module.train()
+        if position.best_loss is None or loss < position.best_loss:
+            position.best_loss, position.best_update, position.worse = loss, position.update, 0
+            self.best = {key: value.detach().clone() for key, value in self.module.state_dict().items()}
+        else:
+            position.worse += 1
+        row: dict[str, Any] = {
+            "step": position.update,
+            "valid_loss": round(loss, 5),
+            "seconds": round(self.seconds(), 1),
+        }
+        if self.watch is not None:
+            self.attached.close()
+            row |= self.watch.row(self.method, self.module if position.update else None, self.progress)
+            self.attached.enter_context(self.method.attach(self.base, self.module))
+        self.write(row)
+        self.meter.rest()
+
+    def report(self) -> None:
+        """A line of the log every ten updates and at the end; validation where it is due."""
+        position = self.position
+        if position.update % 10 == 0 or position.update == self.limit:
+            rate = self.optimizer.param_groups[0]["lr"]
+            self.write({"step": position.update, **self.meter.row(), "lr": rate, "seconds": round(self.seconds(), 1)})
+        if self.validates_now():
+            self.validate()
+
+    def validates_now(self) -> bool:
+        """Whether validation is due after this update."""
+        return self.position.update % self.options.validate_every == 0 or self.position.update == self.limit
+
+    def stop_where_due(self) -> None:
+        """Say in the position why the training ends with this update, where it does."""
+        position, options = self.position, self.options
+        if options.patience and position.worse >= options.patience and self.validates_now():
+            position.stopped_by = "patience"
+        if options.max_minutes is not None and self.seconds() > 60 * options.max_minutes and not position.stopped_by:
+            if position.update % options.validate_every:
+                self.validate()
+            position.stopped_by = "max_minutes"
+        if position.update >= self.limit and not position.stopped_by:
+            position.stopped_by = "max_updates" if self.limit == options.max_updates else "max_epochs"
+
+    def write(self, row: dict[str, Any]) -> None:
+        """A row for the log and for whoever looks on."""
+        self.log.write(row)
+        self.progress.metrics(row)

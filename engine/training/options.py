@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from engine.core.options import Options, option
 from engine.errors import OptionError
-from engine.options import Options, option
-
-__all__ = ["BUDGETS", "TrainingOptions", "budget_options"]
+from engine.messages import mark
 
 
 @dataclass(frozen=True)
@@ -27,9 +26,15 @@ class TrainingOptions(Options):
     )
     keep_pairs: float = option(
         1.0,
-        "Share of the synthetic pairs to learn from: those whose source supports its target best.",
+        "Share of the synthetic pairs to learn from: those whose sources are the most plausible. Memories hold all.",
         low=0.05,
         high=1,
+    )
+    replay: float = option(
+        0.0,
+        "Share of the target tokens that are general text as the base translates it, so that training leaves other text alone.",
+        low=0,
+        high=0.9,
     )
     accumulate: int = option(1, "Batches whose gradients are added up before an update.", low=1)
     learning_rate: float = option(2e-4, "Highest learning rate.", low=1e-7, high=1)
@@ -56,11 +61,11 @@ class TrainingOptions(Options):
 # it says itself (`Method.budgets`). Twice the updates of `quick` lowered the loss on back-translations further, but not that on
 # real sources.
 BUDGETS: dict[str, dict[str, Any]] = {
-    "quick": dict(max_updates=200, tokens_per_batch=1024, learning_rate=2e-3, warmup=100, keep_pairs=0.6, validate_every=50,
-                  patience=2, checkpoint_every=50, max_minutes=3),
-    "balanced": dict(max_updates=1200, max_epochs=7, tokens_per_batch=1024, learning_rate=1e-3, warmup=100, keep_pairs=0.6,
-                     validate_every=100, patience=3, checkpoint_every=100, max_minutes=30),
-    "best": dict(),
+    mark("quick"): dict(max_updates=200, tokens_per_batch=1024, learning_rate=2e-3, warmup=100, keep_pairs=0.6, validate_every=50,
+                  patience=2, checkpoint_every=50, max_minutes=3, replay=0.3),
+    mark("balanced"): dict(max_updates=1200, max_epochs=7, tokens_per_batch=1024, learning_rate=1e-3, warmup=100, keep_pairs=0.6,
+                     validate_every=100, patience=3, checkpoint_every=100, max_minutes=30, replay=0.3),
+    mark("best"): dict(),
 }  # fmt: skip
 
 
@@ -72,6 +77,6 @@ def budget_options(budget: str, method: str) -> dict[str, dict[str, Any]]:
     from engine.methods import get_method
 
     if budget not in BUDGETS:
-        raise OptionError(f"budget: {budget!r} is not one of {', '.join(BUDGETS)}.")
+        raise OptionError("budget: {budget!r} is not one of {budgets}.", budget=budget, budgets=", ".join(BUDGETS))
     own = get_method(method).budgets.get(budget, {})
     return {"training": {**BUDGETS[budget], **own.get("training", {})}, "method": dict(own.get("method", {}))}

@@ -1,7 +1,7 @@
 """The studio's REST interface: /api/v1 for everything the studio does, and the shapes of LibreTranslate and DeepL.
 
-`create_api` makes an application of its own, which `studio.api.front.Front` puts before the pages. Handlers that touch the
-store or the disk are plain functions, which the server runs in threads; what waits for translations (`engine.serving`) has
+`create_api` makes an application of its own, which `studio.api.dispatch.Dispatcher` puts before the pages. Handlers that touch the
+store or the disk are plain functions, which the server runs in threads; what waits for translations (`serving.model_cache`) has
 threads of its own. Heavy modules are imported in the handlers that need them.
 
 A new part of the interface is a module with a `router`, and its name in ROUTERS.
@@ -19,28 +19,28 @@ from studio.api import (
     comparisons,
     deepl,
     deepl_documents,
-    docs,
     documents,
-    explore,
     jobs,
     libretranslate,
     phrases,
     plugins,
     projects,
     ratings,
-    reading,
     runs,
     samples,
-    shares,
     translate,
 )
-from studio.api.auth import Known
-from studio.api.desk import Desk
+from studio.api import domain_proportions as shares
+from studio.api import import_settings as reading
+from studio.api import openapi_page as docs
+from studio.api import phrase_explorer as explore
+from studio.api.deps import Deps
 from studio.api.errors import ERRORS, add_handlers
+from studio.api.permissions import AuthMiddleware
 from studio.api.uploads import BoundedBody
 
 if TYPE_CHECKING:
-    from studio.service import Service
+    from studio.services.service import Service
 
 __all__ = ["PREFIX", "create_api"]
 
@@ -70,13 +70,12 @@ def create_api(service: Service) -> FastAPI:
         redirect_slashes=False,
         separate_input_output_schemas=False,
     )
-    api.state.desk = Desk(service)
+    api.state.desk = Deps(service)
     api.add_middleware(BoundedBody, settings=service.settings)
-    api.add_middleware(Known)
+    api.add_middleware(AuthMiddleware)
     add_handlers(api)
-    first: dict[str, Any] = {"prefix": PREFIX, "responses": ERRORS}
     for router in ROUTERS:
-        api.include_router(router, **first)
+        api.include_router(router, prefix=PREFIX, responses=ERRORS)
     api.include_router(docs.router, prefix=PREFIX, include_in_schema=False)
     api.include_router(deepl.router)
     api.include_router(deepl_documents.router)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 
 import engine
 from engine.errors import OptionError
-from studio.api import models, rows
-from studio.api.auth import Caller, may
-from studio.api.desk import DeskDep
+from studio.api import serializers as rows
+from studio.api.deps import DeskDep
 from studio.api.errors import Problem
-
-__all__ = ["languages", "router"]
+from studio.api.permissions import Caller, may
+from studio.api.schemas import models
 
 router = APIRouter(tags=["catalog"])
 OFFERS = ("strength", "likelihood", "reads", "proportions", "swap")
@@ -24,14 +24,14 @@ Word = Annotated[str, Path(max_length=120)]
 def get_status(desk: DeskDep, caller: Annotated[Caller, may("read")]) -> models.Status:
     """Version, device, work in the queue, and what this caller may do."""
     from engine.store.tokens import SCOPES
-    from studio.files import device_line
+    from studio.services.files import device_line
 
-    active = desk.service.store.jobs.list(states=("queued", "running"))
+    active = desk.store.jobs.list(states=("queued", "running"))
     running = sum(row.state == "running" for row in active)
     return models.Status(
         version=engine.__version__,
         device=device_line().replace("\u00a0", " "),
-        workers=len(desk.service.store.workers.list()),
+        workers=len(desk.store.workers.list()),
         jobs_waiting=len(active) - running,
         jobs_running=running,
         token=caller.token.name if caller.token else "",
@@ -53,15 +53,15 @@ def get_method(name: Word) -> models.Method:
     try:
         return method(name)
     except OptionError as error:
-        raise Problem(404, str(error)) from None
+        raise Problem(404, error.message) from None
 
 
 def method(name: str) -> models.Method:
+    from engine.core.options import describe
     from engine.methods import get_method as find
-    from engine.options import describe
 
-    found = find(name)
-    about, items = found.capabilities, describe(found.config_class)
+    method_class = find(name)
+    about, items = method_class.capabilities, describe(method_class.config_class)
     return models.Method(
         name=name,
         title=about.title,
@@ -83,18 +83,18 @@ def list_budgets(method: Annotated[str, Path(max_length=120, description="A meth
     from engine.training import BUDGETS
 
     try:
-        return [models.Budget(name=name, **budget(name, method)) for name in BUDGETS]
+        return [budget(name, method) for name in BUDGETS]
     except OptionError as error:
-        raise Problem(404, str(error)) from None
+        raise Problem(404, error.message) from None
 
 
-def budget(name: str, method: str) -> dict[str, Any]:
+def budget(name: str, method: str) -> models.Budget:
     from engine.methods import get_method as find
     from engine.training import budget_options
 
     find(method)
-    found = budget_options(name, method)
-    return {"method": dict(found["method"]), "training": dict(found["training"])}
+    options = budget_options(name, method)
+    return models.Budget(name=name, method=dict(options["method"]), training=dict(options["training"]))
 
 
 @router.get("/bases", dependencies=[may("read")], tags=["bases"])
@@ -112,14 +112,14 @@ def get_base(desk: DeskDep, name: Word) -> models.Base:
     return base(card)
 
 
-def base(card: dict[str, Any]) -> models.Base:
+def base(card: Mapping[str, Any]) -> models.Base:
     return models.Base(**{key: card[key] for key in models.Base.model_fields})
 
 
 @router.get("/languages", dependencies=[may("read")], tags=["bases"])
 def list_languages(desk: DeskDep) -> list[models.Language]:
     """The languages that can be translated from, each with those that it can be translated to."""
-    from studio.catalog import language_name
+    from studio.services.catalog import language_name
 
     return [
         models.Language(code=code, name=language_name(code), targets=sorted(targets))
@@ -129,7 +129,7 @@ def list_languages(desk: DeskDep) -> list[models.Language]:
 
 def languages(desk: DeskDep) -> dict[str, set[str]]:
     """{source: targets} of everything that can be translated."""
-    found: dict[str, set[str]] = {}
+    targets: dict[str, set[str]] = {}
     for source, target in desk.directions():
-        found.setdefault(source, set()).add(target)
-    return dict(sorted(found.items()))
+        targets.setdefault(source, set()).add(target)
+    return dict(sorted(targets.items()))

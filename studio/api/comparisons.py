@@ -6,7 +6,7 @@ import json
 import pathlib
 import tempfile
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, File, Form, Path, Query, Response, UploadFile
 from fastapi.concurrency import run_in_threadpool
@@ -14,10 +14,14 @@ from fastapi.responses import FileResponse
 from pydantic import TypeAdapter, ValidationError
 from starlette.background import BackgroundTask
 
+from engine.core.flagged import flag_of
 from engine.errors import InputError
-from studio.api import models, rows
-from studio.api.auth import Caller, may
-from studio.api.compared import (
+from studio.api import serializers as rows
+from studio.api.deps import Deps, DeskDep, Id, Limit, Offset, Route
+from studio.api.errors import Problem
+from studio.api.permissions import Caller, may
+from studio.api.schemas import models
+from studio.api.schemas.comparisons import (
     Comparison,
     ComparisonChange,
     ComparisonMade,
@@ -36,45 +40,34 @@ from studio.api.compared import (
     TermsWish,
     WordReading,
 )
-from studio.api.desk import Desk, DeskDep, Id, Limit, Means, Offset
-from studio.api.errors import Problem
 from studio.api.translate import count
 from studio.api.uploads import kept
 
 if TYPE_CHECKING:
     from engine.store import ProjectRow
-    from engine.store.sheets import SheetRow
-
-__all__ = ["router"]
+    from engine.store.comparisons import ComparisonRecord
 
 router = APIRouter(tags=["comparisons"])
-Format = Literal["tsv", "xlsx", "tmx", "xliff", "html"]
+Format = Literal["xlsx", "tmx", "html", "json"]
 Place = Annotated[int, Path(ge=0, le=10**6, description="From 0.")]
 
 
-def shown(desk: Desk, sheet: SheetRow) -> dict[str, Any]:
-    done, different = desk.service.store.sheets.count(sheet.comparison_id)
-    return {
-        "id": sheet.comparison_id,
-        "project": sheet.project_id,
-        "title": sheet.title,
-        "file": sheet.file,
-        "sentences": sheet.lines,
-        "translated": done,
-        "different": different,
-        "references": sheet.references,
-        "systems": [System.model_validate(dict(one)) for one in sheet.systems],
-        "kept": sheet.kept,
-        "job": sheet.job_id,
-        "created": sheet.created,
-    }
-
-
-def sheet_of(desk: Desk, number: int) -> SheetRow:
-    try:
-        return desk.service.store.sheets.get(number)
-    except InputError as error:
-        raise Problem(404, str(error)) from None
+def shown(desk: Deps, sheet: ComparisonRecord) -> Comparison:
+    done, different = desk.store.sheets.count(sheet.comparison_id)
+    return Comparison(
+        id=sheet.comparison_id,
+        project=sheet.project_id,
+        title=sheet.title,
+        file=sheet.file,
+        sentences=sheet.lines,
+        translated=done,
+        different=different,
+        references=sheet.references,
+        systems=[System.model_validate(dict(one)) for one in sheet.systems],
+        kept=sheet.kept,
+        job=sheet.job_id,
+        created=sheet.created,
+    )
 
 
 # -- making
@@ -83,10 +76,10 @@ def sheet_of(desk: Desk, number: int) -> SheetRow:
 @router.get("/projects/{number}/comparisons", dependencies=[may("read")])
 def list_comparisons(desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Comparison]:
     """A project's comparisons, newest first."""
-    desk.project(number)
-    sheets = desk.service.store.sheets
+    desk.store.projects.get(number)
+    sheets = desk.store.sheets
     titles = sheets.titles(number, limit=10_000)
-    items = [Comparison(**shown(desk, sheets.get(one))) for one, *_ in titles[offset : offset + limit]]
+    items = [shown(desk, sheets.get(one)) for one, *_ in titles[offset : offset + limit]]
     return models.Page[Comparison](items=items, total=len(titles), offset=offset)
 
 
@@ -96,32 +89,38 @@ async def compare(
 ) -> ComparisonMade:
     """Translate a few sentences here and now, with the base and with a plugin, and keep both side by side."""
     texts = said(wish.texts)
-    project = await run_in_threadpool(desk.project, number)
+    project = await run_in_threadpool(desk.store.projects.get, number)
     means = await run_in_threadpool(desk.means, "", "", str(number), wish.plugin)
-    vanilla = await desk.translate(Means(project.base, project.source, project.target, project), texts)
+    vanilla = await desk.translate(Route(project.base, project.source, project.target, project), texts)
     customized: Sequence[str | None] = [None] * len(texts)
-    more: dict[str, Any] = {}
+    more: dict[str, object] = {}
     if means.plugin is not None:
         customized = await desk.translate(means, texts, wish.strength)
         more = {"plugin_id": means.plugin.id, "plugin": means.plugin.name, "method": means.plugin.method,
                 "strength": wish.strength}  # fmt: skip
     await run_in_threadpool(count, desk, caller, sum(map(len, texts)) * (2 if means.plugin else 1))
     made = [
-        {"source": text, "vanilla": before, "customized": after} | more
+        {"source": text, "vanilla": before, "customized": after, **flags_said(before, after)} | more
         for text, before, after in zip(texts, vanilla, customized, strict=True)
     ]
     title = wish.title.strip() or texts[0][:60]
-    row = await run_in_threadpool(desk.service.store.comparisons.create, number, title, made)
+    row = await run_in_threadpool(desk.store.comparisons.create, number, title, made)
     changed = sum(one["customized"] not in (None, one["vanilla"]) for one in made)
-    told = await run_in_threadpool(lambda: shown(desk, sheet_of(desk, row.id)))
-    return ComparisonMade(**told, rows=row.rows, changed=changed)
+    comparison = await run_in_threadpool(lambda: shown(desk, desk.store.sheets.get(row.id)))
+    return ComparisonMade(**dict(comparison), rows=row.rows, changed=changed)
+
+
+def flags_said(vanilla: str, customized: str | None) -> dict[str, dict[str, str]]:
+    """`flags` of a row, where there are any: {"vanilla": "repetition-repaired"}."""
+    flags = {name: flag_of(text) for name, text in (("vanilla", vanilla), ("customized", customized)) if flag_of(text)}
+    return {"flags": flags} if flags else {}
 
 
 def said(texts: Sequence[str]) -> list[str]:
-    found = [" ".join(text.split()) for text in texts]
-    if not any(found):
+    results = [" ".join(text.split()) for text in texts]
+    if not any(results):
         raise Problem(422, "texts: at least one of them must say something.", code="invalid")
-    return [text for text in found if text]
+    return [text for text in results if text]
 
 
 @router.post("/projects/{number}/comparisons/sheets", status_code=202)
@@ -131,7 +130,7 @@ def compare_many(
     """Queue a comparison of the base alone with up to three plugins: a job translates, and measures with references or by
     the samples' style.
     """
-    project = desk.project(number)
+    project = desk.store.projects.get(number)
     if wish.references is not None and len(wish.references) != len(wish.texts):
         raise Problem(422, f"references: {len(wish.references)} for {len(wish.texts)} texts. Give one a text.")
     pairs = zip(wish.texts, wish.references or [""] * len(wish.texts), strict=True)
@@ -156,68 +155,68 @@ def compare_files(
     title: Annotated[str, Form(max_length=120)] = "",
 ) -> ComparisonQueued:
     """The same for the sentences of a file, or of two: sentences and their references."""
-    from engine.comparison.sentences import read_sentences
+    from engine.workflows.compare.input import read_sentences
 
-    project, wishes = desk.project(number), systems_wished(systems)
+    project, wishes = desk.store.projects.get(number), systems_wished(systems)
     with kept(desk.service.settings, files) as places:
-        found = read_sentences(places, project.source, project.target)
+        result = read_sentences(places, project.source, project.target)
     name = files[0].filename or "file"
-    made = queued(desk, project, found.lines, wishes, title.strip() or name, name, caller)
-    return made.model_copy(update={"notes": found.notes})
+    made = queued(desk, project, result.lines, wishes, title.strip() or name, name, caller)
+    return made.model_copy(update={"notes": result.notes})
 
 
 def systems_wished(text: str) -> list[SystemWish]:
     if not text.strip():
         return []
     try:
-        found = TypeAdapter(list[SystemWish]).validate_python(json.loads(text))
+        result = TypeAdapter(list[SystemWish]).validate_python(json.loads(text))
     except (ValueError, RecursionError, ValidationError):
         raise Problem(422, 'systems: a JSON list is needed, as [{"plugin": "3", "strength": 0.8}].') from None
-    if len(found) > 3:
+    if len(result) > 3:
         raise Problem(422, "systems: up to three plugins stand side by side.")
-    return found
+    return result
 
 
 def queued(
-    desk: Desk, project: ProjectRow, lines: Sequence[tuple[str, str | None]], wishes: Sequence[SystemWish], title: str,
+    desk: Deps, project: ProjectRow, lines: Sequence[tuple[str, str | None]], wishes: Sequence[SystemWish], title: str,
     file: str, caller: Caller,
 ) -> ComparisonQueued:  # fmt: skip
-    from engine.comparison.systems import systems_of
+    from engine.workflows.compare.systems import systems_of
 
     if wishes:
         named = [(desk.find_plugin(one.plugin, project), one.strength) for one in wishes]
     else:
-        named = [(desk.service.store.defaults.get(project.id), 1.0)]
+        named = [(desk.store.defaults.get(project.id), 1.0)]
     chosen = [(row, strength) for row, strength in named if row is not None]
     systems = systems_of([row for row, _ in chosen], [strength for _, strength in chosen])
-    sheet = desk.service.store.sheets.create(project.id, title, lines, systems, file=file)
+    sheet = desk.store.sheets.create(project.id, title, lines, systems, file=file)
     job = enqueued(desk, sheet)
     count(desk, caller, sum(len(text) for text, _ in lines) * len(systems))
-    told = Comparison(**shown(desk, sheet_of(desk, sheet.comparison_id)))
-    return ComparisonQueued(comparison=told, job=job, notes=[])
+    comparison = shown(desk, desk.store.sheets.get(sheet.comparison_id))
+    return ComparisonQueued(comparison=comparison, job=job, notes=[])
 
 
-def enqueued(desk: Desk, sheet: SheetRow) -> models.Job:
+def enqueued(desk: Deps, sheet: ComparisonRecord) -> models.Job:
     """The job that fills and measures a comparison; one that is waiting or at work is not queued twice."""
-    from studio.comparing import Comparing
+    from studio.services.comparisons import Comparisons
 
-    return rows.job(Comparing(desk.service).enqueue(sheet))
+    return rows.job(Comparisons(desk.service).enqueue(sheet))
 
 
 @router.get("/projects/{number}/terms", dependencies=[may("read")])
 def get_terms(desk: DeskDep, number: Id) -> Terms:
     """The terms that a project's translations should use; counted when a comparison is measured."""
-    from studio.comparing import Comparing
+    from studio.services.comparisons import Comparisons
 
-    return Terms(text=Comparing(desk.service).terms(desk.project(number)))
+    return Terms(text=Comparisons(desk.service).terms(desk.store.projects.get(number)))
 
 
 @router.put("/projects/{number}/terms", dependencies=[may("write")])
 def set_terms(desk: DeskDep, number: Id, wish: TermsWish) -> Terms:
     """Other terms, one a line: a term of the language translated into, or source term, tab or =, target term."""
-    from studio.comparing import Comparing
+    from studio.services.comparisons import Comparisons
 
-    Comparing(desk.service).set_terms(desk.project(number), wish.text)
+    Comparisons(desk.service).set_terms(desk.store.projects.get(number), wish.text)
     return Terms(text=wish.text)
 
 
@@ -227,45 +226,47 @@ def set_terms(desk: DeskDep, number: Id, wish: TermsWish) -> Terms:
 @router.get("/comparisons/{number}", dependencies=[may("read")])
 def get_comparison(desk: DeskDep, number: Id) -> ComparisonRows:
     """One comparison with its sentences by the base and the first plugin; those of several plugins are its lines."""
-    row = desk.comparison(number)
-    return ComparisonRows(**shown(desk, sheet_of(desk, number)), rows=[rows.finite(one) for one in row.rows])
+    row = desk.store.comparisons.get(number)
+    return ComparisonRows(
+        **dict(shown(desk, desk.store.sheets.get(number))), rows=[rows.finite(one) for one in row.rows]
+    )
 
 
 @router.patch("/comparisons/{number}", dependencies=[may("write")])
 def change_comparison(desk: DeskDep, number: Id, change: ComparisonChange) -> Comparison:
     """Another title; or keep it as it is, so that its address can be given away."""
-    sheet_of(desk, number)
-    kept = {} if change.kept is None else {"kept": change.kept}
-    return Comparison(**shown(desk, desk.service.store.sheets.update(number, title=change.title or "", **kept)))
+    desk.store.sheets.get(number)
+    selected = {} if change.kept is None else {"kept": change.kept}
+    return shown(desk, desk.store.sheets.update(number, title=change.title or "", **selected))
 
 
 @router.delete("/comparisons/{number}", status_code=204, dependencies=[may("write")])
 def delete_comparison(desk: DeskDep, number: Id) -> Response:
     """Remove a comparison."""
-    desk.comparison(number)
-    desk.service.store.comparisons.delete(number)
+    desk.store.comparisons.get(number)
+    desk.store.comparisons.delete(number)
     return Response(status_code=204)
 
 
 @router.post("/comparisons/{number}/measure", status_code=202, dependencies=[may("translate")])
 def measure(desk: DeskDep, number: Id) -> models.Job:
     """Queue the job that translates what is missing and measures; one under way is not queued again."""
-    return enqueued(desk, sheet_of(desk, number))
+    return enqueued(desk, desk.store.sheets.get(number))
 
 
 @router.put("/comparisons/{number}/systems/{place}", dependencies=[may("write")])
 def set_strength(desk: DeskDep, number: Id, place: Place, wish: StrengthWish) -> Comparison:
     """Another strength for a plugin; of a comparison whose address was given away, in a copy. Measure it to translate anew."""
-    from studio.comparing import Comparing
+    from studio.services.comparisons import Comparisons
 
-    sheet = sheet_of(desk, number)
+    sheet = desk.store.sheets.get(number)
     if not 0 < place < len(sheet.systems):
         raise Problem(404, f"Comparison {number} has no plugin at place {place}. Place 0 is the base alone.")
     try:
-        turned = Comparing(desk.service).turn(desk.project(sheet.project_id), sheet, place, wish.strength)
+        turned = Comparisons(desk.service).turn(desk.store.projects.get(sheet.project_id), sheet, place, wish.strength)
     except InputError as error:
-        raise Problem(409, str(error)) from None
-    return Comparison(**shown(desk, turned))
+        raise Problem(409, error.message) from None
+    return shown(desk, turned)
 
 
 @router.get("/comparisons/{number}/lines", dependencies=[may("read")])
@@ -277,10 +278,10 @@ def list_lines(
     order: Literal["place", "difference", "better", "worse"] = "place",
 ) -> Lines:
     """Its sentences, paged: as given, most different first, or largest gain or loss of score first."""
-    sheet = sheet_of(desk, number)
-    found = desk.service.store.sheets.page(number, order, offset, limit)
+    sheet = desk.store.sheets.get(number)
+    result = desk.store.sheets.page(number, order, offset, limit)
     systems = [System.model_validate(dict(one)) for one in sheet.systems]
-    lines = [rows.finite({key: getattr(one, key) for key in Line.model_fields}) for one in found]
+    lines = [rows.finite({key: getattr(one, key) for key in Line.model_fields}) for one in result]
     return Lines(
         systems=systems,
         figures=rows.finite(sheet.figures),
@@ -295,10 +296,10 @@ def list_figures(desk: DeskDep, number: Id) -> list[Figure]:
     """BLEU, chrF, TER, style classifier, perplexity, terms and COMET, as far as they could be measured, and BLEU and chrF on
     general text.
     """
-    from engine.comparison.figures import figure_rows
+    from engine.workflows.compare.metric_rows import figure_rows
 
-    found = figure_rows(sheet_of(desk, number).figures)
-    return [Figure(**rows.finite(vars(one)), title=one.title) for one in found]
+    result = figure_rows(desk.store.sheets.get(number).figures)
+    return [Figure(**rows.finite(vars(one)), title=one.title) for one in result]
 
 
 @router.get("/comparisons/{number}/lines/{place}/reading")
@@ -312,14 +313,14 @@ def read_word(
     end: Annotated[int, Query(ge=1, le=100_001, description="The character after its last.")],
 ) -> WordReading:
     """What a system read from memory for a word of its translation."""
-    from studio.comparing import Comparing
+    from studio.services.comparisons import Comparisons
 
-    sheet = sheet_of(desk, number)
+    sheet = desk.store.sheets.get(number)
     if place >= sheet.lines:
         raise Problem(404, f"Comparison {number} has no line {place}: it has {sheet.lines}.")
-    found = Comparing(desk.service).read(desk.project(sheet.project_id), sheet, place, system, start, end)
-    places = [ReadPlace(**rows.finite(vars(one))) for one in found.places]
-    return WordReading(word=found.word, start=found.start, end=found.end, places=places, why=found.why)
+    result = Comparisons(desk.service).read(desk.store.projects.get(sheet.project_id), sheet, place, system, start, end)
+    places = [ReadPlace(**rows.finite(vars(one))) for one in result.places]
+    return WordReading(word=result.word, start=result.start, end=result.end, places=places, why=result.why)
 
 
 @router.get(
@@ -328,18 +329,18 @@ def read_word(
     response_class=FileResponse,
     responses={200: {"content": {"application/octet-stream": {}}, "description": "The comparison as a file."}},
 )
-def export_comparison(desk: DeskDep, number: Id, format: Annotated[Format, Query()] = "tsv") -> FileResponse:
-    """The comparison for a spreadsheet (tsv, xlsx), a translation tool (tmx, xliff) or people (html)."""
-    from engine.comparison.export import FORMATS, content_of, write
+def export_comparison(desk: DeskDep, number: Id, format: Annotated[Format, Query()] = "xlsx") -> FileResponse:
+    """The comparison for a spreadsheet (xlsx), a translation tool (tmx), people (html) or programs (json)."""
+    from engine.workflows.compare.export import FORMATS, content_of, write
 
-    sheet_of(desk, number)
+    desk.store.sheets.get(number)
     folder = desk.service.settings.home_dir / "uploads"
     folder.mkdir(exist_ok=True)
     form = FORMATS[format]
     with tempfile.NamedTemporaryFile(prefix="comparison-", suffix=form.ending, dir=folder, delete=False) as file:
         path = pathlib.Path(file.name)
     try:
-        write(content_of(desk.service.store, number), path, format)
+        write(content_of(desk.store, number), path, format)
     except BaseException:
         path.unlink(missing_ok=True)
         raise

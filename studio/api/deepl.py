@@ -12,22 +12,20 @@ import datetime
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
+from engine.core.languages import read_tag
 from engine.errors import InputError
-from engine.languages import read_tag
-from studio.api.auth import Caller, check
-from studio.api.desk import Desk, DeskDep
-from studio.api.errors import SAID, Problem
-from studio.api.translate import translated
-from studio.api.wire import body_schema, values_of, wished
+from studio.api.cat_tools import Named, Place, PlaceDep, admit, mount
+from studio.api.deps import Deps, DeskDep
+from studio.api.errors import Problem, answers_of
+from studio.api.form_or_json import body_schema
+from studio.api.translate import Markup, translated
 
 if TYPE_CHECKING:
     from engine.store import PluginRow
-
-__all__ = ["plugin_id", "router", "spelt"]
 
 UNLIMITED = 1_000_000_000_000
 ID = "7a110000-0000-4000-8000-{:012d}"  # DeepL's ids have this shape, and some clients check it
@@ -42,11 +40,9 @@ class DeepLError(BaseModel):
     message: str = Field(description="One sentence.")
 
 
-ANSWERS: dict[int | str, dict[str, Any]] = {
-    status: {"model": DeepLError, "description": SAID[status]}
-    for status in (400, 401, 403, 404, 409, 413, 429, 500, 507)
-}
+ANSWERS = answers_of(DeepLError, without=422)
 router = APIRouter(tags=["DeepL"], responses=ANSWERS)
+placed = APIRouter()  # also for a project or plugin in the address
 Tags = list[Annotated[str, StringConstraints(max_length=200)]]
 
 
@@ -109,9 +105,6 @@ class Usage(BaseModel):
     character_limit: int
 
 
-Named = Annotated[str, Path(max_length=120)]
-
-
 def spelt(tag: str) -> str:
     """A language in DeepL's spelling: en -> EN, zh-Hant -> ZH-HANT."""
     return tag.upper()
@@ -119,8 +112,8 @@ def spelt(tag: str) -> str:
 
 def source_spelt(tag: str) -> str:
     """Sources are told without their region or script."""
-    found = read_tag(tag)
-    return (found.language if found else tag).upper()
+    parsed = read_tag(tag)
+    return (parsed.language if parsed else tag).upper()
 
 
 def plugin_id(number: int) -> str:
@@ -131,72 +124,46 @@ def plugin_id(number: int) -> str:
 def wanted_plugin(wish: DeepLWish, request: Request, plugin: str) -> str:
     """What names the plugin: the address, then style, glossary, header."""
     named = [plugin, wish.style_id, wish.glossary_id, *wish.glossary_ids, request.headers.get("x-tailormt-plugin", "")]
-    found = next((one.strip() for one in named if one.strip()), "")
-    match = ID_SHAPE.fullmatch(found)
-    return str(int(match[1])) if match else found
+    name = next((one.strip() for one in named if one.strip()), "")
+    match = ID_SHAPE.fullmatch(name)
+    return str(int(match[1])) if match else name
 
 
-async def run(request: Request, desk: Desk, project: str = "", plugin: str = "") -> DeepLTranslated:
-    values, typed = await values_of(request, many=LISTS)
-    key = values.get("auth_key")
-    caller = await run_in_threadpool(check, request, "translate", key if isinstance(key, str) else "")
-    wish = wished(DeepLWish, {name: value for name, value in values.items() if value is not None}, typed)
-    project = project or request.headers.get("x-tailormt-project", "")
+async def run(request: Request, desk: Deps, place: Place) -> DeepLTranslated:
+    sent = await admit(request, "auth_key", LISTS)
+    wish = sent.read(DeepLWish)
+    project = place.project or request.headers.get("x-tailormt-project", "")
     means = await run_in_threadpool(
         desk.means,
         wish.source_lang,
         wish.target_lang,
         project,
-        wanted_plugin(wish, request, plugin),
+        wanted_plugin(wish, request, place.plugin),
         "\n".join(wish.text[:20]),
     )
     # DeepL's own default: with tags, line breaks are layout of the file and no ends of sentences.
     split = wish.split_sentences or ("nonewlines" if wish.tag_handling else "1")
     tags = {name: tuple(getattr(wish, name)) for name in TAGS} | {"outline": wish.outline_detection}
-    found = await translated(
-        desk, caller, means, wish.text, kind=wish.tag_handling or "text", split=split, tags=tags
-    )  # fmt: skip
+    markup = Markup(wish.tag_handling or "text", split, tags)
+    translations = await translated(desk, sent.caller, means, wish.text, markup)
     more = {"model_type_used": wish.model_type} if wish.model_type else {}
     return DeepLTranslated(
         translations=[
             DeepLText(
                 detected_source_language=source_spelt(means.source), text=text, billed_characters=len(given), **more
             )
-            for given, text in zip(wish.text, found, strict=True)
+            for given, text in zip(wish.text, translations, strict=True)
         ]
     )
 
 
-POSTED = body_schema(DeepLWish)
-SHOWN: dict[str, Any] = {"openapi_extra": POSTED, "response_model_exclude_none": True}
-
-
-@router.post("/v2/translate", **SHOWN)
-async def translate(request: Request, desk: DeskDep) -> DeepLTranslated:
+@placed.post("/v2/translate", openapi_extra=body_schema(DeepLWish), response_model_exclude_none=True)
+async def translate(request: Request, desk: DeskDep, place: PlaceDep) -> DeepLTranslated:
     """Translate texts."""
-    return await run(request, desk)
-
-
-@router.post("/cat/{project}/v2/translate", **SHOWN)
-async def translate_for_project(request: Request, desk: DeskDep, project: Named) -> DeepLTranslated:
-    """The same for a project, for programs that can be told an address but not more."""
-    return await run(request, desk, project)
-
-
-@router.post("/cat/{project}/{plugin}/v2/translate", **SHOWN)
-async def translate_with_plugin(request: Request, desk: DeskDep, project: Named, plugin: Named) -> DeepLTranslated:
-    """The same for a project's plugin, or with `base` for its base alone."""
-    return await run(request, desk, project, plugin)
+    return await run(request, desk, place)
 
 
 # -- what clients ask before
-
-
-async def allowed(request: Request) -> tuple[dict[str, Any], Caller]:
-    """The values of a request and who asks; clients put values into the body of a GET too."""
-    values, _ = await values_of(request)
-    key = values.get("auth_key")
-    return values, await run_in_threadpool(check, request, "translate", key if isinstance(key, str) else "")
 
 
 ASKED = {
@@ -206,64 +173,43 @@ ASKED = {
 }
 
 
-@router.get("/v2/languages", openapi_extra=ASKED, response_model_exclude_none=True)
-async def list_languages(request: Request, desk: DeskDep) -> list[DeepLLanguage]:
-    """Languages that can be translated from, or with type=target, to."""
-    values, _ = await allowed(request)
-    return await run_in_threadpool(spoken, await run_in_threadpool(desk.directions), values.get("type", "source"))
-
-
-@router.get("/cat/{project}/v2/languages", openapi_extra=ASKED, response_model_exclude_none=True)
-async def project_languages(request: Request, desk: DeskDep, project: Named) -> list[DeepLLanguage]:
-    """The project's language of that side."""
-    values, _ = await allowed(request)
-    row = await run_in_threadpool(desk.find_project, project)
-    return await run_in_threadpool(spoken, [(row.source, row.target)], values.get("type", "source"))
-
-
-@router.get("/cat/{project}/{plugin}/v2/languages", openapi_extra=ASKED, response_model_exclude_none=True)
-async def plugin_languages(request: Request, desk: DeskDep, project: Named, plugin: Named) -> list[DeepLLanguage]:
-    """The project's language of that side."""
-    return await project_languages(request, desk, project)
+@placed.get("/v2/languages", openapi_extra=ASKED, response_model_exclude_none=True)
+async def list_languages(request: Request, desk: DeskDep, place: PlaceDep) -> list[DeepLLanguage]:
+    """Languages that can be translated from, or with type=target, to; of a project its own."""
+    sent = await admit(request, "auth_key")
+    if place.project:
+        row = await run_in_threadpool(desk.find_project, place.project)
+        directions = [(row.source, row.target)]
+    else:
+        directions = await run_in_threadpool(desk.directions)
+    return await run_in_threadpool(spoken, directions, sent.values.get("type", "source"))
 
 
 def spoken(directions: list[tuple[str, str]], side: Any) -> list[DeepLLanguage]:
-    from studio.catalog import language_name
+    from studio.services.catalog import language_name
 
     if side not in ("source", "target"):
         raise InputError("type: it is source or target.")
-    place = ("source", "target").index(side)
-    found: dict[str, str] = {}
+    index = ("source", "target").index(side)
+    names: dict[str, str] = {}
     for pair in directions:
-        name = language_name(pair[place])
+        name = language_name(pair[index])
         spellings = (source_spelt(pair[0]),) if side == "source" else VARIANTS.get(pair[1], (spelt(pair[1]),))
         for code in spellings:
-            found.setdefault(code, name if len(spellings) == 1 or "-" not in code else f"{name} ({code[3:]})")
+            names.setdefault(code, name if len(spellings) == 1 or "-" not in code else f"{name} ({code[3:]})")
     formality = False if side == "target" else None
     return [
-        DeepLLanguage(language=code, name=name, supports_formality=formality) for code, name in sorted(found.items())
+        DeepLLanguage(language=code, name=name, supports_formality=formality) for code, name in sorted(names.items())
     ]
 
 
-@router.get("/v2/usage")
+@placed.get("/v2/usage")
 async def usage(request: Request, desk: DeskDep) -> Usage:
     """Characters translated for this token; without one, since the studio was started. There is no limit."""
-    _, caller = await allowed(request)
+    caller = (await admit(request, "auth_key")).caller
     return Usage(
         character_count=caller.token.characters if caller.token else desk.characters, character_limit=UNLIMITED
     )
-
-
-@router.get("/cat/{project}/v2/usage")
-async def project_usage(request: Request, desk: DeskDep, project: Named) -> Usage:
-    """The same."""
-    return await usage(request, desk)
-
-
-@router.get("/cat/{project}/{plugin}/v2/usage")
-async def plugin_usage(request: Request, desk: DeskDep, project: Named, plugin: Named) -> Usage:
-    """The same."""
-    return await usage(request, desk)
 
 
 # -- plugins as what DeepL has for choosing
@@ -273,14 +219,14 @@ def moment(row: PluginRow) -> str:
     return row.created.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-async def plugins(request: Request, desk: Desk, project: str) -> list[tuple[PluginRow, str, str]]:
+async def plugins(request: Request, desk: Deps, project: str) -> list[tuple[PluginRow, str, str]]:
     """Plugins that can be used, with their languages."""
-    await allowed(request)
+    await admit(request, "auth_key")
 
     def find() -> list[tuple[PluginRow, str, str]]:
         number = desk.find_project(project).id if project else None
-        known = {row.id: row for row in desk.service.store.projects.list()}
-        rows = [row for row in desk.service.store.plugins.list(number) if row.exists and row.project_id in known]
+        known = {row.id: row for row in desk.store.projects.list()}
+        rows = [row for row in desk.store.plugins.list(number) if row.exists and row.project_id in known]
         return [(row, known[row.project_id].source, known[row.project_id].target) for row in rows]
 
     return await run_in_threadpool(find)
@@ -298,16 +244,10 @@ def as_glossary(row: PluginRow, source: str, target: str) -> dict[str, Any]:
     }
 
 
-@router.get("/v2/glossaries")
-async def list_glossaries(request: Request, desk: DeskDep) -> dict[str, Any]:
-    """The plugins, as glossaries that a translation can name."""
-    return {"glossaries": [as_glossary(*one) for one in await plugins(request, desk, "")]}
-
-
-@router.get("/cat/{project}/v2/glossaries")
-async def project_glossaries(request: Request, desk: DeskDep, project: Named) -> dict[str, Any]:
-    """The project's plugins."""
-    return {"glossaries": [as_glossary(*one) for one in await plugins(request, desk, project)]}
+@placed.get("/v2/glossaries")
+async def list_glossaries(request: Request, desk: DeskDep, place: PlaceDep) -> dict[str, Any]:
+    """The plugins, of a project its own, as glossaries that a translation can name."""
+    return {"glossaries": [as_glossary(*one) for one in await plugins(request, desk, place.project)]}
 
 
 @router.get("/v2/glossaries/{glossary}")
@@ -322,8 +262,8 @@ async def get_glossary(request: Request, desk: DeskDep, glossary: Named) -> dict
 @router.get("/v2/glossary-language-pairs")
 async def glossary_pairs(request: Request, desk: DeskDep) -> dict[str, Any]:
     """The languages of the plugins."""
-    found = {(source_spelt(a).lower(), source_spelt(b).lower()) for _, a, b in await plugins(request, desk, "")}
-    return {"supported_languages": [{"source_lang": a, "target_lang": b} for a, b in sorted(found)]}
+    pairs = {(source_spelt(a).lower(), source_spelt(b).lower()) for _, a, b in await plugins(request, desk, "")}
+    return {"supported_languages": [{"source_lang": a, "target_lang": b} for a, b in sorted(pairs)]}
 
 
 @router.get("/v3/style_rules")
@@ -336,3 +276,6 @@ async def list_styles(request: Request, desk: DeskDep) -> dict[str, Any]:
             for row, _, target in await plugins(request, desk, "")
         ]
     }  # fmt: skip
+
+
+mount(placed, router)

@@ -16,23 +16,23 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
+from engine.core.languages import same_language
 from engine.errors import InputError
-from engine.languages import same_language
-from studio.api.auth import Caller, check
-from studio.api.deepl import ANSWERS, DeepLWish, Named, wanted_plugin
-from studio.api.desk import LARGEST_ID, Desk, DeskDep
+from studio.api.cat_tools import Place, PlaceDep, admit, mount
+from studio.api.deepl import ANSWERS, DeepLWish, wanted_plugin
+from studio.api.deps import LARGEST_ID, Deps, DeskDep
 from studio.api.documents import characters_of, documents
 from studio.api.errors import Problem
+from studio.api.form_or_json import body_schema
+from studio.api.permissions import Caller, check
 from studio.api.translate import count
 from studio.api.uploads import kept
-from studio.api.wire import body_schema, values_of
 
 if TYPE_CHECKING:
-    from engine.documents.library import Paper
-
-__all__ = ["router"]
+    from engine.jobs.handlers.documents import TranslatedDocument
 
 router = APIRouter(tags=["DeepL"], responses=ANSWERS)
+placed = APIRouter()
 STATES = {"queued": "queued", "running": "translating", "succeeded": "done"}  # anything else is an error
 WHY = {
     "cancelled": "The translation was cancelled in the studio.",
@@ -82,23 +82,21 @@ class Fields:
         self.wish = DeepLWish.model_construct(style_id=style_id, glossary_id=glossary_id, glossary_ids=ids)
 
 
-def document_id(paper: Paper) -> str:
+def document_id(paper: TranslatedDocument) -> str:
     return f"{paper.job.id:032X}"
 
 
-def document_key(paper: Paper) -> str:
+def document_key(paper: TranslatedDocument) -> str:
     secret = FilePath(str(paper.job.arguments["document"])).parent.name
     return hashlib.sha256(f"{secret}/{paper.job.id}".encode()).hexdigest().upper()
 
 
-def taken(
-    desk: Desk, request: Request, caller: Caller, form: Fields, file: UploadFile, project: str, plugin: str
-) -> Uploaded:
+def taken(desk: Deps, request: Request, caller: Caller, form: Fields, file: UploadFile, place: Place) -> Uploaded:
     means = desk.means(
         form.source_lang,
         form.target_lang,
-        project or request.headers.get("x-tailormt-project", ""),
-        wanted_plugin(form.wish, request, plugin),
+        place.project or request.headers.get("x-tailormt-project", ""),
+        wanted_plugin(form.wish, request, place.plugin),
     )
     row = means.project
     if row is None:
@@ -117,54 +115,31 @@ def taken(
     return Uploaded(document_id=document_id(paper), document_key=document_key(paper))
 
 
-async def upload(
-    request: Request, desk: Desk, form: Fields, file: UploadFile, project: str = "", plugin: str = ""
-) -> Uploaded:
-    caller = await run_in_threadpool(check, request, "translate", form.auth_key)
-    return await run_in_threadpool(taken, desk, request, caller, form, file, project, plugin)
-
-
 FormDep = Annotated[Fields, Depends(Fields)]
 Sent = Annotated[UploadFile, File(description="The document.")]
 
 
-@router.post("/v2/document")
-async def upload_document(request: Request, desk: DeskDep, form: FormDep, file: Sent) -> Uploaded:
+@placed.post("/v2/document")
+async def upload_document(request: Request, desk: DeskDep, place: PlaceDep, form: FormDep, file: Sent) -> Uploaded:
     """Take a document in and queue its translation."""
-    return await upload(request, desk, form, file)
-
-
-@router.post("/cat/{project}/v2/document")
-async def upload_for_project(request: Request, desk: DeskDep, project: Named, form: FormDep, file: Sent) -> Uploaded:
-    """The same for a project."""
-    return await upload(request, desk, form, file, project)
-
-
-@router.post("/cat/{project}/{plugin}/v2/document")
-async def upload_with_plugin(
-    request: Request, desk: DeskDep, project: Named, plugin: Named, form: FormDep, file: Sent
-) -> Uploaded:
-    """The same for a project's plugin, or with `base` for its base alone."""
-    return await upload(request, desk, form, file, project, plugin)
+    caller = await run_in_threadpool(check, request, "translate", form.auth_key)
+    return await run_in_threadpool(taken, desk, request, caller, form, file, place)
 
 
 # -- what became of it
 
 
-async def asked(request: Request, desk: Desk, number: str) -> Paper:
+async def asked(request: Request, desk: Deps, number: str) -> TranslatedDocument:
     """The document of an id and its key. Raises Problem 404 where either is wrong."""
-    values, _ = await values_of(request)
-    auth = values.get("auth_key")
-    await run_in_threadpool(check, request, "translate", auth if isinstance(auth, str) else "")
-    key = values.get("document_key")
+    key = (await admit(request, "auth_key")).values.get("document_key")
     return await run_in_threadpool(paper_of, desk, number, key if isinstance(key, str) else "")
 
 
-def paper_of(desk: Desk, number: str, key: str) -> Paper:
+def paper_of(desk: Deps, number: str, key: str) -> TranslatedDocument:
     unknown = Problem(404, "There is no document of this id and key: it may have been deleted.")
     try:
-        told = int(number, 16)
-        paper = documents(desk).get(told) if 0 < told <= LARGEST_ID else None
+        job = int(number, 16)
+        paper = documents(desk).get(job) if 0 < job <= LARGEST_ID else None
     except (ValueError, InputError):
         paper = None
     if paper is None or not hmac.compare_digest(document_key(paper).encode(), key.upper().encode()):
@@ -172,74 +147,44 @@ def paper_of(desk: Desk, number: str, key: str) -> Paper:
     return paper
 
 
-def status_of(paper: Paper) -> DocumentStatus:
+def status_of(paper: TranslatedDocument) -> DocumentStatus:
     job = paper.job
     state: Any = STATES.get(job.state.value, "error")
-    found = DocumentStatus(document_id=document_id(paper), status=state)
+    status = DocumentStatus(document_id=document_id(paper), status=state)
     if state == "done" and paper.output is None:
-        return found.model_copy(
+        return status.model_copy(
             update={"status": "error", "error_message": "The translation is no longer on the disk."}
         )
     if state == "done":
-        found.billed_characters = int(paper.report.get("characters", 0))
+        status.billed_characters = int(paper.report.get("characters", 0))
     elif state == "translating" and job.eta is not None:
-        found.seconds_remaining = max(1, round(job.eta))
+        status.seconds_remaining = max(1, round(job.eta))
     elif state == "error":
-        found.error_message = job.error or WHY.get(job.state.value, "The translation failed.")
-    return found
+        status.error_message = job.error or WHY.get(job.state.value, "The translation failed.")
+    return status
 
 
-SHOWN: dict[str, Any] = {"openapi_extra": body_schema(KeyWish), "response_model_exclude_none": True}
-
-
-@router.post("/v2/document/{number}", **SHOWN)
+@placed.post("/v2/document/{number}", openapi_extra=body_schema(KeyWish), response_model_exclude_none=True)
 async def document_status(request: Request, desk: DeskDep, number: DocumentId) -> DocumentStatus:
     """How far a document is."""
     return status_of(await asked(request, desk, number))
 
 
-@router.post("/cat/{project}/v2/document/{number}", **SHOWN)
-async def project_document(request: Request, desk: DeskDep, project: Named, number: DocumentId) -> DocumentStatus:
-    """The same."""
-    return status_of(await asked(request, desk, number))
-
-
-@router.post("/cat/{project}/{plugin}/v2/document/{number}", **SHOWN)
-async def plugin_document(
-    request: Request, desk: DeskDep, project: Named, plugin: Named, number: DocumentId
-) -> DocumentStatus:
-    """The same."""
-    return status_of(await asked(request, desk, number))
-
-
-FILE: dict[str, Any] = {
-    "openapi_extra": body_schema(KeyWish),
-    "response_class": FileResponse,
-    "responses": {200: {"content": {"application/octet-stream": {}}, "description": "The translated document."}},
-}
-
-
-def result_of(paper: Paper) -> FileResponse:
+def result_of(paper: TranslatedDocument) -> FileResponse:
     if paper.output is None:
         raise Problem(404, "This document is not translated yet.")
     return FileResponse(paper.output, filename=paper.output.name, media_type="application/octet-stream")
 
 
-@router.post("/v2/document/{number}/result", **FILE)
+@placed.post(
+    "/v2/document/{number}/result",
+    openapi_extra=body_schema(KeyWish),
+    response_class=FileResponse,
+    responses={200: {"content": {"application/octet-stream": {}}, "description": "The translated document."}},
+)
 async def document_result(request: Request, desk: DeskDep, number: DocumentId) -> FileResponse:
     """The translated document. It stays in the project, and can be fetched again."""
     return result_of(await asked(request, desk, number))
 
 
-@router.post("/cat/{project}/v2/document/{number}/result", **FILE)
-async def project_result(request: Request, desk: DeskDep, project: Named, number: DocumentId) -> FileResponse:
-    """The same."""
-    return result_of(await asked(request, desk, number))
-
-
-@router.post("/cat/{project}/{plugin}/v2/document/{number}/result", **FILE)
-async def plugin_result(
-    request: Request, desk: DeskDep, project: Named, plugin: Named, number: DocumentId
-) -> FileResponse:
-    """The same."""
-    return result_of(await asked(request, desk, number))
+mount(placed, router)

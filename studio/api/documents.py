@@ -11,20 +11,19 @@ from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
 from engine.errors import InputError
-from studio.api import models, rows
-from studio.api.auth import Caller, may
-from studio.api.desk import Desk, DeskDep, Id, Limit, Offset
+from studio.api import serializers as rows
+from studio.api.deps import Deps, DeskDep, Id, Limit, Offset
 from studio.api.errors import Problem
+from studio.api.permissions import Caller, may
+from studio.api.schemas import models
 from studio.api.translate import count
 from studio.api.uploads import kept
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.documents.library import Documents, Paper
+    from engine.jobs.handlers.documents import Documents, TranslatedDocument
     from engine.store import PluginRow, ProjectRow
-
-__all__ = ["characters_of", "documents", "router"]
 
 router = APIRouter(tags=["documents"])
 
@@ -39,17 +38,17 @@ class Document(BaseModel):
     plugin_name: str
     strength: float
     output: str = Field(description="The translation's file name; empty while there is none.")
-    report: dict[str, Any] = Field(description="When done: texts, characters, what was kept, and what to look at.")
+    report: models.JsonObject = Field(description="When done: texts, characters, what was kept, and what to look at.")
     job: models.Job
 
 
-def documents(desk: Desk) -> Documents:
-    from engine.documents.library import Documents
+def documents(desk: Deps) -> Documents:
+    from engine.jobs.handlers.documents import Documents
 
-    return Documents(desk.service.store, desk.service.settings)
+    return Documents(desk.store, desk.service.settings)
 
 
-def shown(paper: Paper) -> Document:
+def shown(paper: TranslatedDocument) -> Document:
     return Document(
         id=paper.job.id,
         project=paper.job.project_id,
@@ -63,29 +62,21 @@ def shown(paper: Paper) -> Document:
     )
 
 
-def paper_of(desk: Desk, number: int) -> Paper:
-    try:
-        return documents(desk).get(number)
-    except InputError as error:
-        raise Problem(404, str(error)) from None
-
-
-def characters_of(desk: Desk, project: ProjectRow, file: Path, options: Mapping[str, Any] | None = None) -> int:
+def characters_of(desk: Deps, project: ProjectRow, file: Path, options: Mapping[str, Any] | None = None) -> int:
     """How many characters of a document are translated. Raises DocumentError, CorpusError where it cannot be read."""
-    from engine.documents import Context, DocumentOptions, open_document
+    from engine.corpora.formats.documents.formats import open_document
+    from engine.corpora.formats.documents.model import Context, DocumentOptions
 
     context = Context(file.name, project.source, project.target, DocumentOptions.from_mapping(options or {}))
-    found = open_document(file, context, most_bytes=desk.service.settings.max_upload_mib << 20)
-    return sum(len(unit.text) for unit in found.units)
+    result = open_document(file, context, most_bytes=desk.service.settings.max_upload_mib << 20)
+    return sum(len(unit.text) for unit in result.units)
 
 
 @router.get("/projects/{number}/documents", dependencies=[may("read")])
 def list_documents(desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Document]:
     """A project's documents, newest first."""
-    desk.project(number)
-    part = rows.page(documents(desk).list(number), offset, limit)
-    part["items"] = [shown(paper) for paper in part["items"]]
-    return models.Page[Document](**part)
+    desk.store.projects.get(number)
+    return rows.page(models.Page[Document], documents(desk).list(number), offset, limit, shown)
 
 
 @router.post("/projects/{number}/documents", status_code=202)
@@ -103,7 +94,7 @@ def translate_document(
     ] = "",
 ) -> Document:
     """Take a document in and queue its translation; it comes back in its own format."""
-    project = desk.project(number)
+    project = desk.store.projects.get(number)
     row: PluginRow | None = desk.means("", "", str(number), plugin or None).plugin
     given = options_of(options)
     with kept(desk.service.settings, [file]) as places:
@@ -115,22 +106,22 @@ def translate_document(
     return shown(paper)
 
 
-def options_of(text: str) -> dict[str, Any]:
+def options_of(text: str) -> models.JsonObject:
     if not text.strip():
         return {}
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        data = None
+    if not isinstance(data, dict):
         raise Problem(422, 'options: a JSON object is needed, as {"review": true}.')
-    return found
+    return data
 
 
 @router.get("/documents/{number}", dependencies=[may("read")])
 def get_document(desk: DeskDep, number: Id) -> Document:
     """Where a document stands, and when it is done, what to look at in it."""
-    return shown(paper_of(desk, number))
+    return shown(documents(desk).get(number))
 
 
 @router.get(
@@ -141,7 +132,7 @@ def get_document(desk: DeskDep, number: Id) -> Document:
 )
 def download_document(desk: DeskDep, number: Id) -> FileResponse:
     """The translation, in the document's own format."""
-    paper = paper_of(desk, number)
+    paper = documents(desk).get(number)
     if paper.output is None:
         raise Problem(409, f"There is no translation of {paper.name} yet. Wait until its job has succeeded.")
     return FileResponse(paper.output, filename=paper.output.name, media_type="application/octet-stream")
@@ -150,9 +141,9 @@ def download_document(desk: DeskDep, number: Id) -> FileResponse:
 @router.delete("/documents/{number}", status_code=204, dependencies=[may("write")])
 def delete_document(desk: DeskDep, number: Id) -> Response:
     """Remove a document and its translation."""
-    paper_of(desk, number)
+    documents(desk).get(number)
     try:
         documents(desk).delete(number)
     except InputError as error:
-        raise Problem(409, str(error)) from None
+        raise Problem(409, error.message) from None
     return Response(status_code=204)

@@ -1,6 +1,7 @@
 """Errors of the REST interface: one shape under /api/v1, and the shapes that clients of LibreTranslate and DeepL expect.
 
-    /api/v1        {"error": {"code": "not_found", "message": "There is no project 7: it may have been deleted."}}
+    /api/v1        {"error": {"code": "not_found", "message": "There is no project 7: it may have been deleted.",
+                              "reason": "there-is-no-project-number-it-may-have", "params": {"number": 7}}}
     LibreTranslate {"error": "zz is no language code. …"}
     DeepL          {"message": "zz is no language code. …"}
 
@@ -21,11 +22,10 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from engine.access import Forbidden
-from engine.errors import Cancelled, MissingError, StorageError, TailorError
-from engine.serving import Busy
-
-__all__ = ["ERRORS", "ErrorBody", "Problem", "add_handlers", "shaped", "style_of"]
+from engine.core.actor import Forbidden
+from engine.errors import Cancelled, MissingError, NotFoundError, StorageError, TailorError
+from engine.messages import Message
+from engine.serving.model_cache import OverloadedError
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +39,8 @@ CODES = {
 class ErrorDetail(BaseModel):
     code: str = Field(description="What kind of error it is, for programs.", examples=["not_found"])
     message: str = Field(description="One sentence for a person: what is wrong and what to do.")
+    reason: str = Field("", description="Which sentence it is, for programs.", examples=["there-is-nothing-at-path"])
+    params: dict[str, Any] = Field({}, description="The values in the sentence, by name.")
 
 
 class ErrorBody(BaseModel):
@@ -67,9 +69,15 @@ SAID = {
     500: "A fault of the studio.",
     507: "The disk is full.",
 }
-ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorBody, "description": text} for status, text in SAID.items()
-}
+Answers = dict[int | str, dict[str, Any]]  # as FastAPI takes them
+
+
+def answers_of(model: type[BaseModel], *, without: int = 0) -> Answers:
+    """The errors of a router for the OpenAPI, in the shape of a model."""
+    return {status: {"model": model, "description": text} for status, text in SAID.items() if status != without}
+
+
+ERRORS = answers_of(ErrorBody)
 
 
 def style_of(path: str) -> str:
@@ -82,14 +90,10 @@ def style_of(path: str) -> str:
 
 def shaped(path: str, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The answer that tells an error in the shape of its path."""
-    style = style_of(path)
-    body: dict[str, Any]
-    if style == "api":
-        body = {"error": {"code": code, "message": message}}
-    elif style == "deepl":
-        body = {"message": message}
-    else:
-        body = {"error": message}
+    about: dict[str, Any] = {"code": code, "message": message}
+    if isinstance(message, Message):
+        about |= {"reason": message.code, "params": dict(message.params)}
+    body = {"api": {"error": about}, "deepl": {"message": message}}.get(style_of(path), {"error": message})
     return JSONResponse(body, status, dict(headers) if headers else None)
 
 
@@ -99,7 +103,7 @@ def add_handlers(app: FastAPI) -> None:
     @app.exception_handler(StarletteHTTPException)
     async def known(request: Request, error: StarletteHTTPException) -> JSONResponse:
         code = error.code if isinstance(error, Problem) else CODES.get(error.status_code, "error")
-        message = str(error.detail)
+        message = error.detail
         if not isinstance(error, Problem):
             message = plain(request, error)
         headers = {"Allow": allowed(app, request.url.path)} if error.status_code == 405 else error.headers
@@ -116,7 +120,7 @@ def add_handlers(app: FastAPI) -> None:
         status = status_of(error)
         headers = {"Retry-After": "30"} if status == 429 else None
         code = "missing" if isinstance(error, MissingError) else CODES[status]
-        return shaped(request.url.path, status, code, str(error), headers)
+        return shaped(request.url.path, status, code, error.message, headers)
 
     @app.exception_handler(Exception)
     async def fault(request: Request, error: Exception) -> JSONResponse:
@@ -126,10 +130,12 @@ def add_handlers(app: FastAPI) -> None:
 
 def status_of(error: TailorError) -> int:
     """The status of an error of the engine."""
-    if isinstance(error, Busy):
+    if isinstance(error, OverloadedError):
         return 429
     if isinstance(error, Forbidden):
         return 403
+    if isinstance(error, NotFoundError):
+        return 404
     if isinstance(error, StorageError):
         return 507
     return 409 if isinstance(error, (Cancelled, MissingError)) else 400
@@ -158,10 +164,10 @@ def plain(request: Request, error: StarletteHTTPException) -> str:
 
 def sentence(errors: Any) -> str:
     """What a validation found, as one sentence with the first error and the number of the others."""
-    found = list(errors)
-    first = found[0] if found else {"loc": (), "msg": "It cannot be read"}
-    place = ".".join(str(part) for part in first["loc"][1:]) or "The body"
-    said = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
-    said = said[:1].lower() + said[1:]
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return f"{place}: {said}{more}."
+    problems = list(errors)
+    first = problems[0] if problems else {"loc": (), "msg": "It cannot be read"}
+    field = ".".join(str(part) for part in first["loc"][1:]) or "The body"
+    message = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
+    message = message[:1].lower() + message[1:]
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return f"{field}: {message}{more}."

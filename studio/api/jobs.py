@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -14,15 +14,14 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
 from engine.errors import InputError
-from studio.api import models, rows
-from studio.api.auth import may
-from studio.api.desk import Desk, DeskDep, Id, Limit, Offset
+from studio.api import serializers as rows
+from studio.api.deps import Deps, DeskDep, Id, Limit, Offset
 from studio.api.errors import Problem
+from studio.api.permissions import may
+from studio.api.schemas import models
 
 if TYPE_CHECKING:
     from engine.store import ProjectRow
-
-__all__ = ["base_of", "checked", "router"]
 
 router = APIRouter(tags=["jobs"])
 POLL = 1.0  # seconds between two looks at a job's row
@@ -37,28 +36,25 @@ def list_jobs(
     project: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
     state: Annotated[models.STATES | None, Query()] = None,
     kind: Annotated[str, Query(max_length=64)] = "",
-    parent: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only the steps of this job.")] = None,
 ) -> models.Page[models.Job]:
-    """Jobs, newest first. Those that are steps of another are counted with it: ask for them by `parent`."""
+    """Jobs, newest first."""
     states = None if state is None else [state]
-    found = desk.service.store.jobs.list(project, states=states, parent=parent, whole=parent is None)
-    part = rows.page([row for row in found if not kind or row.kind == kind], offset, limit)
-    part["items"] = [rows.job(row) for row in part["items"]]
-    return models.Page[models.Job](**part)
+    jobs = [row for row in desk.store.jobs.list(project, states=states) if not kind or row.kind == kind]
+    return rows.page(models.Page[models.Job], jobs, offset, limit, rows.job)
 
 
 @router.get("/jobs/{number}", dependencies=[may("read")])
 def get_job(desk: DeskDep, number: Id) -> models.Job:
     """Where a job stands; ask again every second or two, or follow its events."""
-    return rows.job(desk.job(number))
+    return rows.job(desk.store.jobs.get(number))
 
 
 @router.get("/jobs/{number}/steps", dependencies=[may("read")])
 def list_steps(desk: DeskDep, number: Id) -> list[models.Step]:
-    """What a job went through, or, where its steps are jobs of their own, where each of them stands."""
-    from engine.jobs.steps import steps_of
+    """What a job went through."""
+    from engine.jobs.progress import steps_of
 
-    return [models.Step(**vars(one)) for one in steps_of(desk.service.store, desk.job(number))]
+    return [models.Step(**vars(one)) for one in steps_of(desk.store.jobs.get(number))]
 
 
 @router.get(
@@ -73,25 +69,25 @@ def follow_job(
     seconds: Annotated[int, Query(ge=1, le=86_400, description="How long the stream lasts at most.")] = 3600,
 ) -> StreamingResponse:
     """Server-sent events: `job` whenever it changed, `end` when it has ended or the time is up."""
-    desk.job(number)
+    desk.store.jobs.get(number)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(events(desk, number, seconds), media_type="text/event-stream", headers=headers)
 
 
-async def events(desk: Desk, number: int, seconds: float) -> AsyncIterator[str]:
-    last, end, said = "", time.monotonic() + seconds, time.monotonic()
+async def events(desk: Deps, number: int, seconds: float) -> AsyncIterator[str]:
+    last, end, message = "", time.monotonic() + seconds, time.monotonic()
     while True:
         try:
-            row = await run_in_threadpool(desk.job, number)
+            row = await run_in_threadpool(desk.store.jobs.get, number)
         except Problem:
             yield 'event: end\ndata: {"state": "deleted"}\n\n'
             return
         text = rows.job(row).model_dump_json()
         if text != last:
-            last, said = text, time.monotonic()
+            last, message = text, time.monotonic()
             yield f"event: job\nid: {row.attempt}\ndata: {text}\n\n"
-        elif time.monotonic() - said > QUIET:
-            said = time.monotonic()
+        elif time.monotonic() - message > QUIET:
+            message = time.monotonic()
             yield ": waiting\n\n"
         if not row.active or time.monotonic() >= end:
             yield f"event: end\ndata: {json.dumps({'state': row.state.value})}\n\n"
@@ -102,9 +98,9 @@ async def events(desk: Desk, number: int, seconds: float) -> AsyncIterator[str]:
 @router.post("/jobs/{number}/cancel", dependencies=[may("write")])
 def cancel_job(desk: DeskDep, number: Id) -> models.Job:
     """Ask a job to stop: a waiting one at once, one at work within moments. What is finished is kept."""
-    if not desk.job(number).active:
+    if not desk.store.jobs.get(number).active:
         raise Problem(409, f"Job {number} has ended; there is nothing to cancel.")
-    return rows.job(desk.service.store.jobs.cancel(number))
+    return rows.job(desk.store.jobs.cancel(number))
 
 
 @router.post("/jobs/{number}/resume", status_code=202, dependencies=[may("write")])
@@ -112,21 +108,21 @@ def resume_job(desk: DeskDep, number: Id) -> models.Job:
     """Queue an interrupted, failed or cancelled job again; it goes on from its last finished step or checkpoint."""
     from engine.jobs import resume
 
-    desk.job(number)
+    desk.store.jobs.get(number)
     try:
-        return rows.job(resume(desk.service.store, number))
+        return rows.job(resume(desk.store, number))
     except InputError as error:
-        raise Problem(409, str(error)) from None
+        raise Problem(409, error.message) from None
 
 
 @router.delete("/jobs/{number}", status_code=204, dependencies=[may("write")])
 def delete_job(desk: DeskDep, number: Id) -> Response:
     """Remove a job that is not at work from the list; files stay."""
-    desk.job(number)
+    desk.store.jobs.get(number)
     try:
-        desk.service.store.jobs.delete(number)
+        desk.store.jobs.delete(number)
     except InputError as error:
-        raise Problem(409, str(error)) from None
+        raise Problem(409, error.message) from None
     return Response(status_code=204)
 
 
@@ -139,7 +135,7 @@ def get_log(
     """The end of a job's log, as text; empty before it began."""
     from engine.jobs import log_tail
 
-    return PlainTextResponse(log_tail(desk.job(number), characters))
+    return PlainTextResponse(log_tail(desk.store.jobs.get(number), characters))
 
 
 class Usage(BaseModel):
@@ -155,10 +151,10 @@ class Usage(BaseModel):
 @router.get("/jobs/{number}/usage", dependencies=[may("read")])
 def get_usage(desk: DeskDep, number: Id) -> Usage:
     """Processor and memory of a job at work, or at its end."""
-    found = desk.service.store.usage.get(desk.job(number).id)
+    result = desk.store.usage.get(desk.store.jobs.get(number).id)
     return (
-        Usage(**{name: getattr(found, name) for name in Usage.model_fields})
-        if found
+        Usage(**{name: getattr(result, name) for name in Usage.model_fields})
+        if result
         else Usage(**dict.fromkeys(Usage.model_fields))
     )
 
@@ -169,71 +165,40 @@ def get_usage(desk: DeskDep, number: Id) -> Usage:
 @router.get("/projects/{number}/runs", dependencies=[may("read")], tags=["runs"])
 def list_runs(desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[models.Job]:
     """The project's trainings, newest first."""
-    desk.project(number)
-    part = rows.page(desk.service.runs(number), offset, limit)
-    part["items"] = [rows.job(row) for row in part["items"]]
-    return models.Page[models.Job](**part)
+    desk.store.projects.get(number)
+    return rows.page(models.Page[models.Job], desk.service.runs(number), offset, limit, rows.job)
 
 
 @router.post("/projects/{number}/runs", status_code=202, dependencies=[may("write")], tags=["runs"])
 def start_run(desk: DeskDep, number: Id, wish: models.RunWish) -> models.Job:
     """Queue a training on the project's samples. The plugin appears in /plugins when its job has succeeded."""
-    project = desk.project(number)
-    checked(wish)
+    project = desk.store.projects.get(number)
+    request = wish.request()
     if not desk.service.sample_files(number):
         raise Problem(409, "This project has no samples yet. Add some first.")
-    return rows.job(
-        desk.service.start_run(
-            project,
-            wish.method,
-            wish.budget,
-            method_options=wish.method_options,
-            training_options=wish.training_options,
-            base=base_of(desk, project, wish),
-            knn=wish.knn,
-            knn_options=wish.knn_options,
-            in_steps=wish.in_steps,
-        )
-    )
+    return rows.job(desk.service.start_run(project, request.replace(base=base_of(desk, project, wish))))
 
 
-def base_of(desk: Desk, project: ProjectRow, wish: models.RunWish) -> str:
+def base_of(desk: Deps, project: ProjectRow, wish: models.RunWish) -> str:
     """The base that a run asks for; the project's where it names none. Raises Problem 404, InputError."""
-    from engine.base.card import knows
+    from engine.base.metadata import knows
 
     if not wish.base:
         return project.base
-    found = next((card for card in desk.service.catalog.bases() if card["name"] == wish.base), None)
-    if found is None:
+    result = next((card for card in desk.service.catalog.bases() if card["name"] == wish.base), None)
+    if result is None:
         raise Problem(404, f"There is no base {wish.base}. Add one with `tailormt base add`.")
-    if not knows(str(found["path"]), project.source, project.target):
+    if not knows(str(result["path"]), project.source, project.target):
         raise InputError(
             f"{wish.base} does not translate from {project.source} to {project.target}. Choose another base."
         )
-    return str(found["path"])
-
-
-def checked(wish: models.RunWish) -> None:
-    """Raises OptionError on a method, a setting or a value that there is not, before anything is queued."""
-    from engine.pipeline import CustomizeRequest, method_config, training_config
-    from engine.request import knn_config
-
-    request = CustomizeRequest(
-        method=wish.method,
-        budget=wish.budget,
-        method_options=json.dumps(wish.method_options),
-        training_options=json.dumps(wish.training_options),
-        knn_options=json.dumps(wish.knn_options),
-    )
-    method_config(request)
-    training_config(request)
-    knn_config(request)
+    return str(result["path"])
 
 
 @router.get("/projects/{number}/runs/curve", dependencies=[may("read")], tags=["runs"])
 def get_curve(desk: DeskDep, number: Id) -> models.Curve:
     """The figures of the run at work, or of the last one, update by update."""
-    desk.project(number)
+    desk.store.projects.get(number)
     return models.Curve(rows=rows.finite(desk.service.curve(number)))
 
 
@@ -247,14 +212,14 @@ def list_options(kind: Kind) -> list[models.Option]:
 
 
 def described(kind: Kind) -> list[Any]:
+    from engine.base.decoding_options import Decoding
+    from engine.core.options import describe
     from engine.corpora import CorpusOptions
-    from engine.decoding.options import Decoding
-    from engine.documents import DocumentOptions
-    from engine.options import describe
+    from engine.corpora.formats.documents.model import DocumentOptions
     from engine.phrases import PhraseOptions
     from engine.training import TrainingOptions
 
-    classes: dict[str, Any] = {
+    classes: Mapping[str, Any] = {
         "training": TrainingOptions, "decoding": Decoding, "phrases": PhraseOptions, "corpus": CorpusOptions,
         "documents": DocumentOptions,
     }  # fmt: skip

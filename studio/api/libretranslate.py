@@ -8,22 +8,21 @@ the list is empty.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, ConfigDict, Field
 
+from engine.core.languages import read_tag
 from engine.errors import InputError
-from engine.languages import read_tag
-from studio.api.auth import check, tokens_needed
+from studio.api.cat_tools import Place, PlaceDep, admit, mount
 from studio.api.catalog import languages
-from studio.api.desk import Desk, DeskDep
-from studio.api.errors import SAID
-from studio.api.translate import translated
-from studio.api.wire import body_schema, values_of, wished
-
-__all__ = ["router"]
+from studio.api.deps import Deps, DeskDep
+from studio.api.errors import answers_of
+from studio.api.form_or_json import body_schema, wished
+from studio.api.permissions import tokens_needed
+from studio.api.translate import Markup, translated
 
 OLD_CODES = {"zt": "zh-Hant"}  # LibreTranslate's own word for traditional Chinese
 HEADERS = ("x-tailormt-project", "x-tailormt-plugin")
@@ -34,11 +33,8 @@ class LibreError(BaseModel):
     error: str = Field(description="One sentence.")
 
 
-ANSWERS: dict[int | str, dict[str, Any]] = {
-    status: {"model": LibreError, "description": SAID[status]}
-    for status in (400, 401, 403, 404, 409, 413, 429, 500, 507)
-}
-router = APIRouter(tags=["LibreTranslate"], responses=ANSWERS)
+router = APIRouter(tags=["LibreTranslate"], responses=answers_of(LibreError, without=422))
+placed = APIRouter()  # also for a project or plugin in the address
 
 
 class LibreWish(BaseModel):
@@ -81,14 +77,9 @@ class LibreLanguage(BaseModel):
     targets: list[str]
 
 
-Named = Annotated[str, Path(max_length=120)]
-
-
-async def run(request: Request, desk: Desk, project: str = "", plugin: str = "") -> dict[str, Any]:
-    values, typed = await values_of(request, many=("q",))
-    key = values.get("api_key")
-    caller = await run_in_threadpool(check, request, "translate", key if isinstance(key, str) else "")
-    wish = wished(LibreWish, {name: value for name, value in values.items() if value is not None}, typed)
+async def run(request: Request, desk: Deps, place: Place) -> dict[str, object]:
+    sent = await admit(request, "api_key", ("q",))
+    wish = sent.read(LibreWish)
     batch = isinstance(wish.q, list)
     texts = list(wish.q) if isinstance(wish.q, list) else [wish.q]
     if len(texts) > MOST_TEXTS:
@@ -99,18 +90,16 @@ async def run(request: Request, desk: Desk, project: str = "", plugin: str = "")
         desk.means,
         source,
         target,
-        project or wish.project or request.headers.get(HEADERS[0], ""),
-        plugin or wish.plugin or request.headers.get(HEADERS[1], ""),
+        place.project or wish.project or request.headers.get(HEADERS[0], ""),
+        place.plugin or wish.plugin or request.headers.get(HEADERS[1], ""),
         "\n".join(texts[:20]),
     )
-    found = await translated(desk, caller, means, texts, kind=wish.format, strength=wish.strength)
-    answer: dict[str, Any] = {"translatedText": found if batch else found[0]}
+    translations = await translated(desk, sent.caller, means, texts, Markup(wish.format), strength=wish.strength)
+    answer: dict[str, object] = {"translatedText": translations if batch else translations[0]}
     if not source:
-        told = {
-            "confidence": await run_in_threadpool(sure, "\n".join(texts[:20]), means.source),
-            "language": means.source,
-        }
-        answer["detectedLanguage"] = [told] * len(texts) if batch else told
+        confidence = await run_in_threadpool(sure, "\n".join(texts[:20]), means.source)
+        detected = {"confidence": confidence, "language": means.source}
+        answer["detectedLanguage"] = [detected] * len(texts) if batch else detected
     if wish.alternatives:
         answer["alternatives"] = [[] for _ in texts] if batch else []
     return answer
@@ -134,91 +123,47 @@ ASKED = {
     ]
 }
 KEYED = {"parameters": [{"name": "api_key", "in": "query", "schema": {"type": "string"}}]}
-SHOWN: dict[str, Any] = {"response_model": LibreTranslated, "response_model_exclude_unset": True}
 
 
-@router.post("/translate", openapi_extra=POSTED, **SHOWN)
-async def translate_posted(request: Request, desk: DeskDep) -> dict[str, Any]:
+@placed.post("/translate", openapi_extra=POSTED, response_model=LibreTranslated, response_model_exclude_unset=True)
+async def translate_posted(request: Request, desk: DeskDep, place: PlaceDep) -> dict[str, object]:
     """Translate a text or a list of them."""
-    return await run(request, desk)
+    return await run(request, desk, place)
 
 
-@router.get("/translate", openapi_extra=ASKED, **SHOWN)
-async def translate_asked(request: Request, desk: DeskDep) -> dict[str, Any]:
-    """Translate a text in the address. Without q and target this address is the studio's page."""
-    return await run(request, desk)
+@placed.get("/translate", openapi_extra=ASKED, response_model=LibreTranslated, response_model_exclude_unset=True)
+async def translate_asked(request: Request, desk: DeskDep, place: PlaceDep) -> dict[str, object]:
+    """Translate a text in the address. Without q and target /translate is the studio's page."""
+    return await run(request, desk, place)
 
 
-@router.post("/cat/{project}/translate", openapi_extra=POSTED, **SHOWN)
-async def translate_for_project(request: Request, desk: DeskDep, project: Named) -> dict[str, Any]:
-    """The same for a project, for programs that can be told an address but not more."""
-    return await run(request, desk, project)
-
-
-@router.get("/cat/{project}/translate", openapi_extra=ASKED, **SHOWN)
-async def ask_for_project(request: Request, desk: DeskDep, project: Named) -> dict[str, Any]:
-    """The same with the text in the address, as OmegaT sends it."""
-    return await run(request, desk, project)
-
-
-@router.get("/cat/{project}/{plugin}/translate", openapi_extra=ASKED, **SHOWN)
-async def ask_with_plugin(request: Request, desk: DeskDep, project: Named, plugin: Named) -> dict[str, Any]:
-    """The same with the text in the address."""
-    return await run(request, desk, project, plugin)
-
-
-@router.post("/cat/{project}/{plugin}/translate", openapi_extra=POSTED, **SHOWN)
-async def translate_with_plugin(request: Request, desk: DeskDep, project: Named, plugin: Named) -> dict[str, Any]:
-    """The same for a project's plugin, or with `base` for its base alone."""
-    return await run(request, desk, project, plugin)
-
-
-def listed(desk: Desk) -> list[LibreLanguage]:
-    from studio.catalog import language_name
+def listed(desk: Deps) -> list[LibreLanguage]:
+    from studio.services.catalog import language_name
 
     known = languages(desk)
     codes = sorted({*known, *(one for targets in known.values() for one in targets)})
     return [LibreLanguage(code=code, name=language_name(code), targets=sorted(known.get(code, ()))) for code in codes]
 
 
-@router.get("/languages", openapi_extra=KEYED)
-async def list_languages(request: Request, desk: DeskDep) -> list[LibreLanguage]:
-    """Languages that can be translated from, each with its targets."""
-    await let_in(request)
+@placed.get("/languages", openapi_extra=KEYED)
+async def list_languages(request: Request, desk: DeskDep, place: PlaceDep) -> list[LibreLanguage]:
+    """Languages that can be translated from, each with its targets; of a project its two."""
+    await admit(request, "api_key")  # some clients put the key into the body of a GET
+    if place.project:
+        return await run_in_threadpool(of_project, desk, place)
     return await run_in_threadpool(listed, desk)
 
 
-async def let_in(request: Request) -> None:
-    """Raises Problem without a token where one is needed; some clients put the key into the body of a GET."""
-    values, _ = await values_of(request)
-    key = values.get("api_key")
-    await run_in_threadpool(check, request, "translate", key if isinstance(key, str) else "")
+def of_project(desk: Deps, place: Place) -> list[LibreLanguage]:
+    from studio.services.catalog import language_name
 
-
-def of_project(desk: Desk, name: str, plugin: str = "") -> list[LibreLanguage]:
-    from studio.catalog import language_name
-
-    row = desk.find_project(name)
-    if plugin:
-        desk.find_plugin(plugin, row)
+    row = desk.find_project(place.project)
+    if place.plugin:
+        desk.find_plugin(place.plugin, row)
     return [
         LibreLanguage(code=row.source, name=language_name(row.source), targets=[row.target]),
         LibreLanguage(code=row.target, name=language_name(row.target), targets=[]),
     ]
-
-
-@router.get("/cat/{project}/languages", openapi_extra=KEYED)
-async def project_languages(request: Request, desk: DeskDep, project: Named) -> list[LibreLanguage]:
-    """The project's two languages."""
-    await let_in(request)
-    return await run_in_threadpool(of_project, desk, project)
-
-
-@router.get("/cat/{project}/{plugin}/languages", openapi_extra=KEYED)
-async def plugin_languages(request: Request, desk: DeskDep, project: Named, plugin: Named) -> list[LibreLanguage]:
-    """The project's two languages."""
-    await let_in(request)
-    return await run_in_threadpool(of_project, desk, project, plugin)
 
 
 @router.post("/detect", openapi_extra=body_schema(DetectWish))
@@ -226,16 +171,14 @@ async def detect(request: Request, desk: DeskDep) -> list[Detected]:
     """The languages that a text may be in, the likeliest first."""
     from engine.corpora.language import confidences
 
-    values, typed = await values_of(request)
-    key = values.get("api_key")
-    await run_in_threadpool(check, request, "translate", key if isinstance(key, str) else "")
-    wish = wished(DetectWish, values, typed)
+    sent = await admit(request, "api_key")
+    wish = wished(DetectWish, sent.values, sent.typed)
     text = "\n".join(wish.q) if isinstance(wish.q, list) else wish.q
     short = {
         tag.language for pair in await run_in_threadpool(desk.directions) for one in pair if (tag := read_tag(one))
     }
-    found = await run_in_threadpool(confidences, text, *sorted(short))
-    best = [(code, value) for code, value in found if value >= 0.01][:5]
+    likely = await run_in_threadpool(confidences, text, *sorted(short))
+    best = [(code, value) for code, value in likely if value >= 0.01][:5]
     return [Detected(confidence=round(100 * value, 1), language=code) for code, value in best]
 
 
@@ -264,3 +207,6 @@ def frontend_settings(desk: DeskDep) -> dict[str, Any]:
             "target": {"code": pair[1] if pair else "", "name": names.get(pair[1], "") if pair else ""},
         },
     }
+
+
+mount(placed, router)

@@ -3,57 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field, StringConstraints
 
+from engine.core.workspace import latest_file
 from engine.errors import InputError
-from engine.workspace import latest_file
-from studio.api import models, rows
-from studio.api.auth import may
-from studio.api.desk import Desk, DeskDep, Id, Limit, Offset
+from studio.api.deps import Deps, DeskDep, Id, Limit, Offset
 from studio.api.errors import Problem
-from studio.files import read_rows
-
-__all__ = ["router"]
+from studio.api.permissions import may
+from studio.api.schemas import models
+from studio.services.files import read_rows
 
 router = APIRouter(tags=["phrases"])
 Order = Literal["count", "longest", "shortest"]
 Length = Annotated[int, Query(ge=0, le=1000)]
 
 
+@dataclass
+class PhraseQuery:
+    """Which phrases, in which order, and which part of them."""
+
+    offset: Offset = 0
+    limit: Limit = 100
+    search: Annotated[str, Query(max_length=200, description="Words in the phrase or its back-translation.")] = ""
+    min_length: Length = 0
+    max_length: Length = 1000
+    label: Annotated[str, Query(max_length=40, description="Kind, as NP.")] = ""
+    layer: Annotated[int, Query(ge=-1, le=1000, description="Decoder layer from 0; -1: any.")] = -1
+    order: Order = "count"
+
+
 @router.get("/projects/{number}/phrases", dependencies=[may("read")])
 def list_phrases(
-    desk: DeskDep,
-    number: Id,
-    offset: Offset = 0,
-    limit: Limit = 100,
-    search: Annotated[str, Query(max_length=200, description="Words in the phrase or its back-translation.")] = "",
-    min_length: Length = 0,
-    max_length: Length = 1000,
-    label: Annotated[str, Query(max_length=40, description="Kind, as NP.")] = "",
-    layer: Annotated[int, Query(ge=-1, le=1000, description="Decoder layer from 0; -1: any.")] = -1,
-    order: Order = "count",
+    desk: DeskDep, number: Id, query: Annotated[PhraseQuery, Depends(PhraseQuery)]
 ) -> models.Page[models.Phrase]:
     """The phrases, the most frequent first unless asked otherwise."""
-    desk.project(number)
-    words = search.strip().casefold()
-    found = [
+    desk.store.projects.get(number)
+    words = query.search.strip().casefold()
+    phrases = [
         row
         for row in collected(desk, number)
-        if min_length <= row["length"] <= max_length
-        and (not label or row["label"] == label)
-        and (layer < 0 or row["layer"] == layer)
-        and (not words or words in row["text"].casefold() or words in row["source"].casefold())
+        if query.min_length <= row.length <= query.max_length
+        and (not query.label or row.label == query.label)
+        and (query.layer < 0 or row.layer == query.layer)
+        and (not words or words in row.text.casefold() or words in row.source.casefold())
     ]
-    if order != "count":
-        found.sort(key=lambda row: row["length"], reverse=order == "longest")  # stable: by count within
-    part = rows.page(found, offset, limit)
-    part["items"] = [models.Phrase(**row) for row in part["items"]]
-    return models.Page[models.Phrase](**part)
+    if query.order != "count":
+        phrases.sort(key=lambda row: row.length, reverse=query.order == "longest")  # stable: by count within
+    part = phrases[query.offset : query.offset + query.limit]
+    return models.Page[models.Phrase](items=part, total=len(phrases), offset=query.offset)
 
 
 class ExclusionWish(models.Given):
@@ -72,21 +75,21 @@ class Excluded(BaseModel):
     steps: int = Field(description="How many steps can be undone.")
 
 
-def excluded(desk: Desk, number: int) -> Excluded:
+def excluded(desk: Deps, number: int) -> Excluded:
     from engine.phrases.exclusions import Exclusions
 
-    found = Exclusions.load(desk.service.workspace(number))
+    exclusions = Exclusions.load(desk.service.workspace(number))
     return Excluded(
-        phrases=list(found.phrases.values()),
-        with_sentences=[text for key, text in found.phrases.items() if key in found.with_sentences],
-        steps=len(found.steps),
+        phrases=list(exclusions.phrases.values()),
+        with_sentences=[text for key, text in exclusions.phrases.items() if key in exclusions.with_sentences],
+        steps=len(exclusions.steps),
     )
 
 
 @router.get("/projects/{number}/phrases/exclusions", dependencies=[may("read")])
 def list_exclusions(desk: DeskDep, number: Id) -> Excluded:
     """Phrases that are left out of the memory."""
-    desk.project(number)
+    desk.store.projects.get(number)
     return excluded(desk, number)
 
 
@@ -95,7 +98,7 @@ def change_exclusions(desk: DeskDep, number: Id, wish: ExclusionWish) -> Exclude
     """Leave phrases out, or take them back in, in one step."""
     from engine.phrases.exclusions import Exclusions
 
-    desk.project(number)
+    desk.store.projects.get(number)
     folder = desk.service.workspace(number)
     if wish.action == "exclude":
         Exclusions.exclude(folder, wish.phrases, sentences=wish.sentences)
@@ -109,38 +112,38 @@ def undo_exclusion(desk: DeskDep, number: Id) -> Excluded:
     """Take the last step back."""
     from engine.phrases.exclusions import Exclusions
 
-    desk.project(number)
+    desk.store.projects.get(number)
     try:
         Exclusions.undo(desk.service.workspace(number))
     except InputError as error:
-        raise Problem(409, str(error)) from None
+        raise Problem(409, error.message) from None
     return excluded(desk, number)
 
 
-def collected(desk: Desk, number: int) -> Sequence[dict[str, Any]]:
+def collected(desk: Deps, number: int) -> Sequence[models.Phrase]:
     """All phrases with layer and back-translation, by count; kept until a file changes."""
     folder = desk.service.workspace(number)
     files = (folder / "phrases.jsonl", latest_file(folder, "method/phrase_pairs.jsonl"))
     stamps = (path.stat().st_mtime_ns if path.exists() else 0 for path in files)
-    return _collected(*files, *stamps, desk.service.decoder_layers(desk.project(number)))
+    return _collected(*files, *stamps, desk.service.decoder_layers(desk.store.projects.get(number)))
 
 
 @lru_cache(maxsize=4)
-def _collected(phrases: Path, pairs: Path, *stamps_and_layers: int) -> Sequence[dict[str, Any]]:
+def _collected(phrase_file: Path, pair_file: Path, *stamps_and_layers: int) -> Sequence[models.Phrase]:
     from engine.memory import assign_layers
 
-    found = [row for row in read_rows(phrases) if "text" in row and "length" in row]
-    layers = assign_layers([int(row["length"]) for row in found], stamps_and_layers[-1]) if found else []
-    sources = {row.get("target"): str(row.get("source", "")) for row in read_rows(pairs)}
-    made = [
-        {
-            "text": str(row["text"]),
-            "length": int(row["length"]),
-            "count": int(row.get("count", 1)),
-            "label": str(row.get("label", "")),
-            "layer": layer,
-            "source": sources.get(row["text"], ""),
-        }
-        for row, layer in zip(found, layers, strict=True)
+    extracted = [row for row in read_rows(phrase_file) if "text" in row and "length" in row]
+    layers = assign_layers([int(row["length"]) for row in extracted], stamps_and_layers[-1]) if extracted else []
+    sources = {row.get("target"): str(row.get("source", "")) for row in read_rows(pair_file)}
+    phrases = [
+        models.Phrase(
+            text=str(row["text"]),
+            length=int(row["length"]),
+            count=int(row.get("count", 1)),
+            label=str(row.get("label", "")),
+            layer=layer,
+            source=sources.get(row["text"], ""),
+        )
+        for row, layer in zip(extracted, layers, strict=True)
     ]
-    return sorted(made, key=lambda row: (-row["count"], -row["length"], row["text"]))
+    return sorted(phrases, key=lambda row: (-row.count, -row.length, row.text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,24 +12,23 @@ from fastapi import APIRouter, File, Query, Response, UploadFile
 from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
 
-from studio.api import models, rows
-from studio.api.auth import may
-from studio.api.desk import Desk, DeskDep, Id, Limit, Offset
+from studio.api import serializers as rows
+from studio.api.deps import Deps, DeskDep, Id, Limit, Offset
 from studio.api.errors import Problem
+from studio.api.permissions import may
+from studio.api.schemas import models
 from studio.api.uploads import kept
 
 if TYPE_CHECKING:
     from engine.plugins.library import Library
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["plugins"])
 
 
-def library(desk: Desk) -> Library:
+def library(desk: Deps) -> Library:
     from engine.plugins.library import Library
 
-    return Library(desk.service.store, desk.service.settings)
+    return Library(desk.store, desk.service.settings)
 
 
 @router.get("/plugins", dependencies=[may("read")])
@@ -39,15 +39,14 @@ def list_plugins(
     project: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
 ) -> models.Page[models.Plugin]:
     """Plugins of one project or of all, newest first."""
-    part = rows.page(desk.service.store.plugins.list(project), offset, limit)
-    part["items"] = [rows.plugin(desk.service, row) for row in part["items"]]
-    return models.Page[models.Plugin](**part)
+    plugins = desk.store.plugins.list(project)
+    return rows.page(models.Page[models.Plugin], plugins, offset, limit, partial(rows.plugin, desk.service))
 
 
 @router.get("/plugins/{number}", dependencies=[may("read")])
 def get_plugin(desk: DeskDep, number: Id) -> models.Plugin:
     """One plugin with its figures."""
-    return rows.plugin(desk.service, desk.plugin(number))
+    return rows.plugin(desk.service, desk.store.plugins.get(number))
 
 
 @router.get("/plugins/{number}/card", dependencies=[may("read")])
@@ -55,7 +54,7 @@ def get_card(desk: DeskDep, number: Id) -> models.PluginCard:
     """What the bundle says of itself: card, method and settings, base, provenance, files."""
     from engine.plugins import read_bundle_card
 
-    row = desk.plugin(number)
+    row = desk.store.plugins.get(number)
     if not row.exists:
         raise Problem(409, f"The bundle of {row.name} is no longer at its place.")
     card = desk.service.plugin_card(row)
@@ -81,7 +80,7 @@ def download_plugin(
     with_phrases: Annotated[bool, Query(description="Without, your sentences and phrases are left out.")] = True,
 ) -> FileResponse:
     """The bundle as a file."""
-    row = desk.plugin(number)
+    row = desk.store.plugins.get(number)
     if not row.exists:
         raise Problem(409, f"The bundle of {row.name} is no longer at its place.")
     name = f"{re.sub(r'[^A-Za-z0-9._-]+', '-', Path(row.path).stem).strip('-') or 'plugin'}.zip"
@@ -90,13 +89,13 @@ def download_plugin(
     folder = desk.service.settings.home_dir / "uploads"
     folder.mkdir(exist_ok=True)
     with tempfile.NamedTemporaryFile(prefix="without-", suffix=".zip", dir=folder, delete=False) as file:
-        place = Path(file.name)
+        path = Path(file.name)
     try:
-        library(desk).export(row, place, with_phrases=False)
+        library(desk).export(row, path, with_phrases=False)
     except BaseException:
-        place.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         raise
-    return FileResponse(place, filename=name, media_type="application/zip", background=BackgroundTask(place.unlink))
+    return FileResponse(path, filename=name, media_type="application/zip", background=BackgroundTask(path.unlink))
 
 
 @router.post("/projects/{number}/plugins", status_code=201, dependencies=[may("write")])
@@ -104,7 +103,7 @@ def import_plugin(
     desk: DeskDep, number: Id, file: Annotated[UploadFile, File(description="The bundle, a .zip.")]
 ) -> models.Plugin:
     """Check a bundle and take it into the project. It must be whole, safe, and made for the project's base."""
-    project = desk.project(number)
+    project = desk.store.projects.get(number)
     with kept(desk.service.settings, [file]) as places:
         row = library(desk).import_bundle(project, places[0], lambda: desk.service.base_model(project))
     return rows.plugin(desk.service, row)
@@ -115,23 +114,23 @@ def check_plugin(
     desk: DeskDep, number: Id, file: Annotated[UploadFile, File(description="The bundle, a .zip.")]
 ) -> list[models.PluginCheck]:
     """Look a bundle over as an import does, and take nothing in: the checks up to the first that fails."""
-    from engine.plugins.checks import check_bundle
+    from engine.plugins.import_checks import check_bundle
 
-    project, service = desk.project(number), desk.service
+    project, service = desk.store.projects.get(number), desk.service
     with kept(service.settings, [file]) as places:
-        found = check_bundle(
+        result = check_bundle(
             places[0], base=lambda: service.base_model(project), direction=(project.source, project.target),
             cache=service.settings.home_dir / "unpacked", shown=places[0].name,
         )  # fmt: skip
-        return [models.PluginCheck(**one.to_mapping(), title=one.title) for one in found]
+        return [models.PluginCheck(**one.to_mapping(), title=one.title) for one in result]
 
 
 @router.post("/projects/{number}/blends", status_code=201, dependencies=[may("write")])
 def blend(desk: DeskDep, number: Id, wish: models.BlendWish) -> models.Plugin:
     """Make one plugin of several, as a style and a domain, each at its own weight; it holds them whole."""
-    project = desk.project(number)
+    project = desk.store.projects.get(number)
     for part in wish.parts:
-        if desk.plugin(part.plugin).project_id != number:
+        if desk.store.plugins.get(part.plugin).project_id != number:
             raise Problem(404, f"Plugin {part.plugin} belongs to another project. Import it into this one first.")
     weights = {part.plugin: part.weight for part in wish.parts}
     if len(weights) < len(wish.parts):
@@ -143,10 +142,10 @@ def blend(desk: DeskDep, number: Id, wish: models.BlendWish) -> models.Plugin:
 @router.patch("/plugins/{number}", dependencies=[may("write")])
 def change_plugin(desk: DeskDep, number: Id, change: models.PluginChange) -> models.Plugin:
     """Another name, other tags; for all its versions, which are the plugins of the same name in its project."""
-    row = desk.plugin(number)
+    row = desk.store.plugins.get(number)
     if change.name is not None and change.name.strip() != row.name:
         library(desk).rename(row.project_id, row.name, change.name)
-        row = desk.plugin(number)
+        row = desk.store.plugins.get(number)
     if change.tags is not None:
         library(desk).tag(row.project_id, row.name, change.tags)
     return rows.plugin(desk.service, row)
@@ -161,9 +160,9 @@ def delete_plugin(
     ] = False,
 ) -> Response:
     """Take a plugin out of its project. The bundle stays unless asked otherwise."""
-    row = desk.plugin(number)
+    row = desk.store.plugins.get(number)
     if file:
         library(desk).delete(row)
     else:
-        desk.service.store.plugins.delete(number)
+        desk.store.plugins.delete(number)
     return Response(status_code=204)

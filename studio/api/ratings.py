@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, Field, StringConstraints
 
-from engine.errors import InputError
-from studio.api import models, rows
-from studio.api.auth import may
-from studio.api.desk import LARGEST_ID, Desk, DeskDep, Id, Limit, Offset
+from studio.api import serializers as rows
+from studio.api.deps import LARGEST_ID, Deps, DeskDep, Id, Limit, Offset
 from studio.api.errors import Problem
+from studio.api.permissions import may
+from studio.api.schemas import models
+from studio.services.ratings import EXAMPLES, example_sentences
 
 if TYPE_CHECKING:
     from engine.store.ratings import RaterRow, RoundRow
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["ratings"])
 RaterId = Annotated[int, Path(ge=1, le=LARGEST_ID, description="The rater's number.")]
 RaterName = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=r"\S")]
-EXAMPLES = 5  # sentences of the samples that raters can unfold
 
 
 class RoundWish(models.Given):
@@ -64,7 +63,7 @@ class Round(BaseModel):
     one: str
     two: str
     sentences: int
-    about: dict[str, Any] = Field(description="What was noted of the systems, and how many sentences were the same.")
+    about: models.JsonObject = Field(description="What was noted of the systems, and how many sentences were the same.")
     raters: list[Rater]
     created: datetime.datetime
     closed: datetime.datetime | None
@@ -94,10 +93,10 @@ class ItemWish(models.Given):
     item: Annotated[int, Field(ge=0, le=10_000)]
 
 
-def shown(desk: Desk, row: RoundRow) -> Round:
-    from studio.raters import rater_address
+def shown(desk: Deps, row: RoundRow) -> Round:
+    from studio.services.ratings import rater_address
 
-    ratings = desk.service.store.ratings
+    ratings = desk.store.ratings
     done = ratings.done(row.id)
     return Round(
         id=row.id,
@@ -117,42 +116,35 @@ def shown(desk: Desk, row: RoundRow) -> Round:
     )
 
 
-def round_of(desk: Desk, number: int) -> RoundRow:
-    try:
-        return desk.service.store.ratings.get(number)
-    except InputError as error:
-        raise Problem(404, str(error)) from None
-
-
-def rater_of(desk: Desk, number: int, rater: int) -> RaterRow:
-    found = next((one for one in desk.service.store.ratings.raters(round_of(desk, number).id) if one.id == rater), None)
-    if found is None:
+def rater_of(desk: Deps, number: int, rater: int) -> RaterRow:
+    result = next(
+        (one for one in desk.store.ratings.raters(desk.store.ratings.get(number).id) if one.id == rater), None
+    )
+    if result is None:
         raise Problem(404, f"There is no rater {rater} in round {number}.")
-    return found
+    return result
 
 
 @router.get("/projects/{number}/ratings", dependencies=[may("read")])
 def list_rounds(desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Round]:
     """A project's rating rounds, newest first."""
-    desk.project(number)
-    part = rows.page(desk.service.store.ratings.list(number), offset, limit)
-    part["items"] = [shown(desk, row) for row in part["items"]]
-    return models.Page[Round](**part)
+    desk.store.projects.get(number)
+    return rows.page(models.Page[Round], desk.store.ratings.list(number), offset, limit, partial(shown, desk))
 
 
 @router.post("/projects/{number}/ratings", status_code=201, dependencies=[may("write")])
 def start_round(desk: DeskDep, number: Id, wish: RoundWish) -> Round:
     """Start a blind round over the sentences that two systems of a comparison translated differently."""
-    from engine.evaluation.rounds import new_round, texts_of
+    from engine.workflows.human_rating import new_round, texts_of
 
-    desk.project(number)
-    if desk.comparison(wish.comparison).project_id != number:
+    desk.store.projects.get(number)
+    if desk.store.comparisons.get(wish.comparison).project_id != number:
         raise Problem(404, f"Comparison {wish.comparison} belongs to another project. Name one of this project.")
-    store, sheet = desk.service.store, desk.service.store.sheets.get(wish.comparison)
+    store, sheet = desk.store, desk.store.sheets.get(wish.comparison)
     about = {
         "comparison": sheet.title,
         "systems": [one for one in sheet.systems if one["name"] in (wish.one, wish.two)],
-        "examples": examples(desk, number) if wish.examples else [],
+        "examples": example_sentences(desk.service, number) if wish.examples else [],
     }
     row = new_round(
         store, number, texts_of(store, wish.comparison), wish.one, wish.two, title=wish.title, raters=wish.raters,
@@ -161,18 +153,10 @@ def start_round(desk: DeskDep, number: Id, wish: RoundWish) -> Round:
     return shown(desk, row)
 
 
-def examples(desk: Desk, number: int) -> list[str]:
-    """Some sentences of the samples, not too long, the same ones for the same samples."""
-    import random
-
-    fitting = [text for row in desk.service.sentences(number) if 10 <= len(text := str(row.get("text", ""))) <= 200]
-    return random.Random(len(fitting)).sample(fitting, min(EXAMPLES, len(fitting)))
-
-
 @router.get("/ratings/{number}", dependencies=[may("read")])
 def get_round(desk: DeskDep, number: Id) -> Round:
     """One round with its raters, how far they are, and their addresses."""
-    return shown(desk, round_of(desk, number))
+    return shown(desk, desk.store.ratings.get(number))
 
 
 @router.patch("/ratings/{number}", dependencies=[may("write")])
@@ -180,45 +164,45 @@ def change_round(desk: DeskDep, number: Id, change: RoundChange) -> Round:
     """Another title; close a round, or open it again."""
     from engine.store.tables import now
 
-    row = round_of(desk, number)
-    given: dict[str, Any] = {}
+    row = desk.store.ratings.get(number)
+    given: dict[str, object] = {}
     if change.title is not None:
         given["title"] = change.title.strip()
     if change.closed is not None and change.closed != (row.closed is not None):
         given["closed"] = now() if change.closed else None
-    return shown(desk, desk.service.store.ratings.update(number, **given) if given else row)
+    return shown(desk, desk.store.ratings.update(number, **given) if given else row)
 
 
 @router.delete("/ratings/{number}", status_code=204, dependencies=[may("write")])
 def delete_round(desk: DeskDep, number: Id) -> Response:
     """Remove a round with all answers."""
-    round_of(desk, number)
-    desk.service.store.ratings.delete(number)
+    desk.store.ratings.get(number)
+    desk.store.ratings.delete(number)
     return Response(status_code=204)
 
 
 @router.post("/ratings/{number}/raters", status_code=201, dependencies=[may("write")])
 def add_rater(desk: DeskDep, number: Id, wish: RaterWish) -> Round:
     """Another rater with an address of its own."""
-    round_of(desk, number)
-    desk.service.store.ratings.add_rater(number, wish.name)
-    return shown(desk, round_of(desk, number))
+    desk.store.ratings.get(number)
+    desk.store.ratings.add_rater(number, wish.name)
+    return shown(desk, desk.store.ratings.get(number))
 
 
 @router.delete("/ratings/{number}/raters/{rater}", status_code=204, dependencies=[may("write")])
 def remove_rater(desk: DeskDep, number: Id, rater: RaterId) -> Response:
     """Take a rater and all its answers out."""
-    desk.service.store.ratings.remove_rater(rater_of(desk, number, rater).id)
+    desk.store.ratings.remove_rater(rater_of(desk, number, rater).id)
     return Response(status_code=204)
 
 
 # -- rating
 
 
-def task_of(desk: Desk, rater: RaterRow) -> Task:
-    from engine.evaluation.rounds import task
+def task_of(desk: Deps, rater: RaterRow) -> Task:
+    from engine.workflows.human_rating import task
 
-    return Task(**task(desk.service.store, rater).to_mapping())
+    return Task(**task(desk.store, rater).to_mapping())
 
 
 @router.get("/ratings/{number}/raters/{rater}/task", dependencies=[may("read")])
@@ -230,40 +214,40 @@ def get_task(desk: DeskDep, number: Id, rater: RaterId) -> Task:
 @router.post("/ratings/{number}/raters/{rater}/answers", dependencies=[may("write")])
 def answer(desk: DeskDep, number: Id, rater: RaterId, wish: AnswerWish) -> Task:
     """Note an answer in the rater's name; one on the same question of the item is replaced."""
-    from engine.evaluation.rounds import choose
+    from engine.workflows.human_rating import choose
 
     row = rater_of(desk, number, rater)
-    choose(desk.service.store, row, wish.item, wish.question, wish.side)
+    choose(desk.store, row, wish.item, wish.question, wish.side)
     return task_of(desk, row)
 
 
 @router.post("/ratings/{number}/raters/{rater}/skip", dependencies=[may("write")])
 def skip_item(desk: DeskDep, number: Id, rater: RaterId, wish: ItemWish) -> Task:
     """Pass an item over; it counts for nothing."""
-    from engine.evaluation.rounds import skip
+    from engine.workflows.human_rating import skip
 
     row = rater_of(desk, number, rater)
-    skip(desk.service.store, row, wish.item)
+    skip(desk.store, row, wish.item)
     return task_of(desk, row)
 
 
 @router.post("/ratings/{number}/raters/{rater}/undo", dependencies=[may("write")])
 def undo_answer(desk: DeskDep, number: Id, rater: RaterId) -> Task:
     """Take the rater's last decision back."""
-    from engine.evaluation.rounds import undo
+    from engine.workflows.human_rating import undo
 
     row = rater_of(desk, number, rater)
-    undo(desk.service.store, row)
+    undo(desk.store, row)
     return task_of(desk, row)
 
 
 @router.post("/ratings/{number}/raters/{rater}/again", dependencies=[may("write")])
 def ask_again(desk: DeskDep, number: Id, rater: RaterId) -> Task:
     """Ask the skipped items again."""
-    from engine.evaluation import rounds
+    from engine.workflows import human_rating as rounds
 
     row = rater_of(desk, number, rater)
-    rounds.ask_again(desk.service.store, row)
+    rounds.ask_again(desk.store, row)
     return task_of(desk, row)
 
 
@@ -273,17 +257,17 @@ def ask_again(desk: DeskDep, number: Id, rater: RaterId) -> Task:
 class Summary(BaseModel):
     """Shares of win, tie and lose of system one by question, with agreement of the raters."""
 
-    summary: dict[str, Any]
+    summary: models.JsonObject
     text: str = Field(description="The same as a table of text.")
 
 
 @router.get("/ratings/{number}/summary", dependencies=[may("read")])
 def get_summary(desk: DeskDep, number: Id) -> Summary:
     """The table of a round: system one against system two, Fleiss' kappa where several raters rated the same."""
-    from engine.evaluation.rounds import summary
+    from engine.workflows.human_rating import summary
 
-    found = summary(desk.service.store, round_of(desk, number))
-    return Summary(summary=rows.finite(found.to_mapping()), text=found.table())
+    result = summary(desk.store, desk.store.ratings.get(number))
+    return Summary(summary=rows.finite(result.to_mapping()), text=result.table())
 
 
 @router.get(
@@ -299,9 +283,9 @@ def get_summary(desk: DeskDep, number: Id) -> Summary:
 )
 def export_round(desk: DeskDep, number: Id, format: Annotated[Literal["csv", "json"], Query()] = "csv") -> Response:
     """Everything of a round but the raters' addresses: a line an answer as CSV, or the whole with the table as JSON."""
-    from engine.evaluation import rounds
+    from engine.workflows import human_rating as rounds
 
-    row, store = round_of(desk, number), desk.service.store
+    row, store = desk.store.ratings.get(number), desk.store
     named = {"Content-Disposition": f'attachment; filename="rating-{number}.{format}"'}
     if format == "csv":
         return PlainTextResponse(rounds.as_csv(store, row), 200, named, media_type="text/csv")

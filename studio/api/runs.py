@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from studio.api import models, rows
-from studio.api.auth import may
-from studio.api.desk import DeskDep, Id
+from studio.api import serializers as rows
+from studio.api.deps import DeskDep, Id
 from studio.api.errors import Problem
-from studio.api.jobs import base_of, checked
-from studio.runs import Plan, Runs
+from studio.api.jobs import base_of
+from studio.api.permissions import may
+from studio.api.schemas import models
+from studio.services.runs import Runs
 
 router = APIRouter(tags=["runs"])
 
@@ -37,7 +36,7 @@ class Estimate(BaseModel):
 class Look(BaseModel):
     """The first look: a few sentences by the base alone and with the samples at hand; empty while there is none."""
 
-    rows: list[dict[str, Any]] = Field(
+    rows: list[models.JsonObject] = Field(
         description="`kind`, `source`, `vanilla`, `customized`, and `reference` of held-out ones."
     )
     differ: int
@@ -48,18 +47,9 @@ class Look(BaseModel):
 @router.post("/projects/{number}/runs/estimate", dependencies=[may("read")])
 def estimate_run(desk: DeskDep, number: Id, wish: models.RunWish) -> Estimate:
     """What a training on the project's samples would take, on this machine; nothing is queued."""
-    project = desk.project(number)
-    checked(wish)
-    plan = Plan(
-        wish.method,
-        wish.budget,
-        base_of(desk, project, wish),
-        wish.knn,
-        wish.method_options,
-        wish.training_options,
-        wish.knn_options,
-    )
-    made = Runs(desk.service).estimate(project, plan)
+    project = desk.store.projects.get(number)
+    request = wish.request().replace(base=base_of(desk, project, wish))
+    made = Runs(desk.service).estimate(project, request)
     if made is None:
         raise Problem(409, "This project has no samples that were read yet. Add some first.")
     return Estimate(**made.to_mapping())
@@ -68,7 +58,7 @@ def estimate_run(desk: DeskDep, number: Id, wish: models.RunWish) -> Estimate:
 @router.get("/projects/{number}/runs/{run}/curve", dependencies=[may("read")])
 def get_run_curve(desk: DeskDep, number: Id, run: Id) -> models.Curve:
     """The figures of one training, update by update."""
-    desk.project(number)
+    desk.store.projects.get(number)
     job = next((one for one in desk.service.runs(number) if one.id == run), None)
     if job is None:
         raise Problem(404, f"There is no run {run} in this project.")
@@ -78,11 +68,11 @@ def get_run_curve(desk: DeskDep, number: Id, run: Id) -> models.Curve:
 @router.get("/projects/{number}/look", dependencies=[may("read")])
 def get_look(desk: DeskDep, number: Id) -> Look:
     """The first look, which comes by itself after samples were read."""
-    job, found = Runs(desk.service).look(desk.project(number))
+    job, result = Runs(desk.service).look(desk.store.projects.get(number))
     return Look(
-        rows=[dict(row) for row in found.get("rows", [])],
-        differ=int(found.get("differ", 0)),
-        seconds=found.get("seconds", {}),
+        rows=[dict(row) for row in result.get("rows", [])],
+        differ=int(result.get("differ", 0)),
+        seconds=result.get("seconds", {}),
         job=rows.job(job) if job else None,
     )
 
@@ -90,7 +80,7 @@ def get_look(desk: DeskDep, number: Id) -> Look:
 @router.post("/projects/{number}/look", status_code=202, dependencies=[may("write")])
 def make_look(desk: DeskDep, number: Id) -> models.Job:
     """Queue a first look at the samples as they are; one that is under way is not queued again."""
-    project = desk.project(number)
+    project = desk.store.projects.get(number)
     if not desk.service.sample_files(number):
         raise Problem(409, "This project has no samples yet. Add some first.")
     return rows.job(Runs(desk.service).look_again(project))

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Path, Query, UploadFile
 
-from studio.api import models, rows
-from studio.api.auth import may
-from studio.api.desk import Desk, DeskDep, Id, Limit, Offset
+from studio.api import serializers as rows
+from studio.api.deps import Deps, DeskDep, Id, Limit, Offset
 from studio.api.errors import Problem
+from studio.api.permissions import may
+from studio.api.schemas import models
 from studio.api.uploads import kept
-from studio.lines import open_lines
-
-__all__ = ["router"]
+from studio.services.jsonl_pages import open_lines
 
 router = APIRouter(tags=["samples"])
 
 FileName = Annotated[str, Path(max_length=255, description="A file's name, as the list of samples gives it.")]
 
 
-def shown(desk: Desk, number: int) -> models.Samples:
+def shown(desk: Deps, number: int) -> models.Samples:
     labels, reading = desk.service.labels(number), desk.service.reading(number)
     return models.Samples(
         files=[
             models.SampleFile(name=path.name, bytes=path.stat().st_size, domain=labels.get(path.name, ""))
             for path in desk.service.sample_files(number)
         ],
-        report=desk.service.report(number),
+        report=dict(desk.service.report(number)),
         job=rows.job(reading) if reading else None,
     )
 
@@ -36,7 +36,7 @@ def shown(desk: Desk, number: int) -> models.Samples:
 @router.get("/projects/{number}/samples", dependencies=[may("read")])
 def list_samples(desk: DeskDep, number: Id) -> models.Samples:
     """The files, the import report, and the job that reads them."""
-    desk.project(number)
+    desk.store.projects.get(number)
     return shown(desk, number)
 
 
@@ -50,7 +50,7 @@ def upload_samples(
     ] = "",
 ) -> models.Job:
     """Add files and queue the job that reads the project's samples and finds phrases."""
-    project = desk.project(number)
+    project = desk.store.projects.get(number)
     with kept(desk.service.settings, files) as places:
         return rows.job(desk.service.add_samples(project, places, labels_of(domains)))
 
@@ -59,29 +59,29 @@ def labels_of(text: str) -> dict[str, str] | None:
     if not text.strip():
         return None
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        data = None
+    if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
         raise Problem(422, 'domains: a JSON object of texts is needed, as {"a.txt": "novels"}.')
-    return found
+    return data
 
 
 @router.post("/projects/{number}/samples/bundled", status_code=202, dependencies=[may("write")])
 def use_bundled_samples(desk: DeskDep, number: Id, wish: models.UseSamples) -> models.Job:
     """Add corpora that came with the program; each is a domain of its own."""
-    project, catalog = desk.project(number), desk.service.catalog
+    project, catalog = desk.store.projects.get(number), desk.service.catalog
     known = {one.name: one for one in catalog.samples()}
     for name in wish.names:
         if name not in known:
             raise Problem(404, f"No sample corpus is called {name}. There are: {', '.join(known) or 'none'}.")
     chosen = [known[name] for name in dict.fromkeys(wish.names)]
     for one in chosen:
-        place = one.files[0].parent
-        if not catalog.accepted(one.card, place):
+        position = one.files[0].parent
+        if not catalog.accepted(one.card, position):
             if not wish.accept_terms:
                 raise Problem(409, f"{one.title} is for {one.card.license_name}. Set accept_terms to use it.")
-            catalog.accept(one.card, place)
+            catalog.accept(one.card, position)
     labels = {file.name: one.title[:40] for one in chosen for file in one.files}
     return rows.job(desk.service.add_samples(project, [file for one in chosen for file in one.files], labels))
 
@@ -97,12 +97,12 @@ def list_segments(
     domain: Annotated[str, Query(max_length=80)] = "",
 ) -> models.Page[models.Segment]:
     """The kept sentences, in the order of the files."""
-    desk.project(number)
+    desk.store.projects.get(number)
     lines = open_lines(desk.service.workspace(number) / "corpus.jsonl")
     if lines is None:
         return models.Page[models.Segment](items=[], total=0, offset=offset)
 
-    def fits(row: dict[str, Any]) -> bool:
+    def fits(row: Mapping[str, Any]) -> bool:
         return (not file or row.get("file") == file) and (not domain or row.get("domain") == domain)
 
     places = lines.search(search, fits if file or domain else None, (file, domain))
@@ -114,7 +114,7 @@ def list_segments(
 @router.patch("/projects/{number}/samples/{name}", status_code=202, dependencies=[may("write")])
 def label_sample(desk: DeskDep, number: Id, name: FileName, change: models.SampleChange) -> models.Job:
     """Another domain label for a file; the samples are read anew."""
-    project = desk.project(number)
+    project = desk.store.projects.get(number)
     find_file(desk, number, name)
     return rows.job(desk.service.label_sample(project, name, change.domain))
 
@@ -122,14 +122,14 @@ def label_sample(desk: DeskDep, number: Id, name: FileName, change: models.Sampl
 @router.delete("/projects/{number}/samples/{name}", status_code=202, dependencies=[may("write")])
 def remove_sample(desk: DeskDep, number: Id, name: FileName) -> models.Job:
     """Take a file out; the others are read anew."""
-    project = desk.project(number)
+    project = desk.store.projects.get(number)
     find_file(desk, number, name)
     if len(desk.service.sample_files(number)) == 1:
         raise Problem(409, "This is the project's only file. Add another one first, or delete the project.")
     return rows.job(desk.service.remove_sample(project, name))
 
 
-def find_file(desk: Desk, number: int, name: str) -> None:
+def find_file(desk: Deps, number: int, name: str) -> None:
     if name not in {path.name for path in desk.service.sample_files(number)}:
         raise Problem(404, f"{name[:80]} is no file of project {number}.")
 

@@ -3,60 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
 from fastapi.concurrency import run_in_threadpool
 
+from engine.core.flagged import flag_of
 from engine.errors import OptionError
-from studio.api import bodies, rows
-from studio.api.auth import Caller, may
-from studio.api.desk import Desk, DeskDep, Means
-
-__all__ = ["Format", "count", "router", "translated"]
+from studio.api import serializers as rows
+from studio.api.deps import Deps, DeskDep, Route
+from studio.api.permissions import Caller, may
+from studio.api.schemas import translate as bodies
 
 router = APIRouter(tags=["translate"])
 Format = Literal["text", "xml", "html"]
 
 
+@dataclass(frozen=True)
+class Markup:
+    """How texts are marked up and cut; `tags` are the settings of `engine.corpora.formats.markup.TaggedMarkup`."""
+
+    format: Format = "text"
+    split: str = "1"
+    tags: Mapping[str, Any] = field(default_factory=dict)
+
+
 async def translated(
-    desk: Desk,
+    desk: Deps,
     caller: Caller,
-    means: Means,
+    means: Route,
     texts: Sequence[str],
+    markup: Markup,
     *,
-    kind: Format = "text",
-    split: str = "1",
     strength: float = 1.0,
     decoding: Mapping[str, Any] | None = None,
-    tags: Mapping[str, Any] | None = None,
 ) -> list[str]:
-    """Translations in the layout of the texts: lines and blank space stay, tags are kept where `kind` says that there are any.
+    """Translations in the layout of the texts: lines and blank space stay, and so do the tags.
 
-    CAT tools send the short tags that they show (<g1>, <x2/>) in texts that they call plain; these are kept too. `tags` are
-    the settings of `engine.markup.Markup`. Raises Problem or a TailorError.
+    CAT tools send the short tags that they show (<g1>, <x2/>) in texts that they call plain; these are kept too. Raises
+    Problem or a TailorError.
     """
     work = means.work(strength, decoding)  # settings are checked before any work
 
     def run() -> list[str]:
-        from engine.layout import Layout
-        from engine.markup import Markup
-        from engine.tagged import has_short_tags
+        from engine.corpora.formats.markup import TaggedMarkup
+        from engine.corpora.formats.markup_parser import has_short_tags
+        from engine.corpora.formats.plain_layout import PlainTextLayout
 
-        if kind != "text":
-            cut: Layout | Markup = Markup(texts, kind, split, **(tags or {}))
+        if markup.format != "text":
+            cut: PlainTextLayout | TaggedMarkup = TaggedMarkup(texts, markup.format, markup.split, **markup.tags)
         elif any(map(has_short_tags, texts)):
-            cut = Markup(texts, "short", split)
+            cut = TaggedMarkup(texts, "short", markup.split)
         else:
-            cut = Layout(texts, split)
+            cut = PlainTextLayout(texts, markup.split)
         return cut.join(desk.through(means, work, cut.units))
 
-    found = await desk.apart(run)
+    translations = await desk.apart(run)
     await run_in_threadpool(count, desk, caller, sum(map(len, texts)))
-    return found
+    return translations
 
 
-def count(desk: Desk, caller: Caller, characters: int) -> None:
+def count(desk: Deps, caller: Caller, characters: int) -> None:
     if caller.token is None:
         desk.characters += characters
     caller.translated(characters)
@@ -74,16 +82,19 @@ async def translate(
     means = await run_in_threadpool(
         desk.means, wish.source or "", wish.target or "", wish.project or "", wish.plugin, "\n".join(wish.texts[:20])
     )
-    found = await translated(
-        desk, caller, means, wish.texts, kind=wish.format, strength=wish.strength, decoding=wish.decoding
+    translations = await translated(
+        desk, caller, means, wish.texts, Markup(wish.format), strength=wish.strength, decoding=wish.decoding
     )
-    read: Sequence[Any] = [None] * len(found)
+    read: Sequence[Any] = [None] * len(translations)
     if wish.reads:
         if wish.format != "text":
             raise OptionError("reads: what was read is told of plain texts alone. Leave format at text.")
-        read = await run_in_threadpool(desk.reads, means, list(zip(wish.texts, found, strict=True)), wish.top)
+        read = await run_in_threadpool(desk.reads, means, list(zip(wish.texts, translations, strict=True)), wish.top)
     return bodies.Translated(
-        translations=[bodies.Reading(text=text, reads=one) for text, one in zip(found, read, strict=True)],
+        translations=[
+            bodies.Reading(text=text, flag=flag_of(text), reads=one)
+            for text, one in zip(translations, read, strict=True)
+        ],
         source=means.source,
         target=means.target,
         base=rows.base_name(means.base),

@@ -15,15 +15,17 @@ from fastapi import Request
 from fastapi.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from engine.core.numerals import whole_number
+from engine.core.settings import Settings
 from engine.errors import TailorError, storage_errors
-from engine.settings import Settings
-from studio.api.auth import check
 from studio.api.errors import Problem, shaped
+from studio.api.permissions import check
+from studio.auth.gateway import read_body
+from studio.auth.identity import headers_of
+from studio.auth.wellformed import is_json, json_refusal
 
 if TYPE_CHECKING:
     from fastapi import UploadFile
-
-__all__ = ["LARGEST_BODY", "BoundedBody", "kept", "safe_name"]
 
 LARGEST_BODY = 8 << 20  # bytes of a request that brings no files
 CHUNK = 1 << 20
@@ -50,7 +52,7 @@ class BoundedBody:
         size = f"{limit >> 20} MiB" if not brings_files else f"{self.upload >> 20} MiB"
         message = f"The request is larger than {size}. Send it in parts."
         length = dict(scope["headers"]).get(b"content-length", b"")
-        if length.isdigit() and int(length) > limit:
+        if length and whole_number(length.decode("latin-1"), high=limit) is None:
             # Read on for a while, so that the client gets to the answer.
             await shaped(scope["path"], 413, "too_large", message, {"Connection": "close"})(scope, receive, send)
             return
@@ -74,7 +76,18 @@ class BoundedBody:
                 raise Problem(413, message, headers={"Connection": "close"})
             return part
 
-        await self.app(scope, counted, send)
+        passed: Receive = counted
+        if is_json(headers_of(scope)):
+            try:
+                body, passed = await read_body(counted)
+            except Problem as error:
+                await shaped(scope["path"], 413, "too_large", message, error.headers)(scope, receive, send)
+                return
+            why = await run_in_threadpool(json_refusal, body) if body else None
+            if why is not None:
+                await shaped(scope["path"], 400, *why)(scope, receive, send)
+                return
+        await self.app(scope, passed, send)
 
 
 def safe_name(name: str) -> str:
@@ -102,20 +115,20 @@ def kept(settings: Settings, files: Sequence[UploadFile]) -> Iterator[list[Path]
     try:
         places: list[Path] = []
         for file in files:
-            place = folder / safe_name(file.filename or "")
-            if place.exists():
-                raise Problem(422, f"Two of the files are called {place.name}.", code="invalid")
-            with storage_errors("the upload", place), place.open("wb") as out:
+            path = folder / safe_name(file.filename or "")
+            if path.exists():
+                raise Problem(422, f"Two of the files are called {path.name}.", code="invalid")
+            with storage_errors("the upload", path), path.open("wb") as out:
                 while block := file.file.read(CHUNK):
                     out.write(block)
                     if out.tell() > settings.max_upload_mib << 20:
                         raise Problem(
-                            413, f"{place.name} is larger than {settings.max_upload_mib} MiB. Split it into parts."
+                            413, f"{path.name} is larger than {settings.max_upload_mib} MiB. Split it into parts."
                         )
-            places.append(place)
+            places.append(path)
         yield places
     except TailorError as error:
-        words = str(error).replace(f"{folder}/", "")  # where uploads lie is no business of a program elsewhere
-        raise type(error)(words) from error
+        # Where uploads lie is no business of a program elsewhere.
+        raise type(error)(error.message.naming(f"{folder}/", "")) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)

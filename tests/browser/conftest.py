@@ -13,14 +13,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.settings import Settings
+from engine.core.settings import Settings
 from engine.store import ProjectRow, Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,14 +36,6 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.browser)
-            if os.environ.get("CI"):  # as Playwright's own template has it; a second try is listed as RERUN at the end
-                item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @dataclass
@@ -63,7 +55,7 @@ class Studio:
         """A project with real sentences and phrases, as if its samples had been read."""
         from engine.corpora import import_corpus
         from engine.phrases import PhraseOptions, extract_phrases
-        from engine.phrases.trees import TREES_FILE, writing_trees
+        from engine.phrases.tree_store import TREES_FILE, writing_trees
 
         project = self.store.projects.create(name, "en", "zh", str(BASE))
         folder = self.workspace(project)
@@ -87,9 +79,9 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     """`python app.py` on a free port with a home where the base's licence was accepted and nothing else is; the worker that it
     starts is stopped at the end.
     """
-    from engine.cards import read_card_file
+    from engine.core.model_card import read_card_file
     from engine.jobs import stop_background_worker
-    from studio.catalog import Catalog
+    from studio.services.catalog import Catalog
 
     settings = free_settings(tmp_path_factory.mktemp("home"))
     Catalog(settings).accept(read_card_file(BASE), BASE)
@@ -125,22 +117,22 @@ def served(settings: Settings) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
             yield url, process
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            process.wait(timeout=120)
 
 
 def _wait(url: str, process: subprocess.Popen[bytes], settings: Settings) -> None:
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         if process.poll() is not None:
             pytest.fail("the studio ended:\n" + (settings.home_dir / "studio.log").read_text(encoding="utf-8"))
         try:
-            with urllib.request.urlopen(url, timeout=2):
+            with urllib.request.urlopen(url, timeout=10):
                 return
         except urllib.error.HTTPError:  # it asks to sign in
             return
         except OSError:
             time.sleep(0.3)
-    pytest.fail("the studio did not answer within 90 s")
+    pytest.fail("the studio did not answer within 300 s")
 
 
 @pytest.fixture(scope="session")
@@ -149,7 +141,7 @@ def chromium() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api")
     if CHROMIUM is None:
         pytest.skip("chromium is not installed (apt install chromium, or set CHROMIUM)")
-    playwright.expect.set_options(timeout=20_000)  # where other work shares the cores
+    playwright.expect.set_options(timeout=60_000)  # where other work shares the cores
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
@@ -161,7 +153,7 @@ def page(chromium: Any) -> Iterator[Any]:
     """A page of 1280×800. Fails the test when something asked another host, or the console shows an error."""
     context = chromium.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
     shown = context.new_page()
-    shown.set_default_timeout(20_000)
+    shown.set_default_timeout(60_000)
     outside: list[str] = []
     errors: list[str] = []
 
@@ -182,12 +174,3 @@ def page(chromium: Any) -> Iterator[Any]:
     context.close()
     assert outside == [], "something was fetched from another host"
     assert errors == [], "the browser's console shows errors"
-
-
-def until(ready: Callable[[], Any], seconds: float = 300) -> Any:
-    """What `ready` gives as soon as that is something; a job may have those of other tests before it."""
-    end = time.monotonic() + seconds
-    while not (found := ready()):
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.2)
-    return found

@@ -7,24 +7,23 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import BASE, Studio
 from playwright.sync_api import expect
 
-from engine.cards import read_card_file
-from studio.catalog import ACCEPTED, Catalog
+from engine.core.model_card import read_card_file
+from studio.services.catalog import ACCEPTED, Catalog
+from tests.browser.conftest import BASE, Studio
 
-expect.set_options(timeout=20_000)  # a job of the test before may still be at work
-READ = 240_000  # milliseconds in which samples are read, with another job before them
+READ = 300_000  # milliseconds in which samples are read, with another job before them
 
 
 @pytest.fixture(autouse=True)
 def terms_are_open(studio: Studio) -> Iterator[None]:
     """Each test here meets the base's licence for the first time."""
     accepted = studio.settings.home_dir / ACCEPTED
-    kept = accepted.read_bytes()
+    cached = accepted.read_bytes()
     accepted.unlink()
     yield
-    accepted.write_bytes(kept)
+    accepted.write_bytes(cached)
 
 
 def start(studio: Studio, page: Any) -> None:
@@ -93,11 +92,11 @@ def test_the_untidy_sample_shows_its_faults_and_a_further_sample_can_be_added(st
     page.get_by_label("I accept these terms").check()
     page.get_by_role("button", name=re.compile("^Untidy tea reviews")).click()
     page.wait_for_url(re.compile(r"project=\d+"))
-    found = page.locator("details.tm-more", has_text="Kept, worth a look")
-    expect(found).to_contain_text("another language 9", timeout=READ)
-    found.locator("summary").click()
-    expect(found.get_by_text("near-duplicate (8)")).to_be_visible()
-    expect(found.get_by_text("(like line 19)")).to_be_visible()
+    result = page.locator("details.tm-more", has_text="Kept, worth a look")
+    expect(result).to_contain_text("another language 9", timeout=READ)
+    result.locator("summary").click()
+    expect(result.get_by_text("near-duplicate (8)")).to_be_visible()
+    expect(result.get_by_text("(like line 19)")).to_be_visible()
     expect(page.locator(".tm-legend")).to_have_count(0)  # two files, one domain
     page.get_by_role("button", name="Add a bundled sample").click()
     page.get_by_role("button", name=re.compile("^Literary Chinese")).click()

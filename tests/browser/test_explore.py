@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from conftest import SAMPLE, Studio
 from playwright.sync_api import expect
 
 from engine.jobs import enqueue
 from engine.phrases.exclusions import Exclusions
+from tests.browser.conftest import SAMPLE, Studio
 
 
 def test_phrases_can_be_searched_and_filtered(studio: Studio, page: Any) -> None:
@@ -35,7 +35,7 @@ def test_tree_bars_table_and_address_show_the_same_phrase(studio: Studio, page: 
     project = studio.project("Same phrase")
     page.goto(f"{studio.url}/phrases?project={project.id}")
     tree = page.locator(".tm-tree svg")
-    expect(tree).to_be_visible(timeout=60_000)  # this project's sentences were never parsed
+    expect(tree).to_be_visible()  # this project's sentences were never parsed
     bar = page.get_by_role("button", name=re.compile("^2 tokens: "))
     bar.click()  # a bar: its phrases in the table, the first of them chosen
     chosen = page.locator("table.tm-phrases tr[aria-selected]")
@@ -45,7 +45,7 @@ def test_tree_bars_table_and_address_show_the_same_phrase(studio: Studio, page: 
     expect(page.locator(".tm-detail h2")).to_have_text(phrase)
     expect(page.locator(".tm-detail .tm-example b").first).to_have_text(phrase)
     assert page.locator(".tm-detail .tm-example").first.inner_text() in SAMPLE.read_text(encoding="utf-8").splitlines()
-    expect(tree.locator(".tm-under-phrase")).to_be_visible(timeout=60_000)
+    expect(tree.locator(".tm-under-phrase")).to_be_visible()
     page.wait_for_url(re.compile("phrase="))
     page.reload()
     expect(chosen).to_have_attribute("data-key", phrase)
@@ -97,13 +97,13 @@ def test_proportions_word_by_word_and_layer_by_layer(studio: Studio, page: Any) 
     page.get_by_placeholder("A sentence in English").fill("The old garden was quiet.")
     page.keyboard.press("Enter")
     words = page.locator(".tm-fig[data-kind=words]").first
-    expect(words.locator(".xtick", has_text="garden")).to_be_visible(timeout=60_000)
+    expect(words.locator(".xtick", has_text="garden")).to_be_visible()
     shares = words.evaluate(
         "(figure) => figure.data[0].x.map((_, i) => figure.data.reduce((sum, one) => sum + one.y[i], 0))"
     )
     assert all(abs(share - 1) < 0.01 for share in shares)
     page.reload()
-    expect(words.locator(".xtick", has_text="garden")).to_be_visible(timeout=60_000)
+    expect(words.locator(".xtick", has_text="garden")).to_be_visible()
     expect(page.locator("section.tm-plots").first.locator("output")).to_have_text("layer 1")
     chip = page.locator(".tm-aside .tm-chip").first
     word = chip.inner_text()

@@ -1,21 +1,19 @@
-"""Home and Samples as a person meets them: cards, the tour, single sentences, and files that are refused."""
+"""Home and Samples as a person meets them: cards, single sentences, and files that are refused."""
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Studio
 from playwright.sync_api import expect
 
 from engine.corpora import Corpus, Decisions, import_to
-from engine.corpora.leaks import check_leaks
+from engine.corpora.leakage import check_leaks
 from engine.store import ProjectRow
+from tests.browser.conftest import ROOT, Studio
 from tests.documents import docx, tmx, word_paragraph
 
 DIRTY = [ROOT / "assets" / "samples" / "reviews-zh" / name for name in ("export.csv", "notes.txt")]
@@ -33,18 +31,6 @@ def untidy(studio: Studio) -> ProjectRow:
         shutil.copy(file, folder / "samples")
     import_to(folder, DIRTY, "zh")
     return project
-
-
-@pytest.fixture
-def no_tour(studio: Studio) -> Iterator[Path]:
-    """Where the tour stands, put back afterwards."""
-    file = studio.settings.home_dir / "tour.json"
-    kept = file.read_bytes() if file.exists() else None
-    file.unlink(missing_ok=True)
-    yield file
-    file.unlink(missing_ok=True)
-    if kept is not None:
-        file.write_bytes(kept)
 
 
 def test_a_project_is_renamed_and_deleted_with_a_question(studio: Studio, page: Any) -> None:
@@ -72,27 +58,6 @@ def test_a_project_is_renamed_and_deleted_with_a_question(studio: Studio, page: 
     expect(card).to_have_count(0)
     assert not folder.exists()
     assert project.id not in [row.id for row in studio.store.projects.list()]
-
-
-def test_the_tour_leads_on_and_stays_dismissed(studio: Studio, page: Any, no_tour: Path) -> None:
-    project = studio.project("Tour of the day")
-    no_tour.write_text(json.dumps({"project": project.id, "state": "open", "seen": []}), encoding="utf-8")
-    page.goto(f"{studio.url}/samples?project={project.id}")
-    tour = page.get_by_role("complementary", name="Tour")
-    expect(tour).to_contain_text("These sentences are the style to learn")
-    tour.get_by_role("link", name="Next: Phrases").click()
-    page.wait_for_url(f"**/phrases?project={project.id}")
-    expect(tour).to_contain_text("phrases that it is made of")
-    assert json.loads(no_tour.read_text(encoding="utf-8"))["seen"] == ["samples", "phrases"]
-    page.goto(studio.url)
-    expect(page.get_by_role("button", name="Go on with the tour")).to_be_visible()
-    page.goto(f"{studio.url}/samples?project={project.id}")
-    tour.get_by_role("button", name="End the tour").click()
-    expect(tour).to_have_count(0)
-    page.reload()
-    expect(page.locator(".tm-browser")).to_be_visible()
-    expect(tour).to_have_count(0)
-    assert json.loads(no_tour.read_text(encoding="utf-8"))["state"] == "ended"
 
 
 def test_skipped_lines_are_a_click_away_and_have_an_address(studio: Studio, page: Any, untidy: ProjectRow) -> None:

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import BASE, SAMPLE, Studio, free_settings, served, until
 from playwright.sync_api import expect
 
-from engine.projects import delete_project
 from engine.store import ProjectRow, Store, tables
+from engine.store.project_files import delete_project
 from engine.training import budget_options
+from tests.browser.conftest import BASE, SAMPLE, Studio, free_settings, served
+from tests.waiting import until
 
 SENTENCES = ["The rain had not stopped.", "He opened the door.", "I waited for a letter that never came."]
 WAIT = 300_000  # milliseconds for a job, with those of other tests before it
@@ -63,10 +64,10 @@ def test_from_sentences_to_a_plugin_in_another_studio(
     look_at_the_phrases(page, shoot)
     look_at_the_proportions(page, shoot)
     train(studio, page, project, shoot)
-    said = compare(studio, page, project, shoot)
+    text = compare(studio, page, project, shoot)
     rate(studio, page, chromium, project, shoot)
     bundle = export(page, tmp_path, shoot)
-    use_elsewhere(chromium, bundle, said, tmp_path, shoot)
+    use_elsewhere(chromium, bundle, text, tmp_path, shoot)
 
 
 def upload(studio: Studio, page: Any, tmp_path: Path, shoot: Shoot) -> ProjectRow:
@@ -108,13 +109,14 @@ def look_at_the_phrases(page: Any, shoot: Shoot) -> None:
 def look_at_the_proportions(page: Any, shoot: Shoot) -> None:
     """They were fitted when the samples were read."""
     step(page, "Proportions")
-    expect(page.locator(".tm-fig[data-kind=words] .main-svg").first).to_be_visible(timeout=60_000)
+    expect(page.locator(".tm-fig[data-kind=words] .main-svg").first).to_be_visible()
     shoot(page, "3-proportions")
 
 
 def train(studio: Studio, page: Any, project: ProjectRow, shoot: Shoot) -> None:
     """The smallest training; the page is reloaded while it trains, and nothing is lost by that."""
     step(page, "Train")
+    page.get_by_role("radio", name="Memory adapter").click()
     page.get_by_text("Quick", exact=True).click()
     page.get_by_role("button", name="Advanced settings").click()
     quick = str(budget_options("quick", "memory_adapter")["training"]["max_updates"])
@@ -145,7 +147,7 @@ def compare(studio: Studio, page: Any, project: ProjectRow, shoot: Shoot) -> str
     box = page.get_by_placeholder("One sentence a line")
     box.fill("\n".join(SENTENCES))
     page.get_by_role("button", name="Translate", exact=True).click()
-    expect(page.get_by_text(re.compile(r"[0-3] of 3 sentences differ"))).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(re.compile(r"[0-3] of 3 sentences differ"))).to_be_visible()
     shoot(page, "6-compare")
     number = studio.store.comparisons.list(project.id)[0].id
     (line, *_) = studio.store.sheets.page(number)
@@ -154,10 +156,10 @@ def compare(studio: Studio, page: Any, project: ProjectRow, shoot: Shoot) -> str
     dial = page.locator("input[type=range]").first
     dial.fill("0")
     dial.dispatch_event("change")
-    expect(page.get_by_text("0 of 3 sentences differ")).to_be_visible(timeout=60_000)  # 0 is the base exactly
+    expect(page.get_by_text("0 of 3 sentences differ")).to_be_visible()  # 0 is the base exactly
     dial.fill("1")
     dial.dispatch_event("change")
-    expect(page.get_by_text(re.compile(r"[0-3] of 3 sentences differ"))).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(re.compile(r"[0-3] of 3 sentences differ"))).to_be_visible()
     return str(line.texts[1])
 
 
@@ -166,11 +168,11 @@ def rate(studio: Studio, page: Any, chromium: Any, project: ProjectRow, shoot: S
     rows = [
         {
             "source": source,
-            "vanilla": f"雨还没有停，{place}。",
-            "customized": f"雨竟还不曾停歇，{place}。",
+            "vanilla": f"雨还没有停，{index}。",
+            "customized": f"雨竟还不曾停歇，{index}。",
             "plugin": "my essays 1",
         }
-        for place, source in enumerate(SENTENCES)
+        for index, source in enumerate(SENTENCES)
     ]
     studio.store.comparisons.create(project.id, "After hours", rows)
     step(page, "Rate")
@@ -216,17 +218,17 @@ def use_elsewhere(chromium: Any, bundle: Path, said: str, tmp_path: Path, shoot:
         page.goto(f"{url}/plugins?project={other.id}")
         page.locator("input[type=file]").first.set_input_files(str(bundle))
         wrong = "The plugin translates from en to zh, this project from zh to en."
-        expect(page.locator(".tm-import")).to_contain_text(wrong, timeout=60_000)
+        expect(page.locator(".tm-import")).to_contain_text(wrong)
         expect(page.locator(".tm-import")).to_contain_text("Nothing was imported.")
         shoot(page, "10-wrong-languages")
         page.goto(f"{url}/plugins?project={project.id}")
         page.locator("input[type=file]").first.set_input_files(str(bundle))
-        expect(page.locator(".tm-import")).to_contain_text("Imported as my essays", timeout=60_000)
+        expect(page.locator(".tm-import")).to_contain_text("Imported as my essays")
         assert [row.project_id for row in store.plugins.list()] == [project.id]
         step(page, "Translate")
         page.get_by_placeholder("Or type a short text here").fill(SENTENCES[0])
         page.get_by_role("button", name="Translate text").click()
-        expect(page.locator(".tm-result[lang=zh] p").first).to_have_text(said, timeout=60_000)
+        expect(page.locator(".tm-result[lang=zh] p").first).to_have_text(said)
         shoot(page, "11-elsewhere")
 
 
@@ -280,8 +282,8 @@ def test_what_is_asked_for_while_another_run_is_at_work_waits_and_says_so(
         number = record.id
     waiting = [studio.store.jobs.enqueue("customize", {"budget": "quick"}, project_id=project.id) for _ in range(3)]
     page.goto(f"{studio.url}/train?project={project.id}")
-    for place in ("2nd", "3rd", "4th"):
-        expect(page.locator(".tm-runs")).to_contain_text(f"waiting, {place}")
+    for position in ("2nd", "3rd", "4th"):
+        expect(page.locator(".tm-runs")).to_contain_text(f"waiting, {position}")
     expect(page.locator(".block.tm-foot")).to_contain_text(
         re.compile("Making a plugin|It starts when a worker is free")
     )

@@ -6,12 +6,12 @@ import re
 from typing import Any
 
 import pytest
-from conftest import BASE, Studio
 from playwright.sync_api import expect
 
 from engine.store import ProjectRow, tables
-from studio.frame import PAGES
-from studio.i18n import COOKIE, messages
+from studio.components.layout import PAGES
+from studio.i18n.translate import COOKIE, messages
+from tests.browser.conftest import BASE, Studio
 
 HAN = re.compile("[\u4e00-\u9fff]")
 EVERYWHERE = ["/", "/samples?project=new", *(f"/{name}?project={{project}}" for name in PAGES)]
@@ -59,6 +59,10 @@ def full(studio: Studio) -> ProjectRow:
     return project
 
 
+# Ends what fades in; what turns without end cannot be ended.
+FADED = "document.getAnimations().forEach(one => { try { one.finish() } catch { /* endless */ } })"
+
+
 def opened(page: Any, address: str) -> None:
     page.goto(address)
     expect(page.locator(".tm-steps a")).to_have_count(len(PAGES))
@@ -68,34 +72,34 @@ def opened(page: Any, address: str) -> None:
 
 def test_no_page_has_a_serious_violation_of_accessibility(studio: Studio, page: Any, full: ProjectRow) -> None:
     axe = pytest.importorskip("axe_playwright_python.base", reason="pip install axe-playwright-python").AXE_SCRIPT
-    found = []
-    for place in EVERYWHERE:
-        opened(page, studio.url + place.format(project=full.id))
+    results = []
+    for position in EVERYWHERE:
+        opened(page, studio.url + position.format(project=full.id))
         page.evaluate(axe)
         for scheme in ("light", "dark"):
             page.evaluate("dark => document.body.classList.toggle('dark', dark)", scheme == "dark")
-            page.wait_for_timeout(250)  # colours that fade in
+            page.evaluate(FADED)
             report = page.evaluate("axe.run({resultTypes: ['violations']})")
-            found += [
-                f"{place} ({scheme}) {one['id']}: {node['html'][:160]}"
+            results += [
+                f"{position} ({scheme}) {one['id']}: {node['html'][:160]}"
                 for one in report["violations"]
                 if one["impact"] in ("serious", "critical")
                 for node in one["nodes"]
             ]
-    assert found == []
+    assert results == []
 
 
 def test_every_page_opens_in_chinese(studio: Studio, page: Any, full: ProjectRow) -> None:
     known = messages("zh")
     names = {one.name for one in studio.store.projects.list()}  # other tests' projects are shown too
-    english = {text for text, said in known.items() if said != text and not HAN.search(text)} - names
+    english = {text for text, message in known.items() if message != text and not HAN.search(text)} - names
     left = []
-    for place in EVERYWHERE:
-        address = studio.url + place.format(project=full.id)
+    for position in EVERYWHERE:
+        address = studio.url + position.format(project=full.id)
         opened(page, address + ("&" if "?" in address else "?") + "lang=zh")
         assert page.locator("html").get_attribute("lang") == "zh-CN"
         expect(page.get_by_role("heading", level=1)).to_have_text(HAN)
-        left += [f"{place}: {text}" for text in page.evaluate(SHOWN) if text in english]
+        left += [f"{position}: {text}" for text in page.evaluate(SHOWN) if text in english]
     assert left == []
 
 
@@ -130,8 +134,8 @@ def test_a_browser_that_wants_chinese_gets_it(studio: Studio, chromium: Any) -> 
 def test_no_page_scrolls_sideways(studio: Studio, page: Any, full: ProjectRow, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     wide = []
-    for place in EVERYWHERE:
-        opened(page, studio.url + place.format(project=full.id))
+    for position in EVERYWHERE:
+        opened(page, studio.url + position.format(project=full.id))
         if page.evaluate("document.documentElement.scrollWidth") > width:
-            wide.append(place)
+            wide.append(position)
     assert wide == []

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SAMPLE, Studio, free_settings, served, until
 
-from engine.access import Access, acting_as
+from engine.core.actor import Actor, act_as
 from engine.store import ProjectRow, Store
+from tests.browser.conftest import SAMPLE, Studio, free_settings, served
+from tests.waiting import until
 
 PASSWORD = "a long enough password"
 STEPS = ("samples", "phrases", "proportions", "train", "compare", "rate", "plugins", "translate")
@@ -35,12 +36,11 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
 
 @pytest.fixture(scope="module")
 def project(house: Studio) -> ProjectRow:
-    with acting_as(Access("Ann", "member", house.store.accounts.named("Ann").id)):
+    with act_as(Actor("Ann", "member", house.store.accounts.named("Ann").id)):
         return house.project("Ann's own")
 
 
 def sign_in(page: Any, name: str, password: str = PASSWORD) -> None:
-    page.set_default_timeout(90_000)  # the first page after a start, where other work shares the cores
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("Password", exact=True).fill(password)
     page.get_by_role("button", name="Sign in").click()

@@ -5,19 +5,19 @@ from __future__ import annotations
 import datetime
 import json
 import re
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import BASE, SAMPLE, Studio, free_settings, served
 from playwright.sync_api import expect
 
 from engine.store import JobRow, ProjectRow, Store
 from engine.training import budget_options
-from engine.training.log import read_metrics
-from studio.runs import Plan, Runs
-from studio.service import Service
+from engine.training.metrics_log import read_metrics
+from engine.workflows.customize.request import CustomizeRequest
+from studio.services.service import Service
+from tests.browser.conftest import BASE, SAMPLE, Studio, free_settings, served
+from tests.waiting import until
 
 FIRST = {"style_bleu": 2.1, "general_bleu": 13.4, "sample_source": "The rain.", "sample_translation": "雨。"}
 LATER = {"style_bleu": 3.9, "general_bleu": 13.0, "sample_source": "The rain.", "sample_translation": "雨停。"}
@@ -83,7 +83,7 @@ def test_a_run_is_watched_queued_behind_and_cancelled(studio: Studio, page: Any)
     expect(page.locator(".tm-runs")).to_contain_text("waiting, 2nd")
     waiting = studio.store.jobs.list(project.id)[0]
     assert waiting.state == "queued"
-    assert json.loads(waiting.arguments["training_options"])["watch"] > 0
+    assert waiting.arguments["training_options"]["watch"] > 0
     page.locator(".tm-runs").get_by_role("button", name="Cancel").first.click()
     expect(page.locator(".tm-runs")).to_contain_text("cancelled")
     assert studio.store.jobs.get(waiting.id).state == "cancelled"
@@ -98,6 +98,8 @@ def test_a_run_is_watched_queued_behind_and_cancelled(studio: Studio, page: Any)
 def test_the_form_follows_budget_and_method_and_survives_a_reload(studio: Studio, page: Any) -> None:
     project = studio.project("Budget")
     page.goto(f"{studio.url}/train?project={project.id}")
+    expect(page.get_by_role("radio", name="Automatic")).to_have_attribute("aria-checked", "true")
+    page.get_by_role("radio", name="Memory adapter").click()
     expect(page.get_by_role("radio", name="Memory adapter")).to_have_attribute("aria-checked", "true")
     expect(page.locator(".tm-before")).to_contain_text(re.compile("Before you start: .* GiB · disk .*B · CPU"))
     page.get_by_role("button", name="Advanced settings").click()
@@ -110,10 +112,10 @@ def test_the_form_follows_budget_and_method_and_survives_a_reload(studio: Studio
     expect(field).to_have_value(updates("quick"))  # what was changed by hand gives way to a budget
     expect(page.get_by_label("Seed")).to_have_value("1")
     expect(field).to_be_visible()
-    said = page.locator(".tm-before").inner_text()
+    text = page.locator(".tm-before").inner_text()
     field.fill("77")
     field.blur()
-    expect(page.locator(".tm-before")).not_to_have_text(said)
+    expect(page.locator(".tm-before")).not_to_have_text(text)
     page.get_by_role("radio", name="Memory adapter").press("ArrowRight")
     expect(page.get_by_role("radio", name="kNN-MT")).to_have_attribute("aria-checked", "true")
     expect(page.get_by_label("Look words up too (kNN)")).to_be_disabled()
@@ -168,10 +170,13 @@ def test_a_first_look_comes_by_itself_and_the_page_shows_it(studio: Studio, page
     project = service.create_project("Look", "en", "zh", str(BASE))
     service.add_samples(project, [sample])
     page.goto(f"{studio.url}/train?project={project.id}")
-    expect(page.get_by_text(re.compile(r"\d+ of \d+ sentences change"))).to_be_visible(timeout=180_000)
+    expect(page.get_by_text(re.compile(r"\d+ of \d+ sentences change"))).to_be_visible(timeout=300_000)
     assert page.locator("table.tm-look tbody tr").count() == 5
-    page.get_by_role("link", name="Make a plugin of it").click()
-    expect(page.get_by_role("radio", name="kNN-MT")).to_have_attribute("aria-checked", "true")
+    page.get_by_role("button", name="Make a plugin of it").click()
+    expect(page.get_by_role("heading", name=re.compile(r"Run \d+ · knn · quick"))).to_be_visible()
+    (run,) = [job for job in studio.store.jobs.list(project.id) if job.kind == "customize"]
+    assert run.arguments["method"] == "knn"
+    studio.store.jobs.cancel(run.id)
 
 
 @pytest.mark.slow
@@ -195,14 +200,8 @@ def test_nothing_is_lost_when_studio_and_worker_are_killed(chromium: Any, tmp_pa
         "patience": 0,
         "watch": 2,
     }
-    run = Runs(service).start(project, Plan("lhuc", "quick", project.base, training_options=options))
+    run = service.start_run(project, CustomizeRequest(method="lhuc", budget="quick", training_options=options))
     curve = service.workspace(project.id) / "runs" / str(run.id) / "training" / "metrics.jsonl"
-
-    def until(ready: Any) -> None:
-        end = time.monotonic() + 150
-        while not ready():
-            assert time.monotonic() < end, store.jobs.get(run.id)
-            time.sleep(0.3)
 
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
     try:
@@ -210,7 +209,7 @@ def test_nothing_is_lost_when_studio_and_worker_are_killed(chromium: Any, tmp_pa
             page = context.new_page()
             until(lambda: any(row["step"] >= 20 for row in read_metrics(curve)))
             page.goto(f"{url}/train?project={project.id}")
-            expect(page.get_by_text(re.compile(r"\d+ of 5,000"))).to_be_visible(timeout=30_000)
+            expect(page.get_by_text(re.compile(r"\d+ of 5,000"))).to_be_visible()
             process.kill()
             (worker,) = store.workers.list(within=None)
             end_tree(worker.pid)
@@ -219,10 +218,10 @@ def test_nothing_is_lost_when_studio_and_worker_are_killed(chromium: Any, tmp_pa
             page = context.new_page()  # the old one loads itself anew as soon as the studio is back
             page.goto(f"{url}/train?project={project.id}")
             until(lambda: store.jobs.get(run.id).attempt == 2)  # it goes on by itself
-            expect(page.locator(".js-plotly-plot .js-line").first).to_be_visible(timeout=60_000)
+            expect(page.locator(".js-plotly-plot .js-line").first).to_be_visible()
             until(lambda: read_metrics(curve)[-1]["step"] >= 30)
             assert [row for row in read_metrics(curve) if row["step"] <= 20] == before
-            expect(page.get_by_text(re.compile(r"\d+ of 5,000"))).to_be_visible(timeout=30_000)
+            expect(page.get_by_text(re.compile(r"\d+ of 5,000"))).to_be_visible()
             store.jobs.cancel(run.id)
             until(lambda: not store.jobs.get(run.id).active)
     finally:

@@ -86,9 +86,9 @@ class Guard:
             folders = [one for one in arguments[count:] if isinstance(one, int)][
                 -count:
             ]  # descriptors of folders, -1: none
-            for place, path in enumerate(arguments[:count]):
+            for index, path in enumerate(arguments[:count]):
                 if isinstance(path, str | bytes | os.PathLike):
-                    folder = folders[place] if len(folders) > place else -1
+                    folder = folders[index] if len(folders) > index else -1
                     above = os.path.realpath(f"/proc/self/fd/{folder}") if folder >= 0 else os.getcwd()
                     if not self._own(os.path.realpath(os.path.join(above, os.fsdecode(path)))):
                         self._note(f"{event} {os.fsdecode(path)}")

@@ -29,9 +29,9 @@ class App:
     def of(self, folder: Path) -> Any:
         from starlette.testclient import TestClient
 
-        from engine.settings import Settings
+        from engine.core.settings import Settings
         from studio.api import create_api
-        from studio.service import Service
+        from studio.services.service import Service
 
         home = folder.parent / "rest-home"
         self.asked += 1
@@ -101,9 +101,9 @@ def _send(data: bytes, folder: Path) -> object:
 def _schema() -> dict[str, Any]:
     from starlette.testclient import TestClient
 
-    from engine.settings import Settings
+    from engine.core.settings import Settings
     from studio.api import create_api
-    from studio.service import Service
+    from studio.services.service import Service
 
     with tempfile.TemporaryDirectory() as name:
         client = TestClient(create_api(Service(Settings(home=name, device="cpu"))), **HERE)  # type: ignore[arg-type]

@@ -82,7 +82,7 @@ def seeds() -> dict[str, list[bytes]]:
         rows = "\n".join(
             json.dumps({"source": a, "target": b, "domain": "x"}, ensure_ascii=False) for a, b in PAIRS * 3
         )
-        found: dict[str, list[bytes]] = {
+        result: dict[str, list[bytes]] = {
             "txt": [
                 lines.encode(),
                 lines.encode("gb18030"),
@@ -111,7 +111,7 @@ def seeds() -> dict[str, list[bytes]]:
             "backup": [_backup(folder)],
             "bundle": [(ROOT / "tests/golden" / one / "plugin.zip").read_bytes() for one in ("format-1", "format-2")],
         }
-    return found | _json_seeds()
+    return result | _json_seeds()
 
 
 def _json_seeds() -> dict[str, list[bytes]]:
@@ -146,9 +146,9 @@ def _zip_of_texts() -> bytes:
 
 def _backup(folder: Path) -> bytes:
     """An installation with one project."""
-    from engine.settings import Settings
+    from engine.core.settings import Settings
     from engine.store import Store
-    from engine.upkeep.backup import make_backup
+    from engine.workflows.maintenance.backup import make_backup
 
     settings = Settings(home=str(folder / "home"))
     store = Store(settings.store_url)

@@ -57,22 +57,22 @@ def outcome(target: Target, data: bytes, folder: Path) -> str:
 
 
 def _corpus(form: str, data: bytes, folder: Path) -> object:
-    from engine.corpora.read import open_samples
-    from engine.corpora.records import Record, Request
+    from engine.corpora.formats.read import open_samples
+    from engine.corpora.formats.records import Record, Request
 
     file = folder / f"a{ENDING.get(form, f'.{form}')}"
     file.write_bytes(data)
     request = Request(*(("zh", "en") if len(data) % 2 else ("en", None)))
-    found = open_samples(file, request)
-    kept, reasons = 0, set()
-    for item in found.items:
+    result = open_samples(file, request)
+    selected, reasons = 0, set()
+    for item in result.items:
         if isinstance(item, Record):
-            kept += 1
+            selected += 1
         else:
             reasons.add(item.reason)
-    assert found.lines() >= 0
-    assert found.position() >= 0
-    return f"{min(kept, 3)} {sorted(reasons)} {len(found.notes)} {len(found.warnings)} {bool(found.hint())}"
+    assert result.lines() >= 0
+    assert result.position() >= 0
+    return f"{min(selected, 3)} {sorted(reasons)} {len(result.notes)} {len(result.warnings)} {bool(result.hint())}"
 
 
 def _import(form: str, data: bytes, folder: Path) -> object:
@@ -89,7 +89,9 @@ def _import(form: str, data: bytes, folder: Path) -> object:
 
 
 def _paper(form: str, data: bytes, folder: Path) -> object:
-    from engine.documents import Context, open_document, translate_document
+    from engine.corpora.formats.documents.formats import open_document
+    from engine.corpora.formats.documents.model import Context
+    from engine.workflows.documents import translate_document
     from tests.translators import identity
 
     file, output = folder / f"a{PAPERS[form]}", folder / f"b{PAPERS[form]}"
@@ -112,8 +114,8 @@ def _bundle(data: bytes, folder: Path) -> object:
     text = read_bundle_text(file)
     needs_texts(file)
     verify_bundle(file)
-    place = unpack_bundle(file, folder / "cache")
-    assert place.is_relative_to(folder)
+    path = unpack_bundle(file, folder / "cache")
+    assert path.is_relative_to(folder)
     return f"{card['format_version']} {len(card['files'])} {len(text) > 10}"
 
 
@@ -139,17 +141,17 @@ def _plugin(data: bytes, folder: Path) -> object:
 
 
 def _backup(data: bytes, folder: Path) -> object:
-    from engine.settings import Settings
-    from engine.upkeep.restore import restore_backup
+    from engine.core.settings import Settings
+    from engine.workflows.maintenance.restore import restore_backup
 
     file = folder / "a.zip"
     file.write_bytes(data)
-    found = restore_backup(Settings(home=str(folder / "home")), file)
-    return f"{min(found['files'], 5)} {found['rows']}"
+    result = restore_backup(Settings(home=str(folder / "home")), file)
+    return f"{min(result['files'], 5)} {result['rows']}"
 
 
 def _card(data: bytes, folder: Path) -> object:
-    from engine.cards import read_card_file
+    from engine.core.model_card import read_card_file
 
     (folder / "README.md").write_bytes(data)
     card = read_card_file(folder)
@@ -157,24 +159,24 @@ def _card(data: bytes, folder: Path) -> object:
 
 
 def _settings(data: bytes, folder: Path) -> object:
-    from engine.settings import load_settings
+    from engine.core.settings import load_settings
 
     (folder / "settings.toml").write_bytes(data)
-    from engine import settings
+    from engine.core import settings
 
     settings._from_environment.cache_clear()
-    found = load_settings({"TAILORMT_HOME": str(folder)})
-    return f"{found.device == 'auto'} {found.server_paths_allowed} {bool(found.parser_dirs)}"
+    result = load_settings({"TAILORMT_HOME": str(folder)})
+    return f"{result.device == 'auto'} {result.server_paths_allowed} {bool(result.parser_dirs)}"
 
 
 def _options(data: bytes, folder: Path) -> object:
+    from engine.base.decoding_options import Decoding
+    from engine.core.settings import Settings
+    from engine.corpora.formats.documents.model import DocumentOptions
     from engine.corpora.types import CorpusOptions
-    from engine.decoding.options import Decoding
-    from engine.documents.model import DocumentOptions
     from engine.errors import OptionError
     from engine.phrases.options import PhraseOptions
-    from engine.request import CustomizeRequest, check, corpus_config, phrase_config
-    from engine.settings import Settings
+    from engine.workflows.customize.request import CustomizeRequest, corpus_config, phrase_config, validate
 
     try:
         values = json.loads(data)
@@ -190,9 +192,17 @@ def _options(data: bytes, folder: Path) -> object:
             continue
         kind.from_mapping(json.loads(json.dumps(made.to_mapping())))
         taken.append(kind.__name__)
-    request = CustomizeRequest(base="x", source="en", target="zh", samples=("a",), corpus_options=data.decode("utf-8", "replace"),
-                               phrase_options=data.decode("utf-8", "replace"))  # fmt: skip
-    for wish in (check, corpus_config, phrase_config):
+    text = data.decode("utf-8", "replace")
+    given = {
+        "base": "x",
+        "source": "en",
+        "target": "zh",
+        "samples": ["a"],
+        "corpus_options": text,
+        "phrase_options": text,
+    }
+    request = CustomizeRequest.of_job(given)
+    for wish in (validate, corpus_config, phrase_config):
         try:
             wish(request)
         except TailorError:
@@ -202,12 +212,12 @@ def _options(data: bytes, folder: Path) -> object:
 
 def _workspace(data: bytes, folder: Path) -> object:
     """The files of a workspace, as a crash or another program may leave them."""
+    from engine.core.atomic_files import read_json
+    from engine.core.step_cache import StepCache
     from engine.corpora import Corpus, Decisions
-    from engine.files import read_object
-    from engine.memory.pairs import load_pairs
+    from engine.memory.phrase_pairs import load_pairs
     from engine.phrases import PhraseSet
     from engine.phrases.exclusions import Exclusions
-    from engine.stamps import Stamps
 
     good = seeds()["workspace"]
     files = (
@@ -226,27 +236,27 @@ def _workspace(data: bytes, folder: Path) -> object:
             with contextlib.suppress(TailorError):
                 Corpus.load(folder)
             (folder / name).write_bytes(good[files.index(name)])
-    found = []
+    results = []
     for read in (lambda: PhraseSet.load(folder / "phrases.jsonl"), lambda: load_pairs(folder / "phrases.jsonl")):
         try:
             read()
-            found.append("read")
+            results.append("read")
         except TailorError:
-            found.append("refused")
+            results.append("refused")
     left, out = Decisions.load(folder), Exclusions.load(folder)
-    stamps = Stamps(folder)
+    stamps = StepCache(folder)
     stamps.get("samples")
     stamps.home("phrases", "x")
-    return f"{found} {bool(left)} {bool(out)} {len(read_object(folder / 'steps.json'))}"
+    return f"{results} {bool(left)} {bool(out)} {len(read_json(folder / 'steps.json'))}"
 
 
 def _targets() -> dict[str, Target]:
     good = seeds()
-    found: list[Target] = []
+    results: list[Target] = []
     for form in CORPORA:
         kind = "zip" if form in ("docx", "odt") else "text"
         more = good["archive"] if kind == "zip" else []
-        found.append(
+        results.append(
             Target(
                 f"corpus.{form}",
                 lambda data, folder, form=form: _corpus(form, data, folder),
@@ -254,25 +264,25 @@ def _targets() -> dict[str, Target]:
                 [*good[form], *more],
             )
         )  # type: ignore[misc]
-        found.append(
+        results.append(
             Target(f"import.{form}", lambda data, folder, form=form: _import(form, data, folder), kind, good[form])
         )  # type: ignore[misc]
     for form in PAPERS:
         kind = "zip" if form in ("docx", "odt") else "text"
         given = good["srt" if form == "vtt" else form]
-        found.append(
+        results.append(
             Target(f"document.{form}", lambda data, folder, form=form: _paper(form, data, folder), kind, given)
         )  # type: ignore[misc]
-    found.append(Target("bundle", _bundle, "bundle", good["bundle"]))
-    found.append(Target("plugin", _plugin, "bundle", good["bundle"], heavy=True))
-    found.append(Target("backup", _backup, "zip", good["backup"], heavy=True))
-    found.append(Target("card", _card, "text", good["card"]))
-    found.append(Target("settings", _settings, "text", good["settings"]))
-    found.append(Target("options", _options, "json", good["options"]))
-    found.append(Target("workspace", _workspace, "json", good["workspace"]))
+    results.append(Target("bundle", _bundle, "bundle", good["bundle"]))
+    results.append(Target("plugin", _plugin, "bundle", good["bundle"], heavy=True))
+    results.append(Target("backup", _backup, "zip", good["backup"], heavy=True))
+    results.append(Target("card", _card, "text", good["card"]))
+    results.append(Target("settings", _settings, "text", good["settings"]))
+    results.append(Target("options", _options, "json", good["options"]))
+    results.append(Target("workspace", _workspace, "json", good["workspace"]))
     from tests.fuzzing.routes import ROUTES
 
-    return {one.name: one for one in (*found, ROUTES)}
+    return {one.name: one for one in (*results, ROUTES)}
 
 
 def warm() -> None:

@@ -1,6 +1,6 @@
 """Makes the golden files: a base of 180 kB, a plugin of bundle format 1 on it, and what the two translated when made.
 
-They are made once and kept: tests/unit/test_golden.py asserts that every later version loads the bundle and translates
+They are made once and kept: tests/unit/plugins/test_golden.py asserts that every later version loads the bundle and translates
 with it to the letter. A bundle format 2 gets golden files of its own beside these; these are not made again.
 
     python tests/golden/make.py FOLDER     (the kept ones are in tests/golden/format-1)
@@ -14,6 +14,9 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+
+from engine.decoding.scoring import score
+from engine.decoding.translate import translate
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -33,8 +36,9 @@ PHRASES = {"parser": "statistical", "l_max": 4}
 
 def main(folder: Path) -> None:
     from engine.base import BaseModel
-    from engine.pipeline import CustomizeRequest, customize
     from engine.plugins import Plugin
+    from engine.workflows.customize.pipeline import customize
+    from engine.workflows.customize.request import CustomizeRequest
     from tests.bases import SAMPLES, SENTENCES, make_base
 
     base_dir = make_base(folder / "base", updates=300, half=True)
@@ -50,9 +54,9 @@ def main(folder: Path) -> None:
             output=str(folder / "plugin.zip"),
             name="Golden",
             budget="quick",
-            method_options=json.dumps(OPTIONS),
-            training_options=json.dumps(TRAINING),
-            phrase_options=json.dumps(PHRASES),
+            method_options=OPTIONS,
+            training_options=TRAINING,
+            phrase_options=PHRASES,
         )
         customize(request, work / "workspace")
         base = BaseModel.load(base_dir, "en", "zh", device="cpu")
@@ -60,15 +64,15 @@ def main(folder: Path) -> None:
         sources = [source for source, _ in SENTENCES]
         rows = zip(
             sources,
-            base.translate(sources),
-            base.translate(sources, plugin, strength=0.6),
-            base.translate(sources, plugin),
+            translate(base, sources),
+            translate(base, sources, plugin, strength=0.6),
+            translate(base, sources, plugin),
             strict=True,
         )
         expected = {
             "fingerprint": base.fingerprint(),
             "translations": [dict(zip(("source", "base", "strength_0.6", "plugin"), row, strict=True)) for row in rows],
-            "scores": [round(score, 3) for score, _ in base.score(SENTENCES, plugin)],
+            "scores": [round(score, 3) for score, _ in score(base, SENTENCES, plugin)],
         }
     text = json.dumps(expected, ensure_ascii=False, indent=2) + "\n"
     (folder / "expected.json").write_text(text, encoding="utf-8")
@@ -80,18 +84,18 @@ def blend(folder: Path) -> None:
     from engine.plugins.blend import Part, make_blend
     from tests.bases import SENTENCES
 
-    kept = ROOT / "tests" / "golden" / "format-1"
-    base = BaseModel.load(kept / "base", "en", "zh", device="cpu")
+    selected = ROOT / "tests" / "golden" / "format-1"
+    base = BaseModel.load(selected / "base", "en", "zh", device="cpu")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
-        twin = shutil.copy(kept / "plugin.zip", Path(name) / "twin.zip")
-        make_blend(folder / "plugin.zip", "Golden blend", [Part(kept / "plugin.zip", 0.6), Part(Path(twin), 0.3)])
+        twin = shutil.copy(selected / "plugin.zip", Path(name) / "twin.zip")
+        make_blend(folder / "plugin.zip", "Golden blend", [Part(selected / "plugin.zip", 0.6), Part(Path(twin), 0.3)])
         plugin = Plugin.load(folder / "plugin.zip", base, cache=Path(name) / "cache")
         sources = [source for source, _ in SENTENCES]
-        rows = zip(sources, base.translate(sources, plugin), strict=True)
+        rows = zip(sources, translate(base, sources, plugin), strict=True)
         expected = {
             "translations": [dict(zip(("source", "plugin"), row, strict=True)) for row in rows],
-            "scores": [round(score, 3) for score, _ in base.score(SENTENCES, plugin)],
+            "scores": [round(score, 3) for score, _ in score(base, SENTENCES, plugin)],
         }
     text = json.dumps(expected, ensure_ascii=False, indent=2) + "\n"
     (folder / "expected.json").write_text(text, encoding="utf-8")

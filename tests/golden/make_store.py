@@ -1,7 +1,7 @@
 """Makes the golden store: the SQLite store of release 0.1.0 (schema 1) with a few rows of every kind, as SQL.
 
 It was made once, by the program as it was then, and is kept in tests/golden/store-1: every later version opens it with all
-its rows (tests/unit/test_store_migrations.py). A later schema gets a golden file of its own; this one is not made again.
+its rows (tests/unit/store/test_migrations.py). A later schema gets a golden file of its own; this one is not made again.
 
     python tests/golden/make_store.py FILE.sql
 """

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.settings import Settings
+from engine.core.settings import Settings
 from engine.store import Store
 from tests.bases import EN_ZH, SAMPLES
 
@@ -34,7 +34,9 @@ CONFIG = """
 include-method = "DELETE"
 parameters = { "path.number" = 2, "path.rater" = 3 }
 """
-ENDLESS = "/api/v1/jobs/{number}/events"  # a stream that lasts as long as its job; tests/unit/test_api.py follows it
+ENDLESS = (
+    "/api/v1/jobs/{number}/events"  # a stream that lasts as long as its job; tests/unit/studio/test_api.py follows it
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +44,9 @@ def served(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[t
     """A server's address and a token; it has projects, samples, phrases, jobs, plugins and comparisons."""
     import uvicorn
 
-    from engine.evaluation.rounds import Texts, new_round
+    from engine.workflows.human_rating import Texts, new_round
     from studio.api import create_api
-    from studio.service import Service
+    from studio.services.service import Service
 
     home = tmp_path_factory.mktemp("home")
     given = Settings(home=str(home), device="cpu", threads=1, api_tokens="always")
@@ -75,10 +77,9 @@ def served(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[t
         time.sleep(0.02)
     yield f"http://127.0.0.1:{port}", store.tokens.create("schemathesis", ["read", "translate", "write"])[1]
     server.should_exit = True
-    thread.join(timeout=20)
+    thread.join(timeout=120)
 
 
-@pytest.mark.slow
 def test_every_operation_keeps_its_promises(served: tuple[str, str], tmp_path: Path) -> None:
     pytest.importorskip("schemathesis")
     address, token = served

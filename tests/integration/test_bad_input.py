@@ -94,11 +94,11 @@ def bad_bases(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     from transformers import BertConfig, BertModel, T5Config, T5ForConditionalGeneration
 
     root = tmp_path_factory.mktemp("bad-bases")
-    found: dict[str, tuple[Path, str]] = {"none": (root / "none", "There is no folder")}
+    result: dict[str, tuple[Path, str]] = {"none": (root / "none", "There is no folder")}
     (root / "empty").mkdir()
-    found["no model"] = (root / "empty", "no model folder: it has no config.json")
+    result["no model"] = (root / "empty", "no model folder: it has no config.json")
     (root / "file").write_text("x", encoding="utf-8")
-    found["a file"] = (root / "file", "is a file, not a model folder")
+    result["a file"] = (root / "file", "is a file, not a model folder")
     small = {
         "hidden_size": 16,
         "num_hidden_layers": 1,
@@ -107,10 +107,10 @@ def bad_bases(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         "vocab_size": 50,
     }
     BertModel(BertConfig(**small)).save_pretrained(root / "bert")
-    found["encoder only"] = (root / "bert", "bert model, which is not sequence-to-sequence")
+    result["encoder only"] = (root / "bert", "bert model, which is not sequence-to-sequence")
     t5 = T5Config(vocab_size=50, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, decoder_start_token_id=0)
     T5ForConditionalGeneration(t5).save_pretrained(root / "t5")
-    found["unknown layout"] = (root / "t5", "t5 model.*self_attn and encoder_attn")
+    result["unknown layout"] = (root / "t5", "t5 model.*self_attn and encoder_attn")
     # a tokenizer of more words, and one of fewer
     for name, vocabulary, match in (
         ("larger", 800, "do not belong together"),
@@ -120,31 +120,31 @@ def bad_bases(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         mixed = copy_base(tiny, root / name)
         for file in ("vocab.json", "source.spm", "target.spm", "tokenizer_config.json"):
             shutil.copyfile(other / file, mixed / file)
-        found[f"{name} tokenizer"] = (mixed, match)
+        result[f"{name} tokenizer"] = (mixed, match)
     pickled = copy_base(tiny, root / "pickled")
     torch.save(load_file(pickled / "model.safetensors"), pickled / "pytorch_model.bin")
     (pickled / "model.safetensors").unlink()
-    found["pickled"] = (pickled, "only pickled weights")
+    result["pickled"] = (pickled, "only pickled weights")
     bare = copy_base(tiny, root / "bare")
     (bare / "model.safetensors").unlink()
-    found["no weights"] = (bare, "has no weights")
+    result["no weights"] = (bare, "has no weights")
     for name, text in (("broken json", "{"), ("list", "[]"), ("no type", "{}")):
         folder = copy_base(tiny, root / name.replace(" ", "-"))
         (folder / "config.json").write_text(text, encoding="utf-8")
-        found[name] = (folder, "not valid JSON|not a JSON object|names no model_type")
+        result[name] = (folder, "not valid JSON|not a JSON object|names no model_type")
     cut = copy_base(tiny, root / "cut")
     (cut / "model.safetensors").write_bytes((tiny / "model.safetensors").read_bytes()[:5000])
-    found["cut weights"] = (cut, "cannot be loaded")
+    result["cut weights"] = (cut, "cannot be loaded")
     lost = copy_base(tiny, root / "lost")
     tensors = load_file(lost / "model.safetensors")
     del tensors["model.decoder.layers.0.fc1.weight"]
     save_file(tensors, lost / "model.safetensors", metadata={"format": "pt"})
-    found["missing weights"] = (lost, "lacks 1 weights")
+    result["missing weights"] = (lost, "lacks 1 weights")
     for file in ("vocab.json", "source.spm"):
         folder = copy_base(tiny, root / file.replace(".", "-"))
         (folder / file).unlink()
-        found[f"no {file}"] = (folder, f"has no {file}")
-    return found
+        result[f"no {file}"] = (folder, f"has no {file}")
+    return result
 
 
 BAD_BASES = (

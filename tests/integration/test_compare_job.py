@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from engine.comparison import job as compare
-from engine.comparison.figures import figure_rows, share_rows
-from engine.comparison.systems import systems_of
+from engine.core.progress import Progress
+from engine.core.settings import Settings
 from engine.errors import InputError
 from engine.jobs import enqueue
-from engine.jobs.kinds import KINDS, JobContext
+from engine.jobs.handlers import compare
 from engine.jobs.paths import job_workspace
-from engine.progress import Progress
-from engine.settings import Settings
+from engine.jobs.registry import KINDS, JobContext
 from engine.store import Store
+from engine.workflows.compare.metric_rows import figure_rows, share_rows
+from engine.workflows.compare.systems import systems_of
 from tests.bases import SENTENCES
 
 
@@ -35,6 +35,7 @@ def measured(settings: Settings, tiny: Path, bundle: Path, **arguments: str) -> 
     return dict(store.sheets.get(sheet.comparison_id).figures)
 
 
+@pytest.mark.smoke
 def test_a_comparison_has_ter_randomisation_lengths_copies_and_terms(
     settings: Settings, tiny: Path, bundle: Path
 ) -> None:

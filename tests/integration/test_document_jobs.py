@@ -7,20 +7,16 @@ from typing import Any
 
 import pytest
 
-from engine.documents.library import Documents
-from engine.documents.model import DocumentError
+from engine.core.progress import Progress
+from engine.core.settings import Settings
+from engine.corpora.formats.documents.model import DocumentError
+from engine.decoding.translate import translate
 from engine.errors import Cancelled, InputError, OptionError
 from engine.jobs import KINDS, JobContext
-from engine.progress import Progress
-from engine.settings import Settings
+from engine.jobs.handlers.documents import Documents
 from engine.store import PluginRow, ProjectRow, Store
 
 PAGE = "<html lang=en><p>The rain stopped. He said <b>nothing</b>.<p>I waited for a letter."
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=str(tmp_path / "home"), device="cpu")
 
 
 @pytest.fixture
@@ -71,7 +67,7 @@ def test_a_document_is_translated_and_given_back(
     assert done.output is not None
     assert done.output.name == "Rain & snow.zh.html"
     shown = done.output.read_text(encoding="utf-8")
-    expected = base.translate(["The rain stopped.", "He said nothing.", "I waited for a letter."])
+    expected = translate(base, ["The rain stopped.", "He said nothing.", "I waited for a letter."])
     assert shown.startswith(f"<html lang=zh><p>{expected[0]}")
     assert shown.endswith(f"<p>{expected[2]}")
     assert (result["units"], done.report["title"]) == (2, "HTML file")

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
+from engine.core.progress import Progress
+from engine.core.settings import load_settings
 from engine.corpora import Corpus
 from engine.errors import CorpusError, InputError
 from engine.jobs import KINDS, JobContext
 from engine.memory import load_pairs
-from engine.methods.domain_mixing.explore import PAIRS, explore_plugin, explore_samples, folder_of, read_shown
 from engine.phrases.exclusions import Exclusions
-from engine.phrases.map import MAP_FILE
 from engine.phrases.table import open_table
-from engine.pipeline import customize, prepare
-from engine.progress import Progress
-from engine.settings import load_settings
 from engine.store import Store
+from engine.workflows.customize.pipeline import customize, prepare
+from engine.workflows.explore.domain_proportions import PAIRS, explore_plugin, explore_samples, folder_of, read_shown
+from engine.workflows.explore.phrase_map import MAP_FILE
 from tests.conftest import ROOT
 
 
@@ -33,7 +33,7 @@ def test_a_phrase_that_was_left_out_is_in_no_memory_and_no_training_pair(
     request_for: Callable[..., Any], tmp_path: Path
 ) -> None:
     request, work = request_for(tmp_path / "plugin.zip"), tmp_path / "work"
-    customize(request, work, until="training")
+    customize(request, work, stop_after="training")
     pairs = {name: rows(work / name) for name in ("pairs.jsonl", "method/phrase_pairs.jsonl")}
     trained = [row["target"] for row in pairs["pairs.jsonl"] if row["part"] == "train"]
     phrase = next(
@@ -42,7 +42,7 @@ def test_a_phrase_that_was_left_out_is_in_no_memory_and_no_training_pair(
         if one["length"] >= 2 and sum(one["target"] in text for text in trained) in (1, 2)
     )
     Exclusions.exclude(work, [phrase], sentences=True)
-    customize(request, work, until="training")
+    customize(request, work, stop_after="training")
     memory = load_pairs(work / "method" / "phrase_pairs.jsonl")
     assert memory
     assert not [pair for pair in memory if phrase in pair.target]
@@ -51,17 +51,17 @@ def test_a_phrase_that_was_left_out_is_in_no_memory_and_no_training_pair(
     assert [row for row in after if row["part"] == "excluded"]
     assert [row["source"] for row in after] == [row["source"] for row in pairs["pairs.jsonl"]], "written once"
     Exclusions.undo(work)
-    customize(request, work, until="training")
+    customize(request, work, stop_after="training")
     assert {name: rows(work / name) for name in pairs} == pairs
 
 
 def test_a_phrase_alone_leaves_its_sentences(request_for: Callable[..., Any], tmp_path: Path) -> None:
     request, work = request_for(tmp_path / "plugin.zip"), tmp_path / "work"
-    customize(request, work, until="training")
+    customize(request, work, stop_after="training")
     before = rows(work / "pairs.jsonl")
     phrase = load_pairs(work / "method" / "phrase_pairs.jsonl")[0].target
     Exclusions.exclude(work, [phrase])
-    customize(request, work, until="training")
+    customize(request, work, stop_after="training")
     assert phrase not in [pair.target for pair in load_pairs(work / "method" / "phrase_pairs.jsonl")]
     assert rows(work / "pairs.jsonl") == before
 
@@ -72,7 +72,7 @@ def test_leaving_out_nearly_everything_is_refused(request_for: Callable[..., Any
     characters = {character for text in Corpus.load(work).texts() for character in text}
     Exclusions.exclude(work, sorted(characters), sentences=True)
     with pytest.raises(CorpusError, match="Take some back"):
-        customize(request, work, until="memory")
+        customize(request, work, stop_after="memory")
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def context(tiny: Path, request_for: Callable[..., Any], tmp_path: Path) -> JobC
 
 
 def test_proportions_are_there_before_any_training(context: JobContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.methods.domain_mixing.explore.WORDS", 400)
+    monkeypatch.setattr("engine.workflows.explore.domain_proportions.WORDS", 400)
     made = KINDS["proportions"].run(context)
     assert made["domains"] == ["samples", "general"]
     shown = read_shown(folder_of(context.workspace))
@@ -122,7 +122,7 @@ def test_a_trained_plugin_has_proportions_of_its_own(
     from engine.base import LanguagePair
     from engine.plugins import Plugin
 
-    options = {"method_options": '{"rank": 2, "words": 300}', "training_options": '{"max_updates": 2, "warmup": 1}'}
+    options = {"method_options": {"rank": 2, "words": 300}, "training_options": {"max_updates": 2, "warmup": 1}}
     request = request_for(tmp_path / "plugin.zip", method="domain_mixing", **options)
     customize(request, tmp_path / "work")
     pair = LanguagePair.load(tiny, "en", "zh")
@@ -142,9 +142,9 @@ def test_a_trained_plugin_has_proportions_of_its_own(
 def test_the_map_has_every_phrase_at_a_place(context: JobContext) -> None:
     made = KINDS["phrase_map"].run(context)
     with gzip.open(context.workspace / MAP_FILE, "rt", encoding="utf-8") as file:
-        found = json.load(file)
+        result = json.load(file)
     table = open_table(context.workspace, "zh", ROOT / "assets")
-    assert sorted(found["text"]) == sorted(table.texts)
-    assert made["points"] == len(found["x"]) == len(found["y"]) == len(found["layer"]) == len(table)
-    assert "frozen base" in found["about"]
-    assert len({*zip(found["x"], found["y"], strict=True)}) > len(table) / 2
+    assert sorted(result["text"]) == sorted(table.texts)
+    assert made["points"] == len(result["x"]) == len(result["y"]) == len(result["layer"]) == len(table)
+    assert "frozen base" in result["about"]
+    assert len({*zip(result["x"], result["y"], strict=True)}) > len(table) / 2

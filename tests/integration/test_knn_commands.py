@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from engine.base import BaseModel
-from engine.methods.samples import SentencePair
-from engine.pipeline import customize
+from engine.corpora.types import SentencePair
+from engine.decoding.scoring import score
+from engine.decoding.translate import translate
+from engine.methods.batches import Pairs
 from engine.plugins import Plugin, read_bundle_card, verify_bundle
-from engine.training.data import Pairs
+from engine.workflows.customize.pipeline import customize
 from tests.bases import SAMPLES, SENTENCES
 from tests.conftest import Ran
 
@@ -33,13 +35,13 @@ def others(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def carrying(bundle: Path, tiny: Path, sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the plugin with a datastore, by `knn add`."""
-    from engine.cli import main
+    """A copy of the plugin with a datastore that is searched as a whole, by `knn add`."""
+    from engine.cli.main import main
 
     output = tmp_path_factory.mktemp("carrying") / "both.zip"
     before = bundle.read_bytes()
-    line = ("knn", "add", "--plugin", bundle, "--base", tiny, "--samples", sample, "-k", "4", "-o", output, "--quiet")
-    assert main([str(part) if part != "-k" else "--k" for part in line]) == 0
+    line = ("knn", "add", "--plugin", bundle, "--base", tiny, "--samples", sample, "-o", output, "--quiet")
+    assert main([*map(str, line), "--k", "4", "--retrieval", "global"]) == 0
     assert bundle.read_bytes() == before
     return output
 
@@ -47,7 +49,7 @@ def carrying(bundle: Path, tiny: Path, sample: Path, tmp_path_factory: pytest.Te
 def test_customize_with_a_datastore(
     request_for: Callable[..., Any], base: BaseModel, sample: Path, tmp_path: Path
 ) -> None:
-    request = request_for(tmp_path / "both.zip", knn=True, knn_options=json.dumps({"k": 4, "index": "hnsw"}))
+    request = request_for(tmp_path / "both.zip", knn=True, knn_options={"k": 4, "index": "hnsw"})
     summary = customize(request, tmp_path / "workspace")
     card = read_bundle_card(tmp_path / "both.zip")
     assert {"datastore.safetensors", "datastore.jsonl", "datastore.faiss", "memory.safetensors"} <= set(card["files"])
@@ -58,7 +60,7 @@ def test_customize_with_a_datastore(
     assert summary["knn"]["loss"] < summary["knn"]["loss_base"]
     plugin = Plugin.load(tmp_path / "both.zip", base, cache=tmp_path / "cache")
     assert plugin.knn is not None
-    assert base.translate(SOURCES, plugin, strength=0.0) == base.translate(SOURCES)
+    assert translate(base, SOURCES, plugin, strength=0.0) == translate(base, SOURCES)
     assert any(row["layer"] == -1 and row["items"] for row in plugin.reads(base, *SENTENCES[0]))
 
     # The datastore's keys are the adapted model's, and its sentences are those of training alone.
@@ -69,7 +71,7 @@ def test_customize_with_a_datastore(
         if row["part"] == "valid"
     ]
     assert not {target for _, target in texts} & set(valid)
-    from engine.decoding.knn.collect import forced
+    from engine.methods.knn.forced_decoding import forced
 
     pairs = Pairs.encode(base, [SentencePair(*texts[0])])
     (part,) = forced(base, pairs, plugin, "output")
@@ -89,7 +91,7 @@ def test_add_makes_a_plugin_that_translates_with_both(
     assert set(card["files"]) - set(verify_bundle(bundle)["files"]) == {"datastore.safetensors", "datastore.jsonl"}
     pairs = [(source, "他竟不曾来。") for source in SOURCES]
     both, alone = (Plugin.load(path, base, cache=tmp_path / "cache") for path in (carrying, bundle))
-    assert base.score(pairs, both) != base.score(pairs, alone)
+    assert score(base, pairs, both) != score(base, pairs, alone)
     again = tailormt(
         "knn", "add", "--plugin", carrying, "--base", tiny, "--samples", sample, "-o", tmp_path / "x.zip"
     )  # fmt: skip
@@ -115,7 +117,28 @@ def test_tune_changes_the_settings_and_nothing_else(
         for name in set(old.namelist()) - {"adapter_config.json", "manifest.json"}:
             assert old.read(name) == new.read(name)
     plugin = Plugin.load(output, base, cache=tmp_path / "cache")
-    assert len(base.translate(SOURCES, plugin)) == len(SOURCES)
+    assert len(translate(base, SOURCES, plugin)) == len(SOURCES)
+
+
+def test_by_sentence_the_gate_is_in_the_bundle_and_is_learned_anew_on_other_sentences(
+    bundle: Path, tailormt: Run, base: BaseModel, tiny: Path, others: Path, sample: Path, tmp_path: Path
+) -> None:
+    made, tuned, gate = tmp_path / "made.zip", tmp_path / "tuned.zip", "datastore.gate.safetensors"
+    line = ("knn", "add", "--plugin", bundle, "--base", tiny, "--samples", sample, "--retrieval", "sentence", "--quiet")
+    assert tailormt(*line, "-o", made).code == 0
+    ran = tailormt("knn", "tune", made, "--base", tiny, "--samples", others, "--quiet", "-o", tuned)
+    assert "a learned gate" in ran.out
+    with zipfile.ZipFile(made) as old, zipfile.ZipFile(tuned) as new:
+        changed = {name for name in old.namelist() if old.read(name) != new.read(name)}
+    assert {"manifest.json", gate} <= changed <= {"adapter_config.json", "manifest.json", gate}
+    fixed = tailormt(
+        "knn", "tune", made, "--base", tiny, "--samples", others, "--quiet", "--threshold", "0.7", "-o", tuned
+    )
+    assert "θ 0.7" in fixed.out
+    assert gate not in verify_bundle(tuned)["files"]
+    assert len(translate(base, SOURCES, Plugin.load(tuned, base, cache=tmp_path / "cache"))) == len(SOURCES)
+    refused = tailormt("knn", "tune", made, "--base", tiny, "--samples", others, "--quiet", "--adaptive")
+    assert "no adaptive network" in refused.sentence
 
 
 def test_tune_in_place_by_default_and_on_what_is_not_in_the_datastore(
@@ -138,7 +161,7 @@ def test_tune_needs_a_datastore(bundle: Path, tailormt: Run, tiny: Path, others:
 def test_a_method_with_a_datastore_needs_no_second(request_for: Callable[..., Any], tmp_path: Path) -> None:
     from engine.errors import OptionError
 
-    request = request_for(tmp_path / "x.zip", method="knn", method_options="", knn=True)
+    request = request_for(tmp_path / "x.zip", method="knn", method_options={}, knn=True)
     with pytest.raises(OptionError, match="The method knn brings a datastore of its own already"):
         customize(request, tmp_path / "workspace")
     assert not (tmp_path / "x.zip").exists()
@@ -149,11 +172,11 @@ def test_a_method_with_a_datastore_needs_no_second(request_for: Callable[..., An
 def test_every_family_of_bases(family: str, keys: str, tmp_path: Path) -> None:
     """Layers with the norm first, language codes among the tokens, codes as the decoder's start."""
 
-    from engine.decoding.knn import KnnOptions
-    from engine.decoding.knn.make import make_knn
-    from engine.decoding.options import Decoding
+    from engine.base.decoding_options import Decoding
     from engine.methods import get_method
+    from engine.methods.knn.build import make_knn
     from engine.methods.knn.module import KnnModule
+    from engine.methods.knn.options import KnnOptions
     from tests.hub_models import make_hub_model
 
     make_hub_model(family, tmp_path / "base")
@@ -164,12 +187,12 @@ def test_every_family_of_bases(family: str, keys: str, tmp_path: Path) -> None:
     assert not set(knn.datastore.tokens.tolist()) & set(base.family.direction_ids())
     plugin = Plugin(get_method("knn"), KnnModule(knn), {})
     fast = Decoding(beam=2, max_length_ratio=2.0)
-    vanilla, scores = base.translate(SOURCES, decoding=fast), base.score(SENTENCES)
+    vanilla, scores = translate(base, SOURCES, decoding=fast), score(base, SENTENCES)
     targets = [target for _, target in SENTENCES[:4]]
-    found = base.translate(SOURCES, plugin, decoding=fast)
+    translations = translate(base, SOURCES, plugin, decoding=fast)
     if base.model.config.decoder_start_token_id is not None:  # else decoding starts with one token more than training
-        assert [text.replace(" ", "") for text in found] == targets
-    after = base.score(SENTENCES, plugin)  # the datastore holds these very sentences: likelier, or all but certain
+        assert [text.replace(" ", "") for text in translations] == targets
+    after = score(base, SENTENCES, plugin)  # the datastore holds these very sentences: likelier, or all but certain
     assert all(b > a or b > -0.02 * n for (a, n), (b, _) in zip(scores, after, strict=True))
-    assert base.translate(SOURCES, plugin, strength=0.0, decoding=fast) == vanilla
-    assert base.translate(SOURCES, decoding=fast) == vanilla
+    assert translate(base, SOURCES, plugin, strength=0.0, decoding=fast) == vanilla
+    assert translate(base, SOURCES, decoding=fast) == vanilla

@@ -12,13 +12,16 @@ import pytest
 import torch
 
 from engine.base import BaseModel
+from engine.core.options import describe
+from engine.core.progress import Progress
+from engine.core.settings import load_settings
+from engine.decoding.scoring import score
+from engine.decoding.translate import translate
 from engine.errors import Cancelled, TailorError
 from engine.methods import get_method, method_names
-from engine.options import describe
-from engine.pipeline import customize, method_config
 from engine.plugins import Plugin, PluginStack
-from engine.progress import Progress
-from engine.settings import load_settings
+from engine.workflows.customize.pipeline import customize
+from engine.workflows.customize.request import method_config
 
 # Settings under which a method is small enough for a test; any other method runs as it is.
 SMALL: dict[str, dict[str, Any]] = {
@@ -57,8 +60,8 @@ def asked(request_for: Callable[..., Any]) -> Callable[..., Any]:
         known = {item.name for item in describe(get_method(name).config_class)}
         settings = {key: value for key, value in SMALL.get(name, {}).items() if key in known}
         return request_for(
-            output, method=name, name=name, method_options=json.dumps(settings),
-            training_options=json.dumps({**TRAINING, **training}),
+            output, method=name, name=name, method_options=settings,
+            training_options={**TRAINING, **training},
         )  # fmt: skip
 
     return make
@@ -69,13 +72,13 @@ def made(
     asked: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], tuple[Path, dict[str, Any]]]:
     """(bundle, summary) of a method's plugin, made once by the main job."""
-    found: dict[str, tuple[Path, dict[str, Any]]] = {}
+    result: dict[str, tuple[Path, dict[str, Any]]] = {}
 
     def make(name: str) -> tuple[Path, dict[str, Any]]:
-        if name not in found:
+        if name not in result:
             folder = tmp_path_factory.mktemp(name)
-            found[name] = folder / "plugin.zip", customize(asked(name, folder / "plugin.zip"), folder / "workspace")
-        return found[name]
+            result[name] = folder / "plugin.zip", customize(asked(name, folder / "plugin.zip"), folder / "workspace")
+        return result[name]
 
     return make
 
@@ -93,7 +96,7 @@ def unchanged(base: BaseModel) -> Iterator[None]:
     """Whatever the test does, the base has the same weights, the same modules and the same output after it."""
     before = {key: value.clone() for key, value in base.model.state_dict().items()}
     modules = {name: id(module) for name, module in base.model.named_modules()}
-    output = base.translate(SOURCES)
+    output = translate(base, SOURCES)
     yield
     assert {name: id(module) for name, module in base.model.named_modules()} == modules
     after = base.model.state_dict()
@@ -101,7 +104,7 @@ def unchanged(base: BaseModel) -> Iterator[None]:
     assert all(torch.equal(before[key], after[key]) for key in before)
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in base.model.modules())
     assert not any(parameter.requires_grad for parameter in base.model.parameters())
-    assert base.translate(SOURCES) == output
+    assert translate(base, SOURCES) == output
 
 
 def samples_for(name: str, made: Callable[..., Any], base: BaseModel) -> tuple[Any, Any, Any]:
@@ -130,10 +133,10 @@ class TestTraining:
         module = method.build(base, method.open(folder, base, config), config)
         method.finish(module)
         plugin = Plugin(method, module, {})
-        assert base.translate(SOURCES, plugin) == base.translate(SOURCES)
+        assert translate(base, SOURCES, plugin) == translate(base, SOURCES)
         if method.capabilities.offers_likelihood:
             pairs = [(source, "雨停了。") for source in SOURCES]
-            for (a, n), (b, m) in zip(base.score(pairs, plugin), base.score(pairs), strict=True):
+            for (a, n), (b, m) in zip(score(base, pairs, plugin), score(base, pairs), strict=True):
                 assert n == m
                 assert a == pytest.approx(b, abs=1e-4)
 
@@ -155,9 +158,9 @@ class TestUse:
     ) -> None:
         plugin = loaded(name)
         pairs = [(source, "他竟不曾来。") for source in SOURCES]
-        changed = base.translate(SOURCES, plugin) != base.translate(SOURCES)
+        changed = translate(base, SOURCES, plugin) != translate(base, SOURCES)
         if plugin.method.capabilities.offers_likelihood:
-            changed |= base.score(pairs, plugin) != base.score(pairs)
+            changed |= score(base, pairs, plugin) != score(base, pairs)
         assert changed
 
     def test_an_error_inside_leaves_the_base_alone(
@@ -170,9 +173,9 @@ class TestUse:
         self, name: str, loaded: Callable[..., Plugin], base: BaseModel, unchanged: None
     ) -> None:
         plugin = loaded(name)
-        assert base.translate(SOURCES, plugin, strength=0.0) == base.translate(SOURCES)
+        assert translate(base, SOURCES, plugin, strength=0.0) == translate(base, SOURCES)
         pairs = [(source, "雨停了。") for source in SOURCES]
-        assert base.score(pairs, plugin, strength=0.0) == base.score(pairs)
+        assert score(base, pairs, plugin, strength=0.0) == score(base, pairs)
 
     def test_strength_is_a_dial(self, name: str, loaded: Callable[..., Plugin], base: BaseModel) -> None:
         plugin = loaded(name)
@@ -181,7 +184,7 @@ class TestUse:
             pytest.skip("its record says that it has none")
         pairs = [(source, "他竟不曾来。") for source in SOURCES]
         none, little, half, whole = (
-            sum(total for total, _ in base.score(pairs, plugin, strength=s)) for s in (0.0, 0.01, 0.5, 1.0)
+            sum(total for total, _ in score(base, pairs, plugin, strength=s)) for s in (0.0, 0.01, 0.5, 1.0)
         )
         most = max(abs(whole - none), abs(half - none))
         assert abs(little - none) < most or most < 1e-3
@@ -194,7 +197,7 @@ class TestUse:
         first = Plugin.load(path, base, cache=tmp_path / "a")
         (tmp_path / "copy.zip").write_bytes(path.read_bytes())
         second = Plugin.load(tmp_path / "copy.zip", base, cache=tmp_path / "b")
-        assert base.translate(SOURCES, first) == base.translate(SOURCES, second) == base.translate(SOURCES, first)
+        assert translate(base, SOURCES, first) == translate(base, SOURCES, second) == translate(base, SOURCES, first)
 
     def test_its_weights_have_exactly_the_keys_that_are_trained(
         self, name: str, made: Callable[..., Any], loaded: Callable[..., Plugin]
@@ -208,18 +211,20 @@ class TestUse:
         self, name: str, loaded: Callable[..., Plugin], base: BaseModel, unchanged: None
     ) -> None:
         one, other = loaded(name), loaded("memory_adapter")
-        alone = base.translate(SOURCES, one), base.translate(SOURCES, other)
-        assert (base.translate(SOURCES, one), base.translate(SOURCES, other)) == alone
-        assert len(base.translate(SOURCES, PluginStack([one, other]))) == len(SOURCES)
+        alone = translate(base, SOURCES, one), translate(base, SOURCES, other)
+        assert (translate(base, SOURCES, one), translate(base, SOURCES, other)) == alone
+        assert len(translate(base, SOURCES, PluginStack([one, other]))) == len(SOURCES)
 
     def test_each_sentence_of_a_batch_names_its_own(
         self, name: str, loaded: Callable[..., Plugin], base: BaseModel
     ) -> None:
+        from engine.plugins.mixed_batch import translate_mixed
+
         plugin = loaded(name)
-        vanilla, custom = base.translate(SOURCES), base.translate(SOURCES, plugin)
-        mixed = base.translate(SOURCES, [plugin, None, plugin, None])
-        assert mixed[1] == base.translate([SOURCES[1], SOURCES[3]])[0]
-        assert mixed[0] == base.translate([SOURCES[0], SOURCES[2]], plugin)[0]
+        vanilla, custom = translate(base, SOURCES), translate(base, SOURCES, plugin)
+        mixed = translate_mixed(base, SOURCES, [plugin, None, plugin, None])
+        assert mixed[1] == translate(base, [SOURCES[1], SOURCES[3]])[0]
+        assert mixed[0] == translate(base, [SOURCES[0], SOURCES[2]], plugin)[0]
         assert len(vanilla) == len(custom) == len(mixed)
 
     def test_what_it_reads_is_data(self, name: str, loaded: Callable[..., Plugin], base: BaseModel) -> None:
@@ -248,7 +253,7 @@ class TestRecord:
 
     @pytest.mark.parametrize("budget", ["quick", "balanced", "best"])
     def test_every_budget_is_one_of_its_settings(self, name: str, budget: str, asked: Callable[..., Any]) -> None:
-        assert method_config(asked(name, Path("x.zip")).replace(budget=budget, method_options=""))
+        assert method_config(asked(name, Path("x.zip")).replace(budget=budget, method_options={}))
 
 
 def weights(bundle: Path) -> dict[str, bytes]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from engine.evaluation.rounds import choose, task
-from engine.settings import load_settings
+from engine.core.settings import load_settings
 from engine.store import ProjectRow, Store
+from engine.workflows.human_rating import choose, task
 from tests.bases import SENTENCES
 
 Run = Callable[..., Any]
@@ -38,7 +38,7 @@ def test_a_plugin_comes_in_is_named_tagged_chosen_given_away_and_deleted(
     assert "are, to the byte" in tailormt("plugin", "verify", bundle, "--project", project.id).out
     assert "Style is now Lu Xun" in tailormt("plugin", "rename", number, "Lu Xun").out
     assert "Lu Xun: client A, draft." in tailormt("plugin", "tag", number, "draft", "client A").out
-    assert "uses plugin 2, Lu Xun" in tailormt("plugin", "default", "--project", project.id).out
+    assert "uses the base alone" in tailormt("plugin", "default", "--project", project.id).out  # both were imported
     assert "uses the base alone" in tailormt("plugin", "default", "--project", project.id, "base").out
     assert "uses plugin 1, Lu Xun" in tailormt("plugin", "default", "--project", project.id, "1").out
     assert "no plugin's number" in tailormt("plugin", "default", "--project", project.id, "x").sentence
@@ -57,10 +57,10 @@ def test_a_plugin_comes_in_is_named_tagged_chosen_given_away_and_deleted(
 def test_a_blend_of_two_bundles_translates(
     tailormt: Run, tiny: Path, bundle: Path, tmp_path: Path, request_for: Callable[..., Any]
 ) -> None:
-    from engine.pipeline import customize
+    from engine.workflows.customize.pipeline import customize
 
     other = tmp_path / "manuals.zip"
-    customize(request_for(other, name="Manuals", method="lhuc", method_options=""), tmp_path / "workspace")
+    customize(request_for(other, name="Manuals", method="lhuc", method_options={}), tmp_path / "workspace")
     ran = tailormt("plugin", "blend", f"{bundle}=0.7", other, "-o", tmp_path / "both.zip", "--base", tiny)
     assert "Style (memory_adapter, weight 0.7), Manuals (lhuc, weight 1)" in ran.out
     text = tmp_path / "in.txt"
@@ -85,10 +85,10 @@ def test_a_round_from_files_is_rated_shown_and_exported(
     tailormt: Run, store: Store, project: ProjectRow, tmp_path: Path
 ) -> None:
     files = {"in": [], "mine": [], "theirs": []}  # type: dict[str, list[str]]
-    for place, (source, target) in enumerate(SENTENCES):
+    for index, (source, target) in enumerate(SENTENCES):
         files["in"].append(source)
         files["mine"].append(target)
-        files["theirs"].append(target if place == 0 else target.replace("。", "！"))
+        files["theirs"].append(target if index == 0 else target.replace("。", "！"))
     for name, lines in files.items():
         (tmp_path / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     new = ("rating", "new", f"Mine={tmp_path / 'mine.txt'}", tmp_path / "theirs.txt", "--input", tmp_path / "in.txt")

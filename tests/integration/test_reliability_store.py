@@ -12,27 +12,22 @@ import sqlite3
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy import update
 
+from engine.core.settings import Settings
 from engine.errors import StorageError
-from engine.jobs import child, pulse, worker
+from engine.jobs import child, worker
+from engine.jobs import heartbeat as pulse
 from engine.jobs.progress import RowProgress
-from engine.settings import Settings
 from engine.store import JobRow, JobState, Store, database, tables
 from tests.databases import Postgres, end_server, start_server
+from tests.waiting import until
 
 KINDS = ("worker_kinds",)
-
-
-def _until(condition: Callable[[], object], seconds: float = 60) -> None:
-    begin = time.monotonic()
-    while not condition():
-        assert time.monotonic() - begin < seconds, "waited too long"
-        time.sleep(0.05)
 
 
 @contextlib.contextmanager
@@ -234,14 +229,14 @@ def test_a_job_outlives_restarts_and_a_crash_of_postgresql(
     store = Store(settings.store_url)
     job = store.jobs.enqueue("count", {"until": 150, "pause": 0.1})
     with _worker(settings):
-        _until(lambda: store.jobs.get(job.id).done > 3)
+        until(lambda: store.jobs.get(job.id).done > 3)
         for mode, away in (("fast", 0.0), ("immediate", 3.0)):
             before = store.jobs.get(job.id).done
             server.stop(mode)
             time.sleep(away)
             server.start()
-            _until(lambda before=before: store.jobs.get(job.id).done > before)  # type: ignore[misc]
-        _until(lambda: not store.jobs.get(job.id).active)
+            until(lambda before=before: store.jobs.get(job.id).done > before)  # type: ignore[misc]
+        until(lambda: not store.jobs.get(job.id).active)
     done = store.jobs.get(job.id)
     assert (done.state, done.attempt, done.error) == (JobState.SUCCEEDED, 1, "")
     assert done.result == {"began": 0, "counted": 150}
@@ -334,8 +329,8 @@ def test_a_clock_that_jumps_ends_no_job_and_hides_no_dead_one(
             session.execute(update(tables.Job).where(tables.Job.id == living.id).values(heartbeat=right()))
 
     with _worker(settings):
-        _until(lambda: (beat(), store.jobs.get(dead.id).state == JobState.INTERRUPTED)[1])
-        _until(lambda: (beat(), not store.jobs.get(own.id).active)[1])
+        until(lambda: (beat(), store.jobs.get(dead.id).state == JobState.INTERRUPTED)[1])
+        until(lambda: (beat(), not store.jobs.get(own.id).active)[1])
         assert store.jobs.get(living.id).state == JobState.RUNNING
     done = store.jobs.get(own.id)
     assert (done.state, done.attempt, done.result["counted"]) == (JobState.SUCCEEDED, 1, 40)

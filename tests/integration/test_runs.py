@@ -9,17 +9,20 @@ from typing import Any
 
 import pytest
 
+from engine.core.progress import Progress
+from engine.core.settings import Settings
+from engine.core.workspace import latest_file
 from engine.errors import Cancelled
 from engine.jobs import enqueue
-from engine.jobs.kinds import KINDS, JobContext
 from engine.jobs.paths import job_folder, job_workspace
-from engine.pipeline import customize
-from engine.preview import FILE, preview
-from engine.progress import Progress
-from engine.settings import Settings
+from engine.jobs.registry import KINDS, JobContext
+from engine.plugins import read_bundle_card
 from engine.store import JobRow, Store
-from engine.training.log import read_metrics
-from engine.workspace import latest_file
+from engine.training.metrics_log import read_metrics
+from engine.workflows.customize.pipeline import customize
+from engine.workflows.customize.run import Trial
+from engine.workflows.customize.selection import chosen
+from engine.workflows.preview import FILE, preview
 from tests.bases import make_base
 
 TRAINING = {
@@ -47,10 +50,12 @@ class Steps(Progress):
         super().__init__()
         self.seen: list[str] = []
         self.places: list[float] = []
+        self.starts: list[float] = []
 
     def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
         if self.step not in self.seen:
             self.seen.append(self.step)
+        self.starts.append(self.index / self.steps)
         self.places.append((self.index + (done / total if total else 0)) / self.steps)
 
 
@@ -59,9 +64,9 @@ def asked(request_for: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]
     def make(name: str, **changes: Any) -> Any:
         options = changes.pop("training", {})
         if changes.get("method", "memory_adapter") != "memory_adapter":
-            changes["method_options"] = ""
+            changes["method_options"] = {}
         return request_for(
-            tmp_path / f"{name}.zip", training_options=json.dumps({**TRAINING, **options}), **changes
+            tmp_path / f"{name}.zip", training_options={**TRAINING, **options}, **changes
         )  # fmt: skip
 
     return make
@@ -71,19 +76,19 @@ def test_a_first_look_shows_sentences_before_anything_is_chosen_and_leaves_its_w
     asked: Callable[..., Any], tmp_path: Path, home: Path
 ) -> None:
     work, steps, settings = tmp_path / "work", Steps(), Settings(home=str(home), device="cpu")
-    found = preview(asked("look"), work, steps, settings)
-    kinds = {row["kind"] for row in found["rows"]}
+    result = preview(asked("look"), work, steps, settings)
+    kinds = {row["kind"] for row in result["rows"]}
     assert kinds == {"plain", "held out"}
-    own = [row for row in found["rows"] if row["kind"] == "held out"]
-    assert all(row["vanilla"] is not None and row["customized"] is not None for row in found["rows"])
+    own = [row for row in result["rows"] if row["kind"] == "held out"]
+    assert all(row["vanilla"] is not None and row["customized"] is not None for row in result["rows"])
     assert all(row["reference"] for row in own)
-    assert found["differ"] == sum(row["vanilla"] != row["customized"] for row in found["rows"])
-    assert found["loss"] <= found["loss_base"]
-    assert json.loads((work / FILE).read_text(encoding="utf-8")) == found
+    assert result["differ"] == sum(row["vanilla"] != row["customized"] for row in result["rows"])
+    assert result["loss"] <= result["loss_base"]
+    assert json.loads((work / FILE).read_text(encoding="utf-8")) == result
     assert steps.places == sorted(steps.places), "the bar never goes back"
     assert "Translating a few sentences" in steps.seen
     again = Steps()
-    assert preview(asked("look"), work, again, settings) == found
+    assert preview(asked("look"), work, again, settings) == result
     assert "Writing source sentences" not in again.seen
     # A run takes over the source sentences.
     later = Steps()
@@ -104,10 +109,10 @@ def test_runs_in_a_row_share_the_samples_and_keep_their_own(
     with pytest.raises(Cancelled):
         customize(asked("one", method="lhuc"), work, StopAt(5), settings, run=one)
     stopped = read_metrics(one / "training" / "metrics.jsonl")
-    kept = {path: path.stat().st_mtime_ns for path in one.rglob("*") if path.is_file()}
+    selected = {path: path.stat().st_mtime_ns for path in one.rglob("*") if path.is_file()}
     pairs = (work / "pairs.jsonl").stat().st_mtime_ns
     other = customize(asked("two", method="extreme"), work, None, settings, run=two)
-    assert {path: path.stat().st_mtime_ns for path in kept} == kept, (
+    assert {path: path.stat().st_mtime_ns for path in selected} == selected, (
         "the first run's checkpoint and curve are as they were"
     )
     assert (work / "pairs.jsonl").stat().st_mtime_ns == pairs
@@ -180,3 +185,40 @@ def test_a_look_gives_way_to_samples_that_are_about_to_be_read_again(asked: Call
     context = JobContext(look, store, settings, job_workspace(settings, look), Progress())
     assert "skipped" in KINDS["preview"].run(context)
     assert not (context.workspace / FILE).exists()
+
+
+def test_auto_tries_methods_and_stacks_keeps_the_best_and_goes_on_where_it_was_stopped(
+    asked: Callable[..., Any], tmp_path: Path, home: Path
+) -> None:
+    work, settings = tmp_path / "work", Settings(home=str(home), device="cpu")
+    run, request = work / "runs" / "1", asked("auto", method="auto")
+    with pytest.raises(Cancelled):
+        customize(request, work, StopAt(5), settings, run=run)
+    steps = Steps()
+    summary = customize(request, work, steps, settings, run=run)
+    assert "Recording the datastore" not in steps.seen[: steps.seen.index("Training")], "kNN alone was done before"
+    assert steps.starts == sorted(steps.starts), "the bar never goes back to an earlier step"
+    tried = {(one["method"], one["knn"]): one for one in summary["tried"]}
+    assert set(tried) == {("base", False), ("knn", False), ("houlsby_adapter", False), ("houlsby_adapter", True)}
+    (chosen,) = [one for one in summary["tried"] if one["chosen"]]
+    assert summary["method"] == chosen["method"] != "base"
+    assert bool(summary.get("knn")) is chosen["knn"]
+    assert all(one["general_bleu"] is not None and one["bleu"] >= 0 for one in summary["tried"])
+    assert json.loads((run / "summary.json").read_text(encoding="utf-8"))["tried"] == summary["tried"]
+    assert not (run / "tried").exists()
+    assert (run / ("training" if chosen["method"] != "knn" else "method")).is_dir()
+    about = read_bundle_card(Path(request.output))
+    assert "houlsby_adapter + knn" in about["provenance"]["chosen_from"]
+
+
+def test_auto_keeps_the_best_that_leaves_general_text_alone() -> None:
+    def trial(method: str, bleu: float, general: float, knn: bool = False) -> Trial:
+        return Trial(method, knn, bleu, bleu, general, 1.0)
+
+    base, knn = trial("base", 10, 40), trial("knn", 14, 39.9)
+    forgetful, better = trial("houlsby_adapter", 20, 30), trial("houlsby_adapter", 15, 39.8, True)
+    assert chosen([base, knn, forgetful, better]) is better
+    assert chosen([base, knn, forgetful, trial("houlsby_adapter", 14.2, 40)]) is knn, "chance does not choose"
+    assert chosen([base, trial("knn", 9, 39), forgetful]).method == "knn", (
+        "where all cost too much, the one that costs least"
+    )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import pickle
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,17 +13,17 @@ from typing import Any
 import pytest
 import torch
 
-from engine.base import fetch
-from engine.base.shelf import Shelf
+from engine.base import download as fetch
+from engine.base.registry import BaseRegistry
+from engine.core.settings import load_settings
 from engine.errors import MissingError
-from engine.settings import load_settings
 from engine.store import Store
 from tests.bases import EN_ZH, copy_base, make_base
 from tests.conftest import Ran
+from tests.hub import COMMIT, served_hub
 
 Run = Callable[..., Ran]
 PAIR = ("--source", "en", "--target", "zh")
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture
@@ -85,7 +83,7 @@ def test_a_base_that_is_used_stays_unless_forced(tailormt: Run, home: Path, tiny
 
     assert tailormt("base", "add", tiny, "--name", "small").code == 0
     store.projects.update(project.id, base="elsewhere")
-    mark = Shelf(load_settings()).entries()[-1].origin["fingerprint"]
+    mark = BaseRegistry(load_settings()).entries()[-1].origin["fingerprint"]
     store.plugins.create(project.id, "Style", method="memory_adapter", path="x.zip", base_fingerprint=mark, metrics={})
     assert "used by the plugin Style" in tailormt("base", "remove", "small").sentence
 
@@ -130,16 +128,16 @@ def another_vocabulary(folder: Path) -> None:
 
 def a_small_vocabulary(folder: Path) -> None:
     words = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
-    kept = {word: i for word, i in words.items() if i < 300 or word.startswith(">>")}
-    kept = {word: i for i, word in enumerate([*kept, "<pad>"])}
-    (folder / "vocab.json").write_text(json.dumps(kept), encoding="utf-8")
+    selected = {word: i for word, i in words.items() if i < 300 or word.startswith(">>")}
+    selected = {word: i for i, word in enumerate([*selected, "<pad>"])}
+    (folder / "vocab.json").write_text(json.dumps(selected), encoding="utf-8")
 
 
 def another_tokenizer(folder: Path) -> None:
     """SentencePiece models whose pieces the vocabulary does not have, though it has the right size."""
     words = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
-    kept = {(word if word[0] in "<>" else f"x{i}"): i for word, i in words.items()}
-    (folder / "vocab.json").write_text(json.dumps(kept), encoding="utf-8")
+    selected = {(word if word[0] in "<>" else f"x{i}"): i for word, i in words.items()}
+    (folder / "vocab.json").write_text(json.dumps(selected), encoding="utf-8")
 
 
 def no_tokenizer(folder: Path) -> None:
@@ -210,7 +208,7 @@ def test_pickled_weights_are_converted_on_request_only(
     assert tailormt("translate", "--base", "old", *PAIR, text).out == "雨停了。\n"
     origin = json.loads((home / "models" / "old" / "origin.json").read_text(encoding="utf-8"))
     assert origin["converted"] is True
-    whole = Shelf(load_settings()).add(str(tiny), name="whole").origin
+    whole = BaseRegistry(load_settings()).add(str(tiny), name="whole").origin
     assert origin["fingerprint"] == whole["fingerprint"]  # the same weights
 
 
@@ -235,48 +233,6 @@ def test_a_pickle_that_would_run_code_runs_none(tailormt: Run, home: Path, tiny:
 # -- the hub: a server of its own on this machine, in the hub's protocol
 
 
-class Hub(http.server.BaseHTTPRequestHandler):
-    """Serves folders as repositories: the model's description, and its files."""
-
-    repositories: dict[str, Path]
-
-    def log_message(self, format: str, *args: Any) -> None: ...
-
-    def do_HEAD(self) -> None:
-        self.answer(False)
-
-    def do_GET(self) -> None:
-        self.answer(True)
-
-    def answer(self, body: bool) -> None:
-        path = self.path.split("?")[0].strip("/")
-        api = path.removeprefix("api/models/").split("/revision/")[0]
-        if path.startswith("api/models/") and api in self.repositories:
-            files = [{"rfilename": file.name, "size": file.stat().st_size} for file in self.repositories[api].iterdir()]
-            about = {"id": api, "modelId": api, "sha": COMMIT, "siblings": files, "tags": [], "private": False}
-            self.send(json.dumps(about).encode(), body, {"Content-Type": "application/json"})
-            return
-        name, _, rest = path.partition("/resolve/")
-        file = self.repositories.get(name, Path("/nowhere")) / rest.partition("/")[2]
-        if file.is_file():
-            self.send(
-                file.read_bytes(), body, {"ETag": f'"{file.name}-{file.stat().st_size}"', "X-Repo-Commit": COMMIT}
-            )
-            return
-        self.send_response(404)
-        self.send_header("X-Error-Code", "RepoNotFound")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def send(self, data: bytes, body: bool, headers: dict[str, str]) -> None:
-        self.send_response(200)
-        for key, value in {**headers, "Content-Length": str(len(data))}.items():
-            self.send_header(key, value)
-        self.end_headers()
-        if body:
-            self.wfile.write(data)
-
-
 @pytest.fixture
 def hub(tiny: Path, tmp_path: Path) -> Iterator[str]:
     """Address of a hub with group/small, and with group/pickled that has pickled weights only."""
@@ -284,11 +240,8 @@ def hub(tiny: Path, tmp_path: Path) -> Iterator[str]:
     (small / "tf_model.h5").write_bytes(b"of another framework")
     (small / "README.md").write_text("---\nlicense: cc-by-4.0\n---\n# Small\n", encoding="utf-8")
     old = pickled(tiny, tmp_path / "repo-old")
-    handler = type("Handler", (Hub,), {"repositories": {"group/small": small, "group/pickled": old}})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
+    with served_hub({"group/small": small, "group/pickled": old}) as address:
+        yield address
 
 
 def test_a_hub_id_is_fetched(command: Run, home: Path, hub: str, text: Path, tmp_path: Path) -> None:
@@ -324,7 +277,7 @@ def test_offline_it_says_what_to_put_where(tailormt: Run, command: Run, home: Pa
 
 
 def test_the_leavings_of_a_killed_add_are_not_listed_and_go(home: Path, tiny: Path) -> None:
-    shelf = Shelf(load_settings())
+    shelf = BaseRegistry(load_settings())
     old = copy_base(tiny, home / "models" / ".small.abc.tmp")
     assert [entry.name for entry in shelf.entries()] == ["de-en", "en-zh"]
     os.utime(old, (1, 1))
@@ -333,7 +286,7 @@ def test_the_leavings_of_a_killed_add_are_not_listed_and_go(home: Path, tiny: Pa
 
 
 def test_a_base_that_was_copied_there_by_hand_is_found(home: Path, tmp_path: Path) -> None:
-    shelf = Shelf(load_settings())
+    shelf = BaseRegistry(load_settings())
     folder = make_base(home / "models" / "one-way", tags=(), updates=2)
     assert shelf.find("one-way") == folder
     assert shelf.default("en", "zh").name == "en-zh"

@@ -5,8 +5,9 @@ import zipfile
 
 import pytest
 
-from engine.pipeline import customize
+from engine.decoding.translate import translate
 from engine.plugins import Plugin, verify_bundle
+from engine.workflows.customize.pipeline import customize
 from tests.bases import SENTENCES
 from tests.integration.test_methods import TRAINING, weights
 
@@ -18,18 +19,18 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def made(request_for, tmp_path_factory):
-    found = {}
+    result = {}
 
     def make(name):
-        if name not in found:
+        if name not in result:
             folder = tmp_path_factory.mktemp(name)
             request = request_for(
-                folder / "plugin.zip", method=name, method_options=json.dumps(SMALL[name]),
-                training_options=json.dumps({**TRAINING, "max_updates": 2, "validate_every": 2}),
+                folder / "plugin.zip", method=name, method_options=SMALL[name],
+                training_options={**TRAINING, "max_updates": 2, "validate_every": 2},
             )  # fmt: skip
             customize(request, folder / "workspace")
-            found[name] = folder / "plugin.zip"
-        return found[name]
+            result[name] = folder / "plugin.zip"
+        return result[name]
 
     return make
 
@@ -55,7 +56,7 @@ def test_a_plugin_takes_other_samples_and_keeps_its_weights(name, made, tiny, ba
     plugin = Plugin.load(new, base, cache=tmp_path / "unpacked")
     read = plugin.reads(base, "The rain stopped.", "雨停了。")
     assert {item["text"] for row in read for item in row["items"]} <= {target for _, target in SENTENCES}
-    assert base.translate(["The rain stopped."], plugin)
+    assert translate(base, ["The rain stopped."], plugin)
 
 
 def test_a_method_that_looks_nothing_up_says_so(bundle, tailormt, tmp_path):

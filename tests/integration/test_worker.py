@@ -11,18 +11,28 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from engine.core.settings import Settings
 from engine.errors import InputError
-from engine.jobs import child, enqueue, log_tail, resume, start_background_worker, stop_background_worker, worker
+from engine.jobs import (
+    child,
+    enqueue,
+    heartbeat,
+    log_tail,
+    resume,
+    start_background_worker,
+    stop_background_worker,
+    worker,
+)
 from engine.jobs.processes import end_tree, is_child, running
-from engine.settings import Settings
 from engine.store import JobRow, Store
 from tests.databases import TEMPLATE, Postgres
+from tests.waiting import until
 
 KINDS = ("worker_kinds",)
 
@@ -42,11 +52,6 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     server.drop(url)
 
 
-@pytest.fixture
-def store(settings: Settings) -> Store:
-    return Store(settings.store_url)
-
-
 @contextlib.contextmanager
 def _thread(settings: Settings) -> Iterator[threading.Event]:
     """A worker in a thread of this process."""
@@ -57,7 +62,7 @@ def _thread(settings: Settings) -> Iterator[threading.Event]:
         yield stop
     finally:
         stop.set()
-        thread.join(20)
+        thread.join(120)
         assert not thread.is_alive()
 
 
@@ -87,22 +92,13 @@ def _retrying(settings: Settings, most: int = 2) -> Settings:
     return settings.replace(job_retries=most, retry_seconds=0.0)
 
 
-def _until(condition: Callable[[], object], seconds: float = 60) -> float:
-    """Wait for it; returns how many seconds it took."""
-    begin = time.monotonic()
-    while not condition():
-        assert time.monotonic() - begin < seconds, "waited too long"
-        time.sleep(0.02)
-    return time.monotonic() - begin
-
-
-def _ended(store: Store, job: JobRow, seconds: float = 60) -> JobRow:
-    _until(lambda: not store.jobs.get(job.id).active, seconds)
+def _ended(store: Store, job: JobRow, seconds: float = 300) -> JobRow:
+    until(lambda: not store.jobs.get(job.id).active, seconds)
     return store.jobs.get(job.id)
 
 
 def _counting(store: Store, job: JobRow) -> JobRow:
-    _until(lambda: store.jobs.get(job.id).done > 0)
+    until(lambda: store.jobs.get(job.id).done > 0)
     return store.jobs.get(job.id)
 
 
@@ -111,6 +107,7 @@ def _workspace(settings: Settings, job: JobRow) -> Path:
 
 
 @BOTH
+@pytest.mark.smoke
 def test_a_job_runs_to_its_end_and_is_seen_on_its_way(store: Store, settings: Settings) -> None:
     job = store.jobs.enqueue("count", {"until": 20})
     with _process(settings, "--once") as process:
@@ -124,7 +121,7 @@ def test_a_job_runs_to_its_end_and_is_seen_on_its_way(store: Store, settings: Se
         assert 1 / 3 < seen.fraction < 2 / 3
         assert [row.job_id for row in store.workers.list()] == [job.id]
         done = _ended(store, job)
-        assert process.wait(10) == 0  # the queue is empty
+        assert process.wait(120) == 0  # the queue is empty
     assert (done.state, done.result, done.error) == ("succeeded", {"began": 0, "counted": 20}, "")
     assert done.metrics == {"step": 20, "loss": 1 / 20, "bad": None}
     assert store.workers.list(within=None) == []
@@ -132,12 +129,15 @@ def test_a_job_runs_to_its_end_and_is_seen_on_its_way(store: Store, settings: Se
 
 
 @BOTH
+@pytest.mark.alone
 def test_cancelling_takes_less_than_two_seconds_and_the_worker_goes_on(store: Store, settings: Settings) -> None:
     job, after = store.jobs.enqueue("count", {"until": 9999}), store.jobs.enqueue("count", {"until": 1})
     with _thread(settings):
         _counting(store, job)
         store.jobs.cancel(job.id)
-        assert _until(lambda: store.jobs.get(job.id).state == "cancelled") < 2
+        begun = time.monotonic()
+        until(lambda: store.jobs.get(job.id).state == "cancelled")
+        assert time.monotonic() - begun < 2
         assert _ended(store, after).state == "succeeded"
     assert store.jobs.get(job.id).error == ""
 
@@ -159,6 +159,7 @@ def test_errors_become_one_sentence_and_the_log_holds_the_rest(store: Store, set
     assert "no kind of job called dreaming" in unknown.error
 
 
+@pytest.mark.smoke
 def test_an_unknown_kind_is_refused_before_it_is_queued(store: Store) -> None:
     with pytest.raises(InputError, match=r"no kind of job called custommize\. Known: .*customize, .*prepare"):
         enqueue(store, "custommize", {})
@@ -194,7 +195,7 @@ def test_a_killed_worker_takes_its_job_along_and_the_next_worker_can_resume_it(
         assert pid is not None
         process.kill()
         process.wait()
-        _until(lambda: not running(pid), 3)
+        until(lambda: not running(pid))
     stopped = store.jobs.get(job.id)
     assert stopped.state == "interrupted"
     assert "Resume it" in stopped.error
@@ -217,9 +218,9 @@ def test_worker_and_job_killed_at_once_are_found_at_the_next_start(store: Store,
         os.kill(pid, signal.SIGKILL)
     assert store.jobs.get(job.id).state == "running"  # as after a power cut
     with _thread(settings):
-        found = _ended(store, job)
-        assert found.state == "interrupted"
-        assert found.error.startswith("The job's worker ended while it was at work.")
+        result = _ended(store, job)
+        assert result.state == "interrupted"
+        assert result.error.startswith("The job's worker ended while it was at work.")
         resume(store, job.id)
         assert _ended(store, job).state == "succeeded"
 
@@ -259,7 +260,7 @@ def test_work_that_does_not_look_is_woken_by_a_signal(
     job = store.jobs.enqueue("sleepy", {})
     part = _workspace(settings, job) / "part.txt"
     with _thread(settings):
-        _until(part.exists)
+        until(part.exists)
         store.jobs.cancel(job.id)
         assert _ended(store, job).state == "cancelled"
     assert not part.exists()  # it could clean up
@@ -273,7 +274,7 @@ def test_work_that_ignores_signals_is_ended_with_all_that_it_started(
     job = store.jobs.enqueue("deaf", {})
     helper = _workspace(settings, job) / "helper.txt"
     with _thread(settings) as stop:
-        _until(lambda: helper.exists() and helper.read_text(encoding="utf-8"))
+        until(lambda: helper.exists() and helper.read_text(encoding="utf-8"))
         stop.set()
         assert _ended(store, job).state == "interrupted"
     assert not running(int(helper.read_text(encoding="utf-8")))
@@ -283,19 +284,19 @@ def test_work_that_does_not_look_ends_all_the_same_when_its_worker_is_killed(sto
     job = store.jobs.enqueue("deaf", {})
     helper = _workspace(settings, job) / "helper.txt"
     with _process(settings) as process:
-        _until(lambda: helper.exists() and helper.read_text(encoding="utf-8"))
+        until(lambda: helper.exists() and helper.read_text(encoding="utf-8"))
         pid = store.jobs.get(job.id).pid
         assert pid is not None
         process.kill()
         assert _ended(store, job).state == "interrupted"
-        _until(lambda: not running(pid), 10)
-    _until(lambda: not running(int(helper.read_text(encoding="utf-8"))), 10)
+        until(lambda: not running(pid))
+    until(lambda: not running(int(helper.read_text(encoding="utf-8"))))
 
 
 def test_a_worker_ends_when_its_home_folder_is_deleted(settings: Settings, tmp_path: Path) -> None:
     home = tmp_path / "home"
     with _process(settings.replace(home=str(home))) as process:
-        _until(lambda: (home / "tailor.db").exists() and Store(f"sqlite:///{home / 'tailor.db'}").workers.list())
+        until(lambda: (home / "tailor.db").exists() and Store(f"sqlite:///{home / 'tailor.db'}").workers.list())
         shutil.rmtree(home)
         process.wait(8)
     assert not home.exists()
@@ -315,11 +316,11 @@ def test_two_workers_never_run_one_job(store: Store, settings: Settings) -> None
 
 def test_a_background_worker_is_started_once_and_outlives_its_starter(store: Store, settings: Settings) -> None:
     code = (
-        "import json, sys; from engine.jobs import start_background_worker; from engine.settings import Settings;"
+        "import json, sys; from engine.jobs import start_background_worker; from engine.core.settings import Settings;"
         "print(json.dumps([start_background_worker(Settings(home=sys.argv[1]), kinds=['worker_kinds']) for _ in '12']))"
     )
     out = subprocess.run(
-        [sys.executable, "-c", code, settings.home], capture_output=True, check=True, timeout=20
+        [sys.executable, "-c", code, settings.home], capture_output=True, check=True, timeout=300
     ).stdout
     pid, second = json.loads(out)
     try:
@@ -333,7 +334,7 @@ def test_a_background_worker_is_started_once_and_outlives_its_starter(store: Sto
         assert os.getsid(pid) != os.getsid(0)
         assert start_background_worker(settings) is None
         assert stop_background_worker(settings)
-        _until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
+        until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
         assert not stop_background_worker(settings)
         assert store.workers.list(within=None) == []
     finally:
@@ -350,11 +351,11 @@ def test_two_background_workers_started_at_once_settle_it(store: Store, settings
 @pytest.mark.parametrize("said", [b"", b'{"settings": {'])
 def test_a_job_started_by_hand_or_whose_worker_was_killed_at_once_says_that_it_needs_a_worker(said: bytes) -> None:
     command = [sys.executable, "-m", "engine.jobs.child", "1"]
-    out = subprocess.run(command, input=said, capture_output=True, check=False, timeout=20)
+    out = subprocess.run(command, input=said, capture_output=True, check=False, timeout=300)
     assert out.returncode != 0
     assert b"started by a worker" in out.stderr
     assert b"Traceback" not in out.stderr
-    assert child.ORPHAN_SECONDS < worker.STALE_SECONDS  # an orphan is gone before its job may be given to another
+    assert child.ORPHAN_SECONDS < heartbeat.STALE_SECONDS  # an orphan is gone before its job may be given to another
 
 
 def test_what_was_interrupted_goes_on_by_itself_at_the_next_start(store: Store, settings: Settings) -> None:
@@ -365,7 +366,7 @@ def test_what_was_interrupted_goes_on_by_itself_at_the_next_start(store: Store, 
         process.wait(8)
     assert store.jobs.get(job.id).state == "interrupted"
     with _thread(_retrying(settings)):
-        _until(lambda: store.jobs.get(job.id).state == "succeeded")
+        until(lambda: store.jobs.get(job.id).state == "succeeded")
     done = store.jobs.get(job.id)
     assert (done.attempt, done.retries, done.result["counted"]) == (2, 0, 30)
     assert done.result["began"] > 0
@@ -377,7 +378,7 @@ def test_a_job_whose_process_is_killed_goes_on_by_itself(store: Store, settings:
         pid = _counting(store, job).pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        _until(lambda: store.jobs.get(job.id).state == "succeeded")
+        until(lambda: store.jobs.get(job.id).state == "succeeded")
     done = store.jobs.get(job.id)
     assert (done.attempt, done.result["counted"]) == (2, 25)
     assert done.result["began"] > 0
@@ -411,7 +412,7 @@ def test_a_service_that_gives_no_answer_is_asked_again_and_bad_input_is_not(stor
 def test_a_worker_does_as_many_jobs_at_once_as_it_has_places(store: Store, settings: Settings) -> None:
     jobs = [store.jobs.enqueue("count", {"until": 200}) for _ in range(3)]
     with _thread(settings.replace(cpu_jobs=2)):
-        _until(lambda: all(store.jobs.get(job.id).done > 0 for job in jobs[:2]))
+        until(lambda: all(store.jobs.get(job.id).done > 0 for job in jobs[:2]))
         assert store.jobs.get(jobs[2].id).state == "queued"
         store.jobs.cancel(jobs[0].id)
         _counting(store, jobs[2])
@@ -424,6 +425,6 @@ def test_steps_that_were_begun_are_seen(store: Store, settings: Settings) -> Non
         pid = _counting(store, job).pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        _until(lambda: store.jobs.get(job.id).state == "succeeded")
+        until(lambda: store.jobs.get(job.id).state == "succeeded")
     (step,) = store.jobs.get(job.id).trail
     assert (step["step"], step["index"], step["attempt"]) == ("counting", 1, 2)

@@ -5,42 +5,26 @@ from __future__ import annotations
 import sys
 import types
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import engine
 import engine.plugins
+import engine.workflows.customize
+from engine.core.progress import Progress
+from engine.core.settings import ROOT, Settings
 from engine.corpora import import_corpus
 from engine.errors import Cancelled, InputError, OptionError
 from engine.jobs import JobContext, enqueue
-from engine.jobs.kinds import KINDS
 from engine.jobs.paths import job_workspace
-from engine.options import Options, option
+from engine.jobs.registry import KINDS
 from engine.phrases import PhraseSet
 from engine.phrases.types import Phrase
-from engine.progress import Progress
-from engine.settings import ROOT, Settings
 from engine.store import JobRow, ProjectRow, Store
+from engine.workflows.customize.request import CustomizeRequest
 
 SAMPLES = ROOT / "assets" / "samples" / "literary-zh" / "literary-zh.txt"
-
-
-@dataclass(frozen=True)
-class CustomizeRequest(Options):
-    """The fields that jobs fill."""
-
-    base: str = option("", "")
-    source: str = option("", "")
-    target: str = option("", "")
-    samples: tuple[str, ...] = option((), "")
-    backward: str = option("", "")
-    method: str = option("memory_adapter", "")
-    budget: str = option("balanced", "", choices=("quick", "balanced", "best"))
-    output: str = option("", "")
-    name: str = option("", "")
 
 
 def prepare(
@@ -57,27 +41,17 @@ def customize(
     prepare(request, workspace, progress, settings)
     with zipfile.ZipFile(request.output, "w") as bundle:
         bundle.writestr("README.md", "a plugin")
-    return {"metrics": {"BLEU": 21.3}}
+    return {"method": "memory_adapter", "metrics": {"BLEU": 21.3}}
 
 
 @pytest.fixture
 def pipeline(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
-    module = types.ModuleType("engine.pipeline")
-    vars(module).update(CustomizeRequest=CustomizeRequest, prepare=prepare, customize=customize)
-    monkeypatch.setitem(sys.modules, "engine.pipeline", module)
-    monkeypatch.setattr(engine, "pipeline", module, raising=False)
+    module = types.ModuleType("engine.workflows.customize.pipeline")
+    vars(module).update(prepare=prepare, customize=customize)
+    monkeypatch.setitem(sys.modules, "engine.workflows.customize.pipeline", module)
+    monkeypatch.setattr(engine.workflows.customize, "pipeline", module, raising=False)
     monkeypatch.setattr(engine.plugins, "read_bundle_card", lambda path: {"base_fingerprint": "f1"}, raising=False)
     return module
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=str(tmp_path))
-
-
-@pytest.fixture
-def store(settings: Settings) -> Store:
-    return Store(settings.store_url)
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ import sys
 import time
 from typing import Any
 
-from engine.errors import CorpusError, PassingError
-from engine.jobs.kinds import JobContext, Kind
+from engine.errors import CorpusError, TransientError
+from engine.jobs.registry import JobContext, Kind
 
 
 def count(context: JobContext) -> dict[str, Any]:
     """Counts to `until`, one each `pause` seconds, and goes on from where an earlier attempt stopped."""
-    place = context.workspace / "counted.txt"
-    began = number = int(place.read_text(encoding="utf-8")) if place.exists() else 0
+    folder = context.workspace / "counted.txt"
+    began = number = int(folder.read_text(encoding="utf-8")) if folder.exists() else 0
     with open(context.workspace / "runs.txt", "a", encoding="utf-8") as runs:
         runs.write(f"{context.job.id} {os.getpid()} {os.getppid()}\n")
     until = context.job.arguments["until"]
@@ -25,9 +25,9 @@ def count(context: JobContext) -> dict[str, Any]:
         context.progress.advance(number, until, f"at {number}")
         time.sleep(context.job.arguments.get("pause", 0.05))
         number += 1
-        fresh = place.with_suffix(".new")
+        fresh = folder.with_suffix(".new")
         fresh.write_text(str(number), encoding="utf-8")
-        fresh.replace(place)  # killed in between, the old number stays
+        fresh.replace(folder)  # killed in between, the old number stays
         context.progress.metrics({"step": number, "loss": 1 / number, "bad": float("nan")})
     return {"began": began, "counted": number}
 
@@ -74,7 +74,7 @@ def unanswered(context: JobContext) -> dict[str, Any]:
     tries = len(tried.read_text(encoding="utf-8")) if tried.exists() else 0
     tried.write_text("x" * (tries + 1), encoding="utf-8")
     if tries < context.job.arguments["times"]:
-        raise PassingError("The service at http://127.0.0.1:1 gave no answer. Try again later.")
+        raise TransientError("The service at http://127.0.0.1:1 gave no answer. Try again later.")
     return {"tries": tries + 1}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from engine.settings import Settings
+from engine.core.settings import Settings
 from tests.bases import ROOT
 
 yaml = pytest.importorskip("yaml")
@@ -31,14 +31,14 @@ def _files() -> Iterator[Path]:
 
 def _tool(name: str) -> str:
     """A linter beside this Python or on the path; skips where there is none."""
-    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
-    if found is None:
+    result = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+    if result is None:
         pytest.skip(f"{name} is not installed")
-    return found
+    return result
 
 
 def _clean(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -116,14 +116,14 @@ def test_units_are_sound_and_shut(path: Path, tmp_path: Path) -> None:
     unit.read(path, encoding="utf-8")
     assert unit["Service"]["User"] == "tailormt"
     command = unit["Service"]["ExecStart"].split()[1]
-    from engine.commands import COMMANDS
+    from engine.cli.main import parser
 
-    assert command in COMMANDS
+    assert parser().parse_args([command]).command == command
     tool = _tool("systemd-analyze")
     here = tmp_path / path.name  # with a program that is there
     here.write_text(path.read_text("utf-8").replace("/opt/tailormt/bin/tailormt", sys.executable), encoding="utf-8")
     _clean(tool, "verify", "--man=no", str(here))
-    said = _clean(tool, "security", "--offline=true", str(path))
-    level = re.search(r"exposure level for .*: ([0-9.]+)", said)
+    text = _clean(tool, "security", "--offline=true", str(path))
+    level = re.search(r"exposure level for .*: ([0-9.]+)", text)
     assert level is not None
     assert float(level[1]) <= EXPOSED_AT_MOST

@@ -25,6 +25,7 @@ def spin(seconds: float) -> None:
         pass
 
 
+@pytest.mark.alone
 def test_systems_take_turns_and_a_ratio_is_of_processor_time() -> None:
     order: list[str] = []
 
@@ -59,6 +60,7 @@ def test_results_replace_their_own_part_of_the_file_and_no_other(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["memory_vs_residual", "training_step"])
+@pytest.mark.slow
 def test_rows_run_in_small(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from speed import main
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from engine.jobs.backends.base import Backend, JobProcess
 
 if TYPE_CHECKING:
-    from engine.serving import Batcher, Models
-    from engine.settings import Settings
-    from engine.spread import Spread
+    from engine.core.remote_map import RemoteMapper
+    from engine.core.settings import Settings
+    from engine.serving.model_cache import Batcher, ModelCache
 
 __all__ = ["Backend", "JobProcess", "open_backend", "open_batcher", "spread_for"]
 
@@ -31,7 +31,7 @@ def open_backend(settings: Settings) -> Backend:
     return LocalBackend()
 
 
-def spread_for(settings: Settings) -> Spread | None:
+def spread_for(settings: Settings) -> RemoteMapper | None:
     """What a job's process offers parts of its work to; None where it does all by itself."""
     if settings.backend != "ray" or not settings.ray_actors:
         return None
@@ -40,12 +40,12 @@ def spread_for(settings: Settings) -> Spread | None:
     return RaySpread(settings)
 
 
-def open_batcher(models: Models) -> Batcher:
+def open_batcher(models: ModelCache) -> Batcher:
     """What translates the texts of requests: this process, or copies on a Ray cluster where the settings ask for them."""
     if models.settings.replicas:
         from engine.jobs.backends.ray_serve import ReplicaBatcher
 
         return ReplicaBatcher(models)
-    from engine.serving import Batcher
+    from engine.serving.model_cache import Batcher
 
     return Batcher(models)

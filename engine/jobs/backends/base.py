@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
+from engine.core.settings import Settings
 from engine.jobs.slots import Slot
-from engine.settings import Settings
-from engine.store.rows import JobRow
-
-__all__ = ["Backend", "JobProcess"]
+from engine.store.records import JobRow
 
 
 class JobProcess(Protocol):

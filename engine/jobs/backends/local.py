@@ -7,12 +7,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from engine.core.settings import Settings
 from engine.jobs.processes import STOP, end_tree, spawn
 from engine.jobs.slots import Slot, slots_of
-from engine.settings import Settings
-from engine.store.rows import JobRow
-
-__all__ = ["LocalBackend", "LocalProcess"]
+from engine.store.records import JobRow
 
 
 class LocalProcess:

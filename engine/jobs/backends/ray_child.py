@@ -12,8 +12,6 @@ import sys
 
 from engine.jobs.child import main
 
-__all__: list[str] = []
-
 PR_SET_PDEATHSIG = 1
 
 

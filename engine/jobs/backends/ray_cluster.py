@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import InputError, MissingError
 
 if TYPE_CHECKING:
-    from engine.settings import Settings
-
-__all__ = ["NAMESPACE", "capacity", "import_ray", "join", "leave", "room", "share", "wants_gpu", "without_secrets"]
+    from engine.core.settings import Settings
 
 NAMESPACE = "tailormt"
 ANSWER_SECONDS = 5.0
@@ -55,9 +53,7 @@ def join(address: str) -> str:
                 configure_logging=False,
             )  # fmt: skip
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise InputError(
-                _nothing(address, (str(error).strip().splitlines() or [type(error).__name__])[0])
-            ) from None
+            raise _nothing(address, (str(error).strip().splitlines() or [type(error).__name__])[0]) from None
         finally:  # Ray takes SIGTERM for itself, but who is called here wants to end in order
             for number, handler in handlers.items():
                 signal.signal(number, handler)
@@ -95,7 +91,7 @@ def share(settings: Settings, *, gpu: bool) -> dict[str, float]:
 
 def without_secrets(settings: Settings) -> dict[str, Any]:
     """For those that never open the store."""
-    return settings.replace(database_url="", token="").to_mapping()
+    return settings.replace(database_url="").to_mapping()
 
 
 def _answers(address: str) -> None:
@@ -106,13 +102,15 @@ def _answers(address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_SECONDS).close()
     except (OSError, OverflowError) as error:
-        raise InputError(_nothing(address, getattr(error, "strerror", None) or str(error))) from None
+        raise _nothing(address, getattr(error, "strerror", None) or str(error)) from None
 
 
-def _nothing(address: str, reason: str) -> str:
-    return (
-        f"There is no Ray cluster at {address or 'auto'} ({reason.rstrip('.')}). Start one with `ray start --head`, or name "
-        "its address with --address."
+def _nothing(address: str, reason: str) -> InputError:
+    return InputError(
+        "There is no Ray cluster at {address} ({reason}). Start one with `ray start --head`, or name its address "
+        "with --address.",
+        address=address or "auto",
+        reason=reason.rstrip("."),
     )
 
 

@@ -16,14 +16,12 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from engine.core.progress import Progress
 from engine.jobs.backends.ray_cluster import import_ray, join, room, share, wants_gpu, without_secrets
-from engine.jobs.backends.told import raise_told, tell
-from engine.progress import Progress
+from engine.jobs.backends.remote_errors import raise_told, tell
 
 if TYPE_CHECKING:
-    from engine.settings import Settings
-
-__all__ = ["RaySpread"]
+    from engine.core.settings import Settings
 
 LOOK_SECONDS = 0.2
 
@@ -43,13 +41,13 @@ class Worker:
             self.fault = tell(error, os.uname().nodename)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
-        told = self.fault
-        if told is None:
+        text = self.fault
+        if text is None:
             try:
                 return {"result": [json.dumps({"done": self.stage(json.loads(part))}) for part in batch["part"]]}
             except Exception as error:
-                told = tell(error, os.uname().nodename)
-        return {"result": [json.dumps({"told": told}) for _ in batch["part"]]}
+                text = tell(error, os.uname().nodename)
+        return {"result": [json.dumps({"told": text}) for _ in batch["part"]]}
 
 
 class RaySpread:
@@ -77,16 +75,16 @@ class RaySpread:
     def _results(
         self, rows: list[dict[str, str]], stage: str, arguments: str, actors: int, own: Mapping[str, float], progress: Progress
     ) -> Iterator[Any]:  # fmt: skip
-        found: queue.Queue[Any] = queue.Queue()
+        result: queue.Queue[Any] = queue.Queue()
         over = threading.Event()
-        work = functools.partial(_run, rows, stage, arguments, actors, dict(own), found, over)
+        work = functools.partial(_run, rows, stage, arguments, actors, dict(own), result, over)
         threading.Thread(target=work, name="ray-data", daemon=True).start()
         done = 0
         try:
             while done < len(rows):
                 progress.check()
                 try:
-                    item = found.get(timeout=LOOK_SECONDS)
+                    item = result.get(timeout=LOOK_SECONDS)
                 except queue.Empty:
                     continue
                 if isinstance(item, BaseException):

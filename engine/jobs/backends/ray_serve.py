@@ -19,16 +19,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from engine.base.load import model_class, quick_imports
+from engine.core.settings import Settings
 from engine.errors import InputError
 from engine.jobs.backends.ray_cluster import import_ray, join, room, share, wants_gpu, without_secrets
-from engine.jobs.backends.told import raise_told, tell
-from engine.serving import Batcher, Busy, Models, Work
-from engine.settings import Settings
+from engine.jobs.backends.remote_errors import raise_told, tell
+from engine.serving.model_cache import Batcher, ModelCache, OverloadedError, TranslationSpec
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
-
-__all__ = ["APP", "ReplicaBatcher", "Translator", "replicas", "start_replicas", "stop_replicas"]
 
 APP = "tailormt"
 PIECE = 128  # texts sent to one copy at once
@@ -57,7 +55,7 @@ class Translator:
             model_class("marian")
         if self.settings.threads:
             torch.set_num_threads(self.settings.threads)
-        self.batcher = Batcher(Models(self.settings))
+        self.batcher = Batcher(ModelCache(self.settings))
         self.loads = 0
 
     async def translate(self, work: str, texts: list[str]) -> dict[str, Any]:
@@ -67,8 +65,8 @@ class Translator:
             if asked.plugin:
                 await self.held(asked.plugin)
             return {"done": await asyncio.wrap_future(self.batcher.submit(asked, texts))}
-        except Busy as error:
-            return {"busy": str(error)}
+        except OverloadedError as error:
+            return {"busy": error.message}
         except Exception as error:
             return {"told": tell(error, os.uname().nodename)}
 
@@ -90,9 +88,9 @@ class Translator:
         }
 
 
-def _read(work: str) -> Work:
+def _read(work: str) -> TranslationSpec:
     values = json.loads(work)
-    return Work(**values | {"decoding": tuple((name, value) for name, value in values["decoding"])})
+    return TranslationSpec(**values | {"decoding": tuple((name, value) for name, value in values["decoding"])})
 
 
 def start_replicas(settings: Settings, count: int) -> dict[str, Any]:
@@ -111,8 +109,10 @@ def start_replicas(settings: Settings, count: int) -> dict[str, Any]:
     more = count - replicas(settings)["running"]
     if more > max(0, room(own)):  # Serve would wait for ever
         raise InputError(
-            f"The cluster has room for {max(0, room(own))} more copies of the translator now, not {more}. Ask for fewer, or add "
-            "nodes."
+            "The cluster has room for {room} more copies of the translator now, not {more}. Ask for fewer, or add "
+            "nodes.",
+            room=max(0, room(own)),
+            more=more,
         )
     deployment = serve.deployment(
         name="Translator", num_replicas=count, max_ongoing_requests=MOST_AT_ONCE, ray_actor_options=own,
@@ -151,17 +151,19 @@ def replicas(settings: Settings) -> dict[str, Any]:
 class ReplicaBatcher(Batcher):
     """Stands where a `Batcher` does, and asks the copies. What is no translation, such as alignment, uses `models` here."""
 
-    def __init__(self, models: Models) -> None:
+    def __init__(self, models: ModelCache) -> None:
         super().__init__(models)
-        self._asked: queue.SimpleQueue[tuple[Future[list[str]], Work, list[str]] | None] = queue.SimpleQueue()
+        self._asked: queue.SimpleQueue[tuple[Future[list[str]], TranslationSpec, list[str]] | None] = (
+            queue.SimpleQueue()
+        )
         self._askers: list[threading.Thread] = []
         self._handle: Any = None
         self._opening = threading.Lock()
 
-    def submit(self, work: Work, texts: Sequence[str]) -> Future[list[str]]:
+    def submit(self, work: TranslationSpec, texts: Sequence[str]) -> Future[list[str]]:
         if not texts:
             return super().submit(work, texts)
-        pieces = [list(texts[place : place + PIECE]) for place in range(0, len(texts), PIECE)]
+        pieces = [list(texts[position : position + PIECE]) for position in range(0, len(texts), PIECE)]
         asked: list[Future[list[str]]] = [concurrent.futures.Future() for _ in pieces]
         with self._change:
             while len(self._askers) < ASKING:
@@ -186,7 +188,7 @@ class ReplicaBatcher(Batcher):
                 except BaseException as error:
                     future.set_exception(error)
 
-    def _ask(self, work: Work, texts: list[str]) -> list[str]:
+    def _ask(self, work: TranslationSpec, texts: list[str]) -> list[str]:
         sent = json.dumps(asdict(work))
         for left in reversed(range(TRIES)):
             try:
@@ -198,11 +200,11 @@ class ReplicaBatcher(Batcher):
                 time.sleep(0.5)  # Serve makes another copy; a translation asked twice is the same
         self.batches += 1
         if "busy" in answer:
-            raise Busy(answer["busy"])
+            raise OverloadedError(answer["busy"])
         if "told" in answer:
             raise_told(answer["told"])
-        found: list[str] = answer["done"]
-        return found
+        results: list[str] = answer["done"]
+        return results
 
     def _translator(self, plugin: str) -> Any:
         with self._opening:

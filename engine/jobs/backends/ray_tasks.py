@@ -13,16 +13,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.core.settings import Settings
 from engine.jobs.backends.ray_cluster import capacity, import_ray, join, leave, share, wants_gpu
 from engine.jobs.processes import STOP, end_tree, spawn
 from engine.jobs.slots import CPU, GPU, Slot
-from engine.settings import Settings
-from engine.store.rows import JobRow
+from engine.store.records import JobRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = ["RayBackend", "RayProcess", "run_child"]
 
 GRACE_SECONDS = 5.0  # for a job to stop by itself
 FORCE_SECONDS = 2.0  # for it to stop when told by a signal
@@ -141,8 +139,8 @@ class RayBackend:
         self._task = import_ray().remote(max_retries=0)(run_child)
 
     def start(self, job: JobRow, payload: dict[str, Any], log: Path) -> RayProcess:
-        kept = {name: getattr(self.settings, name) for name in ("home", "database_url", "ray_address")}
-        given = payload["settings"] | kept
+        selected = {name: getattr(self.settings, name) for name in ("home", "database_url", "ray_address")}
+        given = payload["settings"] | selected
         own = share(self.settings, gpu=given["device"].startswith("cuda"))
         task = self._task.options(**own, name=f"job {job.id} ({job.kind}), attempt {job.attempt}")
         return RayProcess(task.remote(job.id, payload | {"settings": given}, str(log.resolve())))

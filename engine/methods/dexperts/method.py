@@ -11,19 +11,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from engine.methods.base import Artefacts, Batch, Capabilities, Loss, Method
+from engine.core.progress import Progress
+from engine.methods.batches import Pairs
+from engine.methods.cost import Cost, Workload
 from engine.methods.dexperts.config import DExpertsConfig
-from engine.progress import Progress
-from engine.training.data import Pairs
+from engine.methods.interface import Artefacts, Batch, Capabilities, Loss, Method
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
     from engine.base import BaseModel
-    from engine.methods.samples import Samples
-
-__all__ = ["DExperts", "TwoTargets"]
+    from engine.methods.data import Samples
 
 
 @dataclass(frozen=True)
@@ -43,18 +42,22 @@ class DExperts(Method):
         summary="Prefers what your samples say more often than the base does, by two small language models. Leaves the base's "
         "inside alone.",
         source="Liu et al., DExperts: Decoding-Time Controlled Text Generation with Experts and Anti-Experts (2021)",
+        replays=False,
     )
 
     def prepare(self, samples: Samples, config: DExpertsConfig, progress: Progress) -> Artefacts:
-        from engine.methods.dexperts.general import general_sentences
-        from engine.methods.machine import keep_settings
+        from engine.methods.base_translations import keep_settings
+        from engine.methods.dexperts.general import draw_general
 
         if config.anti == "general":
-            general_sentences(
-                samples.settings.assets_dir, samples.pair.forward.target, 0
-            )  # refused here, before any work
+            draw_general(samples.settings.assets_dir, samples.pair.forward.target, 0)  # refused here, before any work
         keep_settings(samples, config)
         return Artefacts()
+
+    def cost(self, config: DExpertsConfig, work: Workload) -> Cost:
+        h, shape = config.hidden or work.shape.d, work.shape
+        weights = 2 * (h * (shape.words + shape.positions) + config.layers * 12 * h * h)
+        return Cost(weights=weights, training=0.25, translates=config.anti == "translations", decoding=1.4)
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: DExpertsConfig) -> nn.Module:
         from engine.methods.dexperts.module import DExpertsModule
@@ -63,18 +66,18 @@ class DExperts(Method):
 
     def encode(self, base: BaseModel, samples: Samples, part: str, progress: Progress) -> Pairs:
         """Source, sample, and a sentence that the anti-expert learns from: the base's translation, or a general one."""
-        from engine.methods.dexperts.general import general_sentences
-        from engine.methods.machine import kept_settings, machine_translations
+        from engine.methods.base_translations import kept_settings, machine_translations
+        from engine.methods.dexperts.general import draw_general
 
         pairs, config = samples.pairs(part), kept_settings(samples, DExpertsConfig)
         if config.anti == "general":
-            machine = general_sentences(samples.settings.assets_dir, base.target, len(pairs))
+            machine = draw_general(samples.settings.assets_dir, base.target, len(pairs))
         else:
             machine = machine_translations(samples, pairs, config.beam, progress, part)
-        said = {id(pair): text for pair, text in zip(pairs, machine, strict=True)}
-        found = Pairs.encode(base, pairs)
-        rows = [ids[: base.max_tokens] for ids in base.label([said[id(pair)] for pair in found.sentences])]
-        return TwoTargets(found.sources, found.labels, found.sentences, rows)
+        message = {id(pair): text for pair, text in zip(pairs, machine, strict=True)}
+        result = Pairs.encode(base, pairs)
+        rows = [ids[: base.max_tokens] for ids in base.label([message[id(pair)] for pair in result.sentences])]
+        return TwoTargets(result.sources, result.labels, result.sentences, rows)
 
     def changes_encoder(self, module: nn.Module) -> bool:
         return True  # training needs no encoder; validation runs it itself

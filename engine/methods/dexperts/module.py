@@ -15,8 +15,6 @@ from engine.methods.dexperts.config import DExpertsConfig
 if TYPE_CHECKING:
     from engine.base import BaseModel
 
-__all__ = ["DExpertsModule", "LanguageModel", "Memory"]
-
 STD = 0.02  # of GPT-2's embeddings at the start
 
 
@@ -36,8 +34,8 @@ class LanguageModel(nn.Module):
 
     def states(self, inputs: Tensor, cache: Any = None) -> Tensor:
         """Hidden states (B, T, h) of decoder inputs (B, T); with a cache, of the tokens that follow what it holds."""
-        found = self.network(input_ids=inputs, past_key_values=cache, use_cache=cache is not None)
-        return found.last_hidden_state  # (B, T, h)
+        result = self.network(input_ids=inputs, past_key_values=cache, use_cache=cache is not None)
+        return result.last_hidden_state  # (B, T, h)
 
     def logits(self, states: Tensor) -> Tensor:
         return F.linear(states, self.network.wte.weight)  # (..., V)
@@ -63,7 +61,9 @@ class DExpertsModule(nn.Module):
         heads = config.heads or max(1, hidden // 64)
         if hidden % heads:
             raise OptionError(
-                f"heads: a hidden size of {hidden} cannot be shared by {heads} heads. Give a divisor of it."
+                "heads: a hidden size of {hidden} cannot be shared by {heads} heads. Give a divisor of it.",
+                hidden=hidden,
+                heads=heads,
             )
         shape = (len(output), base.max_tokens + 2, hidden, heads, config)
         self.expert, self.anti = LanguageModel(*shape), LanguageModel(*shape)
@@ -86,7 +86,7 @@ class DExpertsModule(nn.Module):
 
         rows = prefixes.tolist()
         places = [memory.rows.get(tuple(row[:-1])) for row in rows]
-        if memory.caches and all(place is not None for place in places):
+        if memory.caches and all(position is not None for position in places):
             chosen = torch.tensor(places, device=prefixes.device)  # (R,)
             for cache in memory.caches:
                 cache.batch_select_indices(chosen)

@@ -8,8 +8,6 @@ from transformers import LogitsProcessor
 
 from engine.methods.dexperts.module import DExpertsModule, Memory
 
-__all__ = ["Mixture"]
-
 
 class Mixture(LogitsProcessor):
     """Adds the weighted difference to the scores of each hypothesis."""

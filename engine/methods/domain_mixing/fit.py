@@ -10,8 +10,6 @@ from torch import Tensor
 
 from engine.methods.domain_mixing.layers import ProportionLayer, word_losses
 
-__all__ = ["RIDGES", "best_ridge", "domain_weights", "fit_layer", "one_thread"]
-
 RIDGES = (1e-3, 1e-2, 1e-1)
 STEPS = 40  # at most; steps of L-BFGS
 LEAST_SPREAD = 1e-3  # of the mean spread: dimensions that never change tell nothing

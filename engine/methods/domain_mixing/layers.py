@@ -7,8 +7,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-__all__ = ["MixedDelta", "ProportionLayer", "mix", "word_losses"]
-
 
 def mix(logits: Tensor, epsilon: float) -> Tensor:
     """D(x) = (1 - ε) softmax(R x) + ε / k for logits R x (..., k)."""

@@ -8,18 +8,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from engine.core.progress import Progress
 from engine.errors import BundleError
-from engine.methods.base import Artefacts, Batch, Capabilities, Loss, Method
+from engine.methods.cost import Cost, Workload
 from engine.methods.domain_mixing.config import DomainMixingConfig
-from engine.progress import Progress
+from engine.methods.interface import Artefacts, Batch, Capabilities, Loss, Method
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
+    from engine.corpora.types import SentencePair
+    from engine.methods.batches import Pairs
+    from engine.methods.data import Samples
     from engine.methods.domain_mixing.module import MixingModule
-    from engine.methods.samples import Samples, SentencePair
-    from engine.training.data import Pairs
-
-__all__ = ["DomainMixing"]
 
 GENERAL_PAIRS = "general_pairs.jsonl"
 
@@ -33,6 +33,7 @@ class DomainMixing(Method):
         title="Domain mixing",
         summary="One set of weights a domain, mixed for each word by what it shares with each. For several domains at once.",
         source="Jiang et al., Multi-Domain Neural Machine Translation with Word-Level Adaptive Layer-wise Domain Mixing (2020)",
+        replays=False,
         needs_pairs=True,
         changes_encoder=True,
         offers_reads=True,
@@ -41,7 +42,7 @@ class DomainMixing(Method):
 
     def prepare(self, samples: Samples, config: DomainMixingConfig, progress: Progress) -> Artefacts:
         """Pairs of the general sample where the samples have one domain, then R of every layer on the frozen base."""
-        from engine.methods.domain_mixing.general import label
+        from engine.methods.domain_mixing.domains import label
         from engine.methods.domain_mixing.model import ABOUT, TENSORS
         from engine.methods.domain_mixing.proportions import fit_proportions
 
@@ -60,7 +61,7 @@ class DomainMixing(Method):
 
     def encode(self, base: BaseModel, samples: Samples, part: str, progress: Progress) -> Pairs:
         """The user's pairs; in training, those of the general sample as well."""
-        from engine.training.data import Pairs
+        from engine.methods.batches import Pairs
 
         general = read_general(samples.workspace / GENERAL_PAIRS) if part == "train" else []
         return Pairs.encode(base, [*samples.pairs(part), *general])
@@ -70,6 +71,15 @@ class DomainMixing(Method):
 
         ProportionModel.load(folder, base)
         return Artefacts(files={name: folder / name for name in (TENSORS, ABOUT)})
+
+    def cost(self, config: DomainMixingConfig, work: Workload) -> Cost:
+        shape, k, rank = work.shape, max(2, work.domains), config.rank
+        maps = 4 * shape.encoder + 8 * shape.decoder
+        one = k * rank * 2 * shape.d if rank else k * shape.d * shape.d
+        forward = (shape.encoder + shape.decoder) * 2 if config.feed_forward else 0
+        wide = k * rank * (shape.d + shape.hidden) if rank else k * shape.d * shape.hidden
+        shares = (shape.encoder + shape.decoder) * k * (shape.d + 1)
+        return Cost(weights=maps * one + forward * wide + shares, training=0.95, preparing=2.0)
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: DomainMixingConfig) -> MixingModule:
         from engine.methods.domain_mixing.model import TENSORS, ProportionModel
@@ -101,9 +111,9 @@ class DomainMixing(Method):
         """L_gen + L_mix; the first trains the experts alone, the second R alone."""
         import torch
 
-        from engine.methods.domain_mixing.general import label
+        from engine.methods.domain_mixing.domains import label
         from engine.methods.domain_mixing.states import real_tokens
-        from engine.methods.likelihood import likelihood
+        from engine.methods.losses import likelihood
 
         numbers = {name: j for j, name in enumerate(module.domains)}
         labels = [numbers.get(label(batch.pairs.sentences[row].domain), -1) for row in batch.rows]
@@ -122,7 +132,7 @@ class DomainMixing(Method):
 
     def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
         """The proportions of each token of the translation at each decoder layer; `items` are domains."""
-        from engine.methods.domain_mixing.reads import reads
+        from engine.methods.domain_mixing.attribution import reads
 
         with base.lock, self.attach(base, module):
             return reads(base, module, source, translation, top)
@@ -132,9 +142,10 @@ def make_general(samples: Samples, config: DomainMixingConfig, progress: Progres
     """Pairs of the general sample, as many as the user's training pairs at most, their sources by the reverse model; none
     where the samples have domains enough. Kept in the workspace.
     """
+    from engine.core.atomic_files import write_jsonl
+    from engine.corpora.general_text import general_domain
     from engine.decoding.resumable import back_translate_all
-    from engine.files import write_jsonl
-    from engine.methods.domain_mixing.general import general_name, general_sentences, label, wanted
+    from engine.methods.domain_mixing.domains import general_name, label, wanted
 
     file = samples.workspace / GENERAL_PAIRS
     domains = [label(name) for name in samples.domains]
@@ -143,7 +154,7 @@ def make_general(samples: Samples, config: DomainMixingConfig, progress: Progres
     if not file.exists():
         progress.begin("Translating the general sample back", progress.index, progress.steps)
         mine = [segment.text for segment in samples.train]
-        texts = general_sentences(samples.pair.forward.target, samples.settings.assets_dir, but=mine)
+        texts = general_domain(samples.settings.assets_dir, samples.pair.forward.target, exclude=mine)
         texts = texts[: max(40, len(samples.pairs("train")))]
         sources = back_translate_all(
             samples.pair.backward, texts, samples.workspace / "general_pairs.partial.jsonl", progress
@@ -155,7 +166,7 @@ def make_general(samples: Samples, config: DomainMixingConfig, progress: Progres
 
 
 def read_general(file: Path) -> list[SentencePair]:
-    from engine.methods.samples import SentencePair
+    from engine.corpora.types import SentencePair
 
     if not file.exists():
         return []

@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.core.atomic_files import atomic_write, write_json
 from engine.errors import BundleError
-from engine.files import replacing, write_json
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from engine.base import BaseModel
     from engine.methods.domain_mixing.layers import ProportionLayer
-
-__all__ = ["ABOUT", "TENSORS", "ProportionModel"]
 
 TENSORS = "proportions.safetensors"
 ABOUT = "proportions.json"
@@ -85,7 +83,7 @@ class ProportionModel:
         from safetensors.torch import save_file
 
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(folder / TENSORS, "the proportions") as temporary:
+        with atomic_write(folder / TENSORS, "the proportions") as temporary:
             save_file(self.tensors(), temporary)
         write_json(folder / ABOUT, self.about(), "the proportions")
         return {name: folder / name for name in (TENSORS, ABOUT)}
@@ -98,18 +96,26 @@ class ProportionModel:
 
         for name in (TENSORS, ABOUT):
             if not (folder / name).is_file():
-                raise BundleError(f"{folder} holds no {name}. Fit the proportions again, or get the bundle again.")
+                raise BundleError(
+                    "{folder} holds no {name}. Fit the proportions again, or get the bundle again.",
+                    folder=folder,
+                    name=name,
+                )
         try:
             about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
             tensors = load_file(folder / TENSORS)
         except (OSError, ValueError, SafetensorError) as error:
-            raise BundleError(f"The proportions in {folder} cannot be read ({error}). Make them again.") from None
+            raise BundleError(
+                "The proportions in {folder} cannot be read ({error}). Make them again.", folder=folder, error=error
+            ) from None
         if not isinstance(about, dict) or not all(isinstance(about.get(key), kind) for key, kind in NEEDED.items()):
-            raise BundleError(f"{folder / ABOUT} is not what it should be. Make the proportions again.")
+            raise BundleError("{folder} is not what it should be. Make the proportions again.", folder=folder / ABOUT)
         model = cls(**{key: value for key, value in about.items() if key in {*NEEDED, "held_out"}}, layers={})
         if base is not None and model.base_fingerprint != base.fingerprint():
             raise BundleError(
-                f"The proportions in {folder} were fitted on another base than {base.name}. Fit them on this one."
+                "The proportions in {folder} were fitted on another base than {base}. Fit them on this one.",
+                folder=folder,
+                base=base.name,
             )
         for side in ("encoder", "decoder"):
             if f"{side}.weight" in tensors:
@@ -125,24 +131,30 @@ def _layers(folder: Path, side: str, tensors: dict[str, Tensor], domains: int) -
     shape = tensors[f"{side}.weight"].shape  # (P, k, d)
     wanted = {"weight": shape, "bias": shape[:2], "mean": (shape[0], *shape[2:]), "spread": (shape[0], *shape[2:])}
     for part in PARTS:
-        found = tensors.get(f"{side}.{part}")
-        if len(shape) != 3 or shape[1] != domains or found is None or tuple(found.shape) != tuple(wanted[part]):
-            raise BundleError(f"{folder / TENSORS}: {side}.{part} is missing or has a wrong shape. Make it again.")
+        result = tensors.get(f"{side}.{part}")
+        if len(shape) != 3 or shape[1] != domains or result is None or tuple(result.shape) != tuple(wanted[part]):
+            raise BundleError(
+                "{folder}: {side}.{part} is missing or has a wrong shape. Make it again.",
+                folder=folder / TENSORS, side=side, part=part,
+            )  # fmt: skip
     layers = []
-    for place in range(shape[0]):
+    for position in range(shape[0]):
         layer = ProportionLayer(shape[2], domains)
         for part in PARTS:
-            getattr(layer, part).data.copy_(tensors[f"{side}.{part}"][place])
+            getattr(layer, part).data.copy_(tensors[f"{side}.{part}"][position])
         layers.append(layer.requires_grad_(False))
     return layers
 
 
 def _check_shape(folder: Path, model: ProportionModel, base: BaseModel) -> None:
-    from engine.methods.domain_mixing.watch import places
+    from engine.methods.domain_mixing.input_hooks import places
 
     counts = places(base)
     for side, layers in model.layers.items():
         if len(layers) != counts[side] or layers[0].weight.shape[1] != base.d_model:
-            raise BundleError(f"{folder / TENSORS}: its {side} does not fit the base {base.name}. Make it again.")
+            raise BundleError(
+                "{folder}: its {side} does not fit the base {base}. Make it again.",
+                folder=folder / TENSORS, side=side, base=base.name,
+            )  # fmt: skip
         for layer in layers:
             layer.to(base.device)

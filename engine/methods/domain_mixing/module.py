@@ -10,14 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from engine.methods.domain_mixing.config import DomainMixingConfig
+from engine.methods.domain_mixing.input_hooks import encoder_layers, watching
 from engine.methods.domain_mixing.layers import MixedDelta, ProportionLayer, mix, word_losses
 from engine.methods.domain_mixing.model import PARTS, ProportionModel
-from engine.methods.domain_mixing.watch import encoder_layers, watching
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
-
-__all__ = ["MixingModule"]
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "out_proj")
 FEED_FORWARD = ("fc1", "fc2")
@@ -25,14 +23,14 @@ FEED_FORWARD = ("fc1", "fc2")
 
 def maps_of(base: BaseModel, feed_forward: bool) -> list[tuple[str, int, str, nn.Module]]:
     """(side, layer, "self_attn.q_proj", the base's own map), from the bottom up."""
-    found = []
+    results = []
     for side, layers in (("encoder", encoder_layers(base)), ("decoder", base.decoder_layers)):
         blocks = ("self_attn",) if side == "encoder" else ("self_attn", "encoder_attn")
         names = [f"{block}.{name}" for block in blocks for name in PROJECTIONS]
         for i, layer in enumerate(layers):
             for name in [*names, *(FEED_FORWARD if feed_forward else ())]:
-                found.append((side, i, name, layer.get_submodule(name)))
-    return found
+                results.append((side, i, name, layer.get_submodule(name)))
+    return results
 
 
 def reads_the_encoder(name: str) -> bool:
@@ -109,8 +107,10 @@ class MixingModule(nn.Module):
         try:
             with watching(base, see):
                 for side, layer, name, linear in maps_of(base, self.config.feed_forward):
-                    place = ("encoder", last) if reads_the_encoder(name) else (side, layer)
-                    change = self.changed(self.expert(side, layer, name), place, now, reads_the_encoder(name), strength)
+                    position = ("encoder", last) if reads_the_encoder(name) else (side, layer)
+                    change = self.changed(
+                        self.expert(side, layer, name), position, now, reads_the_encoder(name), strength
+                    )
                     handles.append(linear.register_forward_hook(change))
                 yield
         finally:
@@ -146,8 +146,8 @@ class MixingModule(nn.Module):
             words = all_words & (domain >= 0)[:, None]  # (B, T)
             labels = domain[:, None].expand_as(words)[words]  # (n,)
             share = weights.to(torch.float32)[labels]  # (n,)
-            for place, layer in enumerate(self.places(side)):
-                logits = self.seen[side, place][words]  # (n, k)
+            for index, layer in enumerate(self.places(side)):
+                logits = self.seen[side, index][words]  # (n, k)
                 each = word_losses(logits, labels, self.epsilon)  # (n,)
                 losses.append((share * each).sum() / max(1, len(labels)) + self.ridge / 2 * layer.weight.square().sum())
         return torch.stack(losses).mean()  # ()

@@ -17,21 +17,19 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from engine.core.languages import unspaced
+from engine.core.progress import Progress
 from engine.errors import CorpusError, InputError, ModelError
-from engine.languages import unspaced
 from engine.methods.domain_mixing.model import ProportionModel
 from engine.methods.domain_mixing.report import layer_names, rounded, shared, summary
 from engine.methods.domain_mixing.words import words_of
-from engine.progress import Progress
 
 if TYPE_CHECKING:
     import torch
 
     from engine.base import BaseModel
+    from engine.base.adapter import Adapter
     from engine.methods.domain_mixing.states import Tokens
-    from engine.plugins import Plugin, PluginStack
-
-__all__ = ["ProportionModel", "corpus_proportions", "fit_proportions", "proportions", "proportions_of"]
 
 LEAST = 8  # sentences of a domain
 HELD_OUT = 10  # one sentence of so many is held out
@@ -64,8 +62,8 @@ def fit_proportions(
     import torch
 
     from engine.methods.domain_mixing.fit import best_ridge, domain_weights, fit_layer, one_thread
+    from engine.methods.domain_mixing.input_hooks import places
     from engine.methods.domain_mixing.states import collect
-    from engine.methods.domain_mixing.watch import places
 
     progress = progress or Progress()
     names = list(sentences)
@@ -79,17 +77,17 @@ def fit_proportions(
         owner = torch.tensor([j for j, (some, _) in enumerate(drawn) for _ in some])  # (sentences,)
         targets = [parts(one)[1] for one in chosen]
         sources = short(base, [parts(one)[0] or "" for one in chosen]) if given else None
-        found = collect(base, sources, base.label(targets), progress=progress)
+        result = collect(base, sources, base.label(targets), progress=progress)
         if side_base is not None:
-            found |= collect(side_base, short(side_base, targets), None, progress=progress)
+            result |= collect(side_base, short(side_base, targets), None, progress=progress)
     weights = domain_weights([total for _, total in drawn], balance)
     model = ProportionModel(
         names, epsilon, {}, weights, ridge or 0.0, "source" if given else "target" if side_base else "", given,
         base.fingerprint(),
     )  # fmt: skip
     held = held_out(owner, seed)
-    steps, done = sum(len(tokens.states) for tokens in found.values()), 0
-    for side, tokens in sorted(found.items()):
+    steps, done = sum(len(tokens.states) for tokens in result.values()), 0
+    for side, tokens in sorted(result.items()):
         domain = owner.to(tokens.sentence.device)[tokens.sentence]  # (n,)
         out = held.to(tokens.sentence.device)[tokens.sentence]  # (n,)
         scale = domain_weights(torch.bincount(domain[~out], minlength=len(names)).tolist(), balance)
@@ -118,7 +116,7 @@ def fit_proportions(
 
 def corpus_proportions(
     base: BaseModel, model: ProportionModel, pairs: Mapping[str, Sequence[Sentence]], *,
-    plugin: Plugin | PluginStack | None = None, index: bool = False, progress: Progress | None = None,
+    plugin: Adapter | None = None, index: bool = False, progress: Progress | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """What `fit_proportions` leaves in `corpus`, for proportions that are there already, as those of a trained plugin, which
     is attached meanwhile. All sentences have sources; those of domains that the model does not know are passed over.
@@ -128,7 +126,7 @@ def corpus_proportions(
     from engine.methods.domain_mixing.states import collect
 
     known = [(j, *parts(one)) for j, name in enumerate(model.domains) for one in pairs.get(name, ())]
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if known:
         with base.using(plugin):
             sources, labels = (
@@ -139,8 +137,8 @@ def corpus_proportions(
         for side, tokens in sorted(tokens_of.items()):
             owner = torch.tensor([j for j, _, _ in known], device=tokens.sentence.device)  # (sentences,)
             shares = model.proportions(side, tokens.states)  # (n, P, k)
-            found[side] = corpus_summary(base, model, side, tokens, shares, owner[tokens.sentence], index)
-    return found
+            result[side] = corpus_summary(base, model, side, tokens, shares, owner[tokens.sentence], index)
+    return result
 
 
 def check_domains(sentences: Mapping[str, Sequence[Sentence]]) -> None:
@@ -151,7 +149,10 @@ def check_domains(sentences: Mapping[str, Sequence[Sentence]]) -> None:
         )
     for name, some in sentences.items():
         if len(some) < LEAST:
-            raise CorpusError(f"The domain {name} has {len(some)} sentences; at least {LEAST} are needed. Add some.")
+            raise CorpusError(
+                "The domain {name} has {count} sentences; at least {least} are needed. Add some.",
+                name=name, count=len(some), least=LEAST,
+            )  # fmt: skip
 
 
 def reversed_base(base: BaseModel) -> BaseModel | None:
@@ -248,7 +249,7 @@ def corpus_summary(
 
 def proportions(
     base: BaseModel, model: ProportionModel, sentence: str, side: str = "decoder", *, source: str = "",
-    plugin: Plugin | PluginStack | None = None,
+    plugin: Adapter | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The proportions of one sentence; see `proportions_of`."""
     return proportions_of(base, model, [sentence], side, sources=[source] if source else None, plugin=plugin)[0]
@@ -256,7 +257,7 @@ def proportions(
 
 def proportions_of(
     base: BaseModel, model: ProportionModel, sentences: Sequence[str], side: str = "decoder", *,
-    sources: Sequence[str] | None = None, plugin: Plugin | PluginStack | None = None, progress: Progress | None = None,
+    sources: Sequence[str] | None = None, plugin: Adapter | None = None, progress: Progress | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The domain proportions of every word of sentences, as data: over all layers and for each.
 
@@ -269,19 +270,25 @@ def proportions_of(
 
     if side not in model.layers:
         raise InputError(
-            f"These proportions have no side {side}. There are: {', '.join(model.layers)}; the encoder's need sentences with "
-            "sources, or a base that translates both ways."
+            "These proportions have no side {side}. There are: {layers}; the encoder's need sentences with sources, "
+            "or a base that translates both ways.",
+            side=side,
+            layers=", ".join(model.layers),
         )
     if sources is not None and len(sources) != len(sentences):
-        raise InputError(f"There are {len(sentences)} sentences but {len(sources)} sources. Give one for each.")
+        raise InputError(
+            "There are {sentences} sentences but {sources} sources. Give one for each.",
+            sentences=len(sentences),
+            sources=len(sources),
+        )
     clean = [" ".join(text.split()) for text in sentences]
-    kept = [i for i, text in enumerate(clean) if text]
-    found: list[dict[str, Any]] = [described(model, side, text, [], []) for text in clean]
-    if not kept:
-        return found
+    selected = [i for i, text in enumerate(clean) if text]
+    results: list[dict[str, Any]] = [described(model, side, text, [], []) for text in clean]
+    if not selected:
+        return results
     read_by = base.directed(base.target, base.source) if side == "encoder" and model.encoder_reads == "target" else base
     with base.using(plugin):
-        texts = [clean[i] for i in kept]
+        texts = [clean[i] for i in selected]
         inputs: list[list[int]] | None = None
         labels: list[list[int]] | None = None
         if side == "encoder":
@@ -289,18 +296,18 @@ def proportions_of(
         else:
             labels = [row[: base.max_tokens] for row in base.label(texts)]
             if sources is not None:
-                inputs = short(base, [" ".join(sources[i].split()) for i in kept])
+                inputs = short(base, [" ".join(sources[i].split()) for i in selected])
         tokens = collect(read_by, inputs, labels, half=False, progress=progress)[side]
         shares = model.proportions(side, tokens.states).cpu().numpy()  # (n, P, k)
     pieces = base.tokenizer.convert_ids_to_tokens(tokens.ids.tolist())
     where = tokens.sentence.tolist()
     spaceless = unspaced(language_of(base, model, side))
-    for row, i in enumerate(kept):
-        mine = [place for place, owner in enumerate(where) if owner == row]
-        words = words_of([pieces[place] for place in mine], unspaced=spaceless)
+    for row, i in enumerate(selected):
+        mine = [index for index, owner in enumerate(where) if owner == row]
+        words = words_of([pieces[index] for index in mine], unspaced=spaceless)
         values = [shares[[mine[j] for j in members]].mean(0) for _, members in words]
-        found[i] = described(model, side, clean[i], [text for text, _ in words], values)
-    return found
+        results[i] = described(model, side, clean[i], [text for text, _ in words], values)
+    return results
 
 
 def described(model: ProportionModel, side: str, sentence: str, words: list[str], values: list[Any]) -> dict[str, Any]:

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["BINS", "layer_names", "shared", "summary"]
-
 BINS = 10
 SHOWN = 30  # words in each list
 LEAST = 2  # times a word occurs before it is listed
@@ -74,10 +72,10 @@ def summary(
 def word_lists(domains: Sequence[str], mean: np.ndarray, words: Sequence[str]) -> dict[str, Any]:
     """{"of": {domain: rows}, "shared": rows} of words that occur at least twice; a row: text, count, proportions, shared."""
     rows = []
-    for word, found in places_of(words).items():
-        if len(found) >= LEAST:
-            average = rounded(mean[found].mean(0))
-            rows.append({"text": word, "count": len(found), "proportions": average, "shared": shared(average)})
+    for word, result in places_of(words).items():
+        if len(result) >= LEAST:
+            average = rounded(mean[result].mean(0))
+            rows.append({"text": word, "count": len(result), "proportions": average, "shared": shared(average)})
     return {
         "of": {
             name: sorted(rows, key=lambda row: (-row["proportions"][j], -row["count"], row["text"]))[:SHOWN]
@@ -99,8 +97,10 @@ def places_of(words: Sequence[str]) -> dict[str, list[int]]:
 def word_index(domains: int, mean: np.ndarray, owner: np.ndarray, words: Sequence[str]) -> list[dict[str, Any]]:
     """A row for every word, the most frequent first: text, count, its times in each domain, mean proportions (n, k), shared."""
     rows = []
-    for word, found in places_of(words).items():
-        average = rounded(mean[found].mean(0))
-        times = np.bincount(owner[found], minlength=domains).tolist()
-        rows.append({"text": word, "count": len(found), "in": times, "proportions": average, "shared": shared(average)})
+    for word, result in places_of(words).items():
+        average = rounded(mean[result].mean(0))
+        times = np.bincount(owner[result], minlength=domains).tolist()
+        rows.append(
+            {"text": word, "count": len(result), "in": times, "proportions": average, "shared": shared(average)}
+        )
     return sorted(rows, key=lambda row: (-row["count"], row["text"]))

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from engine.core.progress import Progress
 from engine.decoding.translate import length_batches
-from engine.methods.domain_mixing.watch import places, watching
-from engine.progress import Progress
+from engine.methods.domain_mixing.input_hooks import places, watching
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
-
-__all__ = ["Tokens", "collect", "real_tokens", "run"]
 
 BATCH = 2048  # padded tokens of a forward pass
 LARGEST = 6e4  # float16's range
@@ -53,7 +51,7 @@ def collect(
     assert rows is not None
     lengths = [max(len(row), len(sources[i]) if sources is not None else 0) for i, row in enumerate(rows)]
     empty = base.encode([""])[0] if sources is None else []
-    found: dict[str, list[tuple[Tensor, Tensor, list[Tensor]]]] = {}
+    result: dict[str, list[tuple[Tensor, Tensor, list[Tensor]]]] = {}
     done = 0
     for batch in length_batches(lengths, BATCH):
         progress.advance(done, len(rows))
@@ -66,11 +64,13 @@ def collect(
                 continue
             real = real_tokens(base, ids)  # (B, T)
             where = torch.tensor(batch, device=ids.device)[:, None].expand_as(ids)[real]  # (n,)
-            kept = [one[real].clamp(-LARGEST, LARGEST).half() if half else one[real] for one in states]  # (n, d) each
-            found.setdefault(side, []).append((where, ids[real], kept))
+            selected = [
+                one[real].clamp(-LARGEST, LARGEST).half() if half else one[real] for one in states
+            ]  # (n, d) each
+            result.setdefault(side, []).append((where, ids[real], selected))
         done += len(batch)
     progress.advance(len(rows), len(rows))
-    return {side: joined(parts) for side, parts in found.items()}
+    return {side: joined(parts) for side, parts in result.items()}
 
 
 def joined(parts: list[tuple[Tensor, Tensor, list[Tensor]]]) -> Tokens:
@@ -79,8 +79,8 @@ def joined(parts: list[tuple[Tensor, Tensor, list[Tensor]]]) -> Tokens:
     order = torch.argsort(sentence, stable=True)  # (n,)
     ids = torch.cat([part[1] for part in parts])[order]  # (n,)
     states = []
-    for place in range(len(parts[0][2])):
-        states.append(torch.cat([part[2][place] for part in parts])[order])  # (n, d)
+    for position in range(len(parts[0][2])):
+        states.append(torch.cat([part[2][position] for part in parts])[order])  # (n, d)
     return Tokens(states, sentence[order], ids)
 
 

@@ -6,8 +6,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["words_of"]
-
 BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>\Z")
 START = "▁"
 JOINERS = frozenset("'’-‐·_")

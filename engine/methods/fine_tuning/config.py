@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.methods.tuned_parts import WHICH, WHICH_HELP
-from engine.options import Options, option
-
-__all__ = ["TARGETS", "FineTuningConfig"]
+from engine.core.options import Options, option
+from engine.methods.weight_groups import WHICH, WHICH_HELP
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
 

@@ -19,8 +19,6 @@ from engine.methods.fine_tuning.config import FineTuningConfig
 if TYPE_CHECKING:
     from engine.base import BaseModel
 
-__all__ = ["LowRank"]
-
 NAME = "default"  # PEFT's name of the adapter within a wrapper
 
 
@@ -32,10 +30,10 @@ class LowRank(nn.Module):
         self.config = config
         # The wrappers hold the base's own maps, so they are kept where state_dict does not look.
         self.places: list[tuple[nn.Module, str, Any, float]] = []
-        found = targets(base, config)
-        self.changes_encoder = any("encoder" in full.split(".") for full, _, _ in found)
-        made = wrappers([parent._modules[name] for _, parent, name in found], config)
-        for (full, parent, name), wrapper in zip(found, made, strict=True):
+        result = targets(base, config)
+        self.changes_encoder = any("encoder" in full.split(".") for full, _, _ in result)
+        made = wrappers([parent._modules[name] for _, parent, name in result], config)
+        for (full, parent, name), wrapper in zip(result, made, strict=True):
             self.places.append((parent, name, wrapper, float(wrapper.scaling[NAME])))
             self.put(full, wrapper)
 
@@ -82,9 +80,10 @@ def targets(base: BaseModel, config: FineTuningConfig) -> list[tuple[str, nn.Mod
     inside = {"all": ("encoder", "decoder"), "encoder": ("encoder",), "decoder": ("decoder",)}
     if config.which not in (*inside, "cross_attention"):
         raise OptionError(
-            f"which: low-rank changes are for linear maps, and {config.which} are none. Choose all or a side."
+            "which: low-rank changes are for linear maps, and {which} are none. Choose all or a side.",
+            which=config.which,
         )
-    found = []
+    results = []
     for prefix, parent in base.model.named_modules():
         parts = prefix.split(".")
         if config.which == "cross_attention":
@@ -94,10 +93,14 @@ def targets(base: BaseModel, config: FineTuningConfig) -> list[tuple[str, nn.Mod
         if right and "layers" in parts:
             for name in config.target_modules:
                 if isinstance(parent._modules.get(name), nn.Linear):
-                    found.append((f"{prefix}.{name}", parent, name))
-    if not found:
-        raise OptionError(f"target_modules: the base {base.name} has none of {', '.join(config.target_modules)} there.")
-    return found
+                    results.append((f"{prefix}.{name}", parent, name))
+    if not results:
+        raise OptionError(
+            "target_modules: the base {base} has none of {target_modules} there.",
+            base=base.name,
+            target_modules=", ".join(config.target_modules),
+        )
+    return results
 
 
 def wrappers(linears: list[Any], config: FineTuningConfig) -> list[Any]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from engine.methods.base import Artefacts, Batch, Budgets, Capabilities, Loss, Method
+from engine.methods.cost import Cost, Workload
 from engine.methods.fine_tuning.config import FineTuningConfig
+from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, Loss, Method
 
 if TYPE_CHECKING:
     from torch import nn
 
     from engine.base import BaseModel
-
-__all__ = ["FineTuning"]
 
 
 class FineTuning(Method):
@@ -34,9 +33,17 @@ class FineTuning(Method):
         changes_encoder=True,
     )
 
+    def cost(self, config: FineTuningConfig, work: Workload) -> Cost:
+        shape = work.shape
+        if config.kind == "lora":
+            blocks = shape.encoder + 2 * shape.decoder
+            return Cost(weights=blocks * len(config.target_modules) * 2 * config.rank * shape.d, training=0.7)
+        share = {"all": 1.0, "decoder": 0.4, "encoder": 0.4, "cross_attention": 0.15, "embeddings": 0.4}
+        return Cost(weights=shape.weights * share.get(config.which, 0.01), training=0.7)
+
     def build(self, base: BaseModel, artefacts: Artefacts, config: FineTuningConfig) -> nn.Module:
         from engine.methods.fine_tuning.lora import LowRank
-        from engine.methods.tuned import TunedWeights
+        from engine.methods.weight_swap import TunedWeights
 
         module: Any = LowRank(base, config) if config.kind == "lora" else TunedWeights(base, config.which)
         module.config = config
@@ -63,7 +70,7 @@ class FineTuning(Method):
 
     def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
         """The smoothed likelihood, with dropout in the base's layers, and the distance from the base where it has a weight."""
-        from engine.methods.tuned import dropout_in, smoothed
+        from engine.methods.weight_swap import dropout_in, smoothed
 
         config: FineTuningConfig = module.config
         layers = [*base.decoder_layers]

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from engine.methods.base import Capabilities
+from engine.methods.cost import Cost, Workload
 from engine.methods.houlsby_adapter.config import HoulsbyAdapterConfig
-from engine.methods.layer_method import LayerMethod
-from engine.methods.layers import attentions, norms
+from engine.methods.interface import Capabilities
+from engine.methods.layer_hooks import attentions, norms
+from engine.methods.layer_method import LayerMethod, layer_counts
 
 if TYPE_CHECKING:
     from torch import nn
 
     from engine.base import BaseModel
-
-__all__ = ["HoulsbyAdapter"]
 
 
 class HoulsbyAdapter(LayerMethod):
@@ -29,13 +28,21 @@ class HoulsbyAdapter(LayerMethod):
         changes_encoder=True,
     )
 
+    def cost(self, config: HoulsbyAdapterConfig, work: Workload) -> Cost:
+        encoder, decoder = layer_counts(config, work.shape)
+        blocks, d = set(config.places), work.shape.d
+        one = 2 * d * config.bottleneck + config.bottleneck + d
+        adapters = encoder * len(blocks - {"encoder_attn"}) + decoder * len(blocks)
+        norms = (2 * encoder + 3 * decoder) * 2 * d if config.layer_norms else 0
+        return Cost(weights=adapters * one + norms, training=0.7)
+
     def places(self, layer: nn.Module, config: HoulsbyAdapterConfig) -> list[str]:
-        found = [name for name in attentions(layer) if name in config.places]
-        found += ["fc2"] if "feed_forward" in config.places else []
-        return found + (norms(layer) if config.layer_norms else [])
+        results = [name for name in attentions(layer) if name in config.places]
+        results += ["fc2"] if "feed_forward" in config.places else []
+        return results + (norms(layer) if config.layer_norms else [])
 
     def part(self, base: BaseModel, layer: nn.Module, place: str, config: HoulsbyAdapterConfig) -> nn.Module:
-        from engine.methods.parts import Bottleneck, NormShift
+        from engine.methods.modules import Bottleneck, NormShift
 
         if place.endswith("_norm"):
             return NormShift(base.d_model)

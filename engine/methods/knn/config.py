@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.decoding.knn.options import KnnOptions
-
-__all__ = ["KnnConfig"]
+from engine.methods.knn.options import KnnOptions
 
 
 @dataclass(frozen=True)

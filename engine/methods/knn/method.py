@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from engine.core.progress import Progress
 from engine.errors import BundleError
-from engine.methods.base import Artefacts, Batch, Capabilities, Method
+from engine.methods.interface import Artefacts, Batch, Capabilities, Method
 from engine.methods.knn.config import KnnConfig
-from engine.progress import Progress
 
 if TYPE_CHECKING:
     import torch
 
     from engine.base import BaseModel
+    from engine.corpora.types import SentencePair
+    from engine.methods.ablation import Material
+    from engine.methods.data import Samples
     from engine.methods.knn.module import KnnModule
-    from engine.methods.samples import Samples, SentencePair
-
-__all__ = ["KnnMethod"]
 
 
 class KnnMethod(Method):
@@ -36,30 +36,31 @@ class KnnMethod(Method):
         identity_at_start=False,  # there is no untrained state: it acts from the moment it is made
         offers_reads=True,
         offers_swap=True,
+        has_memory=True,
     )
 
     def prepare(self, samples: Samples, config: KnnConfig, progress: Progress) -> Artefacts:
-        """The datastore of the training pairs, and settings chosen on half of the validation pairs."""
-        from engine.decoding.knn.make import make_knn
+        """The datastore of all samples but the held-out ones, and settings chosen on half of the validation pairs."""
+        from engine.methods.knn.build import make_knn
 
         knn, files, _ = make_knn(
-            samples.pair.forward, samples.pairs("train"), samples.pairs("valid")[::2], config, samples.workspace,
-            progress=progress,
+            samples.pair.forward, [one for one in samples.pairs("memory") if one.source], samples.pairs("valid")[::2], config,
+            samples.workspace, progress=progress, general=lambda: samples.general_pairs(progress),
         )  # fmt: skip
         return Artefacts(files=files, config=KnnConfig.from_mapping(knn.options.to_mapping()))
 
     def open(self, folder: Path, base: BaseModel, config: KnnConfig) -> Artefacts:
-        from engine.decoding.knn.make import files_in
+        from engine.methods.knn.build import files_in
 
         return Artefacts(files=files_in(folder))
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: KnnConfig) -> KnnModule:
-        from engine.decoding.knn.datastore import TENSORS
-        from engine.decoding.knn.decoder import Knn
+        from engine.methods.knn.datastore import TENSORS
+        from engine.methods.knn.decoder import Knn
         from engine.methods.knn.module import KnnModule
 
         if TENSORS not in artefacts.files:
-            raise BundleError(f"it has no {TENSORS}, which its decoding needs. Get the bundle again.")
+            raise BundleError("it has no {tensors}, which its decoding needs. Get the bundle again.", tensors=TENSORS)
         return KnnModule(Knn.open(artefacts.files[TENSORS].parent, base, config))
 
     def swap(
@@ -67,10 +68,22 @@ class KnnMethod(Method):
         progress: Progress | None = None,
     ) -> Artefacts:  # fmt: skip
         """A new datastore under the old settings."""
-        from engine.decoding.knn.make import another
+        from engine.methods.knn.build import another
 
         module.knn, files = another(base, module.knn, pairs, workspace, progress)
         return Artefacts(files=files)
+
+    def see(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
+        module.knn.see(base, sources, batch)
+
+    def fixed_rows(self, module: Any) -> bool:
+        """Which row is of which sentence goes along with the cache."""
+        return False
+
+    def ablate(self, base: BaseModel, module: Any, kind: str, material: Material) -> None:
+        from engine.methods.knn.ablation import another_datastore
+
+        module.knn = another_datastore(base, module.knn, kind, material)
 
     def shares_source(self, module: Any) -> bool:
         """Only the output layer is hooked into."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from engine.decoding.knn.decoder import Knn
-
-__all__ = ["KnnModule"]
+from engine.methods.knn.decoder import Knn
 
 
 class KnnModule(nn.Module):

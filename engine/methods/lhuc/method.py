@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from engine.methods.base import Capabilities
-from engine.methods.layer_method import LayerMethod
-from engine.methods.layers import attentions
+from engine.methods.cost import Cost, Workload
+from engine.methods.interface import Capabilities
+from engine.methods.layer_hooks import attentions
+from engine.methods.layer_method import LayerMethod, layer_counts
 from engine.methods.lhuc.config import LhucConfig
 
 if TYPE_CHECKING:
     from torch import nn
 
     from engine.base import BaseModel
-
-__all__ = ["Lhuc"]
 
 
 class Lhuc(LayerMethod):
@@ -29,10 +28,17 @@ class Lhuc(LayerMethod):
         changes_encoder=True,
     )
 
+    def cost(self, config: LhucConfig, work: Workload) -> Cost:
+        encoder, decoder = layer_counts(config, work.shape)
+        attention = (encoder + 2 * decoder) * work.shape.d if "attention" in config.places else 0
+        forward = (encoder + decoder) * work.shape.hidden if "feed_forward" in config.places else 0
+        whole = (encoder + decoder) * work.shape.d if "layer" in config.places else 0
+        return Cost(weights=attention + forward + whole, training=0.9)
+
     def places(self, layer: nn.Module, config: LhucConfig) -> list[str]:
-        found = attentions(layer) if "attention" in config.places else []
-        found += ["hidden"] if "feed_forward" in config.places else []
-        return found + (["layer"] if "layer" in config.places else [])
+        result = attentions(layer) if "attention" in config.places else []
+        result += ["hidden"] if "feed_forward" in config.places else []
+        return result + (["layer"] if "layer" in config.places else [])
 
     def part(self, base: BaseModel, layer: nn.Module, place: str, config: LhucConfig) -> nn.Module:
         from engine.methods.lhuc.module import Gate

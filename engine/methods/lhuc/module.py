@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Gate"]
-
 
 class Gate(nn.Module):
     """h · 2σ(a) with a = 0 at the start, which is h itself, bit for bit.

@@ -10,14 +10,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import MissingError, OptionError, PassingError, TailorError
+from engine.core.progress import Progress
+from engine.errors import MissingError, OptionError, TailorError, TransientError
 from engine.methods.llm_prompt.config import LlmPromptConfig
-from engine.progress import Progress
 
 if TYPE_CHECKING:
     import httpx
-
-__all__ = ["Service", "Usage", "check_allowed"]
 
 AGAIN = (408, 409, 425, 429, 500, 502, 503, 504, 529)
 LONGEST_WAIT = 60.0  # seconds
@@ -50,8 +48,9 @@ def check_allowed(config: LlmPromptConfig, endpoints: Sequence[str]) -> None:
         raise OptionError("model: no model is named. Give the service's name of one.")
     if config.base_url.rstrip("/") not in [address.rstrip("/") for address in endpoints]:
         raise OptionError(
-            f"This plugin sends your sentences to {config.base_url}, which you have not allowed. Set TAILORMT_ENDPOINTS="
-            f"{config.base_url} to allow it."
+            "This plugin sends your sentences to {base_url}, which you have not allowed. Set "
+            "TAILORMT_ENDPOINTS={base_url} to allow it.",
+            base_url=config.base_url,
         )
 
 
@@ -66,7 +65,9 @@ class Service:
         self._lock = threading.Lock()
         if config.key_variable and not self._key:
             raise MissingError(
-                f"The service at {config.base_url} needs a key: set the environment variable {config.key_variable}."
+                "The service at {base_url} needs a key: set the environment variable {key_variable}.",
+                base_url=config.base_url,
+                key_variable=config.key_variable,
             )
 
     def ask(self, bodies: Sequence[Mapping[str, Any]], progress: Progress) -> list[str]:
@@ -102,33 +103,38 @@ class Service:
         for attempt in range(config.retries + 1):
             hint = None
             try:
-                found = client.post(f"{config.base_url.rstrip('/')}/chat/completions", json=body)
-                if found.status_code not in AGAIN:
-                    return self.read(found)
-                last, hint = f"status {found.status_code}", found.headers.get("retry-after")
+                result = client.post(f"{config.base_url.rstrip('/')}/chat/completions", json=body)
+                if result.status_code not in AGAIN:
+                    return self.read(result)
+                last, hint = f"status {result.status_code}", result.headers.get("retry-after")
             except httpx.TimeoutException:
                 last = f"nothing within {config.timeout:g} seconds"
             except httpx.TransportError as error:
                 last = self.hidden(str(error)) or type(error).__name__
             if attempt < config.retries and self._stop.wait(pause(config.backoff, attempt, hint)):
                 break
-        raise PassingError(
-            f"The service at {config.base_url} gave no answer in {config.retries + 1} tries (last: {last}). Try again later."
-        )
+        raise TransientError(
+            "The service at {base_url} gave no answer in {retries} tries (last: {last}). Try again later.",
+            base_url=config.base_url, retries=config.retries + 1, last=last,
+        )  # fmt: skip
 
     def read(self, found: httpx.Response) -> str:
         """The text of a final answer. Raises TailorError."""
         config = self.config
         if found.status_code in (401, 403):
             raise TailorError(
-                f"The service at {config.base_url} does not accept the key in {config.key_variable or 'no variable'} (status "
-                f"{found.status_code}). Set another one."
-            )
+                "The service at {base_url} does not accept the key in {key_variable} (status {status_code}). Set "
+                "another one.",
+                base_url=config.base_url, key_variable=config.key_variable or "no variable",
+                status_code=found.status_code,
+            )  # fmt: skip
         if not found.is_success:
             raise TailorError(
-                f"The service at {config.base_url} refuses the request (status {found.status_code}: "
-                f"{self.hidden(' '.join(found.text.split()))[:200]}). Check base_url and model."
-            )
+                "The service at {base_url} refuses the request (status {status_code}: {hidden}). Check base_url and "
+                "model.",
+                base_url=config.base_url, status_code=found.status_code,
+                hidden=self.hidden(" ".join(found.text.split()))[:200],
+            )  # fmt: skip
         try:
             data = found.json()
             text = data["choices"][0]["message"]["content"]
@@ -138,7 +144,8 @@ class Service:
                 raise TypeError
         except (ValueError, LookupError, TypeError, AttributeError):
             raise TailorError(
-                f"The service at {config.base_url} answers in another form than OpenAI's. Check base_url."
+                "The service at {base_url} answers in another form than OpenAI's. Check base_url.",
+                base_url=config.base_url,
             ) from None
         with self._lock:
             self.usage.requests += 1

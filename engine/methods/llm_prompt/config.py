@@ -6,10 +6,8 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from engine.core.options import Options, option
 from engine.errors import OptionError
-from engine.options import Options, option
-
-__all__ = ["LlmPromptConfig"]
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -61,14 +59,17 @@ class LlmPromptConfig(Options):
         super().__post_init__()
         address = urlsplit(self.base_url)
         if address.scheme not in ("http", "https") or not address.hostname:
-            raise OptionError(f"base_url: {self.base_url!r} is no address. Write it as https://api.example.com/v1.")
+            raise OptionError(
+                "base_url: {base_url!r} is no address. Write it as https://api.example.com/v1.", base_url=self.base_url
+            )
         if address.username or address.password or address.query:
             raise OptionError(
                 "base_url: no name, key or query may stand in it. Put the key into an environment variable."
             )
         if address.scheme == "http" and address.hostname not in LOCAL:
             raise OptionError(
-                f"base_url: {self.base_url} is not encrypted. Use https for a service on another machine."
+                "base_url: {base_url} is not encrypted. Use https for a service on another machine.",
+                base_url=self.base_url,
             )
         if self.key_variable and not re.fullmatch(r"[A-Z][A-Z0-9_]*API_KEY|API_KEY", self.key_variable):
             raise OptionError(  # what was given is not repeated: it may be a key

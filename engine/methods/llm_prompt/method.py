@@ -12,22 +12,22 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from engine.core.atomic_files import write_json, write_jsonl
+from engine.core.languages import unspaced
+from engine.core.progress import Progress
 from engine.errors import BundleError, CorpusError
-from engine.files import write_json, write_jsonl
-from engine.languages import unspaced
-from engine.methods.base import Artefacts, Capabilities, Method
+from engine.methods.cost import Cost, Workload
+from engine.methods.interface import Artefacts, Capabilities, Method
 from engine.methods.llm_prompt.config import LlmPromptConfig
 from engine.methods.llm_prompt.prompt import Examples, body, messages
-from engine.progress import Progress
 
 if TYPE_CHECKING:
     from torch import nn
 
     from engine.base import BaseModel
-    from engine.decoding.options import Decoding
-    from engine.methods.samples import Samples, SentencePair
-
-__all__ = ["LlmPrompt", "preview"]
+    from engine.base.decoding_options import Decoding
+    from engine.corpora.types import SentencePair
+    from engine.methods.data import Samples
 
 FILE = "pairs.jsonl"
 
@@ -69,8 +69,11 @@ class LlmPrompt(Method):
 
     def open(self, folder: Path, base: BaseModel, config: LlmPromptConfig) -> Artefacts:
         if not (folder / FILE).exists():
-            raise BundleError(f"it has no {FILE}, which holds the samples to show. Get the bundle again.")
+            raise BundleError("it has no {file}, which holds the samples to show. Get the bundle again.", file=FILE)
         return Artefacts(files={FILE: folder / FILE})
+
+    def cost(self, config: LlmPromptConfig, work: Workload) -> Cost:
+        return Cost(files=work.learnt * 6)
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: LlmPromptConfig) -> nn.Module:
         from engine.methods.llm_prompt.module import PromptModule
@@ -99,27 +102,29 @@ class LlmPrompt(Method):
         strength: float, decoding: Decoding, progress: Progress,
     ) -> list[str]:  # fmt: skip
         """Each text by the service, one request a text; empty ones are not sent. `decoding` is of no use here."""
+        from engine.core.settings import load_settings
         from engine.methods.llm_prompt.client import Service, check_allowed
-        from engine.settings import load_settings
 
         config: LlmPromptConfig = module.config
         check_allowed(config, load_settings().endpoints)
         service = Service(config)
-        kept = [i for i, text in enumerate(texts) if text.strip()]
-        some = [" ".join(texts[i].split()) for i in kept]
+        selected = [i for i, text in enumerate(texts) if text.strip()]
+        some = [" ".join(texts[i].split()) for i in selected]
         asked = preview(base, module, some, inner(some) if config.draft and some else None)
         try:
             answers = service.ask([request["body"] for request in asked], progress)
         finally:
             module.usage = service.usage
         results = [""] * len(texts)
-        for i, answer in zip(kept, answers, strict=True):
+        for i, answer in zip(selected, answers, strict=True):
             results[i] = one_line(answer, base.target)
         return results
 
     def preview(self, base: BaseModel, module: Any, texts: Sequence[str]) -> list[dict[str, Any]]:
         """A dry run; with `draft` the base's translations, which are part of the requests, are made here."""
-        return preview(base, module, texts, base.translate(texts) if module.config.draft else None)
+        from engine.decoding.translate import translate
+
+        return preview(base, module, texts, translate(base, texts) if module.config.draft else None)
 
     def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
         """One row: the samples that the request for this sentence shows, with their overlap."""
@@ -144,12 +149,12 @@ def requests_for(
     drafts: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
     url = f"{config.base_url.rstrip('/')}/chat/completions"
-    found = []
+    results = []
     for i, text in enumerate(texts):
-        shown = [examples.pairs[place] for place, _ in examples.chosen(text, config)]
-        said = messages(text, shown, languages, config, drafts[i] if drafts else None)
-        found.append({"url": url, "body": body(said, config)})
-    return found
+        shown = [examples.pairs[position] for position, _ in examples.chosen(text, config)]
+        message = messages(text, shown, languages, config, drafts[i] if drafts else None)
+        results.append({"url": url, "body": body(message, config)})
+    return results
 
 
 def save(pairs: Sequence[SentencePair], file: Path) -> None:
@@ -167,7 +172,9 @@ def load(file: Path) -> Examples:
                 pairs.append((str(row["source"]), str(row["target"])))
             except (ValueError, LookupError, TypeError):
                 raise BundleError(
-                    f"{file.name}, line {number}, is no pair of sentences. Get the bundle again."
+                    "{file}, line {number}, is no pair of sentences. Get the bundle again.",
+                    file=file.name,
+                    number=number,
                 ) from None
     return Examples(tuple(pairs))
 

@@ -11,8 +11,6 @@ from engine.methods.llm_prompt.client import Usage
 from engine.methods.llm_prompt.config import LlmPromptConfig
 from engine.methods.llm_prompt.prompt import Examples
 
-__all__ = ["PromptModule"]
-
 
 class PromptModule(nn.Module):
     """What a request is made from, and what was spent so far."""

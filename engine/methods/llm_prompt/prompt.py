@@ -10,8 +10,6 @@ from typing import Any
 
 from engine.methods.llm_prompt.config import LlmPromptConfig
 
-__all__ = ["Examples", "body", "messages", "ngrams", "overlap"]
-
 WIDTHS = (1, 2, 3, 4)
 
 
@@ -42,9 +40,9 @@ class Examples:
         if config.choice == "random":
             draw = random.Random(f"{config.seed}/{text}")
             places = draw.sample(range(len(self.pairs)), min(config.examples, len(self.pairs)))
-            return [(place, overlap(own, self.grams[place])) for place in places]
-        weighed = [(overlap(own, grams), -place) for place, grams in enumerate(self.grams)]
-        return [(-place, value) for value, place in sorted(weighed, reverse=True)[: config.examples]]
+            return [(position, overlap(own, self.grams[position])) for position in places]
+        weighed = [(overlap(own, grams), -position) for position, grams in enumerate(self.grams)]
+        return [(-position, value) for value, position in sorted(weighed, reverse=True)[: config.examples]]
 
 
 @cache
@@ -76,18 +74,18 @@ def messages(
         task += " Write in the style of the earlier translations: their words, their grammar, their punctuation."
     if draft is not None:
         task += " Each sentence comes with a draft translation; mend its meaning and its style."
-    said = [{"role": "system", "content": " ".join([task, *config.instruction.split()])}]
+    texts = [{"role": "system", "content": " ".join([task, *config.instruction.split()])}]
     for one, other in reversed(shown):
-        said += [{"role": "user", "content": one}, {"role": "assistant", "content": other}]
+        texts += [{"role": "user", "content": one}, {"role": "assistant", "content": other}]
     question = text if draft is None else f"{text}\n\nDraft: {draft}"
-    return [*said, {"role": "user", "content": question}]
+    return [*texts, {"role": "user", "content": question}]
 
 
 def body(said: Sequence[dict[str, str]], config: LlmPromptConfig) -> dict[str, Any]:
     """The JSON of a request."""
-    found: dict[str, Any] = {"model": config.model, "messages": list(said)}
+    result: dict[str, Any] = {"model": config.model, "messages": list(said)}
     if config.temperature is not None:
-        found["temperature"] = config.temperature
+        result["temperature"] = config.temperature
     if config.max_tokens is not None:
-        found["max_tokens"] = config.max_tokens
-    return found
+        result["max_tokens"] = config.max_tokens
+    return result

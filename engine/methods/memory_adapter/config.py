@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.memory.layers import ORDERS
+from engine.core.options import Options, option
+from engine.memory.layer_assignment import ORDERS
 from engine.memory.record import POOLING
-from engine.methods.tuned_parts import WHICH, WHICH_HELP
-from engine.options import Options, option
-
-__all__ = ["PLACES", "RELEASED_BOUNDS", "SEARCHES", "MemoryAdapterConfig", "released_code"]
+from engine.methods.weight_groups import WHICH, WHICH_HELP
 
 PLACES = ("self_attn", "encoder_attn")
 SEARCHES = ("auto", "exact", "top_k")
@@ -37,7 +35,10 @@ class MemoryAdapterConfig(Options):
         choices=("layer", "reader", "item"),
     )
     phrases_per_layer: int | None = option(
-        None, "Most frequent phrases that each layer remembers; none: all. Memory and time grow with it.", low=1
+        None,
+        "Phrases that each layer remembers: of every length its share, the most typical ones; none: all. Memory and time grow "
+        "with it.",
+        low=1,
     )
     shrink: float = option(
         1.0,
@@ -62,9 +63,9 @@ class MemoryAdapterConfig(Options):
     )
     aligner: str = option(
         "auto",
-        "Sources of phrases from samples that have their own: by word alignment where eflomal is installed (auto), always "
-        "so, or by back-translation alone (none).",
-        choices=("auto", "eflomal", "none"),
+        "Sources of phrases from samples that have their own, by word alignment: eflomal where it is installed and else the "
+        "base's attention (auto), one of them, or none: by back-translation alone.",
+        choices=("auto", "eflomal", "attention", "none"),
     )
     round_trip: bool = option(
         False,

@@ -8,19 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from engine.core.progress import Progress
 from engine.errors import CorpusError, OptionError
-from engine.methods.base import Artefacts, Batch, Budgets, Capabilities, Loss, Method, Spot
+from engine.methods.cost import Cost, Workload
+from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, HookPoint, Loss, Method
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
-from engine.progress import Progress
 
 if TYPE_CHECKING:
     import torch
 
     from engine.base import BaseModel
+    from engine.methods.ablation import Material
+    from engine.methods.data import Samples
     from engine.methods.memory_adapter.module import MemoryAdapterModule
-    from engine.methods.samples import Samples
-
-__all__ = ["MemoryAdapter"]
 
 
 class MemoryAdapter(Method):
@@ -40,19 +40,21 @@ class MemoryAdapter(Method):
         source="Xu et al., Pluggable Neural Machine Translation Models via Memory-augmented Adapters (2023)",
         needs_phrases=True,
         offers_reads=True,
+        has_memory=True,
     )
 
     def prepare(self, samples: Samples, config: MemoryAdapterConfig, progress: Progress) -> Artefacts:
         """Phrase pairs by the reverse model, dealt to the layers, and their recorded memory."""
-        from engine.memory import Memory, load_pairs, record, save_pairs, translate_phrases
-        from engine.memory.pairs import by_bounds
+        from engine.memory import Memory, PairRules, load_pairs, record, save_pairs, translate_phrases
+        from engine.memory.phrase_pairs import by_bounds
 
         phrases, pair, workspace = samples.phrases, samples.pair, samples.workspace
         layers = len(pair.forward.decoder_layers)
         if config.layers is not None and max(config.layers) >= layers:
             raise OptionError(
-                f"layers: the base {pair.forward.name} has {layers} decoder layers, numbered from 0 to {layers - 1}."
-            )
+                "layers: the base {base} has {layers} decoder layers, numbered from 0 to {last}.",
+                base=pair.forward.name, layers=layers, last=layers - 1,
+            )  # fmt: skip
         if config.bounds:
             by_bounds([], config.bounds, layers)  # refused here, before any work
         pairs_file, memory_file = workspace / "phrase_pairs.jsonl", workspace / "memory.safetensors"
@@ -61,15 +63,19 @@ class MemoryAdapter(Method):
                 raise CorpusError("No phrases were found in the samples. Add more sentences in the target language.")
             known = aligned_sources(samples, [phrase.text for phrase in phrases], config.aligner, progress)
             progress.begin("Translating phrases back", progress.index, progress.steps)
+            rules = PairRules(
+                order=config.order,
+                max_length_ratio=config.max_length_ratio,
+                per_layer=config.phrases_per_layer,
+                typicality=typicality(samples, config, progress),
+                unit=config.length_unit,
+                bounds=config.bounds,
+            )
             pairs = translate_phrases(
                 phrases.phrases,
                 pair.backward,
                 layers,
-                order=config.order,
-                max_length_ratio=config.max_length_ratio,
-                per_layer=config.phrases_per_layer,
-                unit=config.length_unit,
-                bounds=config.bounds,
+                rules,
                 known=known,
                 round_trip=pair.forward if config.round_trip else None,
                 partial=workspace / "phrase_pairs.partial.jsonl",
@@ -90,10 +96,22 @@ class MemoryAdapter(Method):
         files = {phrases.name: phrases} if phrases.exists() else {}
         return Artefacts(open_memory(folder, base), files, folder=folder)
 
+    def cost(self, config: MemoryAdapterConfig, work: Workload) -> Cost:
+        shape, d = work.shape, work.shape.d
+        reader = 3 * d * d + (2 * d * d + d if config.gate else 0) + 1
+        layers = len(set(config.layers)) if config.layers is not None else shape.decoder
+        tuned = shape.weights if config.fine_tune == "all" else shape.weights // 2 if config.fine_tune != "none" else 0
+        most = config.phrases_per_layer
+        selected = min(work.phrases, most * shape.decoder) if most else work.phrases
+        return Cost(
+            weights=layers * len(config.places) * reader + tuned, training=0.9, terms=1.5 if config.alpha or config.beta else 1.0,
+            units=selected, preparing=8.6, files=selected * (4 * d + 90),
+        )  # fmt: skip
+
     def build(self, base: BaseModel, artefacts: Artefacts, config: MemoryAdapterConfig) -> MemoryAdapterModule:
+        from engine.methods.memory_adapter.init import start_from_base
         from engine.methods.memory_adapter.module import MemoryAdapterModule
-        from engine.methods.memory_adapter.start import start_from_base
-        from engine.methods.tuned import TunedWeights
+        from engine.methods.weight_swap import TunedWeights
 
         module = MemoryAdapterModule(base.d_model, len(base.decoder_layers), config)
         if config.fine_tune != "none":
@@ -127,6 +145,30 @@ class MemoryAdapter(Method):
         module.eval()
         module.project()
 
+    def ablate(self, base: BaseModel, module: Any, kind: str, material: Material) -> None:
+        """Other rows for each reader; "foreign" and "oracle" are phrases found and recorded as the samples' own are."""
+        from engine.methods.ablation import gaussian_like
+
+        module.keep_graphs(None)
+        if kind in ("foreign", "oracle"):
+            made = self.prepare(material.samples(kind), module.config, material.progress)
+            assert made.memory is not None
+            module.set_memory(made.memory)
+        for number, (_, _, reader) in enumerate(module.readers()):
+            rows = reader.memory  # (N, d)
+            if kind == "empty" or not len(rows):
+                reader.memory = rows[:0]  # (0, d)
+            elif kind == "mean":
+                reader.memory = rows.float().mean(0, keepdim=True).to(rows)  # (1, d)
+            elif kind == "noise":
+                reader.memory = gaussian_like(rows, len(rows), material.generator(number)).to(rows)  # (N, d)
+            elif kind == "shuffled":
+                reader.search = "exact"  # an index reads values by their keys
+        self.finish(module)
+        if kind == "shuffled":
+            for _, _, reader in (one for one in module.readers() if len(one[2].memory) > 1):
+                reader.values = reader.values[material.order(len(reader.values)).to(reader.values.device)]  # (N, d)
+
     def shares_source(self, module: Any) -> bool:
         """Readers treat each position by itself."""
         return True
@@ -141,32 +183,34 @@ class MemoryAdapter(Method):
         with tuned:
             try:
                 if strength != 0.0:
-                    for layer, place, reader in module.readers():
-                        attention = getattr(base.decoder_layers[layer], place)
-                        handles.append(attention.register_forward_hook(hook(reader, place, strength), with_kwargs=True))
+                    for layer, position, reader in module.readers():
+                        attention = getattr(base.decoder_layers[layer], position)
+                        handles.append(
+                            attention.register_forward_hook(hook(reader, position, strength), with_kwargs=True)
+                        )
                 yield
             finally:
                 for handle in handles:
                     handle.remove()
 
-    def spots(self, base: BaseModel, module: Any, strength: float = 1.0) -> list[Spot] | None:
+    def spots(self, base: BaseModel, module: Any, strength: float = 1.0) -> list[HookPoint] | None:
         if module.tuned is not None:
             return None
-        found = []
-        for layer, place, reader in module.readers() if strength != 0.0 else ():
-            change = partial(of_reader, reader, place, strength)
-            found.append(Spot(getattr(base.decoder_layers[layer], place), False, change))
-        return found
+        results = []
+        for layer, position, reader in module.readers() if strength != 0.0 else ():
+            change = partial(of_reader, reader, position, strength)
+            results.append(HookPoint(getattr(base.decoder_layers[layer], position), False, change))
+        return results
 
     def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
         """Equation 9: NLL(M) + α NLL(M̂) + β ½ (KL(p‖q) + KL(q‖p)), each a mean over target tokens."""
-        from engine.methods.likelihood import likelihood, log_probabilities
-        from engine.methods.memory_adapter.passes import FirstPass
-        from engine.methods.tuned import dropout_in
+        from engine.methods.losses import likelihood, log_probabilities
+        from engine.methods.memory_adapter.two_pass import CachedFirstPass
+        from engine.methods.weight_swap import dropout_in
 
         config: MemoryAdapterConfig = module.config
         once = batch.step < config.likelihood_updates or not (config.alpha or config.beta)
-        first = FirstPass(base.decoder_layers)
+        first = CachedFirstPass(base.decoder_layers)
         with dropout_in(base.decoder_layers, config.base_dropout):
             with contextlib.nullcontext() if once else first.kept():
                 full = log_probabilities(base, batch)  # (M, V)
@@ -189,7 +233,7 @@ class MemoryAdapter(Method):
         return Loss(total, {"nll": nll.item(), "nll_dropped": nll_dropped.item(), "agreement": agreement.item()})
 
     def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
-        from engine.methods.memory_adapter.reads import reads
+        from engine.methods.memory_adapter.attribution import reads
 
         with base.lock, self.attach(base, module):
             return reads(base, module, source, translation, top)
@@ -217,13 +261,34 @@ def of_reader(reader: Any, place: str, strength: float, output: torch.Tensor, in
 
 def aligned_sources(samples: Samples, phrases: Sequence[str], aligner: str, progress: Progress) -> dict[str, str]:
     """{phrase: source} from the samples that have their own sources, by word alignment; empty where there is nothing."""
-    from engine.memory.alignment import can_align, sources_of_phrases
+    from engine.memory.phrase_alignment import can_align, sources_by_attention, sources_of_phrases
 
     pairs = [(segment.source, segment.text) for segment in samples.train if segment.source]
-    if not pairs or aligner == "none" or (aligner == "auto" and not can_align()):
+    if not pairs or aligner == "none":
         return {}
     progress.begin("Aligning words", progress.index, progress.steps)
-    return sources_of_phrases(phrases, pairs, (samples.pair.forward.source, samples.pair.forward.target))
+    forward = samples.pair.forward
+    if aligner == "attention" or (aligner == "auto" and not can_align()):
+        return sources_by_attention(phrases, pairs, forward, progress)
+    return sources_of_phrases(phrases, pairs, (forward.source, forward.target))
+
+
+def typicality(samples: Samples, config: MemoryAdapterConfig, progress: Progress) -> Sequence[float] | None:
+    """How typical each phrase is of the samples, against general text: signed log-likelihood G². None where all phrases are
+    remembered anyway.
+    """
+    import numpy as np
+
+    from engine.phrases.table import general_texts, make_table
+
+    phrases, pair = samples.phrases, samples.pair.forward
+    if phrases is None or config.phrases_per_layer is None:
+        return None
+    if len(phrases) <= config.phrases_per_layer:
+        return None
+    general = general_texts(pair.target, samples.settings.assets_dir, samples.train)
+    result = make_table(phrases, samples.train, pair.target, general, progress=progress).keyness
+    return [float(value) for value in np.copysign(result.log_likelihood, result.log_ratio)]  # (n,)
 
 
 def symmetric_kl(log_p: torch.Tensor, log_q: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,7 @@ A = Q = S(i)) and at cross-attention (source memory, A = C(i), Q = L1(i)), befor
 
 The memory is a constant, so nothing of size N x d x d needs doing in training: Q Wq Wkᵀ is applied to the query, and Wv
 to what was read. After training `finish` projects keys and values once, and a step costs the two products with them; of a large
-memory it makes an index instead (engine/memory/nearest.py).
+memory it makes an index instead (engine/memory/approximate_attention.py).
 """
 
 from __future__ import annotations
@@ -23,17 +23,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.decoding.knn.search import has_faiss
-from engine.decoding.products import pays
+from engine.base.onednn import Product, pays
+from engine.core.metrics import MEMORY_READS
 from engine.memory import Memory
-from engine.memory.attend import Rows, attend
-from engine.memory.nearest import Nearest
-from engine.memory.products import Product
+from engine.memory.approximate_attention import ApproximateAttention
+from engine.memory.chunked_attention import PackedMemory, attend
+from engine.memory.faiss_search import has_faiss
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
-from engine.methods.tuned import TunedWeights
-from engine.tally import TALLY
-
-__all__ = ["MemoryAdapterModule", "MemoryReader"]
+from engine.methods.weight_swap import TunedWeights
 
 # Adam moves every weight by about the learning rate; one scalar that has the whole adapter behind it must move faster.
 SPEED = 20.0
@@ -67,10 +64,10 @@ class MemoryReader(nn.Module):
         self.register_buffer("values", None, persistent=False)
         self.dropped: Tensor | bool = False  # True: the whole memory; a bool tensor (N,): single items
         self.search, self.top_k, self.breadth = config.search, config.top_k, config.search_breadth
-        self.nearest: Nearest | None = None  # in the place of keys and values
+        self.nearest: ApproximateAttention | None = None  # in the place of keys and values
         self.kept: Path | None = None  # where what `nearest` is made of is kept
-        self.laid: LaidOut | None = None  # keys and values for quick products
-        self.rows: tuple[Tensor, Rows] | None = None  # the memory and its products while learning
+        self.laid: PackedReader | None = None  # keys and values for quick products
+        self.rows: tuple[Tensor, PackedMemory] | None = None  # the memory and its products while learning
         self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
 
     def project(self) -> None:
@@ -83,7 +80,9 @@ class MemoryReader(nn.Module):
         with torch.no_grad():
             keys = self.memory @ self.key.weight.T  # (N, d); a key bias shifts all scores of a query alike
             if self.by_index():
-                self.nearest = Nearest(keys * self.sharpness, self.memory, self.top_k, self.breadth, self.kept)
+                self.nearest = ApproximateAttention(
+                    keys * self.sharpness, self.memory, self.top_k, self.breadth, self.kept
+                )
             else:
                 self.keys, self.values = keys, self.value(self.memory)  # (N, d), (N, d)
 
@@ -96,15 +95,15 @@ class MemoryReader(nn.Module):
     def forget_projection(self) -> None:
         self.keys = self.values = self.nearest = self.laid = None
 
-    def constant(self, memory: Tensor) -> Rows:
+    def constant(self, memory: Tensor) -> PackedMemory:
         """The memory's products for learning; made once for the whole memory, anew for a part of it."""
         if memory is not self.memory:
-            return Rows(memory)
+            return PackedMemory(memory)
         if self.rows is None or self.rows[0] is not memory:
-            self.rows = (memory, Rows(memory))
+            self.rows = (memory, PackedMemory(memory))
         return self.rows[1]
 
-    def laid_out(self, query: Tensor) -> LaidOut | None:
+    def laid_out(self, query: Tensor) -> PackedReader | None:
         """Keys, values and the gate for products with these queries, made when first asked for; None where that does not pay.
 
         Keys and values are not kept beside it.
@@ -112,7 +111,7 @@ class MemoryReader(nn.Module):
         if torch.is_grad_enabled() or query.dtype != torch.float32 or query.device.type != "cpu" or not pays():
             return None
         if self.laid is None and self.keys is not None and self.values is not None:
-            self.laid = LaidOut(self, self.keys, self.values)
+            self.laid = PackedReader(self, self.keys, self.values)
             self.keys = self.values = None
         return self.laid
 
@@ -150,7 +149,7 @@ class MemoryReader(nn.Module):
 
         Over a base held in half precision a reader that is not (one in training) computes in its own.
         """
-        TALLY.add("memory_reads", query.shape[0] * query.shape[1])
+        MEMORY_READS.inc(query.shape[0] * query.shape[1])
         kind, own = anchor.dtype, self.query.weight.dtype
         if kind != own and not torch.is_autocast_enabled(anchor.device.type):
             return self.mix(anchor.to(own), query.to(own), strength).to(kind)  # (B, T, d)
@@ -172,7 +171,7 @@ class MemoryReader(nn.Module):
         return anchor + strength * away * (read - anchor)  # (B, T, d)
 
 
-class LaidOut:
+class PackedReader:
     """A reader's constant products. Wq is part of the keys: Q Wq (K Wk)ᵀ = Q (K Wk Wqᵀ)ᵀ; so is the temperature."""
 
     def __init__(self, reader: MemoryReader, keys: Tensor, values: Tensor) -> None:
@@ -206,27 +205,27 @@ class MemoryAdapterModule(nn.Module):
         self.phrase_file: Path | None = None  # the phrases in the memory's order, for showing what was read
         chosen = sorted(set(config.layers)) if config.layers is not None else range(layers)
         self.layers = nn.ModuleDict(
-            {str(i): nn.ModuleDict({place: MemoryReader(d, config) for place in config.places}) for i in chosen}
+            {str(i): nn.ModuleDict({position: MemoryReader(d, config) for position in config.places}) for i in chosen}
         )
 
     def readers(self) -> list[tuple[int, str, MemoryReader]]:
         """(layer, place, reader), from the bottom up."""
-        found: list[tuple[int, str, Any]] = []
+        results: list[tuple[int, str, Any]] = []
         for layer, places in self.layers.items():
-            found += [(int(layer), place, reader) for place, reader in places.items()]  # type: ignore[operator, union-attr]
-        return found
+            results += [(int(layer), position, reader) for position, reader in places.items()]  # type: ignore[operator, union-attr]
+        return results
 
     def set_memory(self, memory: Memory) -> None:
         """Give every reader its layer's memory: target rows at self-attention, source rows at cross-attention."""
-        for layer, place, reader in self.readers():
-            rows = memory.target(layer) if place == "self_attn" else memory.source(layer)  # (N, d)
+        for layer, position, reader in self.readers():
+            rows = memory.target(layer) if position == "self_attn" else memory.source(layer)  # (N, d)
             reader.memory = rows.to(reader.query.weight)  # (N, d)
             reader.forget_projection()
 
     def keep_graphs(self, folder: Path | None) -> None:
         """Keep what large memories are searched by in a folder of this plugin's own, until it is opened the next time."""
-        for layer, place, reader in self.readers():
-            reader.kept = folder / "graphs" / f"{layer}-{place}" if folder else None
+        for layer, position, reader in self.readers():
+            reader.kept = folder / "graphs" / f"{layer}-{position}" if folder else None
 
     def project(self) -> None:
         for _, _, reader in self.readers():

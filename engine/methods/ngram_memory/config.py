@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.options import Options, option
-
-__all__ = ["NgramMemoryConfig"]
+from engine.core.options import Options, option
 
 
 @dataclass(frozen=True)

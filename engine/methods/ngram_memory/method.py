@@ -7,19 +7,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from engine.core.progress import Progress
 from engine.errors import CorpusError
-from engine.methods.base import Artefacts, Batch, Budgets, Capabilities, Method
+from engine.methods.cost import Cost, Workload
+from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, Method
 from engine.methods.ngram_memory.config import NgramMemoryConfig
-from engine.progress import Progress
 
 if TYPE_CHECKING:
     import torch
 
     from engine.base import BaseModel
+    from engine.corpora.types import SentencePair
+    from engine.methods.ablation import Material
+    from engine.methods.data import Samples
     from engine.methods.ngram_memory.module import NgramMemoryModule
-    from engine.methods.samples import Samples, SentencePair
-
-__all__ = ["NgramMemory"]
 
 
 class NgramMemory(Method):
@@ -35,20 +36,22 @@ class NgramMemory(Method):
         title="N-gram memory",
         summary="Looks up sentence pairs that share phrases with the sentence at hand and attends to their translations.",
         source="Bapna and Firat, Non-Parametric Adaptation for Neural Machine Translation (2019)",
+        replays=False,
         needs_pairs=True,
         offers_reads=True,
         offers_swap=True,
+        has_memory=True,
         needs_texts=True,
     )
 
     def prepare(self, samples: Samples, config: NgramMemoryConfig, progress: Progress) -> Artefacts:
         """The retrieval set, and the vectors of its n-grams where it is searched by vectors."""
-        from engine.retrieval.sentences import FILE
+        from engine.memory.retrieval_set import FILE
 
         if not (samples.workspace / FILE).exists() or (
             config.retrieval == "dense_ngram" and not (samples.workspace / "memory.safetensors").exists()
         ):
-            self.write(samples.pair.forward, samples.pairs("train"), config, samples.workspace, progress)
+            self.write(samples.pair.forward, samples.pairs("memory"), config, samples.workspace, progress)
         return self.files(samples.workspace, config)
 
     def write(
@@ -59,8 +62,8 @@ class NgramMemory(Method):
         folder: Path,
         progress: Progress,
     ) -> None:
+        from engine.memory.retrieval_set import FILE, save_sentences
         from engine.methods.ngram_memory.retriever import VECTORS, record_vectors
-        from engine.retrieval.sentences import FILE, save_sentences
 
         if not pairs:
             raise CorpusError("There is no sentence pair to look up. Add sentences to the samples.")
@@ -74,14 +77,21 @@ class NgramMemory(Method):
         return Artefacts(files={name: folder / name for name in names})
 
     def open(self, folder: Path, base: BaseModel, config: NgramMemoryConfig) -> Artefacts:
+        from engine.memory.retrieval_set import load_sentences
         from engine.methods.ngram_memory.retriever import load_vectors
-        from engine.retrieval.sentences import load_sentences
 
-        found = self.files(folder, config)
-        pairs = load_sentences(found.files["pairs.jsonl"])
+        result = self.files(folder, config)
+        pairs = load_sentences(result.files["pairs.jsonl"])
         if config.retrieval == "dense_ngram":
-            load_vectors(found.files["memory.safetensors"], base, len(pairs), sorted(set(config.widths)))
-        return found
+            load_vectors(result.files["memory.safetensors"], base, len(pairs), sorted(set(config.widths)))
+        return result
+
+    def cost(self, config: NgramMemoryConfig, work: Workload) -> Cost:
+        layer = work.shape.layer(cross=True)
+        gates = work.shape.decoder * (layer // 3)
+        return Cost(
+            weights=2 * config.layers * layer + gates, training=0.8, units=work.held, preparing=0.2, files=work.held * 6
+        )
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: NgramMemoryConfig) -> NgramMemoryModule:
         from engine.methods.ngram_memory.module import NgramMemoryModule
@@ -91,8 +101,8 @@ class NgramMemory(Method):
         return module
 
     def look_up_in(self, base: BaseModel, module: NgramMemoryModule, artefacts: Artefacts) -> None:
+        from engine.memory.retrieval_set import load_sentences
         from engine.methods.ngram_memory.retriever import Retriever
-        from engine.retrieval.sentences import load_sentences
 
         pairs = load_sentences(artefacts.files["pairs.jsonl"]) if "pairs.jsonl" in artefacts.files else []
         vectors = artefacts.files.get("memory.safetensors")
@@ -106,6 +116,43 @@ class NgramMemory(Method):
         artefacts = self.files(workspace, module.config)
         self.look_up_in(base, module, artefacts)
         return artefacts
+
+    def ablate(self, base: BaseModel, module: Any, kind: str, material: Material) -> None:
+        """Keys are the sources by which pairs are found, values their targets; noise and the mean take the place of the states
+        that the pairs found for the oracle's sources are encoded as.
+        """
+        from dataclasses import replace
+
+        from engine.methods.ablation import Rows
+
+        if kind in ("foreign", "oracle"):
+            self.swap(base, module, material.pairs(kind), material.folder(kind), material.progress)
+        elif kind == "empty":
+            module.set_pairs([], None)
+        elif kind == "shuffled":
+            order = material.order(len(module.pairs)).tolist()
+            mixed = [replace(pair, target=module.pairs[i].target) for pair, i in zip(module.pairs, order, strict=True)]
+            module.set_pairs(mixed, module.retriever)
+        else:
+            states = self.read_states(base, module, [pair.source for pair in material.pairs("oracle")])  # (N, d)
+            module.exchanged = Rows(states, kind, material, min(module.config.max_tokens, base.max_tokens))
+
+    def read_states(self, base: BaseModel, module: Any, sources: Sequence[str]) -> torch.Tensor:
+        """The memory's states (N, d) for these sentences. Raises UnavailableError where nothing is found for any."""
+        import torch
+
+        from engine.methods.ablation import UnavailableError
+
+        read = []
+        with base.lock, torch.no_grad():
+            for ids in base.encode(sources):
+                self.see(base, module, base.pad_batch([ids[: base.max_tokens]]))
+                if module.found is not None:
+                    read.append(module.found.memory[module.found.mask])  # (n, d)
+        module.found = None
+        if not read:
+            raise UnavailableError("Nothing is found in the memory for any of these sentences.")
+        return torch.cat(read)  # (N, d)
 
     def finish(self, module: Any) -> None:
         module.eval()
@@ -141,14 +188,30 @@ class NgramMemory(Method):
                 encoded = base.model.get_encoder()(
                     input_ids=sources, attention_mask=mask
                 ).last_hidden_state  # (B, S, d)
-        rows = []
-        for row, (ids, length) in enumerate(zip(sources.tolist(), mask.sum(1).tolist(), strict=True)):
-            own = batch.pairs.sentences[batch.rows[row]] if batch is not None else None
-            rows.append(module.retriever.find(base, ids[:length], encoded[row, :length], own))
+        own = [batch.pairs.sentences[i] for i in batch.rows] if batch is not None else [None] * len(sources)
+        given = [ids[:length] for ids, length in zip(sources.tolist(), mask.sum(1).tolist(), strict=True)]
+        drafts = self.drafts(base, module, given, own)
+        rows = [
+            module.retriever.find(base, ids, encoded[row, : len(ids)], own[row], drafts[row])
+            for row, ids in enumerate(given)
+        ]
         module.remember(base, rows, encoded, mask)
 
+    def drafts(
+        self, base: BaseModel, module: Any, sources: Sequence[list[int]], own: Sequence[SentencePair | None]
+    ) -> list[str]:
+        """The base's translations of those sentences whose pairs are found by targets too; else empty."""
+        from engine.decoding.greedy_search import bare_translations
+
+        result = [""] * len(sources)
+        rows = [i for i, one in enumerate(own) if module.retriever.wants_draft(one)]
+        if rows:
+            for i, text in zip(rows, bare_translations(base, [sources[i] for i in rows]), strict=True):
+                result[i] = text
+        return result
+
     def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
-        from engine.methods.ngram_memory.reads import reads
+        from engine.methods.ngram_memory.attribution import reads
 
         with base.lock, self.attach(base, module):
             return reads(self, base, module, source, translation, top)

@@ -11,23 +11,21 @@ As in decision 0002 the mixture is c = c^s + s (1 - g)(c^m - c^s) with a trained
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
+from engine.core.metrics import MEMORY_READS
+from engine.corpora.types import SentencePair
 from engine.methods.ngram_memory.config import NgramMemoryConfig
-from engine.methods.samples import SentencePair
 from engine.methods.transformer import Attention, Inputs, Layout, make_layers, padded
-from engine.tally import TALLY
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.methods.ngram_memory.retriever import Retriever
-
-__all__ = ["SPEED", "Found", "GatedAttention", "NgramMemoryModule"]
 
 # Adam moves every weight by about the learning rate; one scalar that has a whole network behind it must move faster.
 SPEED = 20.0
@@ -61,7 +59,7 @@ class GatedAttention(nn.Module):
 
         Over a base held in half precision a module that is not (one in training) computes in its own.
         """
-        TALLY.add("memory_reads", query.shape[0] * query.shape[1])
+        MEMORY_READS.inc(query.shape[0] * query.shape[1])
         kind, own = anchor.dtype, self.scale.dtype
         if kind != own and not torch.is_autocast_enabled(anchor.device.type):
             return self.mix(anchor.to(own), query.to(own), found, layer, strength).to(kind)  # (R, T, d)
@@ -110,6 +108,7 @@ class NgramMemoryModule(nn.Module):
         self.pairs: Sequence[SentencePair] = ()
         self.retriever: Retriever | None = None
         self.found: Found | None = None
+        self.exchanged: Callable[[Sequence[int], Tensor], Tensor] | None = None  # what takes the place of the states
         self._ids: dict[int, tuple[list[int], list[int]]] = {}
 
     def gates(self) -> list[tuple[int, GatedAttention]]:
@@ -154,6 +153,9 @@ class NgramMemoryModule(nn.Module):
                 states = layer(states, target_mask)  # (E, L', d)
             else:
                 states = layer(states, target_mask, other, other_mask)  # (E, L', d)
+        states = self.norm(states)  # (E, L', d)
+        if self.exchanged is not None:
+            states = self.exchanged(entries, states)  # (E, L', d)
         layout = Layout(target_mask, owners, len(rows))
         numbers = torch.tensor(entries, device=encoded.device)[:, None].expand_as(target_mask)  # (E, L')
-        self.found = Found(layout.put(self.norm(states)), layout.mask, layout.any.to(own), layout.put(numbers), layout)
+        self.found = Found(layout.put(states), layout.mask, layout.any.to(own), layout.put(numbers), layout)

@@ -1,4 +1,9 @@
-"""Which pairs of the set are found for a sentence, by the way that the settings name."""
+"""Which pairs of the set are found for a sentence, by the way that the settings name.
+
+A pair is found by its source, which is compared with the sentence at hand. Where the base wrote that source and it is not
+plausible, the pair is found by its target, which is the user's own, compared with the base's plain translation of the sentence;
+by its source after all where nothing is found so.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +12,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.core.progress import Progress
+from engine.corpora.types import SentencePair
 from engine.errors import BundleError
+from engine.memory.self_match import OwnText
 from engine.methods.ngram_memory.config import NgramMemoryConfig
-from engine.methods.samples import SentencePair
-from engine.progress import Progress
-from engine.retrieval.own import OwnText
 
 if TYPE_CHECKING:
     import torch
 
     from engine.base import BaseModel
 
-__all__ = ["VECTORS", "Retriever", "load_vectors", "record_vectors"]
-
 VECTORS = "memory.safetensors"
+POOR = 0.5  # plausibility of a source below which its pair is found by the target
 
 
 def record_vectors(
@@ -30,12 +34,12 @@ def record_vectors(
     import torch
     from safetensors.torch import save_file
 
-    from engine.files import replacing
-    from engine.retrieval.dense import set_vectors
+    from engine.core.atomic_files import atomic_write
+    from engine.memory.dense_ngrams import set_vectors
 
     vectors, lengths = set_vectors(base, [pair.source for pair in pairs], widths, progress)
-    tensors = {f"ngrams.{width}": torch.from_numpy(found).half() for width, found in vectors.items()}
-    with replacing(path, "the vectors") as temporary:
+    tensors = {f"ngrams.{width}": torch.from_numpy(result).half() for width, result in vectors.items()}
+    with atomic_write(path, "the vectors") as temporary:
         save_file({**tensors, "lengths": torch.from_numpy(lengths)}, temporary)
 
 
@@ -44,14 +48,14 @@ def load_vectors(path: Path, base: BaseModel, pairs: int, widths: Sequence[int])
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    from engine.retrieval.ngrams import all_ngrams
+    from engine.memory.ngrams import all_ngrams
 
     if not path.exists():
-        raise BundleError(f"it has no {path.name}, in which the method finds n-grams. Get the bundle again.")
+        raise BundleError("it has no {path}, in which the method finds n-grams. Get the bundle again.", path=path.name)
     try:
         tensors = load_file(path)
     except SafetensorError as error:
-        raise BundleError(f"{path.name} is damaged ({error}). Get the bundle again.") from None
+        raise BundleError("{path} is damaged ({error}). Get the bundle again.", path=path.name, error=error) from None
     lengths = tensors.pop("lengths", None)
     fits = lengths is not None and lengths.shape == (pairs,) and not lengths.is_floating_point()
     fits = fits and bool(((lengths >= 0) & (lengths <= base.max_tokens)).all())
@@ -62,7 +66,7 @@ def load_vectors(path: Path, base: BaseModel, pairs: int, widths: Sequence[int])
             for width in widths
         )
     if not fits or lengths is None:
-        raise BundleError(f"{path.name} does not fit the sentence pairs beside it. Get the bundle again.")
+        raise BundleError("{path} does not fit the sentence pairs beside it. Get the bundle again.", path=path.name)
     return {width: tensors[f"ngrams.{width}"].float().numpy() for width in widths}, lengths.numpy()
 
 
@@ -72,20 +76,27 @@ class Retriever:
     def __init__(
         self, base: BaseModel, pairs: Sequence[SentencePair], config: NgramMemoryConfig, vectors: Path | None
     ) -> None:
-        from engine.retrieval.dense import DenseNgrams
-        from engine.retrieval.neighbours import IdfNgrams, IdfSentences
-        from engine.retrieval.words import source_words
+        from engine.corpora.tokenize import words
+        from engine.memory.dense_ngrams import DenseNgrams
+        from engine.memory.neighbours import IdfNgrams, IdfSentences
+        from engine.memory.source_words import source_words
 
         self.config, self.pairs = config, pairs
         self.dense = config.retrieval == "dense_ngram"
         self._own_cache: dict[tuple[str, str], list[int]] = {}
+        self.poor: set[int] = set()  # pairs that are found by their targets
         if self.dense:
-            found, lengths = load_vectors(vectors or Path(VECTORS), base, len(pairs), sorted(set(config.widths)))
-            self.engine: Any = DenseNgrams(found, lengths, depth=config.search_depth, widths=config.widths)
+            result, lengths = load_vectors(vectors or Path(VECTORS), base, len(pairs), sorted(set(config.widths)))
+            self.engine: Any = DenseNgrams(result, lengths, depth=config.search_depth, widths=config.widths)
             return
         sentences = source_words(base, base.encode([pair.source for pair in pairs]))
         whole = config.retrieval == "idf_sentence"
         self.engine = IdfSentences(sentences) if whole else IdfNgrams(sentences, config.widths)
+        self.poor = {i for i, pair in enumerate(pairs) if pair.plausibility < POOR}
+        if self.poor:
+            targets = [words(pair.target) for pair in pairs]
+            self.by_target: Any = IdfSentences(targets) if whole else IdfNgrams(targets, config.widths)
+            self.good = set(range(len(pairs))) - self.poor
 
     @cached_property
     def own(self) -> OwnText:
@@ -93,26 +104,33 @@ class Retriever:
         return OwnText([pair.target for pair in self.pairs], [pair.source for pair in self.pairs])
 
     def find(
-        self, base: BaseModel, ids: Sequence[int], states: torch.Tensor, own: SentencePair | None = None,
+        self, base: BaseModel, ids: Sequence[int], states: torch.Tensor, own: SentencePair | None = None, draft: str = "",
     ) -> list[int]:  # fmt: skip
         """Places of the pairs found for a source sentence given as ids (S,) and frozen states (S, d), the best first.
 
         `own` says that the sentence is being learnt from: neither it nor the same text but for trifles is found, and what
-        was found is kept, since the same pairs come again in every epoch.
+        was found is kept, since the same pairs come again in every epoch. `draft` is the base's translation of the sentence,
+        where `wants_draft`.
         """
         if own is None:
-            return self._search(base, ids, states, self.config.neighbours_translating, set())
+            return self._search(base, ids, states, draft, self.config.neighbours_translating, set())
         name = own.source, own.target
         if name not in self._own_cache:
             shut = self.own.of(own.source, own.target)
-            self._own_cache[name] = self._search(base, ids, states, self.config.neighbours, shut)
+            self._own_cache[name] = self._search(base, ids, states, draft, self.config.neighbours, shut)
         return self._own_cache[name]
 
+    def wants_draft(self, own: SentencePair | None = None) -> bool:
+        """Whether finding pairs for a sentence takes the base's translation of it."""
+        return bool(self.poor) and (own is None or (own.source, own.target) not in self._own_cache)
+
     def _search(
-        self, base: BaseModel, ids: Sequence[int], states: torch.Tensor, most: int | None, shut: set[int]
+        self, base: BaseModel, ids: Sequence[int], states: torch.Tensor, draft: str, most: int | None, shut: set[int]
     ) -> list[int]:
-        from engine.retrieval.dense import content
-        from engine.retrieval.words import source_words
+        from engine.corpora.tokenize import words
+        from engine.memory.dense_ngrams import content
+        from engine.memory.neighbours import chosen
+        from engine.memory.source_words import source_words
 
         if self.dense:
             query: Any = content(base, ids, states)  # (T, d)
@@ -120,4 +138,9 @@ class Retriever:
             (query,) = source_words(base, [ids])
         if self.config.retrieval == "idf_sentence" and most is None:
             most = self.config.neighbours
-        return [hit.sentence for hit in self.engine.neighbours(query, most, shut)]
+        hits = self.engine.neighbours(query, most, shut | self.poor)
+        if self.poor:
+            hits = chosen([*hits, *self.by_target.neighbours(words(draft), most, shut | self.good)], most)
+            if not hits:  # poor evidence is better than none
+                hits = self.engine.neighbours(query, most, shut)
+        return [hit.sentence for hit in hits]

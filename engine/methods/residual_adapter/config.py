@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.methods.layers import LayerOptions
-from engine.options import option
-
-__all__ = ["ResidualAdapterConfig"]
+from engine.core.options import option
+from engine.methods.layer_hooks import LayerOptions
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from engine.methods.base import Capabilities
-from engine.methods.layer_method import LayerMethod
+from engine.methods.cost import Cost, Workload
+from engine.methods.interface import Capabilities
+from engine.methods.layer_method import LayerMethod, layer_counts
 from engine.methods.residual_adapter.config import ResidualAdapterConfig
 
 if TYPE_CHECKING:
     from torch import nn
 
     from engine.base import BaseModel
-
-__all__ = ["ResidualAdapter"]
 
 
 class ResidualAdapter(LayerMethod):
@@ -28,10 +27,15 @@ class ResidualAdapter(LayerMethod):
         changes_encoder=True,
     )
 
+    def cost(self, config: ResidualAdapterConfig, work: Workload) -> Cost:
+        d = work.shape.d
+        one = 2 * d * config.bottleneck + 2 * d + (config.bottleneck + d if config.bias else 0)
+        return Cost(weights=sum(layer_counts(config, work.shape)) * one, training=0.65)
+
     def places(self, layer: nn.Module, config: ResidualAdapterConfig) -> list[str]:
         return ["layer"]
 
     def part(self, base: BaseModel, layer: nn.Module, place: str, config: ResidualAdapterConfig) -> nn.Module:
-        from engine.methods.parts import Bottleneck
+        from engine.methods.modules import Bottleneck
 
         return Bottleneck(base.d_model, config.bottleneck, normalise=True, bias=config.bias)

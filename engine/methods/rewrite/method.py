@@ -12,20 +12,19 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from engine.methods.base import Artefacts, Batch, Budgets, Capabilities, Loss, Method
+from engine.core.progress import Progress
+from engine.methods.cost import Cost, Workload
+from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, Loss, Method
 from engine.methods.rewrite.config import RewriteConfig
-from engine.progress import Progress
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
     from engine.base import BaseModel
-    from engine.decoding.options import Decoding
-    from engine.methods.samples import Samples
-    from engine.training.data import Pairs
-
-__all__ = ["Rewrite"]
+    from engine.base.decoding_options import Decoding
+    from engine.methods.batches import Pairs
+    from engine.methods.data import Samples
 
 
 class Rewrite(Method):
@@ -41,6 +40,7 @@ class Rewrite(Method):
         title="Translate, then rewrite",
         summary="A second model rewrites the base's translation in your style. Works on any translation, takes twice the time.",
         source="Syed et al., Adapting Language Models for Non-Parallel Author-Stylized Rewriting (2020)",
+        replays=False,
         changes_encoder=True,  # the rewriting model has its own
         identity_at_start=False,  # untrained, it is a translation model that is given its target language
         offers_strength=False,  # a sentence is rewritten or not; there is nothing between
@@ -49,15 +49,18 @@ class Rewrite(Method):
 
     def prepare(self, samples: Samples, config: RewriteConfig, progress: Progress) -> Artefacts:
         """Nothing is made yet; a base that cannot read its target language is refused before any work."""
-        from engine.methods.machine import keep_settings
+        from engine.methods.base_translations import keep_settings
         from engine.methods.rewrite.texts import check_rewriter
 
         check_rewriter(samples.pair.forward, [segment.text for segment in samples.train[:200]])
         keep_settings(samples, config)
         return Artefacts()
 
+    def cost(self, config: RewriteConfig, work: Workload) -> Cost:
+        return Cost(weights=work.shape.weights, training=0.75, translates=True, decoding=1.4)
+
     def build(self, base: BaseModel, artefacts: Artefacts, config: RewriteConfig) -> nn.Module:
-        from engine.methods.tuned import TunedWeights
+        from engine.methods.weight_swap import TunedWeights
 
         module: Any = TunedWeights(base, "all")
         module.config = config
@@ -65,29 +68,29 @@ class Rewrite(Method):
 
     def encode(self, base: BaseModel, samples: Samples, part: str, progress: Progress) -> Pairs:
         """Pairs of (machine translation, sample); in training, noisy samples as well where they are asked for."""
-        from engine.methods.machine import kept_settings, machine_translations
+        from engine.corpora.types import SentencePair
+        from engine.methods.base_translations import kept_settings, machine_translations
+        from engine.methods.batches import Pairs
         from engine.methods.rewrite.texts import noisy, rewriter_of
-        from engine.methods.samples import SentencePair
-        from engine.training.data import Pairs
 
         config: RewriteConfig = kept_settings(samples, RewriteConfig)
         pairs = samples.pairs(part)
         machine = machine_translations(samples, pairs, config.beam, progress, part)
         both = [
-            SentencePair(said, pair.target, pair.domain, synthetic=True)
-            for said, pair in zip(machine, pairs, strict=True)
-            if said
+            SentencePair(text, pair.target, pair.domain, synthetic=True)
+            for text, pair in zip(machine, pairs, strict=True)
+            if text
         ]
-        found = Pairs.encode(rewriter_of(base), both)
+        result = Pairs.encode(rewriter_of(base), both)
         if part != "train" or not config.denoising:
-            return found
+            return result
         clean = Pairs.encode(rewriter_of(base), [SentencePair(pair.target, pair.target, pair.domain) for pair in pairs])
         special, draw = base.special_ids, random.Random("noise")
         words = [token for row in clean.sources for token in row if token not in special] or [base.pad]
         return Pairs(
-            found.sources + [noisy(row, config.denoising, words, special, draw) for row in clean.sources],
-            found.labels + clean.labels,
-            found.sentences + clean.sentences,
+            result.sources + [noisy(row, config.denoising, words, special, draw) for row in clean.sources],
+            result.labels + clean.labels,
+            result.sentences + clean.sentences,
         )
 
     def speed(self, module: Any) -> float:
@@ -110,7 +113,7 @@ class Rewrite(Method):
             return super().log_probabilities(base, module, batch)
 
     def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
-        from engine.methods.tuned import dropout_in, smoothed
+        from engine.methods.weight_swap import dropout_in, smoothed
 
         layers = [*base.model.get_encoder().layers, *base.decoder_layers]
         with dropout_in(layers, module.config.dropout):
@@ -124,8 +127,9 @@ class Rewrite(Method):
         strength: float, decoding: Decoding, progress: Progress,
     ) -> list[str]:  # fmt: skip
         """The base's translations, rewritten; `decoding` is that of both searches."""
+        from engine.decoding.translate import translate
         from engine.methods.rewrite.texts import rewriter_of
 
-        said = inner(texts)
+        text = inner(texts)
         with base.lock, module.exchanged():
-            return rewriter_of(base).translate(said, decoding=decoding, progress=progress)
+            return translate(rewriter_of(base), text, decoding=decoding, progress=progress)

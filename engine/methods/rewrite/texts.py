@@ -12,8 +12,6 @@ from engine.errors import ModelError
 if TYPE_CHECKING:
     from engine.base import BaseModel
 
-__all__ = ["check_rewriter", "noisy", "rewriter_of"]
-
 UNKNOWN = 0.05  # share of unknown tokens above which a vocabulary cannot hold the target language as a source
 
 
@@ -29,27 +27,30 @@ def check_rewriter(base: BaseModel, texts: Sequence[str]) -> None:
     config = base.model.config
     if not getattr(config, "share_encoder_decoder_embeddings", True):
         raise ModelError(
-            f"The base {base.name} has a vocabulary for each side, so its encoder cannot read {base.target}, and no "
-            "rewriting model can start from it. Use a base with one vocabulary, or another method."
+            "The base {base} has a vocabulary for each side, so its encoder cannot read {target}, and no rewriting "
+            "model can start from it. Use a base with one vocabulary, or another method.",
+            base=base.name,
+            target=base.target,
         )
     ids = [token for row in rewriter_of(base).encode(list(texts)) for token in row]
     unknown = base.tokenizer.unk_token_id
     share = sum(token == unknown for token in ids) / max(1, len(ids))
     if share > UNKNOWN:
         raise ModelError(
-            f"The base {base.name} cannot read {base.target}: {share:.0%} of the tokens of your sentences are unknown to "
-            "its source side. Use a base that translates both ways, or another method."
-        )
+            "The base {base} cannot read {target}: {share:.0%} of the tokens of your sentences are unknown to its "
+            "source side. Use a base that translates both ways, or another method.",
+            base=base.name, target=base.target, share=share,
+        )  # fmt: skip
 
 
 def noisy(
     ids: Sequence[int], share: float, words: Sequence[int], special: frozenset[int], draw: random.Random
 ) -> list[int]:
     """Ids of which a share of the plain ones is dropped or replaced by some of `words`, half of each (Syed et al., 2020)."""
-    found: list[int] = []
+    results: list[int] = []
     for token in ids:
         if token in special or draw.random() >= share:
-            found.append(token)
+            results.append(token)
         elif draw.random() < 0.5:
-            found.append(draw.choice(words))
-    return found
+            results.append(draw.choice(words))
+    return results

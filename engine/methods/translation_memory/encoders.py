@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 SAMPLE = 256  # sentences that show what all have in common
 
-__all__ = ["DualEncoder", "SentenceEncoder", "encode_all"]
-
 
 class SentenceEncoder(nn.Module):
     """Sentences of one language as vectors. Its words are the base's embeddings, which are not part of it."""
@@ -66,8 +64,8 @@ class SentenceEncoder(nn.Module):
 
     def vector(self, state: Tensor) -> Tensor:
         """A state (E, d) as the normalised vector (E, v)."""
-        found = self.project(state).float()  # (E, v)
-        return F.normalize(found - found.mean(-1, keepdim=True), dim=-1)  # (E, v)
+        result = self.project(state).float()  # (E, v)
+        return F.normalize(result - result.mean(-1, keepdim=True), dim=-1)  # (E, v)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         return self.vector(self.state(ids, mask))  # (E, v)
@@ -108,8 +106,8 @@ def encode_all(
     encoder.eval()
     try:
         for batch in length_batches([len(row) for row in rows], tokens):
-            found = encoder(*padded([rows[i] for i in batch], pad, device))  # (E, v)
-            vectors[batch] = found.half().float().cpu().numpy()
+            result = encoder(*padded([rows[i] for i in batch], pad, device))  # (E, v)
+            vectors[batch] = result.half().float().cpu().numpy()
     finally:
         encoder.train(training)
     return vectors

@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from engine.memory.vector_index import VectorIndex
 from engine.methods.translation_memory.encoders import SentenceEncoder, encode_all
-from engine.retrieval.vectors import VectorIndex
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-__all__ = ["Refresher", "build_index"]
 
 
 def build_index(encoder: SentenceEncoder, rows: Sequence[list[int]], pad: int, device: Any, depth: int) -> VectorIndex:
@@ -122,9 +120,9 @@ class Refresher:
         if self.folder is not None:
             from safetensors.torch import save_file
 
-            from engine.files import replacing
+            from engine.core.atomic_files import atomic_write
 
-            with replacing(self._file(step), "the retriever's weights") as temporary:
+            with atomic_write(self._file(step), "the retriever's weights") as temporary:
                 save_file(self.copies[step], temporary)
 
     def _copy(self, step: int) -> dict[str, Tensor]:

@@ -8,19 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from engine.core.progress import Progress
 from engine.errors import BundleError, CorpusError
-from engine.methods.base import Artefacts, Batch, Budgets, Capabilities, Method
+from engine.methods.cost import Cost, Workload
+from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, Method
 from engine.methods.translation_memory.config import TranslationMemoryConfig
-from engine.progress import Progress
 
 if TYPE_CHECKING:
     import torch
 
     from engine.base import BaseModel
-    from engine.methods.samples import Samples, SentencePair
+    from engine.corpora.types import SentencePair
+    from engine.methods.ablation import Material
+    from engine.methods.data import Samples
     from engine.methods.translation_memory.module import TranslationMemoryModule
-
-__all__ = ["TranslationMemory"]
 
 VECTORS = "memory.safetensors"
 WARM, WARM_REPORT = "retriever.safetensors", "retriever.json"
@@ -46,9 +47,11 @@ class TranslationMemory(Method):
         title="Translation memory",
         summary="Finds sentences of your own across languages and copies from them. Its memory can be exchanged at any time.",
         source="Cai et al., Neural Machine Translation with Monolingual Translation Memory (2021)",
+        replays=False,
         needs_pairs=True,
         offers_reads=True,
         offers_swap=True,
+        has_memory=True,
         needs_texts=True,
         swaps_pairs=False,
     )
@@ -58,10 +61,10 @@ class TranslationMemory(Method):
         import torch
         from safetensors.torch import save_file
 
-        from engine.files import replacing, write_json
+        from engine.core.atomic_files import atomic_write, write_json
+        from engine.memory.retrieval_set import FILE, save_sentences
         from engine.methods.translation_memory.encoders import DualEncoder
-        from engine.methods.translation_memory.warm import warm_up
-        from engine.retrieval.sentences import FILE, save_sentences
+        from engine.methods.translation_memory.warm_start import warm_up
 
         base, folder, train = samples.pair.forward, samples.workspace, samples.pairs("train")
         if not train:
@@ -73,24 +76,33 @@ class TranslationMemory(Method):
                 encoders = DualEncoder(base, config).to(base.device)
             report = warm_up(base, encoders, train, samples.pairs("valid"), config, progress)
             write_json(folder / WARM_REPORT, report, "the retriever's figures")
-            with replacing(folder / WARM, "the retriever") as temporary:
+            with atomic_write(folder / WARM, "the retriever") as temporary:
                 save_file({key: value.cpu().contiguous() for key, value in encoders.state_dict().items()}, temporary)
         if not (folder / FILE).exists():
-            save_sentences(train, folder / FILE, sources=False)
+            save_sentences(samples.pairs("memory"), folder / FILE, sources=False)
         return Warmed(files={FILE: folder / FILE}, workspace=folder)
 
     def open(self, folder: Path, base: BaseModel, config: TranslationMemoryConfig) -> Artefacts:
-        from engine.retrieval.sentences import FILE, load_sentences
+        from engine.memory.retrieval_set import FILE, load_sentences
 
         sentences = load_sentences(folder / FILE, sources=False)
         load_vectors(folder / VECTORS, len(sentences))
         return Artefacts(files={name: folder / name for name in (FILE, VECTORS)})
 
+    def cost(self, config: TranslationMemoryConfig, work: Workload) -> Cost:
+        layer, d = work.shape.layer(cross=False), work.shape.d
+        encoder = config.retriever_layers * layer + d * (config.vector_size or d // 2)
+        retriever = {"trained": 2, "fixed_target": 1, "fixed": 0}[config.retriever] * encoder
+        return Cost(
+            weights=retriever + config.memory_layers * layer + 4 * d * d, training=0.7, units=work.held,
+            warming=0.5 * config.warm_updates * config.warm_batch * work.sentence, files=work.held * 6 + work.sentences * d,
+        )  # fmt: skip
+
     def build(self, base: BaseModel, artefacts: Artefacts, config: TranslationMemoryConfig) -> TranslationMemoryModule:
         from safetensors.torch import load_file
 
+        from engine.memory.retrieval_set import FILE, load_sentences
         from engine.methods.translation_memory.module import TranslationMemoryModule
-        from engine.retrieval.sentences import FILE, load_sentences
 
         module = TranslationMemoryModule(base, config).to(base.device)
         workspace = artefacts.workspace if isinstance(artefacts, Warmed) else None
@@ -106,8 +118,8 @@ class TranslationMemory(Method):
 
     def set_memory(self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], vectors: Any = None) -> None:
         """Give the module another memory; `vectors` (N, v) are those of its retriever, where they are known."""
+        from engine.memory.vector_index import VectorIndex
         from engine.methods.translation_memory.index import Refresher
-        from engine.retrieval.vectors import VectorIndex
 
         config = module.config
         labels = base.label([pair.target for pair in pairs])
@@ -164,7 +176,7 @@ class TranslationMemory(Method):
         self, base: BaseModel, module: Any, pairs: Sequence[SentencePair], workspace: Path,
         progress: Progress | None = None,
     ) -> Artefacts:  # fmt: skip
-        from engine.retrieval.sentences import FILE, save_sentences
+        from engine.memory.retrieval_set import FILE, save_sentences
 
         if not pairs:
             raise CorpusError("There is no sentence to remember. Add sentences to the samples.")
@@ -173,6 +185,23 @@ class TranslationMemory(Method):
         save_sentences(pairs, workspace / FILE, sources=False)
         save_vectors(module.index.vectors, workspace / VECTORS)
         return Artefacts(files={name: workspace / name for name in (FILE, VECTORS)})
+
+    def ablate(self, base: BaseModel, module: Any, kind: str, material: Material) -> None:
+        """Keys are the sentences' vectors, values the sentences. Of noise vectors, states and tokens are drawn; the mean row is
+        one sentence of the mean vector and state, whose tokens are the memory's in their proportions.
+        """
+        from engine.methods.translation_memory.ablation import draw_memory
+
+        if kind in ("foreign", "oracle"):
+            pairs = material.pairs(kind, sources=False)
+            self.swap(base, module, pairs, material.folder(kind), material.progress)
+        elif kind == "empty":
+            self.set_memory(base, module, [])
+        elif kind == "shuffled":
+            order = material.order(len(module.rows)).tolist()
+            module.rows, module.pairs = ([values[i] for i in order] for values in (module.rows, module.pairs))
+        else:
+            draw_memory(module, kind, material)
 
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
@@ -223,8 +252,8 @@ class TranslationMemory(Method):
                 shut = self.own(module, batch.pairs.sentences[batch.rows[row]].target) if batch is not None else set()
                 numbers.append([i for i, _ in index.search_unblocked(query, module.config.neighbours, shut)])
             fresh = batch is not None and module.config.retriever == "trained"
-            kept = batch.labels != base.pad if batch is not None else None  # (B, T)
-            module.remember(numbers, x, fresh, index.vectors, base.pad, kept)
+            selected = batch.labels != base.pad if batch is not None else None  # (B, T)
+            module.remember(numbers, x, fresh, index.vectors, base.pad, selected)
 
     def training_index(self, module: Any, step: int) -> Any:
         """The index for a training batch, or the one in force for a batch of validation, whose step is no update's."""
@@ -235,14 +264,14 @@ class TranslationMemory(Method):
 
     def own(self, module: Any, target: str) -> set[int]:
         """Sentences of the memory that are this one, or the same but for trifles."""
-        from engine.retrieval.own import OwnText
+        from engine.memory.self_match import OwnText
 
         if module.own is None:
             module.own = OwnText([pair.target for pair in module.pairs])
         return module.own.of(target)
 
     def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
-        from engine.methods.translation_memory.reads import reads
+        from engine.methods.translation_memory.attribution import reads
 
         with base.lock, self.attach(base, module):
             return reads(self, base, module, source, translation, top)
@@ -253,9 +282,9 @@ def save_vectors(vectors: Any, path: Path) -> None:
     import torch
     from safetensors.torch import save_file
 
-    from engine.files import replacing
+    from engine.core.atomic_files import atomic_write
 
-    with replacing(path, "the memory's vectors") as temporary:
+    with atomic_write(path, "the memory's vectors") as temporary:
         save_file({"vectors": torch.from_numpy(vectors).half()}, temporary)
 
 
@@ -265,14 +294,19 @@ def load_vectors(path: Path, sentences: int, size: int | None = None) -> Any:
     from safetensors.torch import load_file
 
     if not path.exists():
-        raise BundleError(f"it has no {path.name}, in which the method finds sentences. Get the bundle again.")
+        raise BundleError(
+            "it has no {path}, in which the method finds sentences. Get the bundle again.", path=path.name
+        )
     try:
         tensors = load_file(path)
     except SafetensorError as error:
-        raise BundleError(f"{path.name} is damaged ({error}). Get the bundle again.") from None
+        raise BundleError("{path} is damaged ({error}). Get the bundle again.", path=path.name, error=error) from None
     vectors = tensors.get("vectors")
     if set(tensors) != {"vectors"} or vectors is None or vectors.dim() != 2 or len(vectors) != sentences:
-        raise BundleError(f"{path.name} does not fit the sentences beside it. Get the bundle again.")
+        raise BundleError("{path} does not fit the sentences beside it. Get the bundle again.", path=path.name)
     if size is not None and vectors.shape[1] != size:
-        raise BundleError(f"{path.name} has vectors of {vectors.shape[1]} numbers, not {size}. Get the bundle again.")
+        raise BundleError(
+            "{path} has vectors of {shape} numbers, not {size}. Get the bundle again.",
+            path=path.name, shape=vectors.shape[1], size=size,
+        )  # fmt: skip
     return vectors.float().numpy()

@@ -20,19 +20,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.methods.samples import SentencePair
+from engine.corpora.types import SentencePair
+from engine.memory.vector_index import VectorIndex
 from engine.methods.transformer import Inputs, Layout, make_layers, padded
 from engine.methods.translation_memory.config import TranslationMemoryConfig
 from engine.methods.translation_memory.encoders import DualEncoder
 from engine.methods.translation_memory.index import Refresher
-from engine.retrieval.vectors import VectorIndex
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
-    from engine.methods.base import Artefacts
-    from engine.retrieval.own import OwnText
-
-__all__ = ["SPEED", "Found", "TranslationMemoryModule", "mixture"]
+    from engine.memory.self_match import OwnText
+    from engine.methods.interface import Artefacts
 
 SPEED = 20.0  # as in the memory adapter: a lone scalar has to move faster than a weight of a matrix
 MOST = 1 - 1e-6  # of λ: a word that cannot be copied keeps a probability
@@ -92,6 +90,7 @@ class TranslationMemoryModule(nn.Module):
         self.own: OwnText | None = None  # made at the first batch of training
         self.where: tuple[int, Any] = (0, torch.device("cpu"))  # the base's padding id and device
         self.found: Found | None = None
+        self.exchanged: Callable[[Sequence[int], Tensor], Tensor] | None = None  # what takes the place of the states
 
     @property
     def size(self) -> int:
@@ -125,13 +124,15 @@ class TranslationMemoryModule(nn.Module):
         that it gets a gradient; else they are those of the index.
         """
         self.found = None
-        owners = [row for row, found in enumerate(numbers) for _ in found]  # (E,)
-        entries = [number for found in numbers for number in found]  # (E,)
+        owners = [row for row, result in enumerate(numbers) for _ in result]  # (E,)
+        entries = [number for result in numbers for number in result]  # (E,)
         if not entries:
             return
         unique = list(dict.fromkeys(entries))  # U sentences
         where = torch.tensor([unique.index(entry) for entry in entries], device=x.device)  # (E,)
         ids, mask, states = self.encode_memory([self.rows[i] for i in unique], pad, x.device)
+        if self.exchanged is not None:
+            states = self.exchanged(unique, states)  # (U, L, d)
         if fresh:
             z = self.retriever.target(ids, mask)  # (U, v)
         else:
@@ -146,22 +147,22 @@ class TranslationMemoryModule(nn.Module):
 
     def attend(self, h: Tensor, strength: float = 1.0) -> Tensor:
         """h_t + c_t for the decoder's states (R, T, d), R a multiple of the found rows; keeps α and λ for the output."""
-        found = self.found
-        assert found is not None
+        result = self.found
+        assert result is not None
         kind, own = h.dtype, self.match.weight.dtype
         if kind != own and not torch.is_autocast_enabled(h.device.type):
             h = h.to(own)  # (R, T, d)
-        b, shape = len(found.states), h.shape
+        b, shape = len(result.states), h.shape
         query = h.reshape(b, -1, shape[-1])  # (B, n T, d)
-        keys = self.match(found.states)  # (B, K, d)
+        keys = self.match(result.states)  # (B, K, d)
         scores = query @ keys.transpose(1, 2)  # (B, n T, K)
-        scores = scores.float() + self.beta.float() * found.relevance.float()[:, None]  # (B, n T, K)
-        alpha = scores.masked_fill(~found.layout.mask[:, None], float("-inf")).softmax(-1)  # (B, n T, K)
-        c = self.read(alpha.to(found.states.dtype) @ found.states) * found.layout.any  # (B, n T, d)
-        found.alpha = alpha.reshape(*shape[:-1], -1)  # (R, T, K)
+        scores = scores.float() + self.beta.float() * result.relevance.float()[:, None]  # (B, n T, K)
+        alpha = scores.masked_fill(~result.layout.mask[:, None], float("-inf")).softmax(-1)  # (B, n T, K)
+        c = self.read(alpha.to(result.states.dtype) @ result.states) * result.layout.any  # (B, n T, d)
+        result.alpha = alpha.reshape(*shape[:-1], -1)  # (R, T, K)
         gate = torch.sigmoid(self.gate_out(F.relu(self.gate_hidden(torch.cat([query, c], -1)))))  # (B, n T, 1)
-        copying = self.copy_share() * gate.float() * found.layout.any * strength  # (B, n T, 1)
-        found.copying = copying.clamp(max=MOST).reshape(*shape[:-1], 1)  # (R, T, 1)
+        copying = self.copy_share() * gate.float() * result.layout.any * strength  # (B, n T, 1)
+        result.copying = copying.clamp(max=MOST).reshape(*shape[:-1], 1)  # (R, T, 1)
         return (h + strength * c.reshape(shape)).to(kind)  # (R, T, d)
 
     def copy_share(self) -> Tensor:
@@ -173,16 +174,16 @@ class TranslationMemoryModule(nn.Module):
 
     def copy_from_memory(self, logits: Tensor, bias: Tensor | None) -> Tensor:
         """Logits (R, T, V), or (M, V) at the kept positions, whose softmax with the base's `bias` is the mixture."""
-        found = self.found
-        if found is None or found.alpha is None or found.copying is None or not self.config.copy:
+        result = self.found
+        if result is None or result.alpha is None or result.copying is None or not self.config.copy:
             return logits
-        alpha, copying, ids = found.alpha, found.copying, found.ids  # (R, T, K), (R, T, 1), (B, K)
+        alpha, copying, ids = result.alpha, result.copying, result.ids  # (R, T, K), (R, T, 1), (B, K)
         beams = len(alpha) // len(ids)
         ids = ids.repeat_interleave(beams, 0)[:, None].expand_as(alpha)  # (R, T, K)
         if logits.dim() == 2:
-            if found.kept is None or found.kept.shape != alpha.shape[:2]:
+            if result.kept is None or result.kept.shape != alpha.shape[:2]:
                 return logits
-            alpha, copying, ids = alpha[found.kept], copying[found.kept], ids[found.kept]  # (M, K), (M, 1), (M, K)
+            alpha, copying, ids = alpha[result.kept], copying[result.kept], ids[result.kept]  # (M, K), (M, 1), (M, K)
         return mixture(logits, bias, alpha, copying, ids)  # (R, T, V) or (M, V)
 
 

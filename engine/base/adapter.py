@@ -1,0 +1,58 @@
+"""What can be attached to a base for the length of one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import torch
+
+    from engine.base.decoding_options import Decoding
+    from engine.base.model import BaseModel
+    from engine.core.progress import Progress
+
+Translate = Callable[[Sequence[str]], list[str]]
+
+
+class Adapter(Protocol):
+    """A plugin, several in a stack, or one for each row of a batch (`engine.plugins`)."""
+
+    @property
+    def fixed_rows(self) -> bool:
+        """Whether the rows of a batch must stay where they are while it is decoded."""
+        ...
+
+    @property
+    def shares_source(self) -> bool:
+        """Whether cross-attention may take the hypotheses of a sentence together."""
+        ...
+
+    def attached(self, base: BaseModel, strength: float = 1.0) -> AbstractContextManager[None]:
+        """Hooks in the base for the length of the block. Raises OptionError on a strength below 0 or above 2."""
+        ...
+
+    def logits_processors(self, base: BaseModel, strength: float = 1.0) -> Sequence[Any]:
+        """What acts on the output distribution; nothing at strength 0."""
+        ...
+
+    def see(self, base: BaseModel, sources: torch.Tensor) -> None:
+        """Take the source tokens (B, S) of the batch that comes next."""
+        ...
+
+    def check_likelihood(self) -> None:
+        """Raises OptionError when it gives no probabilities of given translations."""
+        ...
+
+    def translate(
+        self,
+        base: BaseModel,
+        texts: Sequence[str],
+        inner: Translate,
+        strength: float,
+        decoding: Decoding,
+        progress: Progress,
+    ) -> list[str] | None:
+        """A translation made in a way of its own, or None; `inner` translates without this adapter."""
+        ...

@@ -1,0 +1,51 @@
+"""A base's own decoding defaults: a key of its generation_config.json, by direction, chosen on held-out text.
+
+    "decoding_defaults": {"en-zh": {"beam": 4, "length_penalty": 1.2}, "zh-en": {"beam": 4, "length_penalty": 1.0}}
+
+What else that file says (num_beams of models from the hub) is not followed: plugins were tuned and measured without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.base.decoding_options import Decoding
+from engine.core.atomic_files import write_json
+from engine.errors import ModelError, OptionError
+
+FILE, KEY = "generation_config.json", "decoding_defaults"
+NAMES = ("beam", "length_penalty")  # of `Decoding`, what a base may say
+
+
+def read_defaults(folder: Path, source: str, target: str) -> dict[str, Any]:
+    """The settings of `Decoding` that the base has for this direction; none where it says nothing. Raises ModelError on
+    values that are none.
+    """
+    own = _read(folder).get(KEY)
+    given = own.get(f"{source}-{target}") if isinstance(own, dict) else None
+    known = {name: given[name] for name in NAMES if name in given} if isinstance(given, dict) else {}
+    try:
+        Decoding.from_mapping(known)
+    except OptionError as error:
+        raise ModelError(
+            "{folder}, {key} of {source}-{target}: {error}",
+            folder=folder / FILE, key=KEY, source=source, target=target, error=error,
+        ) from None  # fmt: skip
+    return known
+
+
+def write_defaults(folder: Path, chosen: Mapping[str, Mapping[str, Any]]) -> None:
+    """Make {"en-zh": {"beam": 4, …}, …} the base's defaults; those of other directions stay. Raises ModelError, StorageError."""
+    config = _read(folder)
+    own = config.get(KEY)
+    config[KEY] = {**(own if isinstance(own, dict) else {}), **{pair: dict(given) for pair, given in chosen.items()}}
+    write_json(folder / FILE, config, "the base's decoding defaults")
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    from engine.base.files import read_json
+
+    file = folder / FILE
+    return read_json(file) if file.exists() else {}

@@ -1,0 +1,81 @@
+"""What can be said of a base model's folder without loading it: shape, languages, size, licence. Needs no torch."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from engine.base.directions import stored_directions
+from engine.base.files import check_type, count_parameters, read_config
+from engine.core.model_card import read_card_file
+
+FAMILIES = {"marian": "Marian", "nllb": "NLLB", "m2m_100": "M2M100", "mbart": "mBART"}
+
+
+def family_name(folder: Path, config: dict[str, Any]) -> str:
+    """Marian, M2M100, NLLB or mBART, as people call it; mBART-50 is mBART here."""
+    kind = config["model_type"]
+    about = folder / "tokenizer_config.json"
+    if kind == "m2m_100" and about.exists() and '"Nllb' in about.read_text(encoding="utf-8", errors="replace"):
+        kind = "nllb"
+    return FAMILIES.get(kind, kind)
+
+
+def read_card(folder: str | Path) -> dict[str, Any]:
+    """Name, family, languages, decoder layers, hidden size, weights, bytes and licence of a base model's folder.
+
+    `languages` are canonical tags (en, zh, zh-Hant); empty where the model does not tell.
+    Raises ModelError where the folder is no usable base.
+    """
+    folder = Path(folder)
+    return deepcopy(_read_card(folder, _stamps(folder)))
+
+
+def _stamps(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """What changes when any of the folder's files does."""
+    files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else ()
+    return tuple((str(file), (about := file.stat()).st_size, about.st_mtime_ns) for file in files)
+
+
+@lru_cache(maxsize=64)
+def _read_card(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> dict[str, Any]:
+    config = read_config(folder)
+    name = folder.resolve().name
+    check_type(config["model_type"], name)
+    directions = stored_directions(folder.resolve(), config["model_type"])
+    card = read_card_file(folder)
+    return {
+        "name": name,
+        "path": str(folder),
+        "model_type": config["model_type"],
+        "family": family_name(folder, config),
+        "languages": directions.languages,
+        "decoder_layers": config.get("decoder_layers", 0),
+        "d_model": config.get("d_model", 0),
+        "parameters": count_parameters(folder),
+        "bytes": sum(size for _, size, _ in stamps),
+        "license": card.license_name,
+        "card": card.body,
+    }
+
+
+def directions(folder: str | Path) -> tuple[list[str], list[str]]:
+    """The canonical tags of the languages that a base translates from, and of those that it translates to; empty where the
+    model does not tell. Raises ModelError where the folder is no usable base.
+    """
+    folder = Path(folder)
+    result = stored_directions(folder.resolve(), read_config(folder)["model_type"])
+    return (result.sources.tags if result.sources else []), (result.targets.tags if result.targets else [])
+
+
+def knows(folder: str | Path, source: str, target: str) -> bool:
+    """Can the base in a folder be asked to translate in that direction? False for a folder that is no base."""
+    from engine.errors import ModelError
+
+    folder = Path(folder)
+    try:
+        return stored_directions(folder.resolve(), read_config(folder)["model_type"]).knows(source, target)
+    except ModelError:
+        return False

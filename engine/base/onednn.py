@@ -1,0 +1,121 @@
+"""Matrix products by oneDNN on a CPU, twice as fast where PyTorch's own library is slow (docs/performance.md).
+
+PyTorch multiplies in float32 with Intel's MKL, which on processors of other makers leaves AVX-512 unused. oneDNN, which
+PyTorch has on board as well, uses it, on weights that are laid out for it once. For inference: no gradient goes through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import ReferenceType, WeakKeyDictionary, ref
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from engine.base.model import BaseModel
+
+LARGEST = 512 * 2**20  # bytes of weights that are kept twice; a larger base is left as it is
+FEWEST_ROWS = 2  # a product with a single vector is no faster
+
+
+_MADE: WeakKeyDictionary[Any, dict[int, Layout]] = WeakKeyDictionary()  # by the model
+
+
+@cache
+def pays() -> bool:
+    """Is this a processor where oneDNN is faster: AVX-512, and not Intel's?"""
+    import torch
+
+    if torch.backends.cpu.get_cpu_capability() != "AVX512" or not torch.backends.mkldnn.is_available():
+        return False
+    about = Path("/proc/cpuinfo")
+    return about.exists() and "GenuineIntel" not in about.read_text(encoding="utf-8", errors="replace")
+
+
+class Product:
+    """x Wᵀ + b for a matrix W (O, I) that stays as it is and b (O,), laid out once; `then` may be "relu"."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None, then: str = "none") -> None:
+        self.weight = _laid_out(weight.contiguous())
+        self.then = then
+        self.bias = None if bias is None else bias.detach()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """For x (..., I): (..., O)."""
+        return _product(x, self.weight, self.bias, self.then)
+
+
+def _laid_out(weight: Tensor) -> Any:
+    import torch
+
+    with torch.no_grad():
+        return torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
+
+
+def _product(x: Tensor, laid_out: Any, bias: Tensor | None = None, then: str = "none") -> Any:
+    import torch
+
+    return torch.ops.mkldnn._linear_pointwise(x, laid_out, bias, then, [], "")
+
+
+@contextlib.contextmanager
+def fast_products(base: BaseModel) -> Iterator[None]:
+    """Inside, this thread's products with the weights of the base's linear layers are oneDNN's, where that pays.
+
+    The layout is kept beside the base's weights, which stay as they are. Weights that a plugin puts in the place of the
+    base's are multiplied as ever. Enter it before a plugin is attached, since layouts are made of the weights that are in
+    place at the first call.
+    """
+    layouts = _layouts(base)
+    if not layouts:
+        yield
+        return
+    from torch.nn.functional import linear
+    from torch.overrides import TorchFunctionMode
+
+    class Products(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func is linear and not kwargs and (known := layouts.get(id(args[1]))) is not None:
+                x, weight = args[0], args[1]  # (..., I), (O, I)
+                if x.numel() >= FEWEST_ROWS * x.shape[-1] and known.fits(weight):
+                    return _product(x, known.laid_out, args[2] if len(args) > 2 else None)  # (..., O)
+            return func(*args, **(kwargs or {}))
+
+    with Products():
+        yield
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A weight as oneDNN wants it, and the state of the weight that it was made from."""
+
+    laid_out: Tensor
+    weight: ReferenceType[Tensor]
+    version: int
+
+    def fits(self, weight: Tensor) -> bool:
+        """Whether it is of this very tensor as it is now. An id alone may be that of another one since."""
+        return self.weight() is weight and weight._version == self.version
+
+
+def _layouts(base: BaseModel) -> dict[int, Layout]:
+    """{id of a weight: its layout}, made once for a base; empty where it does not pay."""
+    import torch
+
+    if (made := _MADE.get(base.model)) is not None:
+        return made
+    layouts: dict[int, Layout] = {}
+    weights = {id(one.weight): one.weight for one in base.model.modules() if type(one) is torch.nn.Linear}
+    if (
+        pays()
+        and all(one.device.type == "cpu" and one.dtype is torch.float32 for one in weights.values())
+        and sum(one.numel() * one.element_size() for one in weights.values()) <= LARGEST
+    ):
+        layouts = {key: Layout(_laid_out(one), ref(one), one._version) for key, one in weights.items()}
+    _MADE[base.model] = layouts
+    return layouts

@@ -1,0 +1,115 @@
+"""How good a base is, in words: from the table of scores on its card, whoever wrote it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engine.core.languages import canonical, same_language
+from engine.errors import TailorError
+from engine.messages import mark
+
+# What a corpus BLEU up to that value means, as https://docs.cloud.google.com/translate/docs/advanced/automl-evaluate has it.
+LEVELS = (
+    (10.0, mark("almost useless")),
+    (20.0, mark("the gist is hard to get")),
+    (30.0, mark("the gist is clear, with significant errors of grammar")),
+    (40.0, mark("understandable to good")),
+    (50.0, mark("high quality")),
+    (60.0, mark("very high quality")),
+    (101.0, mark("often better than human")),
+)
+# What kind of text well-known test sets hold.
+TEST_SETS = {
+    "ntrex": mark("news"),
+    "newstest": mark("news"),
+    "flores": mark("encyclopaedic text"),
+    "tatoeba": mark("short sentences"),
+}
+DIRECTION = re.compile(
+    r"(?<![\w-])([\w-]{1,40}) to ([\w-]{1,40})|([a-z]{2,3}(?:_\w{1,8})?)[-.]([a-z]{2,3}(?:_\w{1,8})?)"
+)
+
+
+@dataclass(frozen=True)
+class Score:
+    """BLEU (0 to 100) of one direction on one test set; `source` and `target` are empty where the card does not tell."""
+
+    test: str
+    source: str
+    target: str
+    bleu: float
+
+    @property
+    def words(self) -> str:
+        """What that BLEU means, in a few words."""
+        return next(words for most, words in LEVELS if self.bleu < most)
+
+    @property
+    def text(self) -> str:
+        """What the test set holds: `news`; empty for one that is not known."""
+        return next((kind for name, kind in TEST_SETS.items() if self.test.lower().startswith(name)), "")
+
+
+def card_scores(body: str) -> list[Score]:
+    """The scores of a card's tables that have a column BLEU: our own (`file`, `direction`) and those of OPUS-MT (`testset`,
+    `langpair`). Rows that cannot be read are passed over.
+    """
+    return [score for table in _tables(body) for score in _scores(table)]
+
+
+def direction_scores(scores: list[Score], source: str, target: str) -> list[Score]:
+    """Those of one direction, and those whose direction is not told where no direction is."""
+    directed = [one for one in scores if one.source]
+    if not directed:
+        return scores
+    return [one for one in directed if same_language(one.source, source) and same_language(one.target, target)]
+
+
+def quality_words(scores: list[Score]) -> str:
+    """The scores of one direction in words, the weakest first: `news: the gist is hard to get (BLEU 10.7)`; empty for none."""
+    parts = [
+        f"{one.text or one.test}: {one.words} (BLEU {one.bleu:.1f})" for one in sorted(scores, key=lambda one: one.bleu)
+    ]
+    return "; ".join(parts[:3])
+
+
+def _tables(body: str) -> Iterator[list[list[str]]]:
+    """The cells of each Markdown table, its head first."""
+    table: list[list[str]] = []
+    for line in [*body.splitlines(), ""]:
+        if line.strip().startswith("|"):
+            table.append([cell.strip(" *`\t") for cell in line.strip().strip("|").split("|")])
+        elif table:
+            yield [table[0], *table[2:]]
+            table = []
+
+
+def _scores(table: list[list[str]]) -> Iterator[Score]:
+    head = [cell.lower() for cell in table[0]]
+    if "bleu" not in head or "beam" in head:  # a table of decoding settings is no table of test sets
+        return
+    name = next((head.index(one) for one in ("testset", "test set", "file", "dataset") if one in head), 0)
+    way = next((head.index(one) for one in ("direction", "langpair", "language pair") if one in head), name)
+    for row in table[1:]:
+        if len(row) < len(head):
+            continue
+        try:
+            bleu = float(row[head.index("bleu")])
+        except ValueError:
+            continue
+        if 0 <= bleu <= 100:
+            source, target = _direction(row[way])
+            yield Score(re.sub(r"[-.](test\.)?[a-z_]{2,9}[-.][a-z_]{2,9}$", "", row[name]), source, target, bleu)
+
+
+def _direction(text: str) -> tuple[str, str]:
+    """(source, target) as canonical tags of `en to zh`, `eng-fra`, `Tatoeba-test.zho.eng`; empty where there is none."""
+    for match in reversed(list(DIRECTION.finditer(text))):
+        source, target = match[1] or match[3], match[2] or match[4]
+        try:
+            return canonical(source), canonical(target)
+        except TailorError:
+            continue
+    return "", ""

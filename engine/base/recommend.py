@@ -1,0 +1,125 @@
+"""Well-known open models for a pair of languages, from the table in recommended.toml. Nothing here asks a network."""
+
+from __future__ import annotations
+
+import datetime
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from engine.core.languages import Codes
+from engine.core.model_card import ModelCard
+
+TABLE = Path(__file__).with_name("recommended.toml")
+PROGRAM_BYTES = 400 << 20  # of Python, torch and transformers while they translate on a CPU; docs/bases.md
+WEIGHT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
+
+
+def memory_needed(weights: int, precision: str = "float32") -> int:
+    """Bytes that translating with a base of that many weights takes."""
+    return PROGRAM_BYTES + weights * WEIGHT_BYTES[precision]
+
+
+@dataclass(frozen=True)
+class RecommendedBase:
+    """One row of the table. `weights` is a count, `download_bytes` what is fetched, `pickled` whether it is fetched as a
+    pickle; `reverse` is the hub id of the other direction where the model has one direction only.
+    """
+
+    hub_id: str
+    family: str
+    sources: Codes
+    targets: Codes
+    card: ModelCard
+    weights: int
+    download_bytes: int
+    pickled: bool
+    reverse: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called on the shelf."""
+        return self.hub_id.rpartition("/")[2]
+
+    @property
+    def multilingual(self) -> bool:
+        """Does it translate among its languages, each to each?"""
+        return len(self.sources.tags) > 2 and len(self.targets.tags) > 2
+
+    def translates(self, source: str, target: str) -> bool:
+        """Does it translate in that direction?"""
+        return bool(self.sources.find(source) and self.targets.find(target)) and source != target
+
+    def command(self) -> str:
+        """The command that adds it."""
+        return f"tailormt base add {self.hub_id}" + (" --convert" if self.pickled else "")
+
+    def to_mapping(self) -> dict[str, Any]:
+        """For JSON: sizes in bytes, `memory_bytes` to translate with it in float32."""
+        return {
+            "hub_id": self.hub_id,
+            "family": self.family,
+            "license": self.card.license_name,
+            "restricted": self.card.restricted,
+            "weights": self.weights,
+            "download_bytes": self.download_bytes,
+            "memory_bytes": memory_needed(self.weights),
+            "pickled": self.pickled,
+            "languages": len({*self.sources.tags, *self.targets.tags}),
+            "reverse": self.reverse,
+            "command": self.command(),
+        }
+
+
+def recommended(source: str, target: str) -> list[RecommendedBase]:
+    """The models of the table that translate from `source` to `target` (BCP-47 tags): those of one direction first, then
+    those of many languages, smaller ones before larger ones. Empty where there is none.
+    """
+    rows = [row for row in _rows() if row.translates(source, target)]
+    back = [row for row in _rows() if row.translates(target, source)]
+    return [_with_reverse(row, back) for row in sorted(rows, key=lambda row: (row.multilingual, row.weights))]
+
+
+def _with_reverse(row: RecommendedBase, back: list[RecommendedBase]) -> RecommendedBase:
+    """A model of one direction with the model of the other one that is nearest to it in size."""
+    fitting = [one for one in back if not one.multilingual]
+    if row.multilingual or not fitting:
+        return row
+    nearest = min(fitting, key=lambda one: abs(one.weights - row.weights))
+    return RecommendedBase(**{**vars(row), "reverse": nearest.hub_id})
+
+
+def table_date() -> datetime.date:
+    """The day on which the table was looked up."""
+    result: datetime.date = _table()["date"]
+    return result
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    return tomllib.loads(TABLE.read_text(encoding="utf-8"))
+
+
+@cache
+def _rows() -> tuple[RecommendedBase, ...]:
+    lists = _table()["languages"]
+
+    def codes(text: str) -> Codes:
+        return Codes({code: code for code in lists.get(text, text).split()})
+
+    return tuple(
+        RecommendedBase(
+            hub_id=row["id"],
+            family=row["family"],
+            sources=codes(row["source"]),
+            targets=codes(row["target"]),
+            card=ModelCard(row["id"], license=row["license"]),
+            weights=row["million_weights"] * 10**6,
+            download_bytes=row["megabytes"] * 10**6,
+            pickled=row["pickled"],
+        )
+        for row in _table()["model"]
+    )

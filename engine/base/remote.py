@@ -1,0 +1,43 @@
+"""A base on another machine: what names it, and how it is loaded there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import ModelError
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+
+
+def base_arguments(base: BaseModel) -> dict[str, Any]:
+    """What another machine needs to load the same base: its folder must be there under the same path."""
+    return {
+        "base": str(Path(base.path).resolve()),
+        "source": base.source,
+        "target": base.target,
+        "fingerprint": base.fingerprint(),
+        "precision": base.precision,
+    }
+
+
+def load_base(arguments: Mapping[str, Any]) -> BaseModel:
+    """The base of `base_arguments`. Raises ModelError where another one lies at its path on this machine."""
+    import torch
+
+    from engine.base import BaseModel
+    from engine.core.settings import Settings
+
+    settings = Settings.from_mapping(arguments["settings"]).replace(base_precision=arguments["precision"])
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
+    base = BaseModel.load(arguments["base"], arguments["source"], arguments["target"], settings=settings)
+    if base.fingerprint() != arguments["fingerprint"]:
+        raise ModelError(
+            "The base in {base} is another one on this node than where the job began. Copy the same folder to all "
+            "nodes, or share it.",
+            base=arguments["base"],
+        )
+    return base

@@ -1,0 +1,1 @@
+"""How assets are made: base models and parsers. Nothing else imports it but their commands."""

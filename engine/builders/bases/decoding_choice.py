@@ -1,0 +1,98 @@
+"""The decoding defaults of a base: the beam and length penalty under which its held-out translations have the best BLEU."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.progress import Progress
+
+if TYPE_CHECKING:
+    from engine.base.model import BaseModel
+
+BEAMS = (4, 2, 6)  # the default first
+PENALTIES = (1.0, 0.6, 0.8, 1.2, 1.4)
+MARGIN = 0.1  # BLEU by which another setting must be better than the default, so that chance does not choose
+FEWEST = 50  # pairs: with fewer chance would choose
+
+
+@dataclass(frozen=True)
+class DecodingChoice:
+    """`settings` of `Decoding` that were chosen, and `rows` of what was tried: beam, length_penalty, BLEU, and the
+    translations' length over that of the references in characters.
+    """
+
+    settings: dict[str, Any]
+    rows: list[dict[str, Any]]
+
+
+def choose_decoding(
+    base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progress | None = None
+) -> DecodingChoice:
+    """The beam and length penalty with the best BLEU on (source, reference) pairs of the base's direction.
+
+    The penalty is chosen with the default beam, then the beam with that penalty: seven translations of all pairs. The
+    smaller beam wins where a larger one brings less than MARGIN.
+    """
+    from engine.decoding.translate import translate
+    from engine.evaluation.metrics import metrics
+
+    progress = progress or Progress()
+    bleu = metrics(base.target)["BLEU"]
+    sources, references = [a for a, _ in pairs], [b for _, b in pairs]
+    whole = sum(map(len, references))
+    rows: list[dict[str, Any]] = []
+
+    def tried(beam: int, penalty: float) -> float:
+        progress.advance(len(rows), len(PENALTIES) + len(BEAMS) - 1, f"beam {beam}, length penalty {penalty:g}")
+        settings = base.decoding({"beam": beam, "length_penalty": penalty})
+        translations = translate(base, sources, decoding=settings)
+        score = float(bleu.corpus_score(translations, [references]).score)
+        ratio = sum(map(len, translations)) / max(1, whole)
+        rows.append({"beam": beam, "length_penalty": penalty, "bleu": round(score, 2), "length": round(ratio, 3)})
+        return score
+
+    penalty, best = PENALTIES[0], tried(BEAMS[0], PENALTIES[0])
+    for other in PENALTIES[1:]:
+        if (score := tried(BEAMS[0], other)) > best + (MARGIN if penalty == PENALTIES[0] else 0.0):
+            penalty, best = other, score
+    smaller, larger = (tried(beam, penalty) for beam in BEAMS[1:])
+    beam = BEAMS[1] if smaller >= best - MARGIN else BEAMS[2] if larger > best + MARGIN else BEAMS[0]
+    return DecodingChoice({"beam": beam, "length_penalty": penalty}, rows)
+
+
+def choose_defaults(
+    folder: Path, pairs: Sequence[tuple[str, str]], source: str, target: str, *, device: str = "auto",
+    progress: Progress | None = None,
+) -> dict[str, DecodingChoice]:  # fmt: skip
+    """Choose for both directions, where the base knows them, and write the base's defaults. `pairs` are (source, target).
+
+    Returns the choices by direction, as `en-zh`; none, and nothing is written, where fewer than FEWEST pairs are given.
+    """
+    from engine.base.defaults import write_defaults
+    from engine.base.model import BaseModel
+    from engine.errors import ModelError
+
+    if len(pairs) < FEWEST:
+        return {}
+    forward = BaseModel.load(folder, source, target, device=device)
+    ways: list[tuple[BaseModel, Sequence[tuple[str, str]]]] = [(forward, pairs)]
+    with contextlib.suppress(ModelError):  # a base of one direction
+        ways.append((forward.directed(target, source), [(b, a) for a, b in pairs]))
+    chosen = {f"{base.source}-{base.target}": choose_decoding(base, rows, progress) for base, rows in ways}
+    write_defaults(folder, {way: choice.settings for way, choice in chosen.items()})
+    return chosen
+
+
+def decoding_table(chosen: Mapping[str, Mapping[str, Any]]) -> str:
+    """What was tried, in Markdown for a card: choices as mappings, by direction."""
+    lines = ["| direction | beam | length penalty | BLEU | length |", "|---|---:|---:|---:|---:|"]
+    for way, choice in chosen.items():
+        for row in choice["rows"]:
+            own = all(row[name] == value for name, value in choice["settings"].items())
+            score = f"**{row['bleu']:.2f}**" if own else f"{row['bleu']:.2f}"
+            lines.append(f"| {way} | {row['beam']} | {row['length_penalty']:g} | {score} | {row['length']:.2f} |")
+    return "\n".join(lines)

@@ -1,0 +1,58 @@
+"""Scores of a base on held-out pairs, in both directions: sacrebleu's BLEU and chrF, with their signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.progress import Progress
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class HeldOutScores:
+    """A row a file and direction: file, source, target, lines, BLEU, chrF2 and the signatures of both."""
+
+    rows: list[dict[str, Any]]
+
+    def brief(self) -> dict[str, float]:
+        """BLEU by file and direction, as `bleu/ntrex.en-zh/zh` for translations into Chinese."""
+        return {f"bleu/{row['file']}/{row['target']}": row["bleu"] for row in self.rows}
+
+
+def score_base(
+    folder: str | Path,
+    held_out: Mapping[str, Sequence[tuple[str, str]]],
+    source: str,
+    target: str,
+    *,
+    beam: int = 4,
+    device: torch.device | str = "auto",
+    progress: Progress | None = None,
+) -> HeldOutScores:
+    """Translate the pairs of every file both ways with default decoding and score them."""
+    from engine.base.model import BaseModel
+    from engine.decoding.translate import translate
+    from engine.evaluation.metrics import metrics
+
+    progress = progress or Progress()
+    if not held_out:
+        return HeldOutScores([])
+    forward = BaseModel.load(folder, source, target, device=str(device))
+    rows = []
+    jobs = [(name, way) for name in held_out for way in (0, 1)]
+    for number, (name, way) in enumerate(jobs):
+        progress.advance(number, len(jobs), name)
+        pairs = held_out[name]
+        base = forward.directed(target, source) if way else forward
+        translations = translate(base, [pair[way] for pair in pairs], decoding=base.decoding({"beam": beam}))
+        row: dict[str, Any] = {"file": name, "source": base.source, "target": base.target, "lines": len(pairs)}
+        for key, metric in zip(("bleu", "chrf"), metrics(base.target).values(), strict=True):
+            row[key] = round(metric.corpus_score(translations, [[pair[1 - way] for pair in pairs]]).score, 2)
+            row[f"{key}_signature"] = str(metric.get_signature())
+        rows.append(row)
+    return HeldOutScores(rows)

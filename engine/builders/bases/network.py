@@ -1,0 +1,188 @@
+"""The Marian model to be trained, and its loss over packed rows.
+
+The weights are those of transformers' Marian; the passes over them are ours (`blocks`): positions that start anew with each
+packed sentence, and a loss that can score a sample of the vocabulary in place of all of it.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from engine.builders.bases.blocks import SampledCrossEntropy, attention_block, feed_forward_block
+from engine.builders.bases.options import BaseTrainingOptions
+from engine.builders.bases.packing import Packed
+from engine.builders.bases.vocabulary import EOS, Vocabulary
+from engine.errors import ModelError
+
+
+def initial_model(vocabulary: Vocabulary, options: BaseTrainingOptions, start: Path | None) -> Any:
+    """A fresh MarianMTModel, or the one in `start`, in float32. Raises ModelError when that one has another shape."""
+    from transformers import MarianConfig, MarianMTModel
+
+    if start is not None:
+        model = load_model(start)
+        if model.config.vocab_size != vocabulary.size:
+            raise ModelError(
+                f"The model in {start} has {model.config.vocab_size} words, its vocabulary {vocabulary.size}."
+            )
+        model.config.dropout = options.dropout
+        return model
+    size = options.shape()
+    heads = max(1, size.d_model // 64)
+    config = MarianConfig(
+        vocab_size=vocabulary.size,
+        d_model=size.d_model,
+        encoder_layers=size.encoder_layers,
+        decoder_layers=size.decoder_layers,
+        encoder_ffn_dim=4 * size.d_model,
+        decoder_ffn_dim=4 * size.d_model,
+        encoder_attention_heads=heads,
+        decoder_attention_heads=heads,
+        dropout=options.dropout,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        activation_function="relu",
+        max_position_embeddings=512,
+        pad_token_id=vocabulary.pad,
+        eos_token_id=EOS,
+        bos_token_id=EOS,
+        forced_eos_token_id=EOS,
+        decoder_start_token_id=vocabulary.pad,
+        scale_embedding=True,
+        share_encoder_decoder_embeddings=True,
+        tie_word_embeddings=True,
+    )
+    model = MarianMTModel(config)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.dim() == 2 and "shared" not in name and "embed" not in name:
+                nn.init.xavier_uniform_(weight)
+        model.model.shared.weight.normal_(0, size.d_model**-0.5)
+        model.model.shared.weight[vocabulary.pad].zero_()
+    model.tie_weights()
+    return model
+
+
+def load_model(folder: Path) -> Any:
+    """The MarianMTModel in `folder`, in float32."""
+    from transformers import MarianMTModel
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    return MarianMTModel.from_pretrained(folder, dtype=torch.float32)
+
+
+def trained_names(model: Any) -> list[str]:
+    """Names of the weights that are trained: all but the sinusoids."""
+    return [name for name, _ in model.named_parameters() if "embed_positions" not in name]
+
+
+class Candidates:
+    """Words scored in a batch: the batch's own and random others (sampled softmax, Jean et al. 2015).
+
+    `correction` is the logarithm of how many words each candidate stands for, added to its logit, so that the sum over
+    candidates estimates the sum over the vocabulary.
+    """
+
+    def __init__(self, words: Tensor, correction: Tensor, places: Tensor) -> None:
+        self.words = words  # (K,)
+        self.correction = correction  # (K,)
+        self.places = places  # (B, L) labels as places in `words`
+
+
+def choose_candidates(labels: Tensor, vocabulary: int, number: int, seed: tuple[int, ...]) -> Candidates | None:
+    """The candidates of a batch, or None when all words are to be scored."""
+    if not number:
+        return None
+    own = np.unique(labels.numpy())
+    number = max(number, len(own) + 64)
+    if number >= vocabulary:
+        return None
+    random = np.random.default_rng(seed)
+    others = np.setdiff1d(np.arange(vocabulary), own, assume_unique=True)
+    drawn = random.choice(others, number - len(own), replace=False)
+    words = np.concatenate([own, drawn])
+    correction = np.zeros(number, dtype=np.float32)
+    correction[len(own) :] = math.log(len(others) / len(drawn))
+    position = np.zeros(vocabulary, dtype=np.int64)
+    position[own] = np.arange(len(own))
+    return Candidates(torch.from_numpy(words), torch.from_numpy(correction), torch.from_numpy(position[labels.numpy()]))
+
+
+class PackedLoss(nn.Module):
+    """Cross-entropy of a Marian model over packed rows.
+
+    The model's weights are cast to `kind` in place, but for the embedding table: gradients of frequent words are long sums,
+    which want float32.
+    """
+
+    positions: Tensor  # (P, d)
+
+    def __init__(self, model: Any, label_smoothing: float, kind: torch.dtype) -> None:
+        super().__init__()
+        self.model = model
+        self.kind = kind
+        self.smoothing = label_smoothing
+        core = model.model
+        self.register_buffer("positions", core.encoder.embed_positions.weight.detach().to(kind), persistent=False)
+        for weight in model.parameters():
+            if weight is not core.shared.weight:
+                weight.data = weight.data.to(kind)
+
+    def mask(self, queries: Tensor, keys: Tensor, causal: bool) -> Tensor:
+        """What is added to the scores (B, 1, Q, K): 0 within a sentence, the lowest number elsewhere; padding sees padding."""
+        seen = queries[:, :, None] == keys[:, None, :]  # (B, Q, K)
+        if causal:
+            seen = seen & torch.ones(seen.shape[1:], dtype=torch.bool, device=seen.device).tril()  # (B, Q, K)
+        hidden = torch.zeros(seen.shape, dtype=self.kind, device=seen.device)  # (B, Q, K)
+        return hidden.masked_fill_(~seen, torch.finfo(self.kind).min)[:, None]  # (B, 1, Q, K)
+
+    def embed(self, words: Tensor, position: Tensor, dropout: float) -> Tensor:
+        """Scaled embeddings with the sinusoids of each token's own place in its sentence (B*L, d)."""
+        table = self.model.model.shared.weight  # (V, d)
+        vectors = functional.embedding(words.view(-1), table).to(self.kind) * self.model.config.d_model**0.5  # (B*L, d)
+        return functional.dropout(
+            vectors + functional.embedding(position.view(-1), self.positions), dropout
+        )  # (B*L, d)
+
+    def hidden(self, batch: Packed) -> Tensor:
+        """The decoder's last states (B*L, d)."""
+        core = self.model.model
+        dropout = self.model.config.dropout if self.training else 0.0
+        encoded = self.embed(batch.source, batch.source_position, dropout)  # (B*L, d)
+        mask = self.mask(batch.source_segment, batch.source_segment, False)
+        for layer in core.encoder.layers:
+            encoded = attention_block(encoded, None, mask, layer.self_attn, layer.self_attn_layer_norm, dropout)
+            encoded = feed_forward_block(encoded, layer, dropout)
+        states = self.embed(batch.inputs, batch.target_position, dropout)  # (B*L, d)
+        mask = self.mask(batch.target_segment, batch.target_segment, True)
+        cross = self.mask(batch.target_segment, batch.source_segment, False)
+        for layer in core.decoder.layers:
+            states = attention_block(states, None, mask, layer.self_attn, layer.self_attn_layer_norm, dropout)
+            states = attention_block(states, encoded, cross, layer.encoder_attn, layer.encoder_attn_layer_norm, dropout)
+            states = feed_forward_block(states, layer, dropout)
+        return states
+
+    def forward(self, batch: Packed, candidates: Candidates | None, smooth: bool = True) -> Tensor:
+        """Mean loss a target token, in nats."""
+        table = self.model.model.shared.weight  # (V, d)
+        real = (batch.target_segment.view(-1) > 0).nonzero()[:, 0]  # (n,)
+        states = self.hidden(batch).index_select(0, real)  # (n, d)
+        if candidates is None:
+            words, labels, correction = table, batch.labels, table.new_zeros(len(table))
+        else:
+            words, labels, correction = table[candidates.words], candidates.places, candidates.correction
+        return SampledCrossEntropy.apply(  # type: ignore[no-any-return]
+            states,
+            words.to(self.kind),
+            correction.to(self.kind),
+            labels.view(-1)[real],
+            self.smoothing if smooth else 0.0,
+        )

@@ -1,0 +1,212 @@
+"""Sentence pairs packed into rows of equal length, so that hardly any of the arithmetic is spent on padding.
+
+A row holds several pairs one after another, source pieces in one array and target pieces in another. Each token knows
+the number of its pair within the row (`segment`; 0 is padding) and its place within its sentence (`position`). Attention
+is kept within a pair by a mask from the segments, so a packed sentence sees what it would see alone (Raffel et al. 2020,
+"packing"; Krell et al. 2021).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.builders.bases.vocabulary import EOS, Vocabulary
+
+OPEN_ROWS = 24  # rows that a sentence may still go into; more fill rows better and take longer
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A batch of B rows of L tokens a side."""
+
+    source: Tensor  # (B, L) numbers of source pieces, the target's tag first in each sentence
+    source_segment: Tensor  # (B, L)
+    source_position: Tensor  # (B, L)
+    inputs: Tensor  # (B, L) the decoder's inputs: labels moved one to the right
+    labels: Tensor  # (B, L)
+    target_segment: Tensor  # (B, L)
+    target_position: Tensor  # (B, L)
+
+    def to(self, device: torch.device) -> Packed:
+        return Packed(
+            **{
+                field.name: getattr(self, field.name).to(device, non_blocking=True)
+                for field in dataclasses.fields(self)
+            }
+        )
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of both sides, padding not counted."""
+        return int((self.source_segment > 0).sum() + (self.target_segment > 0).sum())
+
+
+@dataclass(frozen=True)
+class Side:
+    """The sentences of one language: all pieces in one array, each sentence with its end."""
+
+    pieces: np.ndarray  # (tokens,)
+    starts: np.ndarray  # (sentences + 1,)
+
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.starts)  # (sentences,)
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Encoded pairs; example 2i is pair i as given, 2i+1 the other way."""
+
+    sides: tuple[Side, Side]
+    weights: np.ndarray  # (pairs,) how often a pair comes in an epoch, on average
+    vocabulary: Vocabulary
+    too_long: int
+    synthetic: np.ndarray | None = None  # (pairs,) 1 or 2 where the first or second side is machine translation, else 0
+    file: np.ndarray | None = None  # (pairs,) the file that each is from
+
+    def __len__(self) -> int:
+        return 2 * len(self.weights)
+
+    def lengths(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens of source (with its tag) and target of the examples."""
+        both = [side.lengths()[chosen // 2] for side in self.sides]
+        back = chosen % 2 == 1
+        return np.where(back, both[1], both[0]) + 1, np.where(back, both[0], both[1])
+
+
+def encode_pairs(
+    pairs: Sequence[tuple[str, str]], weights: Sequence[float], vocabulary: Vocabulary, longest: int
+) -> Examples:
+    """Pieces of all pairs that have between 1 and `longest` of them a side."""
+    kind = np.uint16 if vocabulary.size < 2**16 else np.int32
+    results: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    selected = []
+    for begin in range(0, len(pairs), 20_000):
+        part = pairs[begin : begin + 20_000]
+        sides = [vocabulary.encode([pair[side] for pair in part]) for side in (0, 1)]
+        for offset, both in enumerate(zip(*sides, strict=True)):
+            if all(0 < len(pieces) <= longest for pieces in both):
+                selected.append(weights[begin + offset])
+                for side, pieces in zip(results, both, strict=True):
+                    side.append(np.array([*pieces, EOS], dtype=kind))
+    return Examples(
+        (_side(results[0], kind), _side(results[1], kind)), np.array(selected), vocabulary, len(pairs) - len(selected)
+    )
+
+
+def _side(sentences: list[np.ndarray], kind: type) -> Side:
+    starts = np.concatenate([[0], np.cumsum([len(sentence) for sentence in sentences])]).astype(np.int64)
+    return Side(np.concatenate(sentences) if sentences else np.zeros(0, dtype=kind), starts)
+
+
+def order_of_epoch(examples: Examples, seed: int, epoch: int) -> np.ndarray:
+    """Numbers of the epoch's examples, shuffled: a weight of 2 brings a pair twice, 0.5 in every second epoch or so."""
+    random = np.random.default_rng((seed, epoch))
+    times = np.floor(examples.weights + random.random(len(examples.weights))).astype(np.int64)
+    pairs = np.repeat(np.arange(len(times)), times)
+    if examples.synthetic is None:
+        order = np.concatenate([2 * pairs, 2 * pairs + 1])
+    else:  # machine translation is read, never learnt to be written
+        synthetic = examples.synthetic[pairs]
+        order = np.concatenate([2 * pairs[synthetic != 2], 2 * pairs[synthetic != 1] + 1])
+    random.shuffle(order)
+    return order
+
+
+def pack(lengths: Sequence[tuple[int, int]], row_tokens: int) -> list[list[int]]:
+    """Rows of places in `lengths` (source, target), filled first-fit; every place once, no side above `row_tokens`."""
+    rows: list[list[int]] = []
+    still: list[tuple[int, int, list[int]]] = []  # room left in the source and in the target, the row
+    for position, (a, b) in enumerate(lengths):
+        for index, (room_a, room_b, row) in enumerate(still):
+            if a <= room_a and b <= room_b:
+                row.append(position)
+                still[index] = (room_a - a, room_b - b, row)
+                break
+        else:
+            if len(still) == OPEN_ROWS:
+                fullest = min(range(OPEN_ROWS), key=lambda i: min(still[i][:2]))
+                rows.append(still.pop(fullest)[2])
+            still.append((row_tokens - a, row_tokens - b, [position]))
+    return rows + [row for _, _, row in still]
+
+
+def packed_batches(
+    examples: Examples, *, rows: int, row_tokens: int, seed: int, epoch: int, skip: int = 0, keep_last: bool = False
+) -> Iterator[Packed]:
+    """The batches of an epoch, each of `rows` rows; the first `skip` are passed over. The last, incomplete one is left out
+    unless it is the only one or `keep_last` is asked for.
+    """
+    order = order_of_epoch(examples, seed, epoch)
+    window = max(4096, 24 * rows)  # examples packed together: some dozen batches
+    made = 0
+    waiting: list[list[int]] = []
+    for begin in range(0, len(order), window):
+        part = order[begin : begin + window]
+        lengths = list(zip(*(size.tolist() for size in examples.lengths(part)), strict=True))
+        waiting += [[int(part[position]) for position in row] for row in pack(lengths, row_tokens)]
+        np.random.default_rng((seed, epoch, begin)).shuffle(waiting)
+        while len(waiting) >= rows:
+            chosen, waiting = waiting[:rows], waiting[rows:]
+            made += 1
+            if made > skip:
+                yield assemble(examples, chosen, row_tokens)
+    if waiting and (keep_last or not made):
+        yield assemble(examples, waiting, row_tokens)
+
+
+def assemble(examples: Examples, rows: Sequence[Sequence[int]], row_tokens: int) -> Packed:
+    """The arrays of a batch whose rows hold these examples."""
+    pad, tags = examples.vocabulary.pad, examples.vocabulary.tags
+    shape = (len(rows), row_tokens)
+    chosen = np.concatenate([np.asarray(row) for row in rows])  # (N,) examples, row by row
+    row_of = np.repeat(np.arange(len(rows)), [len(row) for row in rows])  # (N,)
+    number = np.concatenate([np.arange(1, len(row) + 1) for row in rows])  # (N,) of the example within its row
+    back = chosen % 2 == 1  # (N,)
+    lengths = examples.lengths(chosen)
+    arrays = {}
+    for name, size in zip(("source", "target"), lengths, strict=True):
+        start = _starts(size, row_of, row_tokens)  # (N,) first place of each example among B*L
+        inner = _ranges(size)  # (tokens,) place of a token within its sentence
+        location = np.repeat(start, size) + inner  # (tokens,)
+        words = np.full(shape[0] * shape[1], pad, dtype=np.int64)
+        segment, position = np.zeros_like(words), np.zeros_like(words)
+        segment[location] = np.repeat(number, size)
+        position[location] = inner
+        tagged = name == "source"
+        for side in (0, 1):
+            here = (
+                back == (side == 0) if not tagged else back == (side == 1)
+            )  # (N,) examples whose pieces are on this side
+            count = size[here] - tagged
+            begin = examples.sides[side].starts[chosen[here] // 2]
+            words[np.repeat(start[here] + tagged, count) + _ranges(count)] = examples.sides[side].pieces[
+                np.repeat(begin, count) + _ranges(count)
+            ]
+        if tagged:
+            words[start] = np.where(back, tags[examples.vocabulary.source], tags[examples.vocabulary.target])
+        else:
+            inputs = np.full_like(words, pad)  # a sentence's first input is the start token, which Marian's padding is
+            later = location[inner > 0]
+            inputs[later] = words[later - 1]
+            arrays["inputs"] = inputs
+        arrays[name], arrays[f"{name}_segment"], arrays[f"{name}_position"] = words, segment, position
+    arrays["labels"] = arrays.pop("target")
+    return Packed(**{key: torch.from_numpy(value.reshape(shape)) for key, value in arrays.items()})
+
+
+def _starts(sizes: np.ndarray, row_of: np.ndarray, row_tokens: int) -> np.ndarray:
+    """Where each example begins among all B*L places, rows being filled from the left."""
+    before = np.cumsum(sizes) - sizes  # tokens of all earlier examples
+    first = np.concatenate([[True], row_of[1:] != row_of[:-1]])
+    return row_of * row_tokens + before - before[np.flatnonzero(first)][np.cumsum(first) - 1]
+
+
+def _ranges(sizes: np.ndarray) -> np.ndarray:
+    """0, 1, …, size-1 for each size, one after another."""
+    return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)

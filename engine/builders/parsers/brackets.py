@@ -1,0 +1,78 @@
+"""Reading bracketed constituency trees (the Penn Treebank's format) with stanza's reader, one tree at a time.
+
+A broken tree does not stop the reading: it is told with its line, and reading goes on at the next tree that begins a line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from engine.builders.parsers.conllu import Broken
+from engine.phrases.token_spans import BRACKETS
+
+START = re.compile(r"\(\s*(ROOT|TOP|S1)?\s*(\(|$)")
+
+
+def read_brackets(lines: Iterable[str]) -> Iterator[tuple[int, Any | str]]:
+    """(line, tree) for each tree in order, line numbers from 1; for a broken one (line, reason)."""
+    block: list[str] = []
+    begun, depth = 0, 0
+    for number, line in enumerate(map(str.strip, lines), 1):
+        if not line:
+            continue
+        if block and START.match(line) and not line.startswith("((") and depth > 0 and _is_root(line):
+            yield begun, "brackets that are not closed"
+            block, depth = [], 0
+        if not block:
+            begun = number
+        block.append(line)
+        depth += line.count("(") - line.count(")")
+        if depth <= 0:
+            yield begun, _tree(" ".join(block), depth)
+            block, depth = [], 0
+    if block:
+        yield begun, "brackets that are not closed"
+
+
+def write_brackets(trees: Iterable[Any]) -> str:
+    """One tree a line."""
+    return "".join(f"{tree}\n" for tree in trees)
+
+
+def leaves_text(tree: Any) -> str:
+    """The words of a tree without spaces, brackets as the text writes them."""
+    return "".join(BRACKETS.get(word, word) for word in tree.leaf_labels())
+
+
+def _is_root(line: str) -> bool:
+    return bool(re.match(r"\(\s*(ROOT|TOP|S1)\b", line))
+
+
+def _tree(text: str, depth: int) -> Any | str:
+    """stanza's tree, labels without functions (NP-SBJ is NP) and without empty words; or the reason why there is none."""
+    from stanza.models.constituency import tree_reader
+
+    if depth < 0:
+        return "brackets that were never opened"
+    try:
+        result = tree_reader.read_trees(text, use_tqdm=False)
+        if len(result) != 1:
+            raise Broken("text outside the brackets")
+        tree = result[0].prune_none()
+        if tree is None or not tree.children:
+            raise Broken("no words")
+        tree = tree.simplify_labels()
+        if tree.label not in ("ROOT", "TOP", "S1"):
+            tree = type(tree)("ROOT", [tree])
+        if len(tree.children) != 1:
+            raise Broken("more than one tree under the root")
+        if any(not node.label or node.is_leaf() for node in tree.children):
+            raise Broken("words without a part of speech")
+        list(tree.yield_preterminals())
+    except Broken as broken:
+        return str(broken)
+    except (ValueError, AttributeError, IndexError, RecursionError):
+        return "brackets or labels out of place"
+    return tree

@@ -1,0 +1,210 @@
+"""What a parser set gives on sentences it has never seen: words, tags, heads, brackets, phrases by length, and its speed."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.builders.parsers.conllu import Sentence
+from engine.builders.parsers.scores import bracket_scores, f1, ud_scores
+from engine.builders.parsers.treebanks import Treebanks
+from engine.core.progress import Progress
+from engine.phrases.constituency import constituency_spans
+from engine.phrases.dependency import dependency_spans
+from engine.phrases.options import PhraseOptions
+from engine.phrases.parsed_sentence import Parsed, read_stanza
+from engine.phrases.stanza_models import find_models, load_pipeline
+from engine.phrases.token_spans import align, clean_spans
+
+BANDS = ((1, 1), (2, 2), (3, 4), (5, 7), (8, 10))  # phrase lengths that are told together
+KINDS = {"dependency": dependency_spans, "constituency": constituency_spans}
+BATCH = 200  # sentences between two looks at the progress
+AT_MOST = 1000  # test sentences: more only take time
+Places = set[tuple[int, int, int]]  # first character, character after the last, length in tokens
+
+
+def measure(language: str, folder: Path, banks: Treebanks, progress: Progress | None = None) -> dict[str, Any]:
+    """Figures of the set in `folder` on the first 1,000 test sentences of `banks`; no entry where there are none.
+
+    From raw text, one sentence at a time as the phrase extraction reads it, and with the words given. Seconds are CPU
+    seconds of this machine, loading left out, so that what else runs does not count.
+    """
+    progress = progress or Progress()
+    figures: dict[str, Any] = {}
+    if banks.sentences.test:
+        progress.begin("Measuring the dependency parser")
+        figures["dependency"] = measure_dependency(language, folder, banks.sentences.test[:AT_MOST], progress)
+    trees = with_sentences(banks)
+    if trees:
+        progress.begin("Measuring the constituency parser")
+        figures["constituency"] = measure_constituency(language, folder, trees[:AT_MOST], progress)
+    return figures
+
+
+def measure_dependency(language: str, folder: Path, test: Sequence[Sentence], progress: Progress) -> dict[str, Any]:
+    model = next(find_models(language, "dependency", [folder]))
+    pipeline = load_pipeline(model)
+    longest = PhraseOptions().longest(language)
+    texts = [sentence.text for sentence in test]
+    documents, seconds = parse(pipeline, texts, progress)
+    parsed = [readings(document, text) for document, text in zip(documents, texts, strict=True)]
+    gold = "".join(sentence.conllu() + "\n\n" for sentence in test)
+    raw = ud_scores(gold, "".join(format(document, "C") + "\n\n" for document in documents))
+    given = ud_scores(*pretokenized(model, test))
+    return {
+        "sentences": len(test),
+        "sentences_per_second": round(len(test) / seconds, 1),
+        "raw": raw,
+        "given_words": {name: given[name] for name in ("UPOS", "XPOS", "UAS", "LAS")},
+        "phrases": phrase_scores(
+            [gold_parsed(sentence) for sentence in test], parsed, "dependency", longest, len(texts)
+        ),
+    }
+
+
+def measure_constituency(
+    language: str, folder: Path, test: Sequence[tuple[Sentence, Any]], progress: Progress
+) -> dict[str, Any]:
+    model = next(find_models(language, "constituency", [folder]))
+    pipeline = load_pipeline(model)
+    longest = PhraseOptions().longest(language)
+    texts = [sentence.text for sentence, _ in test]
+    documents, seconds = parse(pipeline, texts, progress)
+    parsed = [readings(document, text) for document, text in zip(documents, texts, strict=True)]
+    given = open_pipeline(model, tokenize_pretokenized=True)
+    document = given([[word.form for word in sentence.words] for sentence, _ in test])
+    pairs = [(tree, result.constituency) for (_, tree), result in zip(test, document.sentences, strict=True)]
+    tags = [
+        (word.xpos, right.label)
+        for result, (_, tree) in zip(document.sentences, test, strict=True)
+        for word, right in zip(result.words, tree.yield_preterminals(), strict=True)
+    ]
+    return {
+        "sentences": len(test),
+        "sentences_per_second": round(len(test) / seconds, 1),
+        "given_words": {**bracket_scores(pairs), "XPOS": sum(a == b for a, b in tags) / len(tags)},
+        "phrases": phrase_scores(
+            [gold_parsed(sentence, tree) for sentence, tree in test], parsed, "constituency", longest, len(texts)
+        ),
+    }
+
+
+def with_sentences(banks: Treebanks) -> list[tuple[Sentence, Any]]:
+    """The test trees with the sentences that their words stand in, from a dependency treebank of the same texts."""
+    return [
+        (sentence, tree) for letters, tree in banks.test_trees() if (sentence := banks.texts.get(letters)) is not None
+    ]
+
+
+def gold_parsed(sentence: Sentence, tree: Any = None) -> Parsed:
+    """A treebank's sentence as the phrase extraction sees a parsed one."""
+    tokens = [token.form for token in sentence.tokens]
+    offsets = align(tokens, sentence.text)
+    assert offsets is not None, sentence.text  # the text is made from the tokens
+    words = sentence.words
+    token_of = [index for index, token in enumerate(sentence.tokens) for _ in token.words]
+    return Parsed(
+        words=tuple(word.form for word in words),
+        tags=tuple(word.upos for word in words),
+        heads=tuple(word.head - 1 for word in words),
+        relations=tuple(word.relation for word in words),
+        tree=tree,
+        tokens=tuple(tokens),
+        offsets=tuple(offsets),
+        token_of=tuple(token_of),
+    )
+
+
+def spans_by_place(parsed: Parsed, kind: str, longest: int) -> Places:
+    """The phrases of one sentence as the extraction takes them, by where they stand in its text."""
+    spans = clean_spans(KINDS[kind](parsed), parsed.tokens, shortest=1, longest=longest)
+    return {(parsed.offsets[head][0], parsed.offsets[last - 1][1], last - head) for head, last, _ in spans}
+
+
+def phrase_scores(
+    gold: Sequence[Parsed], found: Sequence[Iterable[Parsed]], kind: str, longest: int, sentences: int
+) -> dict[str, dict[str, float]]:
+    """Precision, recall and F1 of phrases by length in tokens, each occurrence counted; a phrase is right when it covers
+    the same characters as a phrase of the gold tree. `all` holds every length, `2+` all but single words.
+    """
+    right_found, right_wanted, total_found, total_wanted = (
+        Counter[int](),
+        Counter[int](),
+        Counter[int](),
+        Counter[int](),
+    )
+    for truth, readings in zip(gold, found, strict=True):
+        wanted = spans_by_place(truth, kind, longest)
+        given = {position for parsed in readings for position in spans_by_place(parsed, kind, longest)}
+        where = {position[:2] for position in wanted}
+        there = {position[:2] for position in given}
+        for first, last, length in given:
+            total_found[length] += 1
+            right_found[length] += (first, last) in where
+        for first, last, length in wanted:
+            total_wanted[length] += 1
+            right_wanted[length] += (first, last) in there
+    bands = {f"{low}" if low == high else f"{low}-{high}": (low, high) for low, high in BANDS if low <= longest}
+    bands |= {"2+": (2, longest), "all": (1, longest)}
+    scores = {}
+    for name, (low, high) in bands.items():
+        lengths = range(low, min(high, longest) + 1)
+        precision = f1(sum(right_found[n] for n in lengths), sum(total_found[n] for n in lengths), 1)["precision"]
+        recall = f1(sum(right_wanted[n] for n in lengths), 1, sum(total_wanted[n] for n in lengths))["recall"]
+        both = precision + recall
+        scores[name] = {
+            "precision": precision,
+            "recall": recall,
+            "f1": 2 * precision * recall / both if both else 0.0,
+            "gold": sum(total_wanted[n] for n in lengths),
+        }
+    return scores
+
+
+def open_pipeline(model: Any, **settings: Any) -> Any:
+    """A stanza pipeline of the model's packages with other settings than the phrase extraction's."""
+    import stanza
+
+    packages = {
+        name: package for name, package in model.packages if name != "mwt" or "tokenize_pretokenized" not in settings
+    }
+    return stanza.Pipeline(
+        model.language,
+        dir=str(model.folder),
+        package=None,
+        processors=packages,
+        download_method=None,
+        verbose=False,
+        **settings,
+    )
+
+
+def parse(pipeline: Any, texts: Sequence[str], progress: Progress) -> tuple[list[Any], float]:
+    """A stanza document for each text, and the CPU seconds that took."""
+    from stanza.models.common.doc import Document
+
+    documents: list[Any] = []
+    begun = time.process_time()
+    for position in range(0, len(texts), BATCH):
+        progress.advance(position, len(texts), "parsing held-out sentences")
+        documents += pipeline.bulk_process([Document([], text=text) for text in texts[position : position + BATCH]])
+    seconds = time.process_time() - begun
+    progress.advance(len(texts), len(texts), "parsing held-out sentences")
+    return documents, seconds
+
+
+def readings(document: Any, text: str) -> list[Parsed]:
+    """What the phrase extraction sees of a parsed text."""
+    results = [read_stanza(sentence, text) for sentence in document.sentences if sentence.tokens]
+    return [parsed for parsed in results if parsed is not None]
+
+
+def pretokenized(model: Any, test: Sequence[Sentence]) -> tuple[str, str]:
+    """Gold and system CoNLL-U over the treebank's own words."""
+    pipeline = open_pipeline(model, tokenize_pretokenized=True)
+    document = pipeline([[word.form for word in sentence.words] for sentence in test])
+    gold = "".join(sentence.without_contractions().conllu() + "\n\n" for sentence in test)
+    return gold, format(document, "C") + "\n\n"

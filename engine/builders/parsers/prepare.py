@@ -1,0 +1,84 @@
+"""Treebanks as the files that stanza's trainers read: CoNLL-U, bracketed trees, and text with a digit a character."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.builders.parsers.brackets import write_brackets
+from engine.builders.parsers.conllu import Sentence, write_conllu
+from engine.core.languages import unspaced
+
+WORD_ENDS, SENTENCE_ENDS, SEVERAL = 1, 2, 2  # digits of stanza: 1 word, 2 sentence, 3 and 4 the same with several words
+
+
+def write_characters(sentences: Sequence[Sentence], folder: Path, name: str, language: str, seed: int) -> None:
+    """NAME.txt with NAME.labels for the tokenizer, NAME.conllu in the same order, and NAME.mwt.json.
+
+    Paragraphs hold one to four sentences, so that sentences by themselves and sentences in running text are both learnt.
+    """
+    rng = random.Random(seed)
+    between = "" if unspaced(language) else " "
+    texts, labels, position = [], [], 0
+    while position < len(sentences):
+        group = sentences[position : position + rng.randint(1, 4)]
+        position += len(group)
+        made = [character_labels(sentence) for sentence in group]
+        texts.append(between.join(text for text, _ in made))
+        labels.append(("0" * len(between)).join(label for _, label in made))
+    (folder / f"{name}.txt").write_text("\n\n".join(texts) + "\n\n", encoding="utf-8")
+    (folder / f"{name}.labels").write_text("\n\n".join(labels) + "\n\n", encoding="utf-8")
+    counts = [[list(key), count] for key, count in sorted(mwt_counts(sentences).items())]
+    (folder / f"{name}.mwt.json").write_text(json.dumps(counts, ensure_ascii=False), encoding="utf-8")
+    write_dependencies(sentences, folder / f"{name}.conllu", tags=True)
+
+
+def character_labels(sentence: Sentence) -> tuple[str, str]:
+    """The sentence's text and a digit for each character: where words, contractions and the sentence end."""
+    text, digits = [], []
+    last = len(sentence.tokens) - 1
+    for index, token in enumerate(sentence.tokens):
+        # Spaces inside a word (10 000) are read as one space by the tokenizer.
+        form = " ".join(token.form.split())
+        digit = (SENTENCE_ENDS if index == last else WORD_ENDS) + (SEVERAL if len(token.words) > 1 else 0)
+        text.append(form)
+        digits.append("0" * (len(form) - 1) + str(digit))
+        if token.space_after and index != last:
+            text.append(" ")
+            digits.append("0")
+    return "".join(text), "".join(digits)
+
+
+def mwt_counts(sentences: Sequence[Sentence]) -> Counter[tuple[str, tuple[str, ...]]]:
+    """How often each contraction stands for which words (in lower case, as stanza counts them)."""
+    return Counter(
+        (token.form, tuple(word.form.lower() for word in token.words))
+        for sentence in sentences
+        for token in sentence.tokens
+        if len(token.words) > 1
+    )
+
+
+def write_dependencies(sentences: Sequence[Sentence], path: Path, *, tags: bool) -> None:
+    """CoNLL-U; without `tags` the treebank's own tags are left out, since treebanks of one language may differ in them."""
+    if not tags:
+        sentences = [
+            replace(
+                sentence,
+                tokens=tuple(
+                    replace(token, words=tuple(replace(word, xpos="_") for word in token.words))
+                    for token in sentence.tokens
+                ),
+            )
+            for sentence in sentences
+        ]
+    path.write_text(write_conllu(sentences), encoding="utf-8")
+
+
+def write_trees(trees: Sequence[Any], path: Path) -> None:
+    path.write_text(write_brackets(trees), encoding="utf-8")

@@ -1,0 +1,68 @@
+"""How good a parser is: stanza's scorer for words, tags and heads; labelled brackets for constituents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from engine.phrases.token_spans import is_punctuation
+
+
+def f1(right: float, found: float, wanted: float) -> dict[str, float]:
+    """Precision, recall and their harmonic mean, as shares."""
+    precision = right / found if found else 0.0
+    recall = right / wanted if wanted else 0.0
+    both = precision + recall
+    return {"precision": precision, "recall": recall, "f1": 2 * precision * recall / both if both else 0.0}
+
+
+def bracket_scores(pairs: Iterable[tuple[Any, Any]]) -> dict[str, float]:
+    """Labelled precision, recall and F1 over (gold, predicted) trees of the same words.
+
+    As evalb counts them (https://nlp.cs.nyu.edu/evalb): all nodes but the root and the parts of speech, punctuation left out
+    of the words that a bracket covers.
+    """
+    right = result = wanted = 0
+    for gold, predicted in pairs:
+        first, second = brackets(gold), brackets(predicted)
+        right += sum((first & second).values())
+        wanted += sum(first.values())
+        result += sum(second.values())
+    return f1(right, result, wanted)
+
+
+def brackets(tree: Any) -> Counter[tuple[str, int, int]]:
+    """(label, first word, word after the last) of each node, as often as it stands there."""
+    result: Counter[tuple[str, int, int]] = Counter()
+
+    def walk(node: Any, start: int) -> int:
+        if node.is_preterminal():
+            return start + (not is_punctuation(node.children[0].label))
+        end = start
+        for child in node.children:
+            end = walk(child, end)
+        if end > start and node.label not in ("ROOT", "TOP", "S1"):
+            result[node.label, start, end] += 1
+        return end
+
+    walk(tree, 0)
+    return result
+
+
+def ud_scores(gold: str, system: str) -> dict[str, float]:
+    """F1 of tokens, sentences, words, parts of speech and heads, as the CoNLL 2018 shared task counts them; two CoNLL-U texts.
+
+    UAS and LAS count relations without their subtypes (nsubj:pass as nsubj).
+    """
+    import io
+
+    from stanza.models.common.utils import ud_scores as score
+
+    result = score(io.StringIO(gold), io.StringIO(system))
+    names = ("Tokens", "Sentences", "Words", "UPOS", "XPOS", "UAS", "LAS")
+    return {name: result[name].f1 for name in names}
+
+
+def mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0

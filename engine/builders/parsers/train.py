@@ -1,0 +1,247 @@
+"""Training a language's parser from treebanks: read, split, train each part with stanza's trainers, install, measure.
+
+Parts that are finished stay in a hidden folder beside the result until everything is done, so that the same command goes on
+after a stop; the result itself only appears when it is whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.builders.parsers.contractions import open_contractions
+from engine.builders.parsers.options import ParserTraining
+from engine.builders.parsers.prepare import mwt_counts, write_characters, write_dependencies, write_trees
+from engine.builders.parsers.shrink import shrink
+from engine.builders.parsers.stages import STAGES, Room, run_stage
+from engine.builders.parsers.treebanks import Treebanks, read_treebanks
+from engine.builders.parsers.vectors import TextSource, no_vectors, read_sentences, save_vectors, segment, train_vectors
+from engine.builders.parsers.watch import watched
+from engine.builders.parsers.words import write_words
+from engine.core.atomic_files import check_writable
+from engine.core.languages import unspaced
+from engine.core.progress import Progress
+from engine.core.step_cache import StepCache, content_hash, digest_files
+from engine.errors import InputError, storage_errors
+from engine.phrases.languages import stanza_code
+from engine.phrases.parser_resources import install, read_resources, set_bytes
+
+FEWEST = 50  # sentences to learn from; below, nothing sensible can come out
+DEV_AT_MOST = 1000  # sentences that choose the best model: more only take time
+
+
+@dataclass(frozen=True)
+class ParserSources:
+    """The files a parser is made from."""
+
+    treebanks: tuple[Path, ...]
+    vectors_text: tuple[TextSource, ...] = ()
+    words: Path | None = None  # a word list, for languages without spaces
+
+
+@dataclass(frozen=True)
+class TrainedParser:
+    """A set in its place, and what was read for it."""
+
+    folder: Path
+    language: str
+    package: str
+    processors: tuple[str, ...]
+    bytes: int
+    files: list[dict[str, Any]]
+    sizes: dict[str, int]
+    seconds: dict[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def home(self) -> Path:
+        return self.folder / self.language
+
+
+def train_parser(
+    language: str,
+    sources: ParserSources,
+    output: Path,
+    *,
+    options: ParserTraining | None = None,
+    progress: Progress | None = None,
+) -> tuple[TrainedParser, Treebanks]:
+    """Train a set for `language` into `output`, a folder in stanza's layout; the set becomes the language's default there.
+
+    Dependency treebanks (.conllu) are always needed; with constituency treebanks (.ptb) of the same texts the set holds a
+    constituency parser too. Raises InputError on files that cannot be used or are too small, MissingError without stanza or
+    gensim, StorageError, Cancelled (finished parts are kept, the same command goes on).
+    """
+    options, progress = options or ParserTraining(), progress or Progress()
+    code = stanza_code(language)
+    check_writable(output / code / "README.md", "the parser")
+    read_resources(output)  # a list that is none is told now, not after an hour
+    progress.begin("Reading the treebanks")
+    banks = read_treebanks(sources.treebanks, held_out=options.held_out, seed=options.seed)
+    check_size(banks)
+    banks, opened = open_contractions(banks)
+    notes = (f"{opened} contractions that stood as one word were opened as the others are.",) if opened else ()
+    work = output / ".training" / f"{code}-{options.package}"
+    with storage_errors("the parser's parts", work), one_thread():
+        work.mkdir(parents=True, exist_ok=True)
+        room = Room(work / "data", work / "done", code, options)
+        write_data(room, banks, sources.words)
+        files, seconds = train_parts(room, sources, banks, work, progress)
+        progress.begin("Writing the parser")
+        install(output, code, options.package, shrunk(files, work))
+        shutil.rmtree(work)
+        with contextlib.suppress(OSError):  # another language is in training there
+            work.parent.rmdir()
+    sizes = {
+        f"{kind}_{part}": len(getattr(parts, part))
+        for kind, parts in (("sentences", banks.sentences), ("trees", banks.trees))
+        for part in ("train", "dev", "test")
+    }
+    trained = TrainedParser(
+        folder=output,
+        language=code,
+        package=options.package,
+        processors=tuple(files),
+        bytes=set_bytes(output, code, options.package),
+        files=[file.to_mapping() for file in banks.files],
+        sizes=sizes,
+        seconds=seconds,
+        notes=notes,
+    )
+    return trained, banks
+
+
+def check_size(banks: Treebanks) -> None:
+    """Raises InputError when there is too little to learn from or to choose by."""
+    if not any(file.kind == "dependency" for file in banks.files):
+        raise InputError("A parser needs dependency trees: give a CoNLL-U treebank (.conllu) of the language too.")
+    for what, parts in (("sentences", banks.sentences), ("constituency trees", banks.trees)):
+        given = len(parts.train) + len(parts.dev) + len(parts.test)
+        if what == "constituency trees" and not given:
+            continue
+        if len(parts.train) < FEWEST or not parts.dev:
+            raise InputError(
+                f"The treebanks hold {len(parts.train)} {what} to learn from and {len(parts.dev)} to choose the best model "
+                f"by: at least {FEWEST} and 1 are needed, besides files named -dev and -test."
+            )
+
+
+def write_data(room: Room, banks: Treebanks, words: Path | None) -> None:
+    """What the trainers read."""
+    room.data.mkdir(exist_ok=True)
+    room.done.mkdir(exist_ok=True)
+    dev = banks.sentences.dev[:DEV_AT_MOST]
+    if unspaced(room.language):
+        write_words(room.data / "words.txt", banks.sentences.train, words, room.options.word_frequency)
+    tags = bool(banks.trees.train)  # constituency trees stand on the treebank's own tags
+    for name, sentences in (("train", banks.sentences.train), ("dev", dev)):
+        write_characters(sentences, room.data, name, room.language, room.options.seed)
+        write_dependencies(sentences, room.data / f"{name}.words.conllu", tags=tags)
+    if tags:
+        write_trees(banks.trees.train, room.data / "train.ptb")
+        write_trees(banks.trees.dev[:DEV_AT_MOST], room.data / "dev.ptb")
+
+
+def train_parts(
+    room: Room, sources: ParserSources, banks: Treebanks, work: Path, progress: Progress
+) -> tuple[dict[str, Path], dict[str, float]]:
+    """Every part in its turn, finished ones skipped: processor -> its file, and the seconds each took."""
+    stamps = StepCache(work)
+    made = content_hash(
+        digest_files(map(str, sources.treebanks)),
+        digest_files([str(source.path) for source in sources.vectors_text]),
+        [source.column for source in sources.vectors_text],
+        digest_files([str(sources.words)] if sources.words else []),
+        room.options.to_mapping(),
+    )
+    parts = ["tokenize"]
+    if mwt_counts(banks.sentences.train):
+        parts.append("mwt")
+    parts += ["pretrain", "pos", "depparse"]
+    if banks.trees.train:
+        parts.append("constituency")
+    files, seconds = {}, {}
+    for index, part in enumerate(parts):
+        target = room.model(part)
+        files[part] = target
+        if stamps.holds(part, made, target):
+            continue
+        progress.begin(STAGES[part][0] if part in STAGES else "Training word vectors", index, len(parts))
+        begun = time.monotonic()
+        stamps.begin(part)
+        half = work / f"{part}.part.pt"
+        half.unlink(missing_ok=True)
+        if part == "pretrain":
+            make_vectors(room, sources, "mwt" in parts, half, progress)
+        else:
+            with watched(progress, room.options.minutes, half) as watch:
+                run_stage(part, room, watch, half)
+        os.replace(half, target)
+        stamps.set(part, made)
+        seconds[part] = round(time.monotonic() - begun, 1)
+    return files, seconds
+
+
+def shrunk(files: dict[str, Path], work: Path) -> dict[str, Path]:
+    """The parts as they are shipped: half the bytes."""
+    small = work / "small"
+    small.mkdir(exist_ok=True)
+    made = {}
+    for part, file in files.items():
+        made[part] = file
+        if part != "pretrain":
+            made[part] = small / file.name
+            shrink(part, file, made[part], files["pretrain"])
+    return made
+
+
+def make_vectors(room: Room, sources: ParserSources, contractions: bool, target: Path, progress: Progress) -> None:
+    """The set's vector file, from text cut by the tokenizer that was just trained; without text, an empty one."""
+    if not sources.vectors_text:
+        no_vectors(target)
+        return
+    options = room.options
+    texts = read_sentences(sources.vectors_text, options.vector_sentences)
+    words = segment(texts, tokenizer_of(room, contractions), progress)
+    result, table = train_vectors(
+        list(words), size=options.vector_size, words=options.vector_words, seed=options.seed, progress=progress
+    )
+    save_vectors(result, table, target)
+
+
+def tokenizer_of(room: Room, contractions: bool) -> Any:
+    """A stanza pipeline of the parts that are there, which cuts text into words and nothing more."""
+    import stanza
+
+    processors = {"tokenize": room.options.package} | ({"mwt": room.options.package} if contractions else {})
+    (room.done / "resources.json").write_text("{}", encoding="utf-8")
+    return stanza.Pipeline(
+        room.language,
+        dir=str(room.done),
+        package=None,
+        processors=processors,
+        download_method=None,
+        allow_unknown_language=True,
+        tokenize_no_ssplit=True,
+        verbose=False,
+        **{f"{name}_model_path": str(room.model(name)) for name in processors},
+    )
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Models this small are slower with more threads, not faster."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

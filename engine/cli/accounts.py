@@ -1,0 +1,182 @@
+"""The commands `tailormt user …`, for those who look after a studio, and `tailormt audit`, which shows who did what."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import getpass
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from engine.cli.commands import Commands, Shown
+from engine.core.actor import PROJECT_ROLES, ROLES
+from engine.core.text_table import table
+from engine.errors import InputError
+
+if TYPE_CHECKING:
+    from engine.store import Store
+    from engine.store.accounts import AccountRow
+
+
+def register(top: Commands) -> None:
+    """`tailormt user …` and `tailormt audit`."""
+    commands = top.group("user", "accounts of people who sign in to the studio")
+
+    def named(name: str, help: str, run: Callable[[argparse.Namespace], Shown]) -> argparse.ArgumentParser:
+        command = commands.add(name, help, run)
+        command.add_argument("name", help="the account's name")
+        return command
+
+    def password(found: argparse.ArgumentParser) -> None:
+        found.add_argument(
+            "--password-stdin", action="store_true", help="take the password from standard input's first line"
+        )
+
+    found = named("add", "a new account; asks for its password", user_add)
+    found.add_argument("--role", default="member", choices=ROLES, help="what it may [member]")
+    password(found)
+    commands.add("list", "all accounts", user_list)
+    named("role", "another role", user_role).add_argument("role", choices=ROLES, help="what it may from now on")
+    password(named("password", "another password; its sessions end", user_password))
+    named("second-factor-off", "ask for the password alone, for somebody who lost their authenticator", user_factor_off)
+    named("close", "nobody signs in to it any more", user_close)
+    named("open", "sign in to it again", user_open)
+    named("remove", "remove the account; projects stay", user_remove)
+    found = named("join", "take an account into a project", user_join)
+    found.add_argument("project", type=int, help="the project's number")
+    found.add_argument("--role", default="member", choices=PROJECT_ROLES, help="what it is there [member]")
+    named("leave", "take an account out of a project", user_leave).add_argument(
+        "project", type=int, help="the project's number"
+    )
+
+    found = top.add("audit", "who did what and when: sign-ins, projects, uploads, jobs, exports", audit)
+    found.add_argument("--project", type=int, metavar="ID", help="of one project alone")
+    found.add_argument("--who", default="", metavar="NAME", help="by one account alone")
+    found.add_argument(
+        "--action", dest="acts", default="", metavar="WORDS", help="acts that begin so, as `sign in` or `plugin`"
+    )
+    found.add_argument("--since", default="", metavar="DATE", help="from a day on, as 2026-11-21")
+    found.add_argument("--limit", type=int, default=100, metavar="N", help="the newest so many [100]")
+
+
+def _store(args: argparse.Namespace) -> Store:
+    from engine.store import Store
+
+    return Store(args.settings.store_url)
+
+
+def _password(args: argparse.Namespace) -> str:
+    """From the terminal, twice, or from standard input: never from the command line, which other users can see."""
+    if args.password_stdin:
+        return sys.stdin.readline().rstrip("\r\n")
+    if not sys.stdin.isatty():
+        raise InputError("There is no terminal to ask for the password at. Give it with --password-stdin.")
+    first = getpass.getpass("Password: ")
+    if getpass.getpass("Again: ") != first:
+        raise InputError("The two passwords differ. Nothing was changed.")
+    return first
+
+
+def _shown(row: AccountRow, words: str) -> Shown:
+    return {"id": row.id, "name": row.name, "role": row.role, "active": row.active}, words
+
+
+def user_add(args: argparse.Namespace) -> Shown:
+    row = _store(args).accounts.create(args.name, _password(args), args.role)
+    return _shown(row, f"{row.name} can sign in as {row.role}.")
+
+
+def user_list(args: argparse.Namespace) -> Shown:
+    rows = _store(args).accounts.list()
+    value = [
+        {"id": row.id, "name": row.name, "role": row.role, "active": row.active,
+         "signed_in": row.signed_in.isoformat() if row.signed_in else None}
+        for row in rows
+    ]  # fmt: skip
+    cells = [
+        [row.id, row.name, row.role if row.active else f"{row.role}, closed",
+         f"{row.signed_in:%Y-%m-%d %H:%M}" if row.signed_in else "never"]
+        for row in rows
+    ]  # fmt: skip
+    text = table(["id", "name", "role", "signed in"], cells)
+    return value, text if rows else "There are no accounts. Make one with `tailormt user add NAME --role admin`."
+
+
+def user_role(args: argparse.Namespace) -> Shown:
+    store = _store(args)
+    row = store.accounts.change(store.accounts.named(args.name).id, role=args.role)
+    return _shown(row, f"{row.name} is {row.role} now.")
+
+
+def user_password(args: argparse.Namespace) -> Shown:
+    store = _store(args)
+    row = store.accounts.named(args.name)
+    store.accounts.set_password(row.id, _password(args))
+    return _shown(row, f"{row.name} has a new password; sessions that were open have ended.")
+
+
+def user_factor_off(args: argparse.Namespace) -> Shown:
+    store = _store(args)
+    row = store.accounts.named(args.name)
+    store.second_factors.remove(row.id)
+    return {"account": row.name, "second_factor": False}, f"{row.name} signs in with the password alone."
+
+
+def user_close(args: argparse.Namespace) -> Shown:
+    store = _store(args)
+    row = store.accounts.change(store.accounts.named(args.name).id, active=False)
+    return _shown(row, f"Nobody can sign in as {row.name} now.")
+
+
+def user_open(args: argparse.Namespace) -> Shown:
+    store = _store(args)
+    row = store.accounts.change(store.accounts.named(args.name).id, active=True)
+    return _shown(row, f"{row.name} can sign in again.")
+
+
+def user_remove(args: argparse.Namespace) -> Shown:
+    store = _store(args)
+    row = store.accounts.named(args.name)
+    store.accounts.delete(row.id)
+    return _shown(row, f"The account {row.name} is removed; projects stay.")
+
+
+def user_join(args: argparse.Namespace) -> Shown:
+    store = _store(args)
+    row, project = store.accounts.named(args.name), store.projects.get(args.project)
+    store.members.set(project.id, row.id, args.role)
+    return _shown(row, f"{row.name} is {args.role} of {project.name} now.")
+
+
+def user_leave(args: argparse.Namespace) -> Shown:
+    store = _store(args)
+    row, project = store.accounts.named(args.name), store.projects.get(args.project)
+    store.members.remove(project.id, row.id)
+    return _shown(row, f"{row.name} no longer belongs to {project.name}.")
+
+
+def audit(args: argparse.Namespace) -> Shown:
+    since = None
+    if args.since:
+        try:
+            since = datetime.datetime.fromisoformat(args.since)
+        except ValueError:
+            raise InputError(f"{args.since} is no date. Write it as 2026-11-21.") from None
+        since = since if since.tzinfo else since.astimezone()
+    if args.limit < 1:
+        raise InputError("--limit: give a number from 1 on.")
+    rows = _store(args).audit.list(
+        project_id=args.project, who=args.who, action=args.acts, since=since, limit=args.limit
+    )
+    value = [
+        {"id": row.id, "moment": row.moment.isoformat(), "who": row.who, "address": row.address, "action": row.action,
+         "project": row.project_id, "target": row.target, "detail": row.detail}
+        for row in rows
+    ]  # fmt: skip
+    text = table(
+        ["when", "who", "from", "what", "project", "number", "which"],
+        [[f"{row.moment.astimezone():%Y-%m-%d %H:%M:%S}", row.who, row.address, row.action, row.project_id or "",
+          row.target, row.detail] for row in rows],
+    )  # fmt: skip
+    return value, text if rows else "Nothing was written down that fits."

@@ -1,0 +1,71 @@
+"""The commands `tailormt artefacts …`: what is shared, whether it is whole, and removing what nothing names."""
+
+from __future__ import annotations
+
+import argparse
+
+from engine.cli.commands import Commands, Shown
+from engine.cli.terminal import TerminalProgress
+from engine.core.text_table import table
+
+
+def register(top: Commands) -> None:
+    """`tailormt artefacts …`."""
+    commands = top.group("artefacts", "files of projects, by content")
+    commands.add("list", "files that each workspace has published, and where they are kept", artefacts_list)
+    commands.add(
+        "verify",
+        "read every artefact and compare it with its checksum; exit code 1 where one is damaged",
+        artefacts_verify,
+    )
+    command = commands.add("collect", "remove artefacts that nothing names any more", artefacts_collect)
+    command.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    command.add_argument(
+        "--older-than", type=float, default=None, metavar="HOURS", help="spare younger ones [artefacts_keep_hours]"
+    )
+
+
+def artefacts_list(args: argparse.Namespace) -> Shown:
+    from engine.store import Store
+    from engine.store.sharing.garbage_collection import listing
+
+    result = listing(args.settings, Store(args.settings.store_url))
+    rows = [
+        [one["workspace"], f"{one['files']:,}", f"{one['bytes'] / 1e6:.1f} MB", f"{one['version']}", one["changed"]]
+        for one in result["workspaces"]
+    ]
+    lines = [f"Artefacts: {result['store']}"]
+    if "blobs" in result:
+        lines.append(
+            f"{result['blobs']:,} of {result['bytes'] / 1e6:.1f} MB, {result['unnamed']:,} of them named by nothing"
+        )
+    text = table(["workspace", "files", "size", "version", "changed"], rows) if rows else "Nothing was published yet."
+    return result, "\n".join([*lines, "", text])
+
+
+def artefacts_verify(args: argparse.Namespace) -> Shown:
+    from engine.store import Store
+    from engine.store.sharing.garbage_collection import verify
+
+    progress = TerminalProgress(quiet=args.quiet)
+    try:
+        wrong = verify(args.settings, Store(args.settings.store_url), progress)
+    finally:
+        progress.close()
+    args.exit_code = int(bool(wrong))
+    lines = [f"{one['where']} ({one['artefact'][:12]}) is {one['problem']}." for one in wrong]
+    end = "Run `tailormt doctor --repair`; what no copy is left of has to be made again." if wrong else "All is whole."
+    return wrong, "\n".join([*lines, end])
+
+
+def artefacts_collect(args: argparse.Namespace) -> Shown:
+    from engine.store import Store
+    from engine.store.sharing.garbage_collection import collect
+
+    result = collect(args.settings, Store(args.settings.store_url), dry_run=args.dry_run, hours=args.older_than)
+    if not args.settings.artefacts:
+        return result.to_mapping(), "Artefacts lie in place, in the data folder: there is nothing to collect."
+    does = "would be" if args.dry_run else "were"
+    text = f"{result.blobs:,} artefacts of {result.bytes / 1e6:.1f} MB and {result.leftovers} leftovers {does} removed."
+    young = f"\n{result.young:,} more that nothing names are younger, and may be on their way." if result.young else ""
+    return result.to_mapping(), text + young

@@ -1,0 +1,97 @@
+"""`tailormt base train`: its flags and what it prints."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from engine.builders.bases.options import BaseTrainingOptions
+from engine.core.options import add_flags, from_flags
+
+
+def add_train_flags(found: argparse.ArgumentParser) -> None:
+    """Flags of `tailormt base train`."""
+    found.add_argument("--source", required=True, metavar="LANG", help="language of the files' first column, as de")
+    found.add_argument("--target", required=True, metavar="LANG", help="language of the files' second column, as en")
+    found.add_argument(
+        "--pairs", nargs="+", required=True, metavar="FILE[=WEIGHT]",
+        help="sentence pairs: TSV, also .gz; a weight of 2 brings a file's pairs twice in a pass, 0.5 every second time",
+    )  # fmt: skip
+    found.add_argument(
+        "--back-translated", nargs="+", default=[], metavar="LANG:FILE[=WEIGHT]",
+        help="pairs like those of --pairs whose LANG side is machine translation: it is tagged, and only ever a source",
+    )  # fmt: skip
+    found.add_argument(
+        "--held-out", nargs="+", default=[], metavar="FILE", help="pairs kept out of training, to score the base on"
+    )
+    found.add_argument("--init", default="", metavar="DIR", help="a base trained here before, to go on from")
+    found.add_argument(
+        "--about", default="", metavar="FILE.md", help="where the data is from and under which terms, for the card"
+    )
+    found.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="DIR",
+        help="folder for the base; a second run goes on where it stopped",
+    )
+    add_flags(found, BaseTrainingOptions)
+
+
+def train(args: argparse.Namespace) -> tuple[Any, str]:
+    """Train a base; returns its figures and the card's text."""
+    from engine.builders.bases.pairs import parse_back_translated, parse_weight
+    from engine.builders.bases.run import BaseRun, train_base
+    from engine.cli.terminal import TerminalProgress
+    from engine.errors import InputError
+
+    if args.settings.threads:
+        import torch
+
+        torch.set_num_threads(args.settings.threads)
+    about = ""
+    if args.about:
+        try:
+            about = Path(args.about).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise InputError(f"{args.about} cannot be read as UTF-8 text. Check --about.") from None
+    given = [parse_weight(text) for text in args.pairs]
+    given += [parse_back_translated(text, (args.source, args.target)) for text in args.back_translated]
+    run = BaseRun(
+        given, [Path(file) for file in args.held_out], args.source, args.target, Path(args.output),
+        from_flags(BaseTrainingOptions, args), Path(args.init) if args.init else None, about, args.settings.device,
+        args.settings.precision,
+    )  # fmt: skip
+    figures = train_base(run, TerminalProgress(quiet=args.quiet))
+    return figures, (Path(args.output) / "README.md").read_text(encoding="utf-8")
+
+
+def add_score_flags(found: argparse.ArgumentParser) -> None:
+    """Flags of `tailormt base score-pairs`."""
+    found.add_argument("base", metavar="DIR", help="the folder that `tailormt base train` writes")
+    found.add_argument("--source", required=True, metavar="LANG", help="as given to the training")
+    found.add_argument("--target", required=True, metavar="LANG", help="as given to the training")
+
+
+def score(args: argparse.Namespace) -> tuple[Any, str]:
+    """Score the pairs of a training; returns a summary."""
+    import numpy as np
+
+    from engine.builders.bases.filtering import score_pairs
+    from engine.cli.terminal import TerminalProgress
+
+    if args.settings.threads:
+        import torch
+
+        torch.set_num_threads(args.settings.threads)
+    scores = score_pairs(
+        Path(args.base), args.source, args.target, device=args.settings.device, precision=args.settings.precision,
+        progress=TerminalProgress(quiet=args.quiet),
+    ).astype(np.float32)  # fmt: skip
+    shares = {f"{share:.0%}": round(float(np.quantile(scores, share)), 3) for share in (0.1, 0.5, 0.9)}
+    text = ", ".join(f"{share} of the pairs score below {score:.2f}" for share, score in shares.items())
+    return {
+        "pairs": len(scores),
+        "quantiles": shares,
+    }, f"{len(scores):,} pairs scored: {text}. Start the training again."

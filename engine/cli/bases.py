@@ -1,0 +1,204 @@
+"""The commands `tailormt base …`: what is on the shelf, what could be, adding to it, removing from it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from engine.cli import base_training
+from engine.cli.commands import Commands
+from engine.cli.terminal import TerminalProgress
+from engine.core.text_table import table
+from engine.errors import Cancelled, ModelError
+
+FEW = 6  # languages that a table names; of more it gives the number
+
+
+def register(top: Commands) -> None:
+    """`tailormt base …`."""
+    commands = top.group("base", "base models")
+    command = commands.add(
+        "add", "check a base and put it on the shelf; a hub id is fetched from the network", base_add
+    )
+    command.add_argument("origin", metavar="HUB_ID|FOLDER", help="as Helsinki-NLP/opus-mt-en-de, or a folder")
+    command.add_argument("--name", default="", help="its name on the shelf [its own]")
+    command.add_argument("--revision", default="", help="branch, tag or commit on the hub [main]")
+    command.add_argument(
+        "--convert", action="store_true", help="take pickled weights too: read as weights alone, kept as safetensors"
+    )
+    commands.add("list", "bases on the shelf: languages, family, weights, size, licence, where", base_list)
+    command = commands.add(
+        "decoding", "choose a base's default beam and length penalty by BLEU on held-out pairs", base_decoding
+    )
+    command.add_argument("name", metavar="NAME|FOLDER", help="its name on the shelf, or its folder")
+    command.add_argument("--source", required=True, metavar="LANG", help="language of the files' first column, as en")
+    command.add_argument("--target", required=True, metavar="LANG", help="language of the files' second column, as zh")
+    command.add_argument(
+        "--held-out", nargs="+", required=True, metavar="FILE", help="TSV files of pairs it was not trained on"
+    )
+    command.add_argument("--lines", type=int, default=150, help="pairs taken of each file, spread over it [150]")
+    command = commands.add(
+        "recommend", "well-known open models for a pair: size, memory, licence; asks no network", base_recommend
+    )
+    command.add_argument("--source", required=True, metavar="LANG", help="language translated from, as en or pt-BR")
+    command.add_argument("--target", required=True, metavar="LANG", help="language translated to, as zh or zh-Hant")
+    command = commands.add("remove", "remove an added base and its files", base_remove)
+    command.add_argument("name", metavar="NAME", help="its name on the shelf, see `tailormt base list`")
+    command.add_argument("--force", action="store_true", help="also when a project or plugin uses it")
+    command = commands.add(
+        "train", "train a base of your own from sentence pairs; both directions", base_training.train
+    )
+    base_training.add_train_flags(command)
+    command = commands.add(
+        "score-pairs", "score a training's pairs, so that it leaves the worst out", base_training.score
+    )
+    base_training.add_score_flags(command)
+
+
+def base_add(args: argparse.Namespace) -> tuple[Any, str]:
+    from engine.base.download import size_text
+    from engine.base.registry import BaseRegistry
+
+    progress = TerminalProgress(quiet=args.quiet)
+    try:
+        entry = BaseRegistry(args.settings).add(
+            args.origin, name=args.name, revision=args.revision, convert=args.convert, progress=progress
+        )
+    except Cancelled:
+        raise Cancelled("Stopped. Nothing was added.") from None
+    finally:
+        progress.close()
+    card = shown(entry.card())
+    return card, (
+        f"Added {entry.name}: {card['family']}, {languages(card)}, {card['parameters'] / 1e6:.1f} M weights, "
+        f"{size_text(card['bytes'])} in {entry.folder}. Licence: {card['license']}. Use it with --base {entry.name}."
+    )
+
+
+def base_list(args: argparse.Namespace) -> tuple[Any, str]:
+    from engine.base.download import size_text
+    from engine.base.registry import BaseRegistry
+
+    cards, broken = [], []
+    for entry in BaseRegistry(args.settings).entries():
+        try:
+            cards.append(shown(entry.card()))
+        except ModelError as error:
+            broken.append(f"{entry.name} cannot be used: {error}")
+    rows = [
+        [card["name"], languages(card), card["family"], f"{card['parameters'] / 1e6:.1f} M", size_text(card["bytes"]),
+         card["license"], "came along" if card["shipped"] else card["path"]]
+        for card in cards
+    ]  # fmt: skip
+    text = table(["name", "languages", "family", "weights", "size", "licence", "where"], rows, columns=130)
+    return cards, "\n\n".join([text if rows else "There is no base. Add one with `tailormt base add`.", *broken])
+
+
+def base_decoding(args: argparse.Namespace) -> tuple[Any, str]:
+    from dataclasses import asdict
+
+    from engine.base.registry import BaseRegistry
+    from engine.builders.bases.decoding_choice import FEWEST, choose_defaults, decoding_table
+    from engine.builders.bases.pairs import read_held_out
+    from engine.errors import CorpusError
+
+    pairs = []
+    for rows in read_held_out([Path(file) for file in args.held_out]).values():
+        pairs += rows[:: max(1, len(rows) // max(1, args.lines))][: args.lines]
+    if len(pairs) < FEWEST:
+        raise CorpusError(f"{len(pairs)} held-out pairs are too few to choose decoding on. Give at least {FEWEST}.")
+    folder = BaseRegistry(args.settings).find(args.name)
+    progress = TerminalProgress(quiet=args.quiet)
+    progress.begin("Choosing decoding")
+    try:
+        chosen = choose_defaults(
+            folder, pairs, args.source, args.target, device=args.settings.device, progress=progress
+        )
+    finally:
+        progress.close()
+    result = {way: asdict(choice) for way, choice in chosen.items()}
+    return result, f"{decoding_table(result)}\n\nThe ones in bold are the defaults of {folder.name} from now on."
+
+
+def base_recommend(args: argparse.Namespace) -> tuple[Any, str]:
+    from engine.base.download import size_text
+    from engine.base.recommend import memory_needed, recommended, table_date
+    from engine.base.registry import BaseRegistry
+
+    origins = {entry.origin.get("origin"): entry.name for entry in BaseRegistry(args.settings).entries()}
+    models = recommended(args.source, args.target)
+    value = {
+        "date": table_date().isoformat(),
+        "source": args.source,
+        "target": args.target,
+        "bases": [one.to_mapping() | {"added_as": origins.get(one.hub_id, "")} for one in models],
+    }
+    if not models:
+        return value, (
+            f"No well-known model of the table of {table_date()} translates from {args.source} to {args.target}. Any Marian, "
+            "M2M100, NLLB or mBART-50 model of the hub can be added with `tailormt base add HUB_ID`."
+        )
+    rows = []
+    for one in models:
+        ways = "both, among its languages" if one.multilingual else "one; back: " + (one.reverse or "none known")
+        here = f" (here as {origins[one.hub_id]})" if one.hub_id in origins else ""
+        rows.append([
+            one.hub_id + here, ways, one.card.license_name, f"{one.weights / 1e6:.0f} M", size_text(one.download_bytes),
+            size_text(memory_needed(one.weights)),
+        ])  # fmt: skip
+    first = models[0].command()
+    return value, "\n".join([
+        table(["hub id", "directions", "licence", "weights", "download", "memory"], rows, columns=150),
+        "",
+        f"As of {table_date()}. Memory: to translate on a CPU in float32; half of the weights' part in bfloat16. A licence with NC "
+        "rules out",
+        f"commercial use. Add one with `{first}`; it is the only step that uses the network.",
+    ])  # fmt: skip
+
+
+def demonstration_note(args: argparse.Namespace) -> str:
+    """One line for a command that translates with a base that came along: what its card says of its quality, and where
+    better ones are named. Empty for other bases, and for commands that name no direction.
+    """
+    from engine.base.metadata import knows
+    from engine.base.quality import direction_scores, quality_words
+    from engine.base.registry import BaseRegistry
+
+    source, target = getattr(args, "source", None), getattr(args, "target", None)
+    if not (source and target and hasattr(args, "base")):
+        return ""
+    entries = BaseRegistry(args.settings).entries()
+    if args.base:
+        named = Path(args.base).expanduser()
+        entry = next(
+            (one for one in entries if args.base == one.name or named.absolute() == one.folder.absolute()), None
+        )
+    else:
+        entry = next((one for one in entries if knows(one.folder, source, target)), None)
+    if entry is None or not entry.shipped:
+        return ""
+    quality = quality_words(direction_scores(entry.scores, source, target)) or "its card states no scores"
+    return (
+        f"The base {entry.name} is a demonstration model. From {source} to {target}, {quality}. Better ones: "
+        f"`tailormt base recommend --source {source} --target {target}`."
+    )
+
+
+def base_remove(args: argparse.Namespace) -> tuple[Any, str]:
+    from engine.base.download import size_text
+    from engine.base.registry import BaseRegistry
+
+    freed = BaseRegistry(args.settings).remove(args.name, force=args.force)
+    return {"removed": args.name, "freed_bytes": freed}, f"Removed {args.name}; {size_text(freed)} freed."
+
+
+def shown(card: dict[str, Any]) -> dict[str, Any]:
+    """A card without its prose."""
+    return {key: value for key, value in card.items() if key != "card"}
+
+
+def languages(card: dict[str, Any]) -> str:
+    """The languages for a line: a few by their tags, many by their number."""
+    tags = card["languages"]
+    return f"{len(tags)} languages" if len(tags) > FEW else ", ".join(tags) or "not stated"

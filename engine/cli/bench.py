@@ -1,0 +1,121 @@
+"""`tailormt bench …` and `tailormt reproduce`: their flags and what they print."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from engine.base.decoding_options import Decoding
+from engine.cli.commands import Commands
+from engine.core.options import add_flags, from_flags
+
+
+def register(top: Commands) -> None:
+    """`tailormt bench …` and `tailormt reproduce`."""
+    benches = top.group("bench", "experiments over public data")
+    add_methods_flags(benches.add("methods", "every method on the same samples, one table", methods))
+    add_reproduce_flags(top.add("reproduce", "an experiment of the papers, its figures beside theirs", reproduced))
+
+
+def add_methods_flags(found: argparse.ArgumentParser) -> None:
+    """Flags of `tailormt bench methods`."""
+    found.add_argument("--data", required=True, metavar="DIR", help="folder with mtsc, domains and heldout")
+    found.add_argument(
+        "-o", "--output", required=True, metavar="DIR", help="folder for plugins and results; a second run goes on"
+    )
+    found.add_argument(
+        "--tasks", default="luxun,shake", help="luxun, shake, it, medical, law, koran, it_python [luxun,shake]"
+    )
+    found.add_argument("--systems", default="", help="methods, with +knn for kNN decoding on top [all]")
+    found.add_argument("--base", default="", metavar="DIR", help="the base [the one that came along]")
+    found.add_argument("--sentences", type=int, default=2000, help="of the samples, at random; 0: all [2000]")
+    found.add_argument("--lines", type=int, default=0, help="of each test, the first; 0: all [0]")
+    found.add_argument(
+        "--budget", default="quick", choices=("quick", "balanced", "best"), help="how long to train [quick]"
+    )
+    found.add_argument("--seed", type=int, default=1, help="of the choice of sentences [1]")
+    found.add_argument(
+        "--training-option", action="append", default=[], metavar="NAME=VALUE", help="a setting of training; repeatable"
+    )
+    add_flags(found, Decoding)
+
+
+def methods(args: argparse.Namespace) -> tuple[Any, str]:
+    from engine.cli.terminal import TerminalProgress
+    from engine.workflows.benchmark.methods import MethodBench, bench_methods, table_text
+
+    bench = MethodBench(
+        Path(args.data),
+        Path(args.output),
+        base=args.base,
+        tasks=[name.strip() for name in args.tasks.split(",") if name.strip()],
+        systems=[name.strip() for name in args.systems.split(",") if name.strip()],
+        sentences=args.sentences,
+        lines=args.lines,
+        budget=args.budget,
+        decoding=from_flags(Decoding, args),
+        seed=args.seed,
+        training_options=args.training_option,
+    )
+    rows = bench_methods(bench, TerminalProgress(quiet=args.quiet))
+    return rows, table_text(rows)
+
+
+def add_reproduce_flags(found: argparse.ArgumentParser) -> None:
+    """Flags of `tailormt reproduce`."""
+    from engine.workflows.benchmark.experiments import EXPERIMENTS
+
+    found.add_argument("experiment", metavar="NAME", help=", ".join(EXPERIMENTS))
+    found.add_argument(
+        "--data", required=True, metavar="DIR", help="folder with mtsc, domains, heldout; for paper3-table7 parallel"
+    )
+    found.add_argument(
+        "-o", "--output", required=True, metavar="DIR", help="folder for plugins and rows; a second run goes on"
+    )
+    found.add_argument("--tasks", default="", help="some of the experiment's tasks [all]")
+    found.add_argument("--base", default="", metavar="DIR", help="the base [the one that came along]")
+    found.add_argument(
+        "--budget", default="quick", choices=("quick", "balanced", "best"),
+        help="quick: 1,000 samples and 100 lines, minutes a row on two cores; balanced: 4,000 and 250; best: all, for a GPU "
+        "[quick]",
+    )  # fmt: skip
+    found.add_argument("--sentences", type=int, metavar="N", help="samples, at random; 0: all [the budget's]")
+    found.add_argument("--lines", type=int, metavar="N", help="of each text, the first; 0: all [the budget's]")
+    found.add_argument("--seed", type=int, default=1, help="of the choice of samples [1]")
+    found.add_argument(
+        "--write", default="", metavar="FILE.md", help="put the table into this file, in the place of the last"
+    )
+
+
+def reproduced(args: argparse.Namespace) -> tuple[Any, str]:
+    from dataclasses import replace
+
+    from engine.cli.terminal import TerminalProgress
+    from engine.workflows.benchmark.reproduce import SCALES, comparison_text, reproduce
+
+    scale = SCALES[args.budget]
+    if args.sentences is not None:
+        scale = replace(scale, sentences=args.sentences)
+    if args.lines is not None:
+        scale = replace(scale, lines=args.lines)
+    progress = TerminalProgress(quiet=args.quiet)
+    try:
+        rows = reproduce(
+            args.experiment, Path(args.data), Path(args.output), args.settings, base=args.base, scale=scale,
+            tasks=[name.strip() for name in args.tasks.split(",") if name.strip()], seed=args.seed, progress=progress,
+        )  # fmt: skip
+    finally:
+        progress.close()
+    text = comparison_text(args.experiment, rows, args.base, scale)
+    if args.write:
+        from engine.workflows.benchmark.results import put_part
+
+        given = [
+            f"--{name} {value}"
+            for name in ("data", "tasks", "base", "budget", "sentences", "lines", "seed")
+            if (value := getattr(args, name)) not in (None, "")
+        ]
+        command = f"    tailormt reproduce {args.experiment} {' '.join(given)} -o {args.output}"
+        put_part(Path(args.write), args.experiment, f"{text}\n\n{command}")
+    return rows, text

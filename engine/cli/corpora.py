@@ -1,0 +1,73 @@
+"""The commands `tailormt corpus …`. Nothing of the importer is loaded before one of them runs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from engine.cli.commands import SAMPLES, Commands, add_direction
+from engine.cli.terminal import TerminalProgress
+from engine.core.options import add_flags, from_flags
+from engine.core.text_table import table
+from engine.corpora.bundled import bundled_samples, named_files
+from engine.corpora.types import CorpusOptions
+
+
+def register(top: Commands) -> None:
+    """`tailormt corpus …`."""
+    commands = top.group("corpus", "samples")
+    command = commands.add("import", "read samples and report what is kept and skipped", corpus_import)
+    command.add_argument("samples", nargs="+", metavar="FILE", help=SAMPLES)
+    add_direction(command)
+    command.add_argument("--workspace", metavar="DIR", help="where to keep the corpus")
+    command.add_argument(
+        "--test-files", nargs="+", default=(), metavar="FILE", help="say what of these is in the samples"
+    )
+    add_flags(command, CorpusOptions)
+    commands.add("samples", "sample corpora that came along: languages, lines, licence, folder", corpus_samples)
+
+
+def corpus_import(args: argparse.Namespace) -> tuple[Any, str]:
+    import tempfile
+
+    from engine.corpora import Corpus, Decisions, import_to
+    from engine.corpora.leakage import find_leaks, read_test
+
+    progress = TerminalProgress(quiet=args.quiet)
+    progress.begin("Reading samples")
+    files = [Path(path) for path in named_files(args.samples, args.settings.assets_dir)]
+    with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
+        workspace = Path(args.workspace or folder)
+        report = import_to(
+            workspace, files, args.target, source_language=args.source, options=from_flags(CorpusOptions, args),
+            decisions=Decisions.load(workspace), progress=progress,
+        )  # fmt: skip
+        leaks = []
+        if args.test_files:
+            progress.begin("Comparing with the test files")
+            paths = [Path(path) for path in args.test_files]
+            tests = [(path.name, one) for path in paths for one in read_test(path, args.target, args.source)]
+            leaks = list(find_leaks(Corpus.load(workspace).segments, tests, progress))
+    progress.close()
+    rows = [[f.name, f.encoding, f.lines, f.kept, sum(f.skipped.values())] for f in report.files]
+    skipped = [f"{count} skipped: {reason}" for reason, count in report.skipped.items()]
+    noticed = [f"{count} kept, worth a look: {reason}" for reason, count in report.noticed.items()]
+    domains = [f"{count} sentences of the domain {label or '(none)'}" for label, count in report.domains.items()]
+    results = [f"Leak: {row['file']}, line {row['line']}: {row['test']}" for row in leaks]
+    if args.test_files:
+        results.append(f"{len(leaks)} sentences of the samples stand in the test files.")
+    head = table(["file", "encoding", "lines", "kept", "skipped"], rows)
+    text = "\n".join([head, *skipped, *noticed, *domains, *report.warnings, *results])
+    return report.to_mapping() | ({"leaks": leaks} if args.test_files else {}), text
+
+
+def corpus_samples(args: argparse.Namespace) -> tuple[Any, str]:
+    result = bundled_samples(args.settings.assets_dir)
+    rows = [
+        [one.name, one.kind, "-".join(filter(None, (one.source, one.target))), one.lines, one.card.license_name,
+         one.files[0].parent]
+        for one in result
+    ]  # fmt: skip
+    text = table(["name", "kind", "language", "lines", "licence", "folder"], rows)
+    return [one.to_mapping() for one in result], f"{text}\n\nUse one with --samples sample:NAME."

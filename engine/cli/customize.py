@@ -1,0 +1,249 @@
+"""The commands of the main job: from samples to a plugin, its single steps, what it would take, and which methods there are."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.cli.commands import SAMPLES, Commands, Shown, add_base, default_base
+from engine.cli.demo import DEMOS
+from engine.cli.terminal import comparison, progress_of
+from engine.core.atomic_files import check_writable
+from engine.core.options import named_values
+from engine.core.text_table import table
+from engine.corpora.bundled import named_files
+
+if TYPE_CHECKING:
+    from engine.workflows.customize.request import CustomizeRequest
+
+
+def register(top: Commands) -> None:
+    """`tailormt customize`, `estimate`, `phrases`, `memory`, `train`, `methods` and `demo`."""
+    add_job_flags(
+        top.add("customize", "from sentences to a plugin: the whole main job; resumes after a stop", customize),
+        True,
+        False,
+    )
+    command = top.add("estimate", "what a customization would take: time, memory, disk; nothing is done", estimate)
+    add_job_flags(command, False, False)
+    command.add_argument("--knn", action="store_true", help="with a datastore for kNN decoding beside the method's own")
+    add_job_flags(top.add("phrases", "step: samples to phrases", phrases), False, True)
+    add_job_flags(top.add("memory", "step: phrases to memory", memory), False, True)
+    add_job_flags(top.add("train", "step: train the method", train), False, True)
+    top.add("methods", "methods of customization and what each needs", methods)
+    command = top.add("demo", "the main job on a bundled sample, with a side-by-side table at the end", run_demo)
+    command.add_argument("-o", "--output", default="demo-out", metavar="DIR", help="folder for the plugin [demo-out]")
+    command.add_argument(
+        "--to",
+        choices=tuple(DEMOS),
+        default="zh",
+        help="zh: English into literary Chinese, en: German into Elizabethan English [zh]",
+    )
+
+
+def add_job_flags(target: argparse.ArgumentParser, output: bool, workspace: bool) -> None:
+    """Flags of the main job and of its steps."""
+    add_base(target)
+    target.add_argument("--samples", nargs="+", required=True, metavar="FILE", help=SAMPLES)
+    target.add_argument(
+        "--domains", nargs="+", default=(), metavar="LABEL", help="a domain label for each file [the files' names]"
+    )
+    target.add_argument(
+        "--backward", default="", metavar="DIR", help="base of the other direction, where one is needed"
+    )
+    target.add_argument(
+        "--method",
+        default="auto",
+        metavar="NAME",
+        help="see `tailormt methods`; auto tries several and keeps the best on held-out samples [auto]",
+    )
+    target.add_argument(
+        "--budget",
+        default="balanced",
+        choices=("quick", "balanced", "best"),
+        help="how long to train: minutes, tens of minutes, hours [balanced]",
+    )
+    for kind, what in (
+        ("method", "the method"), ("training", "training"), ("corpus", "reading the samples"),
+        ("phrase", "phrase extraction"), ("knn", "kNN decoding"),
+    ):  # fmt: skip
+        target.add_argument(
+            f"--{kind}-option", action="append", metavar="NAME=VALUE", help=f"a setting of {what}; repeatable"
+        )
+    target.add_argument("--workspace", required=workspace, metavar="DIR", help="folder for the steps' files; kept")
+    if output:
+        target.add_argument("-o", "--output", required=True, metavar="PLUGIN.zip", help="the bundle to write")
+        target.add_argument("--name", default="", help="the plugin's name [the bundle's]")
+        target.add_argument(
+            "--knn", action="store_true", help="put a datastore for kNN decoding into the bundle as well"
+        )
+        target.add_argument(
+            "--with-phrases", action=argparse.BooleanOptionalAction, default=True, help="phrases in the bundle"
+        )
+
+
+def request_of(args: argparse.Namespace) -> CustomizeRequest:
+    from engine.core.options import describe
+    from engine.workflows.customize.request import CustomizeRequest
+
+    values = {item.name: getattr(args, item.name) for item in describe(CustomizeRequest) if hasattr(args, item.name)}
+    for kind in ("method", "training", "corpus", "knn", "phrase"):
+        values[f"{kind}_options"] = named_values(getattr(args, f"{kind}_option", None), f"--{kind}-option")
+    values["base"] = values.get("base") or default_base(args)
+    values["samples"] = named_files(args.samples, args.settings.assets_dir)
+    return CustomizeRequest.from_mapping({key: value for key, value in values.items() if value is not None})
+
+
+@contextlib.contextmanager
+def workspace_of(args: argparse.Namespace, request: CustomizeRequest) -> Iterator[Path]:
+    """The folder named by --workspace, which stays; else one in the home folder, found again by the same command and
+    removed when the command has succeeded.
+    """
+    if args.workspace:
+        yield Path(args.workspace)
+        return
+    key = {
+        **request.to_mapping(),
+        "output": str(Path(request.output).resolve()),
+        "base": str(Path(request.base).resolve()),
+    }
+    name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
+    folder = args.settings.home_dir / "work" / name
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def customize(args: argparse.Namespace) -> Shown:
+    from engine.workflows.customize.pipeline import customize as run
+
+    request = request_of(args)
+    check_writable(Path(request.output), "the plugin")
+    progress = progress_of(args)
+    with workspace_of(args, request) as workspace:
+        summary = run(request, workspace, progress, args.settings)
+    progress.close()
+    return summary, summary_text(summary)
+
+
+def estimate(args: argparse.Namespace) -> Shown:
+    from engine.core.progress import duration
+    from engine.workflows.estimate import estimate_samples
+
+    result = estimate_samples(request_of(args), args.settings)
+    steps = ", ".join(f"{name} {duration(seconds)}" for name, seconds in result.parts.items())
+    lines = [
+        f"Time       {duration(result.seconds)} ({duration(result.low)} to {duration(result.high)}), {result.sentence}",
+        f"Steps      {steps}",
+        f"Memory     {result.memory / 2**30:.1f} GiB, {result.device}",
+        f"Disk       {result.disk / 2**20:.1f} MiB while it works, {result.bundle / 2**20:.1f} MiB for the plugin",
+        f"Weights    {result.weights:,}",
+    ]
+    return result.to_mapping(), "\n".join([*lines, *(f"Note: {note}" for note in result.notes)])
+
+
+def summary_text(summary: dict[str, Any]) -> str:
+    """What a person wants to know after a customization."""
+    figures, times = summary["metrics"], summary["seconds"]
+    trained, loss = "none", ""
+    if "updates" in summary:
+        trained = f"{summary['training']}, best at {summary['best_update']}, {summary['parameters']:,} weights"
+        loss = f"loss {figures['validation_loss_before']:.3f} -> {figures['validation_loss']:.3f} nats a token; "
+    unlike = summary["unlike_the_paper"]
+    held_out = "not measured, since that would call the service"
+    if "bleu" in figures:
+        bleu = f"BLEU {figures['bleu_vanilla']} -> {figures['bleu']}"
+        held_out = f"{loss}{bleu} on {figures['held_out_sentences']} of your own sentences"
+        if "general_bleu" in figures:
+            held_out += f", {figures['general_bleu_vanilla']} -> {figures['general_bleu']} on general text"
+    lines = [
+        f"Plugin     {summary['plugin']} ({summary['bytes'] / 2**20:.1f} MiB)",
+        f"Samples    {summary['sentences']:,} sentences, {summary['phrases']:,} phrases, {sum(summary['memory']):,} remembered",
+        f"Training   {trained}, {summary['device']}",
+        f"Budget     {summary['budget']}{unlike and f'; unlike the paper: {unlike}'}",
+        f"Held out   {held_out}",
+        "Time       " + ", ".join(f"{key} {value:.0f} s" for key, value in times.items()),
+        f"Phrases    {summary['parser'] or 'not needed'}",
+    ]
+    if about := summary.get("knn"):
+        lines.insert(3, f"Datastore  {about['entries']:,} tokens, index {about['index']}; held-out loss with it "
+                     f"{about['loss_base']:.3f} -> {about['loss']:.3f}")  # fmt: skip
+    if tried := summary.get("tried"):
+        lines.append(comparison(tried))
+    return "\n".join([*lines, *(f"Note: {warning}" for warning in summary["warnings"])])
+
+
+def phrases(args: argparse.Namespace) -> Shown:
+    from engine.phrases import PhraseSet
+    from engine.workflows.customize.pipeline import prepare
+
+    request, progress = request_of(args), progress_of(args)
+    summary = prepare(request, Path(args.workspace), progress, args.settings)
+    progress.close()
+    result = PhraseSet.load(Path(args.workspace) / "phrases.jsonl")
+    rows = [[length, count] for length, count in result.by_length().items()]
+    examples = sorted(result.phrases, key=lambda p: (-p.count, -p.length))[:10]
+    text = "\n\n".join(
+        [
+            f"{summary['sentences']:,} sentences, {summary['phrases']:,} phrases. {summary['parser']}",
+            table(["length", "phrases"], rows),
+            table(["phrase", "length", "count"], [[p.text, p.length, p.count] for p in examples]),
+        ]
+    )
+    return {**summary, "by_length": result.by_length()}, text
+
+
+def run_until(args: argparse.Namespace, step: str) -> dict[str, Any]:
+    from engine.workflows.customize.pipeline import customize as run
+
+    request, progress = request_of(args), progress_of(args)
+    summary = run(request, Path(args.workspace), progress, args.settings, stop_after=step)
+    progress.close()
+    return summary
+
+
+def memory(args: argparse.Namespace) -> Shown:
+    summary = run_until(args, "memory")
+    rows = [[i, size] for i, size in enumerate(summary["memory"])]
+    return summary, table(["layer", "phrases"], rows)
+
+
+def train(args: argparse.Namespace) -> Shown:
+    summary = run_until(args, "training")
+    return summary, (
+        f"{summary['updates']} updates, validation loss {summary['first_loss']:.3f} -> {summary['best_loss']:.3f} at "
+        f"{summary['best_update']}, stopped by {summary['stopped_by']}. `tailormt customize` with the same settings and "
+        "workspace writes the bundle."
+    )
+
+
+def methods(args: argparse.Namespace) -> Shown:
+    from engine.methods import get_method, method_names
+
+    records = [{"name": name, **get_method(name).capabilities.to_mapping()} for name in method_names()]
+    rows = [[r["name"], needs(r), r["summary"]] for r in records]
+    return records, table(["method", "needs", "what it does"], rows)
+
+
+def needs(record: dict[str, Any]) -> str:
+    """What a method needs, in words."""
+    results = ["samples in the target language"]
+    if record["needs_bilingual"]:
+        results = ["samples in both languages"]
+    if record["needs_domains"] > 1:
+        results.append(f"{record['needs_domains']} domains")
+    return ", ".join(results)
+
+
+def run_demo(args: argparse.Namespace) -> Shown:
+    from engine.cli.demo import demo
+
+    progress = progress_of(args)
+    result = demo(args.settings, Path(args.output), progress, args.to)
+    progress.close()
+    return result

@@ -1,0 +1,99 @@
+"""`tailormt translate` for documents: flags, and the run that goes on where it was stopped."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.cli.terminal import TerminalProgress
+from engine.core.atomic_files import check_writable
+from engine.core.options import add_flags, from_flags
+from engine.core.text_table import table
+from engine.corpora.formats.documents.formats import is_document, open_document
+from engine.corpora.formats.documents.model import Context, Document, DocumentOptions
+from engine.errors import InputError
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.base.decoding_options import Decoding
+    from engine.plugins import Plugin, PluginStack
+    from engine.workflows.documents import DocumentReport
+
+INPUT = "a sentence a line; - reads standard input; or a document, which keeps its format: docx, odt, xliff, po, srt, vtt, html, md"
+SHOWN = 12  # doubtful places on the screen; all of them are in --json
+
+
+def add_document_flags(found: argparse.ArgumentParser) -> None:
+    """Flags of `tailormt translate` that concern documents."""
+    found.add_argument(
+        "--document",
+        action="store_true",
+        help="take a text file for a document too: several sentences a line, paragraphs broken at a width",
+    )
+    add_flags(found, DocumentOptions)
+
+
+def document_of(args: argparse.Namespace) -> Document | None:
+    """The document that the command is about, read; None where it is about lines. Raises DocumentError, StorageError."""
+    if not (args.document or is_document(args.input)):
+        return None
+    if args.input == "-":
+        raise InputError("A document cannot come from standard input: give its file.")
+    path = Path(args.input)
+    if args.output == "-":
+        args.output = str(path.with_suffix(f".{args.target}{path.suffix}"))
+    if Path(args.output).resolve() == path.resolve():
+        raise InputError(f"{args.output} is the document itself. Give another name with -o.")
+    if Path(args.output).suffix.lower() != path.suffix.lower():
+        raise InputError(f"A document keeps its format: give -o a name that ends in {path.suffix}.")
+    check_writable(Path(args.output), "the translation")
+    return open_document(path, _context(args))
+
+
+def _context(args: argparse.Namespace) -> Context:
+    return Context(Path(args.input).name, args.source, args.target, from_flags(DocumentOptions, args))
+
+
+def sentences(document: Document, source: str) -> list[str]:
+    """What a translator would be given of a document, in order."""
+    from engine.serving.units.mask import mask, prepare
+
+    results = [prepare(unit, source) for unit in document.units]
+    return [mask(one.text, *position).text for one in results for position in one.sentences]
+
+
+def translate_file(
+    args: argparse.Namespace, base: BaseModel, plugin: Plugin | PluginStack | None, decoding: Decoding
+) -> tuple[Any, str]:
+    """Translate the document; stopped by Ctrl-C, the same command goes on from the last finished sentences."""
+    from engine.serving.units.translate import BaseTranslator
+    from engine.workflows.documents import translate_document
+
+    key = json.dumps([str(Path(args.input).resolve()), str(Path(args.output).resolve())])
+    partial = args.settings.home_dir / "work" / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.jsonl"
+    progress = TerminalProgress(quiet=args.quiet)
+    try:
+        report = translate_document(
+            Path(args.input),
+            Path(args.output),
+            BaseTranslator(base, plugin, args.strength, decoding),
+            options=_context(args).options,
+            progress=progress,
+            partial=partial,
+        )
+    finally:
+        progress.close()
+    return {"output": args.output, **report.to_mapping()}, shown(args.output, report)
+
+
+def shown(output: str, report: DocumentReport) -> str:
+    """The report in words."""
+    lines = [f"Wrote {output}: {report.title}, {report.units:,} texts of {report.characters:,} characters translated."]
+    lines += [f"Left as they were: {count:,} {reason}." for reason, count in sorted(report.kept.items())]
+    if report.doubtful:
+        rows = [[one["place"], one["why"], one["translation"]] for one in report.doubts[:SHOWN]]
+        lines += ["", f"{report.doubtful:,} to look at:", table(["where", "why", "translation"], rows)]
+    return "\n".join(lines)

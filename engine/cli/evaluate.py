@@ -1,0 +1,312 @@
+"""`tailormt evaluate`: figures of translations that are there, or of a base and plugins over sentences that they translate
+first. It is the code that the studio's page Compare measures with, so the same files give the same figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.cli.commands import Commands, Shown
+from engine.core.options import add_flags
+from engine.core.settings import Settings
+from engine.errors import OptionError
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.core.progress import Progress
+    from engine.evaluation.evaluate import ExtraMetrics
+    from engine.evaluation.style_scorers import StyleScorers
+    from engine.store.comparisons import ComparisonLineRow
+    from engine.workflows.compare.evaluate import EvalContext
+    from engine.workflows.compare.export import Content
+
+
+def register(top: Commands) -> None:
+    """`tailormt evaluate`."""
+    command = top.add(
+        "evaluate", "BLEU, chrF, perplexity and style score with intervals and paired bootstrap", evaluate
+    )
+    command.add_argument("system", nargs="*", metavar="NAME=FILE", help="translations to score, a line for a line")
+    command.add_argument("--reference", metavar="FILE", help="the right translations of them")
+    command.add_argument(
+        "--sources", metavar="FILE", help="what was translated, a line for a line, for terms, copied words and COMET"
+    )
+    command.add_argument(
+        "--terms", metavar="FILE",
+        help="terms to be used, one a line, or source term, tab, target term: how many of those called for are there",
+    )  # fmt: skip
+    command.add_argument(
+        "--ter", action=argparse.BooleanOptionalAction, default=True,
+        help="score TER too; 50 ms a sentence in Chinese and Japanese",
+    )  # fmt: skip
+    command.add_argument("--target", required=True, metavar="LANG", help="language of the translations")
+    command.add_argument("--source", default="", metavar="LANG", help="language translated from; needed but for files")
+    command.add_argument(
+        "--input", nargs="+", metavar="FILE",
+        help="sentences to translate and score: txt, two txt (sentences and references), tsv, tmx, xliff, ...",
+    )  # fmt: skip
+    command.add_argument("--base", default="", metavar="DIR", help="base that translates [one that knows the pair]")
+    command.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
+    command.add_argument(
+        "--plugin", action="append", metavar="PLUGIN.zip", help="plugin beside the base alone; up to three, repeatable"
+    )
+    command.add_argument(
+        "--strength", action="append", type=float, metavar="S", help="strength of each plugin, in their order [1.0]"
+    )
+    command.add_argument(
+        "--samples", nargs="+", metavar="FILE",
+        help="the style's sentences, for perplexity and classifier score; learnt once and kept",
+    )  # fmt: skip
+    command.add_argument(
+        "--general", action=argparse.BooleanOptionalAction, default=True,
+        help="with --input, score general text beside it",
+    )  # fmt: skip
+    command.add_argument(
+        "-o", "--output", action="append", default=[], metavar="FILE",
+        help="write texts and figures: .html .json .xlsx .tmx; repeatable",
+    )  # fmt: skip
+    command.add_argument(
+        "--baseline", default="", metavar="NAME", help="system that the others are compared with [the first]"
+    )
+    command.add_argument("--seed", type=int, default=12345, help="[12345]")
+    add_flags(command, Settings, only=("comet", "comet_program"))
+
+
+def evaluate(args: argparse.Namespace) -> Shown:
+    """Scores of files, or of systems over sentences. Raises OptionError on flags that do not go together."""
+    from engine.cli.terminal import TerminalProgress
+
+    progress = TerminalProgress(quiet=getattr(args, "quiet", False))
+    if bool(args.input) == bool(args.system):
+        raise OptionError(
+            "Give translations to score as NAME=FILE, or sentences to translate with --input; one of the two."
+        )
+    if (args.input or args.samples) and not args.source:
+        raise OptionError("--source is needed: the language that is translated from.")
+    try:
+        return of_sentences(args, progress) if args.input else of_files(args, progress)
+    finally:
+        progress.close()
+
+
+def of_files(args: argparse.Namespace, progress: Progress) -> Shown:
+    """Translations that are there."""
+    from engine.evaluation import evaluate_files, read_lines
+
+    if not (args.reference or args.samples or ((args.terms or args.settings.comet) and args.sources)):
+        raise OptionError("Give --reference for BLEU and chrF, or --samples for the style's figures.")
+    check_outputs(args)
+    systems: dict[str, Path] = {}
+    for system in args.system:
+        name, mark, file = system.partition("=")
+        systems[name if mark else Path(system).stem] = Path(file if mark else system)
+    report = evaluate_files(
+        systems,
+        Path(args.reference) if args.reference else None,
+        language=args.target,
+        baseline=args.baseline or next(iter(systems)),
+        seed=args.seed,
+        further=dataclasses.replace(
+            further_of(args, read_lines(args.sources) if args.sources else None),
+            style=scorers_of(args, progress) if args.samples else None,
+        ),
+        progress=progress,
+    )
+    if args.output:
+        write_all(args, content_of_files(args, systems, report.to_mapping()))
+    return report.to_mapping(), report.table()
+
+
+def further_of(args: argparse.Namespace, sources: list[str] | None) -> ExtraMetrics:
+    """What the command line gives beside the usual figures."""
+    from engine.evaluation.comet import Comet
+    from engine.evaluation.evaluate import TRIALS, ExtraMetrics
+    from engine.evaluation.terminology import read_terms
+
+    terms = read_terms(Path(args.terms), args.target, args.source) if args.terms else []
+    return ExtraMetrics(args.ter, TRIALS, terms, sources, args.source, Comet.of(args.settings))
+
+
+def content_of_files(args: argparse.Namespace, systems: dict[str, Path], report: dict[str, Any]) -> Content:
+    """The files' lines as a comparison: what they are compared with comes first."""
+    from engine.evaluation import read_lines
+    from engine.store.comparisons import ComparisonLineRow
+    from engine.workflows.compare.translate_missing import judged
+
+    names = sorted(systems, key=lambda name: name != report["baseline"])
+    texts = [read_lines(systems[name]) for name in names]
+    blank: list[Any] = [None] * report["lines"]
+    sources = read_lines(args.sources) if args.sources else [""] * report["lines"]
+    references = read_lines(args.reference) if args.reference else blank
+    lines = [
+        judged(
+            ComparisonLineRow(
+                position,
+                sources[position],
+                references[position],
+                [one[position] for one in texts],
+                [None] * len(texts),
+                None,
+                None,
+            ),
+            args.target,
+        )
+        for position in range(report["lines"])
+    ]
+    return content_of_lines(
+        args, Path(args.reference).name if args.reference else ", ".join(names), "",
+        [{"name": name, "plugin_id": None, "method": "", "strength": 1.0} for name in names],
+        {"text": report, "general": None, "notes": []}, lines, len(lines) if args.reference else 0,
+    )  # fmt: skip
+
+
+def content_of_lines(
+    args: argparse.Namespace, title: str, base: str, systems: list[dict[str, Any]], figures: dict[str, Any],
+    lines: list[ComparisonLineRow], references: int,
+) -> Content:  # fmt: skip
+    import datetime
+
+    from engine.workflows.compare.export import Content
+
+    return Content(
+        title=title,
+        source=args.source,
+        target=args.target,
+        base=base,
+        created=datetime.datetime.now(datetime.UTC),
+        systems=systems,
+        figures=figures,
+        lines=lambda: iter(lines),
+        count=len(lines),
+        references=references,
+    )
+
+
+def check_outputs(args: argparse.Namespace) -> None:
+    """Before any work: what was asked for can be written."""
+    from engine.core.atomic_files import check_writable
+
+    for output in args.output:
+        check_writable(Path(output), "the comparison")
+
+
+def write_all(args: argparse.Namespace, content: Content) -> None:
+    from engine.workflows.compare.export import write
+
+    for output in args.output:
+        write(content, Path(output))
+
+
+def of_sentences(args: argparse.Namespace, progress: Progress) -> Shown:
+    """A base and its plugins over sentences: translated, scored, and written where that is asked for."""
+    from engine.evaluation import Report
+    from engine.workflows.compare.evaluate import measure
+    from engine.workflows.compare.input import read_sentences
+    from engine.workflows.compare.systems import Translator
+
+    check_outputs(args)
+    read = read_sentences(args.input, args.source, args.target)
+    base = load_base(args)
+    systems, paths = named_systems(args)
+    translate = Translator.of_files(base, paths, args.settings.home_dir / "unpacked")
+    lines = translated_lines(read.lines, systems, translate, progress)
+    figures = measure(lines, systems, translate, ground_of(args, base), progress, further_of(args, None))
+    if args.output:
+        title = Path(args.input[0]).name
+        write_all(args, content_of_lines(args, title, base.name, systems, figures, lines, read.references))
+    parts = [
+        f"{title}\n{Report.from_mapping(figures[kind]).table()}"
+        for kind, title in (("text", "These sentences"), ("general", "General text"))
+        if figures[kind]
+    ]
+    return {**figures, "output": args.output}, "\n\n".join([*parts, *figures["notes"], *read.notes])
+
+
+def named_systems(args: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, Path]]:
+    """The base alone and the plugins as a comparison names them, and the plugins' bundles by those names."""
+    from engine.plugins import read_bundle_card
+    from engine.workflows.compare.systems import MOST_PLUGINS, VANILLA
+
+    plugins, strengths = args.plugin or [], args.strength or []
+    if len(plugins) > MOST_PLUGINS:
+        raise OptionError(f"--plugin: up to {MOST_PLUGINS} plugins are compared at once.")
+    if len(strengths) > len(plugins):
+        raise OptionError("--strength: there are more strengths than plugins.")
+    systems: list[dict[str, Any]] = [{"name": VANILLA, "plugin_id": None, "method": "", "strength": 1.0}]
+    paths: dict[str, Path] = {}
+    for index, path in enumerate(plugins):
+        card = read_bundle_card(Path(path))
+        name, number = str(card["name"]), 2
+        while name in paths or name == VANILLA:
+            name, number = f"{card['name']} ({number})", number + 1
+        strength = strengths[index] if index < len(strengths) else 1.0
+        systems.append({"name": name, "plugin_id": None, "method": card["method"], "strength": strength})
+        paths[name] = Path(path)
+    return systems, paths
+
+
+def translated_lines(
+    sentences: list[tuple[str, str | None]], systems: list[dict[str, Any]], translate: Any, progress: Progress
+) -> list[ComparisonLineRow]:
+    from engine.jobs.handlers.compare import PART
+    from engine.store.comparisons import ComparisonLineRow
+    from engine.workflows.compare.evaluate import STEPS
+    from engine.workflows.compare.translate_missing import judged, translated
+
+    progress.begin("Translating", 0, STEPS)
+    blank: list[Any] = [None] * len(systems)
+    lines = [
+        ComparisonLineRow(index, source, reference, list(blank), list(blank), None, None)
+        for index, (source, reference) in enumerate(sentences)
+    ]
+    done: list[ComparisonLineRow] = []
+    for begin in range(0, len(lines), PART):
+        part = translated(lines[begin : begin + PART], systems, translate)
+        done += [judged(line, translate.base.target) for line in part]
+        progress.advance(len(done), len(lines))
+    return done
+
+
+def load_base(args: argparse.Namespace) -> BaseModel:
+    from engine.base import BaseModel
+    from engine.base.registry import BaseRegistry
+
+    base = args.base or str(BaseRegistry(args.settings).default(args.source, args.target))
+    return BaseModel.load(base, args.source, args.target, download=args.download, settings=args.settings)
+
+
+def ground_of(args: argparse.Namespace, base: BaseModel) -> EvalContext:
+    """The samples as an import reads them, and a folder in the home that belongs to them."""
+    from engine.core.step_cache import content_hash
+    from engine.jobs.handlers.compare import reverse_of
+    from engine.workflows.compare.evaluate import EvalContext
+
+    texts: list[str] = []
+    sources: list[str | None] = []
+    if args.samples:
+        from engine.corpora import import_corpus
+        from engine.corpora.bundled import named_files
+
+        files = [Path(path) for path in named_files(args.samples, args.settings.assets_dir)]
+        corpus = import_corpus(files, args.target, source_language=args.source)
+        texts, sources = corpus.texts(), [segment.source for segment in corpus.segments]
+    folder = (
+        args.settings.home_dir / "evaluation" / content_hash(base.fingerprint(), args.source, args.target, texts)[:16]
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    backward = reverse_of(args.settings, args.source, args.target, base)
+    return EvalContext(folder, args.settings.assets_dir, texts, sources, backward, args.seed, args.general)
+
+
+def scorers_of(args: argparse.Namespace, progress: Progress) -> StyleScorers:
+    from engine.evaluation.style_scorers import learn_style
+
+    base = load_base(args)
+    ground = ground_of(args, base)
+    return learn_style(
+        ground.texts, base, ground.folder, ground.assets,
+        backward=ground.backward, sources=ground.sources, progress=progress,
+    )  # fmt: skip

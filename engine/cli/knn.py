@@ -1,0 +1,225 @@
+"""The commands `tailormt knn …`: a datastore for a plugin that has none, and new settings for one that has."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.cli.commands import SAMPLES, Commands
+from engine.cli.terminal import TerminalProgress
+from engine.core.atomic_files import check_writable
+from engine.core.options import add_flags
+from engine.core.text_table import table
+from engine.errors import CorpusError, OptionError
+from engine.methods.knn.options import KnnOptions
+
+if TYPE_CHECKING:
+    from engine.base import LanguagePair
+    from engine.corpora.types import SentencePair
+    from engine.methods.knn.decoder import Knn
+    from engine.plugins import Plugin
+    from engine.workflows.customize.request import CustomizeRequest
+
+# What `knn tune` may change: everything else is how the datastore was made.
+TUNED = (
+    "k",
+    "shortlist",
+    "threshold",
+    "temperature",
+    "weight",
+    "adaptive",
+    "finalists",
+    "skip_above",
+    "graph_breadth",
+    "probe",
+)
+
+
+def register(top: Commands) -> None:
+    """`tailormt knn …`."""
+    commands = top.group("knn", "kNN decoding")
+    command = commands.add("add", "put a datastore of your samples into a copy of a plugin", knn_add)
+    command.add_argument(
+        "--plugin", required=True, metavar="PLUGIN.zip", help="the bundle to start from; it stays as it is"
+    )
+    command.add_argument("-o", "--output", required=True, metavar="PLUGIN.zip", help="the bundle to write")
+    add_samples(command)
+    add_flags(command, KnnOptions)
+    command = commands.add("tune", "choose k, T and λ of a plugin's datastore on held-out samples", knn_tune)
+    command.add_argument("plugin", metavar="PLUGIN.zip", help="a bundle with a datastore")
+    command.add_argument("-o", "--output", default="", metavar="PLUGIN.zip", help="the bundle to write [the same file]")
+    add_samples(command)
+    add_flags(command, KnnOptions, only=TUNED)
+
+
+def add_samples(found: argparse.ArgumentParser) -> None:
+    found.add_argument("--samples", nargs="+", required=True, metavar="FILE", help=SAMPLES)
+    found.add_argument("--base", default="", metavar="DIR", help="the plugin's base [one that knows the pair]")
+    found.add_argument("--backward", default="", metavar="DIR", help="base of the other direction, where one is needed")
+    found.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
+    found.add_argument("--workspace", metavar="DIR", help="folder for the steps' files; kept")
+
+
+def knn_add(args: argparse.Namespace) -> tuple[Any, str]:
+    from engine.core.options import from_flags
+    from engine.methods.knn.build import make_knn
+    from engine.plugins.repack import amend
+
+    options = from_flags(KnnOptions, args)
+    output = Path(args.output)
+    check_writable(output, "the plugin")
+    request, workspace = asked(args, "add", options)
+    progress = TerminalProgress(quiet=args.quiet)
+    try:
+        pairs, plugin, pair = ready(args, request, workspace, progress, train=True)
+        if plugin.knn is not None:
+            raise OptionError(
+                f"{args.plugin} carries a datastore already. Choose new settings for it with `tailormt knn tune`, or start from "
+                "the plugin without one."
+            )
+        knn, files, figures = make_knn(
+            pair.forward, pairs["train"], pairs["valid"], options, workspace / "knn", plugin, progress,
+            lambda: general_pairs(args, pair, pairs, progress),
+        )  # fmt: skip
+    finally:
+        progress.close()
+    amend(Path(args.plugin), output, card={"knn": knn.options.to_mapping()}, files=files)
+    clean(args, workspace)
+    return summary(output, knn, figures), text_of(output, knn, figures)
+
+
+def knn_tune(args: argparse.Namespace) -> tuple[Any, str]:
+    from engine.core.options import from_flags
+    from engine.methods.knn.adaptive import FILE as ADAPTIVE
+    from engine.methods.knn.adaptive import save_adaptive
+    from engine.methods.knn.build import retrieval_of, retune
+    from engine.methods.knn.gate import FILE as GATE
+    from engine.plugins.repack import amend
+
+    output = Path(args.output or args.plugin)
+    check_writable(output, "the plugin")
+    request, workspace = asked(args, "tune", from_flags(KnnOptions, args))
+    progress = TerminalProgress(quiet=args.quiet)
+    try:
+        pairs, plugin, pair = ready(args, request, workspace, progress, train=False)
+        position = "knn" if plugin.knn is not None else "config"
+        knn: Knn | None = plugin.knn or getattr(plugin.module, "knn", None)
+        if knn is None:
+            raise OptionError(f"{args.plugin} carries no datastore. Add one with `tailormt knn add`.")
+        known = {" ".join(target.split()) for _, target in knn.datastore.texts}
+        held_out = [one for one in pairs["valid"] if " ".join(one.target.split()) not in known]
+        if not held_out:
+            raise CorpusError("All these sentences are in the datastore. Give samples that it was not made from.")
+        fresh = {**knn.options.to_mapping(), **dict.fromkeys(("k", "shortlist", "threshold", "temperature", "weight"))}
+        knn = knn.with_settings(from_flags(KnnOptions, args, {**fresh, "adaptive": False}))
+        retrieval_of(knn.options)  # refuses what does not go together
+        if knn.index is not None:
+            from engine.methods.knn.index import set_breadth
+
+            set_breadth(knn.index, knn.options.index, knn.options)
+        general = general_pairs(args, pair, pairs, progress) if knn.reader is not None else []
+        knn, figures = retune(pair.forward, knn, held_out, plugin if position == "knn" else None, progress, general)
+    finally:
+        progress.close()
+    workspace.mkdir(parents=True, exist_ok=True)
+    files = {ADAPTIVE: save_adaptive(knn.adaptive, workspace)} if knn.adaptive is not None else {}
+    files |= {GATE: knn.gate.save(workspace)} if knn.gate is not None else {}
+    drop = [name for name in (ADAPTIVE, GATE) if name not in files]
+    amend(Path(args.plugin), output, card={position: knn.options.to_mapping()}, files=files, without=drop)
+    clean(args, workspace)
+    return summary(output, knn, figures), text_of(output, knn, figures)
+
+
+def asked(args: argparse.Namespace, what: str, options: KnnOptions) -> tuple[CustomizeRequest, Path]:
+    """The samples' request as the main job has it, and the folder for its steps."""
+    from engine.base.registry import BaseRegistry
+    from engine.corpora.bundled import named_files
+    from engine.plugins import read_bundle_card
+    from engine.workflows.customize.request import CustomizeRequest
+
+    card = read_bundle_card(args.plugin)
+    request = CustomizeRequest(
+        base=args.base or str(BaseRegistry(args.settings).default(card["source"], card["target"])),
+        source=card["source"], target=card["target"], samples=tuple(named_files(args.samples, args.settings.assets_dir)),
+        method=card["method"], backward=args.backward, download=args.download,
+    )  # fmt: skip
+    if args.workspace:
+        return request, Path(args.workspace)
+    key = json.dumps(
+        [what, str(Path(args.plugin).resolve()), request.to_mapping(), options.to_mapping()], sort_keys=True
+    )
+    return request, args.settings.home_dir / "work" / hashlib.sha256(key.encode()).hexdigest()[:16]
+
+
+def ready(
+    args: argparse.Namespace, request: CustomizeRequest, workspace: Path, progress: TerminalProgress, *, train: bool
+) -> tuple[dict[str, list[SentencePair]], Plugin, LanguagePair]:
+    """Sentence pairs of the samples (all held out where `train` is false), the plugin, and its base in both directions."""
+    from engine.core.step_cache import StepCache
+    from engine.plugins import Plugin
+    from engine.workflows.customize.steps import (
+        load_pair,
+        make_pairs,
+        read_samples,
+        split_samples,
+        validated,
+        workspace_lock,
+    )
+
+    request = validated(request)
+    with workspace_lock(workspace):
+        stamps = StepCache(workspace)
+        corpus = read_samples(request, workspace, stamps, progress)
+        learn, valid = split_samples(corpus) if train else ([], list(corpus.segments))
+        pair = load_pair(request, args.settings)
+        plugin = Plugin.load(args.plugin, pair.forward, cache=args.settings.home_dir / "unpacked")
+        return make_pairs(learn, valid, pair, 1.0, stamps, progress), plugin, pair
+
+
+def general_pairs(
+    args: argparse.Namespace, pair: LanguagePair, pairs: dict[str, list[SentencePair]], progress: TerminalProgress
+) -> list[SentencePair]:
+    """Pairs of everyday text that a learned gate leaves alone."""
+    from engine.evaluation.general_text import learnable_pairs
+
+    own = [one.target for part in pairs.values() for one in part]
+    return learnable_pairs(pair, args.settings.assets_dir, but=own, progress=progress)
+
+
+def clean(args: argparse.Namespace, workspace: Path) -> None:
+    if not args.workspace:
+        shutil.rmtree(workspace, ignore_errors=True)
+
+
+def summary(output: Path, knn: Knn, figures: dict[str, Any]) -> dict[str, Any]:
+    return {"plugin": str(output), "bytes": output.stat().st_size, "settings": knn.options.to_mapping(), **figures}
+
+
+def text_of(output: Path, knn: Knn, figures: dict[str, Any]) -> str:
+    """What a person wants to know of a datastore and its settings."""
+    options = knn.options
+    by_sentence = options.retrieval == "sentence"
+    chosen = f"k {options.k}, T {options.temperature:g}, " if options.temperature else f"k {options.k}, "
+    if by_sentence:
+        gate = f"θ {options.threshold:g}, " if options.threshold is not None else "a learned gate, "
+        chosen = f"{options.shortlist} samples a sentence, {chosen}{gate}"
+    chosen += "λ by the adaptive network" if options.adaptive else f"λ {options.weight:g}"
+    gain = figures["loss_base"] - figures["loss"]
+    lines = [
+        f"Plugin     {output} ({output.stat().st_size / 2**20:.1f} MiB)",
+        f"Datastore  {len(knn.datastore):,} tokens, {'by sentence' if by_sentence else f'index {options.index}'}",
+        f"Settings   {chosen}",
+        f"Held out   loss {figures['loss_base']:.3f} -> {figures['loss']:.3f} nats a token, {figures['tokens']:,} tokens",
+    ]
+    if gain <= 0:
+        lines.append("Note: the datastore does not help on these samples. Use samples nearer to what is translated.")
+    rows: Sequence[dict[str, Any]] = figures["best"]
+    titles = {"shortlist": "samples", "k": "k", "temperature": "T", "threshold": "θ", "weight": "λ", "loss": "loss"}
+    shown = {name: title for name, title in titles.items() if name in rows[0]}
+    grid = table(list(shown.values()), [[row[name] for name in shown] for row in rows])
+    return "\n".join([*lines, "", grid])

@@ -1,0 +1,131 @@
+"""The command line `tailormt`: flags made from the engine's settings, one function a command, errors as one sentence.
+
+Nothing heavy is imported before a command runs, so that --help answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import engine
+from engine.cli import (
+    accounts,
+    artefacts,
+    bases,
+    bench,
+    corpora,
+    customize,
+    evaluate,
+    jobs,
+    knn,
+    maintenance,
+    parsers,
+    plugins,
+    proportions,
+    ratings,
+    replicas,
+    server,
+    store,
+    tokens,
+    translate,
+)
+from engine.cli.commands import Commands
+from engine.core.languages import canonical
+from engine.core.options import from_flags
+from engine.core.settings import Settings, load_settings
+from engine.errors import TailorError
+
+GROUPS = {
+    "From samples to a plugin": (customize, corpora),
+    "Translations and what they are worth": (translate, evaluate, ratings, proportions),
+    "Bases, parsers, plugins": (bases, parsers, plugins, knn),
+    "The studio, its jobs and accounts": (server, jobs, replicas, accounts, tokens),
+    "The installation's data": (store, artefacts, maintenance),
+    "Experiments": (bench,),
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line; its help names the commands by group."""
+    top = argparse.ArgumentParser(
+        prog="tailormt",
+        description="Make a frozen translation model speak in your style, from a few hundred of your own sentences.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"tailormt {engine.__version__}")
+    commands = Commands(top, "command", metavar="COMMAND", help=argparse.SUPPRESS, prog="tailormt")
+    parts: list[str] = []
+    for title, modules in GROUPS.items():
+        before = len(commands.listed)
+        for module in modules:
+            module.register(commands)
+        added = list(commands.listed.items())[before:]
+        parts += ["", f"{title}:", *(f"  {name:<13}{help}" for name, help in added)]
+    top.usage = "tailormt [-h] [--version] COMMAND ..."
+    top.epilog = "\n".join(parts[1:])
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0 done, 1 a fault of the program, 2 anything the user can mend."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # text for another program is UTF-8; a terminal shows what it can
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
+    args = parser().parse_args(argv)
+    try:
+        return run(args)
+    except TailorError as error:
+        return fail(args, str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return fail(args, "Stopped at once.", 2)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; that is no fault
+        return 0
+    except Exception as error:
+        return fail(
+            args, f"Something went wrong inside Tailor MT ({type(error).__name__}: {error}). {keep_traceback()}", 1
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    from engine.cli.terminal import stop_on_interrupt
+
+    args.settings = from_flags(Settings, args, load_settings().to_mapping())
+    for key in ("source", "target"):  # inside, languages have their canonical tags
+        if getattr(args, key, None):
+            setattr(args, key, canonical(getattr(args, key)))
+    if args.command not in ("worker", "serve", "studio"):
+        stop_on_interrupt()
+    if not (args.quiet or args.json) and (note := bases.demonstration_note(args)):
+        print(note, file=sys.stderr, flush=True)
+    value, text = args.run(args)
+    if args.json:
+        print(json.dumps(value, ensure_ascii=False, indent=2))
+    elif text:
+        print(text)
+    sys.stdout.flush()
+    return int(getattr(args, "exit_code", 0))
+
+
+def fail(args: argparse.Namespace, sentence: str, code: int) -> int:
+    print(f"tailormt: {sentence}", file=sys.stderr)
+    if args.json:
+        print(json.dumps({"error": sentence}, ensure_ascii=False))
+    return code
+
+
+def keep_traceback() -> str:
+    """Put the traceback where a developer can find it; returns the sentence that says where."""
+    try:
+        file = load_settings().home_dir / "errors.log"
+        with file.open("a", encoding="utf-8") as log:
+            traceback.print_exc(file=log)
+    except Exception:
+        return "The details could not be written to a log."
+    return f"The details are in {file}; please report them."

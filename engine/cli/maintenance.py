@@ -1,0 +1,79 @@
+"""The commands `tailormt doctor`, `tailormt backup` and `tailormt restore`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from engine.cli.commands import Commands, Shown
+from engine.cli.terminal import TerminalProgress
+
+
+def register(top: Commands) -> None:
+    command = top.add(
+        "doctor", "look over the installation and its data; exit code 1 where something is not as it should be", doctor
+    )
+    command.add_argument("--repair", action="store_true", help="mend what can be mended without losing anything")
+    command = top.add("backup", "one archive of the store and the data folder, also while the studio runs", backup)
+    command.add_argument("file", metavar="FILE.zip", help="the archive to write")
+    command.add_argument(
+        "--without-samples", action="store_true",
+        help="leave out samples, documents and what was made of them, but for plugins and the rows of the store",
+    )  # fmt: skip
+    command.add_argument("--without-bases", action="store_true", help="leave out bases and parsers that were added")
+    command = top.add("restore", "bring a backup back; all of it is verified first", restore)
+    command.add_argument("file", metavar="FILE.zip", help="the archive of `tailormt backup`")
+    command.add_argument(
+        "--replace",
+        action="store_true",
+        help="where the data folder is not empty; what lies there is kept under another name",
+    )
+
+
+def doctor(args: argparse.Namespace) -> Shown:
+    from engine.workflows.maintenance.doctor import examine, to_mapping
+
+    progress = TerminalProgress(quiet=args.quiet)
+    try:
+        result = examine(args.settings, repair=args.repair, progress=progress)
+    finally:
+        progress.close()
+    value = to_mapping(result)
+    args.exit_code = int(not value["ok"])
+    lines = [f"- {one.sentence}" + (f"\n  Mended: {one.mended}" if one.mended else "") for one in result]
+    left = sum(not one.mended for one in result)
+    can = sum(one.mend is not None and not one.mended for one in result)
+    end = "All is well." if not result else "All was mended." if not left else f"{left} to look after."
+    if can and not args.repair:
+        end += f" `tailormt doctor --repair` mends {can} of them."
+    return value, "\n".join([*lines, end])
+
+
+def backup(args: argparse.Namespace) -> Shown:
+    from engine.workflows.maintenance.backup import make_backup
+
+    progress = TerminalProgress(quiet=args.quiet)
+    try:
+        result = make_backup(
+            args.settings,
+            Path(args.file),
+            samples=not args.without_samples,
+            bases=not args.without_bases,
+            progress=progress,
+        )
+    finally:
+        progress.close()
+    text = f"{result['file']}: {result['files']:,} files and {result['rows']:,} rows, {result['bytes'] / 1e6:,.1f} MB."
+    return result, text + "\nIt holds settings and hashed passwords: keep it where only you can read it."
+
+
+def restore(args: argparse.Namespace) -> Shown:
+    from engine.workflows.maintenance.restore import restore_backup
+
+    progress = TerminalProgress(quiet=args.quiet)
+    try:
+        result = restore_backup(args.settings, Path(args.file), replace=args.replace, progress=progress)
+    finally:
+        progress.close()
+    selected = f"\nWhat lay there before is at {result['kept']}." if result["kept"] else ""
+    return result, f"{result['home']} is as it was: {result['files']:,} files and {result['rows']:,} rows.{selected}"

@@ -1,0 +1,175 @@
+"""The commands `tailormt parser …`: training a parser, what is there, and fetching stanza's own."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import Any
+
+from engine.builders.parsers.options import ParserTraining
+from engine.cli.commands import Commands
+from engine.cli.terminal import TerminalProgress
+from engine.core.options import add_flags, describe, from_flags
+from engine.core.text_table import table
+from engine.errors import InputError, MissingError
+
+KINDS = ("constituency", "dependency")  # in the order in which the extraction prefers them
+
+
+def register(top: Commands) -> None:
+    """`tailormt parser …`."""
+    commands = top.group("parser", "parsers, which find the phrases")
+    command = commands.add(
+        "train", "train a parser of a language from treebanks; goes on where it was stopped", parser_train
+    )
+    command.add_argument("language", metavar="LANG", help="language of the treebanks, as de")
+    command.add_argument(
+        "--treebank", nargs="+", required=True, metavar="FILE",
+        help="treebanks: .conllu for dependencies, .ptb or .mrg for constituents, plain or .gz; files named -dev and -test "
+        "are never trained on",
+    )  # fmt: skip
+    command.add_argument(
+        "--vectors-text", nargs="+", default=[], metavar="FILE[:COLUMN]",
+        help="text to learn word vectors from, a sentence a line, or a column of sentence pairs, plain or .gz",
+    )  # fmt: skip
+    command.add_argument(
+        "--words", default="", metavar="FILE", help="a word list for the tokenizer of a language without spaces"
+    )
+    command.add_argument(
+        "--license", default="", metavar="ID", help="licence of the result, for the card, as cc-by-sa-4.0"
+    )
+    command.add_argument(
+        "--license-note", default="", metavar="TEXT", help="what the licence means, a sentence for the card"
+    )
+    command.add_argument(
+        "--about", default="", metavar="FILE.md", help="where the data is from and under which terms, for the card"
+    )
+    command.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="DIR",
+        help="folder of parsers, in stanza's layout; may hold other languages",
+    )
+    add_flags(command, ParserTraining)
+    commands.add("list", "parsers on this machine: language, kind, size, licence, where", parser_list)
+    command = commands.add("download", "fetch stanza's own parser of a language from the network", parser_download)
+    command.add_argument("language", metavar="LANG", help="language, as fr")
+    command.add_argument(
+        "--kind", default="", choices=("", *KINDS), metavar="|".join(KINDS), help="[the first that stanza has]"
+    )
+
+
+def parser_train(args: argparse.Namespace) -> tuple[Any, str]:
+    from engine.builders.parsers.card import Origins, write_card
+    from engine.builders.parsers.measure import measure
+    from engine.builders.parsers.train import ParserSources, train_parser
+    from engine.builders.parsers.vectors import TextSource
+
+    options = from_flags(ParserTraining, args)
+    sources = ParserSources(
+        tuple(Path(file) for file in args.treebank),
+        tuple(TextSource.parse(text) for text in args.vectors_text),
+        Path(args.words) if args.words else None,
+    )
+    origins = Origins(args.license, args.license_note, about(args.about))
+    progress = TerminalProgress(quiet=args.quiet)
+    try:
+        trained, banks = train_parser(args.language, sources, Path(args.output), options=options, progress=progress)
+        figures = measure(trained.language, trained.folder, banks, progress)
+    finally:
+        progress.close()
+    card = write_card(trained, figures, origins, command_line(args), versions())
+    value = {
+        "folder": str(trained.home),
+        "processors": list(trained.processors),
+        "bytes": trained.bytes,
+        "files": trained.files,
+        "figures": figures,
+    }
+    skipped = [str(file) for file in banks.files if file.skipped]
+    return value, "\n".join([*skipped, card.read_text(encoding="utf-8")])
+
+
+def parser_list(args: argparse.Namespace) -> tuple[Any, str]:
+    from engine.builders.parsers.shelf import list_parsers
+
+    entries = list_parsers(args.settings.parser_dirs)
+    rows = [
+        [
+            entry.language,
+            entry.kind + (" (taken)" if entry.preferred else ""),
+            entry.package,
+            f"{entry.bytes / 1e6:.1f} MB",
+            entry.license,
+            entry.folder,
+        ]
+        for entry in entries
+    ]
+    text = table(["language", "kind", "set", "size", "licence", "where"], rows, columns=130)
+    none = "There is no parser. Train one with `tailormt parser train`, or fetch one with `tailormt parser download`."
+    return [entry.to_mapping() for entry in entries], text if rows else none
+
+
+def parser_download(args: argparse.Namespace) -> tuple[Any, str]:
+    from engine.phrases.languages import stanza_code
+    from engine.phrases.stanza_models import download_model
+
+    kinds = (args.kind,) if args.kind else KINDS
+    model = download_model(args.language, kinds, args.settings.parser_dirs)
+    if model is None:
+        what = f"{args.kind} parser" if args.kind else "parser"
+        raise MissingError(
+            f"stanza offers no {what} for {stanza_code(args.language)}: phrases of this language are found by statistics, or "
+            "train a parser with `tailormt parser train`."
+        )
+    value = {
+        "language": model.language,
+        "kind": model.kind,
+        "folder": str(model.folder),
+        "packages": dict(model.packages),
+    }
+    return value, f"There is now {model}."
+
+
+def about(path: str) -> tuple[str, ...]:
+    """The lines of the file that says where the data is from, bullets without their marks."""
+    if not path:
+        return ()
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"{path} cannot be read as UTF-8 text. Check --about.") from None
+    return tuple(line.strip().removeprefix("- ") for line in lines if line.strip())
+
+
+def command_line(args: argparse.Namespace) -> str:
+    """The command that makes this set again, a flag a line."""
+    lines = [f"tailormt parser train {args.language}"]
+    lines.append("--treebank " + " ".join(map(shlex.quote, args.treebank)))
+    if args.vectors_text:
+        lines.append("--vectors-text " + " ".join(map(shlex.quote, args.vectors_text)))
+    for name in ("words", "license", "license_note", "about"):
+        if value := getattr(args, name):
+            lines.append(f"--{name.replace('_', '-')} {shlex.quote(value)}")
+    lines += [
+        f"{item.flag} {shlex.quote(str(getattr(args, item.name)))}"
+        for item in describe(ParserTraining)
+        if hasattr(args, item.name)
+    ]
+    lines.append(f"-o {shlex.quote(args.output)}")
+    return " \\\n  ".join(lines)
+
+
+def versions() -> dict[str, str]:
+    """Versions of what the training rests on."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    result = {}
+    for name in ("stanza", "torch", "gensim"):
+        try:
+            result[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return result

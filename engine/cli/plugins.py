@@ -1,0 +1,353 @@
+"""The commands below `tailormt plugin`: what there is, what a bundle is worth, in and out, names, blends, other samples."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.cli.commands import Commands, Shown
+from engine.cli.terminal import TerminalProgress
+from engine.core.atomic_files import atomic_write, check_writable
+from engine.core.text_table import table
+from engine.corpora.bundled import named_files
+from engine.errors import BundleError, InputError, OptionError
+
+if TYPE_CHECKING:
+    from engine.plugins.library import Library
+
+PHRASES = "phrases in the copy; not to be left out where the method reads sentences while it translates"
+BASE = "folder, short name or hub id of its base [one that knows the pair]"
+
+
+def register(top: Commands) -> None:
+    """`tailormt plugin …`."""
+    commands = top.group("plugin", "plugin bundles")
+    command = commands.add("list", "plugins of all projects, or of one", plugin_list)
+    command.add_argument("--project", type=int, metavar="ID", help="the project's number [all]")
+    command = commands.add("verify", "check a bundle without using it, step by step", plugin_verify)
+    command.add_argument("bundle", metavar="PLUGIN.zip", help="the bundle to check")
+    command.add_argument(
+        "--project", type=int, metavar="ID", help="compare its languages and base with this project's too"
+    )
+    command = commands.add("export", "copy a project's plugin to a file", plugin_export)
+    command.add_argument("id", type=int, help="the plugin's number, see `tailormt plugin list`")
+    command.add_argument("-o", "--output", required=True, metavar="PLUGIN.zip", help="the file to write")
+    command.add_argument("--with-phrases", action=argparse.BooleanOptionalAction, default=True, help=PHRASES)
+    command = commands.add("import", "take a bundle into a project", plugin_import)
+    command.add_argument("bundle", metavar="PLUGIN.zip", help="the bundle to import")
+    command.add_argument("--project", type=int, required=True, metavar="ID", help="the project's number")
+    command = commands.add("rename", "give a project's plugin, with all its versions, another name", plugin_rename)
+    command.add_argument("id", type=int, help="the number of one of its versions, see `tailormt plugin list`")
+    command.add_argument("name", help="the new name")
+    command = commands.add("tag", "give a project's plugin tags in the place of those it has", plugin_tag)
+    command.add_argument("id", type=int, help="the number of one of its versions, see `tailormt plugin list`")
+    command.add_argument("tags", nargs="*", metavar="TAG", help="the tags [none]")
+    command = commands.add("delete", "take a version of a plugin and its bundle out of a project", plugin_delete)
+    command.add_argument("id", type=int, help="its number, see `tailormt plugin list`")
+    command.add_argument("--yes", action="store_true", required=True, help="yes, for good")
+    command = commands.add("default", "say which plugin a project uses where none is named", plugin_default)
+    command.add_argument("--project", type=int, required=True, metavar="ID", help="the project's number")
+    command.add_argument("id", nargs="?", help="the plugin's number, or `base` for the base alone [show it]")
+    command = commands.add("blend", "two to four plugins of one base as one plugin, each at its weight", plugin_blend)
+    command.add_argument("parts", nargs="+", metavar="PLUGIN.zip=WEIGHT", help="a bundle and its weight, 0 to 1 [1]")
+    command.add_argument("-o", "--output", required=True, metavar="BLEND.zip", help="the bundle to write")
+    command.add_argument("--name", default="", help="the blend's name [the bundle's]")
+    command.add_argument("--base", default="", metavar="DIR", help=BASE)
+    command.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
+    command = commands.add(
+        "swap", "give a plugin other samples without training, where its method looks them up", plugin_swap
+    )
+    command.add_argument("bundle", metavar="PLUGIN.zip", help="the plugin")
+    command.add_argument(
+        "--samples", nargs="+", required=True, metavar="FILE", help="the sentences that take the place of its own"
+    )
+    command.add_argument("-o", "--output", required=True, metavar="NEW.zip", help="the bundle to write")
+    command.add_argument("--base", default="", metavar="DIR", help=BASE)
+    command.add_argument(
+        "--backward", default="", metavar="DIR", help="base of the other direction, where sources must be written"
+    )
+    command.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
+    command = commands.add(
+        "ablate", "does the memory matter: translate with it, and with others in its place", plugin_ablate
+    )
+    add_ablate_flags(command)
+
+
+def add_ablate_flags(found: argparse.ArgumentParser) -> None:
+    """Flags of `tailormt plugin ablate`."""
+    from engine.base.decoding_options import Decoding
+    from engine.core.options import add_flags
+
+    found.add_argument("bundle", metavar="PLUGIN.zip", help="a plugin with a memory")
+    found.add_argument("--source-file", required=True, metavar="SRC", help="what is translated, a sentence a line")
+    found.add_argument(
+        "--reference", required=True, metavar="REF", help="its translations by people, a line for a line"
+    )
+    found.add_argument(
+        "--against",
+        default="",
+        metavar="KINDS",
+        help="of empty,foreign,noise,shuffled,mean,oracle: memories to compare with [all]",
+    )
+    found.add_argument(
+        "--foreign",
+        nargs="+",
+        default=(),
+        metavar="FILE",
+        help="general text, with or without sources [the sample that came along]",
+    )
+    found.add_argument("--seed", type=int, default=1, help="of noise and shuffling [1]")
+    found.add_argument(
+        "-o", "--output", default="", metavar="DIR", help="write each memory's translations there as well"
+    )
+    found.add_argument("--base", default="", metavar="DIR", help=BASE)
+    found.add_argument(
+        "--backward", default="", metavar="DIR", help="base of the other direction, where sources must be written"
+    )
+    found.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
+    found.add_argument(
+        "--phrase-option",
+        action="append",
+        metavar="NAME=VALUE",
+        help="a setting of finding phrases of text; repeatable",
+    )
+    add_flags(found, Decoding)
+
+
+def library(args: argparse.Namespace) -> Library:
+    from engine.plugins.library import Library
+    from engine.store import Store
+
+    return Library(Store(args.settings.store_url), args.settings)
+
+
+def plugin_list(args: argparse.Namespace) -> Shown:
+    store = library(args).store
+    projects = [store.projects.get(args.project)] if args.project is not None else store.projects.list()
+    rows: list[dict[str, Any]] = []
+    for project in projects:
+        tags, default = store.tags.of(project.id), store.defaults.get(project.id)
+        rows += [
+            {
+                "id": row.id, "project": project.id, "name": row.name, "method": row.method, "path": row.path,
+                "metrics": row.metrics, "tags": tags.get(row.id, []), "default": default is not None and row.id == default.id,
+            }
+            for row in store.plugins.list(project.id)
+        ]  # fmt: skip
+    rows.sort(key=lambda row: -row["id"])
+    cells = [
+        [r["id"], r["project"], r["name"], r["method"], "yes" if r["default"] else "", ", ".join(r["tags"]), r["path"]]
+        for r in rows
+    ]
+    text = table(["id", "project", "name", "method", "default", "tags", "bundle"], cells)
+    return rows, text if rows else "There are no plugins yet. Make one with `tailormt customize` or in the studio."
+
+
+def plugin_verify(args: argparse.Namespace) -> Shown:
+    from engine.base import BaseModel
+    from engine.plugins.bundle import read_bundle_card
+    from engine.plugins.import_checks import check_bundle
+
+    more: dict[str, Any] = {}
+    if args.project is not None:
+        project = library(args).store.projects.get(args.project)
+        more = {
+            "direction": (project.source, project.target),
+            "base": lambda: BaseModel.load(project.base, project.source, project.target, settings=args.settings),
+            "cache": args.settings.home_dir / "unpacked",
+        }
+    checks = list(check_bundle(args.bundle, **more))
+    if not checks[-1].ok:
+        raise BundleError(checks[-1].sentence)
+    card = read_bundle_card(args.bundle)
+    made = card["provenance"].get("created", "")
+    text = (
+        f"{args.bundle} is whole: {card['name']}, {card['method']}, {card['source']} to {card['target']}, made {made} for the "
+        f"base {card['base_model_name_or_path']}; files {', '.join(card['files'])}."
+    )
+    steps = table(["check", "found"], [[check.title, check.sentence] for check in checks])
+    return {**card, "checks": [check.to_mapping() for check in checks]}, f"{steps}\n\n{text}"
+
+
+def plugin_export(args: argparse.Namespace) -> Shown:
+    from engine.plugins.bundle import read_bundle_card
+
+    shelf, output = library(args), Path(args.output)
+    shelf.export(shelf.store.plugins.get(args.id), output, with_phrases=args.with_phrases)
+    files = read_bundle_card(output)["files"]
+    return {"output": args.output, "files": files}, f"Wrote {args.output}."
+
+
+def plugin_import(args: argparse.Namespace) -> Shown:
+    from engine.base import BaseModel
+
+    shelf = library(args)
+    project = shelf.store.projects.get(args.project)
+
+    def base() -> BaseModel:
+        return BaseModel.load(project.base, project.source, project.target, settings=args.settings)
+
+    row = shelf.import_bundle(project, args.bundle, base)
+    return {"id": row.id, "path": row.path}, f"Imported {row.name} as plugin {row.id} of {project.name}."
+
+
+def plugin_rename(args: argparse.Namespace) -> Shown:
+    shelf = library(args)
+    row = shelf.store.plugins.get(args.id)
+    shelf.rename(row.project_id, row.name, args.name)
+    name = shelf.store.plugins.get(args.id).name
+    return {"id": args.id, "name": name}, f"{row.name} is now {name}."
+
+
+def plugin_tag(args: argparse.Namespace) -> Shown:
+    shelf = library(args)
+    row = shelf.store.plugins.get(args.id)
+    tags = shelf.tag(row.project_id, row.name, args.tags)
+    return {"id": args.id, "tags": tags}, f"{row.name}: {', '.join(tags) or 'no tags'}."
+
+
+def plugin_delete(args: argparse.Namespace) -> Shown:
+    shelf = library(args)
+    row = shelf.store.plugins.get(args.id)
+    shelf.delete(row)
+    return {"id": args.id}, f"Plugin {args.id}, {row.name}, is deleted."
+
+
+def plugin_default(args: argparse.Namespace) -> Shown:
+    store = library(args).store
+    project = store.projects.get(args.project)
+    if args.id == "base":
+        store.defaults.set(project.id, None)
+    elif args.id is not None:
+        try:
+            store.defaults.set(project.id, int(args.id))
+        except ValueError:
+            raise OptionError(
+                f"{args.id} is no plugin's number. Give one of `tailormt plugin list`, or base."
+            ) from None
+    row = store.defaults.get(project.id)
+    name = f"plugin {row.id}, {row.name}" if row else "the base alone"
+    return {
+        "project": project.id,
+        "plugin": row.id if row else None,
+    }, f"{project.name} uses {name} where none is named."
+
+
+def plugin_blend(args: argparse.Namespace) -> Shown:
+    from engine.base import BaseModel
+    from engine.base.registry import BaseRegistry
+    from engine.plugins.blend import make_blend
+    from engine.plugins.bundle import read_bundle_card
+
+    parts = [part_of(text) for text in args.parts]
+    output = Path(args.output)
+    check_writable(output, "the blend")
+    first = read_bundle_card(parts[0].path)
+    position = args.base or str(BaseRegistry(args.settings).default(first["source"], first["target"]))
+    base = BaseModel.load(position, first["source"], first["target"], download=args.download, settings=args.settings)
+    if base.fingerprint() != first["base_fingerprint"]:
+        raise InputError(
+            f"{parts[0].path} was made for the base {first['base_model_name_or_path']}, not for {base.name}. Name its base "
+            "with --base."
+        )
+    progress = TerminalProgress(quiet=args.quiet)
+    try:
+        card = make_blend(output, args.name or output.stem, parts, base=base, progress=progress)
+    finally:
+        progress.close()
+    return card, f"Wrote {args.output}: {card['provenance']['made_of']}."
+
+
+def part_of(text: str) -> Any:
+    """`style.zip=0.7` -> a part of a blend. Raises OptionError on a weight that is no number."""
+    from engine.plugins.blend import Part
+
+    path, mark, weight = text.rpartition("=")
+    if not mark or Path(text).exists():
+        return Part(Path(text), 1.0)
+    try:
+        return Part(Path(path), float(weight))
+    except ValueError:
+        raise OptionError(f"{text}: the weight {weight!r} is no number. Write it as PLUGIN.zip=0.7.") from None
+
+
+def plugin_swap(args: argparse.Namespace) -> Shown:
+    from engine.base.registry import BaseRegistry
+    from engine.methods import get_method
+    from engine.plugins.bundle import read_bundle_card
+    from engine.plugins.replace_samples import check_swap, swap_bundle
+
+    card = read_bundle_card(args.bundle)
+    check_swap(get_method(card["method"]))
+    check_writable(Path(args.output), "the plugin")
+    progress = TerminalProgress(quiet=args.quiet)
+    try:
+        done = swap_bundle(
+            Path(args.bundle),
+            Path(args.output),
+            named_files(args.samples, args.settings.assets_dir),
+            base=args.base or str(BaseRegistry(args.settings).default(card["source"], card["target"])),
+            backward=args.backward,
+            download=args.download,
+            settings=args.settings,
+            progress=progress,
+        )
+    finally:
+        progress.close()
+    return done, f"Wrote {done['output']}: {done['sentences']:,} sentences to look up, the weights as they were."
+
+
+def plugin_ablate(args: argparse.Namespace) -> Shown:
+    from engine.base import BaseModel
+    from engine.base.decoding_options import Decoding
+    from engine.base.registry import BaseRegistry
+    from engine.core.options import from_flags, named_values
+    from engine.corpora.formats.text_lines import read_lines
+    from engine.methods.ablation import KINDS, kinds_of
+    from engine.phrases import PhraseOptions
+    from engine.plugins.ablate import Ablation, ablate_bundle, check_ablate, check_lines, table_rows
+    from engine.plugins.bundle import read_bundle_card
+
+    card = read_bundle_card(args.bundle)
+    check_ablate(card)
+    wanted = Ablation(
+        read_lines(args.source_file, card["source"]),
+        read_lines(args.reference, card["target"]),
+        kinds_of(args.against) if args.against else KINDS,
+        [Path(name) for name in named_files(args.foreign, args.settings.assets_dir)],
+        from_flags(Decoding, args, card["decoding"]),
+        PhraseOptions.from_mapping(named_values(args.phrase_option, "--phrase-option")),
+        args.seed,
+    )
+    check_lines(wanted)
+    position = args.base or str(BaseRegistry(args.settings).default(card["source"], card["target"]))
+    base = BaseModel.load(position, card["source"], card["target"], download=args.download, settings=args.settings)
+    if args.settings.threads:
+        import torch
+
+        torch.set_num_threads(args.settings.threads)
+    progress = TerminalProgress(quiet=args.quiet)
+    try:
+        figures = ablate_bundle(
+            Path(args.bundle), wanted, base=base, backward=args.backward, settings=args.settings, progress=progress
+        )
+    finally:
+        progress.close()
+    if args.output:
+        write_translations(Path(args.output), figures)
+    text = table(["memory", "what it holds", "BLEU", "chrF", "NLL", "p", "changed"], table_rows(figures))
+    about = (
+        f"{figures['lines']} lines; NLL in nats a target token of the reference; p of BLEU against the memory as it is, by paired "
+        "bootstrap; changed: translations that differ from those."
+    )
+    return figures, f"{text}\n\n{about}"
+
+
+def write_translations(folder: Path, figures: dict[str, Any]) -> None:
+    """A file for each memory, a translation a line. Raises StorageError."""
+    for one in [{"memory": "base", **figures["base"]}, *figures["variants"]]:
+        if one["translations"] is not None:
+            with atomic_write(folder / f"{one['memory']}.txt", "the translations") as temporary:
+                lines = (" ".join(line.split()) for line in one["translations"])
+                temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -1,0 +1,166 @@
+"""The command `tailormt proportions`: what the words of samples and sentences share with each domain."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.cli.commands import Commands, add_base
+from engine.cli.terminal import TerminalProgress
+from engine.core.options import add_flags, from_flags
+from engine.core.text_table import table
+from engine.corpora.formats.text_lines import read_lines
+from engine.errors import InputError
+from engine.workflows.explore.domain_proportions import model_of
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.methods.domain_mixing.model import ProportionModel
+    from engine.plugins import Plugin
+
+SKIPPED = ("rank", "feed_forward", "mix_weight")  # settings of training, which this command does none of
+LISTED = 12  # words shown of each domain
+
+
+def register(top: Commands) -> None:
+    """`tailormt proportions`."""
+    from engine.methods.domain_mixing.config import DomainMixingConfig
+
+    command = top.add("proportions", "what the words of samples and sentences share with each domain", proportions)
+    add_base(command)
+
+    command.add_argument(
+        "--samples", nargs="+", default=[], metavar="FILE", help="your sentences, a file a domain; sample:NAME as well"
+    )
+    command.add_argument(
+        "--domains", nargs="+", default=(), metavar="LABEL", help="a domain label for each file [the files' names]"
+    )
+    command.add_argument(
+        "--plugin", default="", metavar="PLUGIN.zip", help="a domain_mixing plugin: its own proportions"
+    )
+    command.add_argument(
+        "--model", default="", metavar="DIR", help="proportions fitted before; with --samples they are written there"
+    )
+    command.add_argument(
+        "--input", default="", metavar="INPUT.txt", help="sentences, one a line; - reads standard input"
+    )
+    command.add_argument(
+        "--side", default="decoder", choices=("decoder", "encoder"),
+        help="read the sentences as the decoder does, in the target language, or as the encoder does [decoder]",
+    )  # fmt: skip
+    command.add_argument(
+        "sentence", nargs="?", default="", metavar="SENTENCE", help="a sentence; put it before --samples"
+    )
+    add_flags(command, DomainMixingConfig, skip=SKIPPED)
+
+
+def proportions(args: argparse.Namespace) -> tuple[Any, str]:
+    from engine.base import BaseModel
+    from engine.base.registry import BaseRegistry
+    from engine.methods.domain_mixing.proportions import proportions_of
+    from engine.plugins import Plugin
+
+    if bool(args.samples) + bool(args.plugin) + bool(args.model) == 0 or (args.plugin and (args.samples or args.model)):
+        raise InputError("Give --samples to fit proportions on, or --model with fitted ones, or a --plugin.")
+    language = args.source if args.side == "encoder" else args.target
+    sentences = [args.sentence] if args.sentence else read_lines(args.input, language) if args.input else []
+    if not sentences and not args.samples:
+        raise InputError("Give a SENTENCE, or a file of them with --input.")
+    progress = TerminalProgress(quiet=args.quiet)
+    progress.begin("Loading the base")
+    base = BaseModel.load(
+        args.base or str(BaseRegistry(args.settings).default(args.source, args.target)), args.source, args.target,
+        download=args.download, settings=args.settings,
+    )  # fmt: skip
+    plugin: Plugin | None = None
+    try:
+        if args.plugin:
+            plugin = Plugin.load(args.plugin, base)
+            model = model_of(plugin, args.plugin)
+        else:
+            model = fitted(args, base, progress)
+        results: list[dict[str, Any]] = []
+        if sentences:
+            progress.begin("Reading sentences")
+            results = proportions_of(
+                base, model, sentences, args.side, plugin=plugin, progress=progress,
+                sources=sources_of(base, model, sentences, args.side, progress),
+            )  # fmt: skip
+    finally:
+        progress.close()
+    value = {**model.about(), "corpus": model.corpus, "sentences": results}
+    return value, "\n\n".join([*corpus_text(model), *map(sentence_text, results)])
+
+
+def fitted(args: argparse.Namespace, base: BaseModel, progress: TerminalProgress) -> ProportionModel:
+    """Proportions fitted on the samples, and written where asked; without samples those that were written before."""
+    from engine.corpora import CorpusOptions, import_corpus
+    from engine.corpora.bundled import named_files
+    from engine.methods.domain_mixing.config import DomainMixingConfig
+    from engine.methods.domain_mixing.domains import by_domain, with_general
+    from engine.methods.domain_mixing.model import ProportionModel
+    from engine.methods.domain_mixing.proportions import fit_proportions
+
+    if not args.samples:
+        return ProportionModel.load(Path(args.model), base)
+    config = from_flags(DomainMixingConfig, args)
+    files = named_files(args.samples, args.settings.assets_dir)
+    progress.begin("Reading samples")
+    corpus = import_corpus(
+        files, args.target, source_language=args.source, domains=args.domains,
+        options=CorpusOptions(domain_from_file=len(files) > 1), progress=progress,
+    )  # fmt: skip
+    domains = with_general(
+        by_domain(corpus.segments), args.target, args.settings.assets_dir, config.general, corpus.texts()
+    )
+    progress.begin("Fitting domain proportions")
+    model = fit_proportions(
+        base, domains, epsilon=config.epsilon, ridge=config.ridge, balance=config.balance, words=config.words,
+        progress=progress,
+    )  # fmt: skip
+    if args.model:
+        model.save(Path(args.model))
+    return model
+
+
+def sources_of(
+    base: BaseModel, model: ProportionModel, sentences: list[str], side: str, progress: TerminalProgress
+) -> list[str] | None:
+    """Sources of sentences for a decoder that was fitted with them: back-translations where the base can; else none."""
+    from engine.decoding.greedy_search import back_translate
+    from engine.methods.domain_mixing.proportions import reversed_base
+
+    other = reversed_base(base) if model.sources and side == "decoder" else None
+    return back_translate(other, sentences, progress=progress) if other is not None else None
+
+
+def corpus_text(model: ProportionModel) -> list[str]:
+    """How it went, and the words of each domain."""
+    blocks = []
+    for side, result in model.corpus.items():
+        held = model.held_out[side]
+        rows = [
+            [layer, f"{own:.2f}", f"{right:.0%}"]
+            for layer, own, right in zip(
+                held["layers"], held["own_proportion"], held["words_leaning_right"], strict=True
+            )
+        ]
+        blocks.append(
+            f"The {side}, on {held['words']} words held out; of {held['sentences']} held-out sentences "
+            f"{held['sentences_leaning_right']:.0%} lean to their own domain.\n"
+            + table(["layer", "own proportion", "words that lean to it"], rows)
+        )
+        lists = result["words"]
+        for name in result["domains"]:
+            blocks.append(f"{name}: " + ", ".join(row["text"] for row in lists["of"][name][:LISTED]))
+        blocks.append("Shared: " + ", ".join(row["text"] for row in lists["shared"][:LISTED]))
+    return blocks
+
+
+def sentence_text(found: dict[str, Any]) -> str:
+    """A table of a sentence's words."""
+    rows = [[word["text"], *(f"{p:.2f}" for p in word["proportions"])] for word in found["words"]]
+    if found["mean"] is not None:
+        rows.append(["(all)", *(f"{p:.2f}" for p in found["mean"])])
+    return found["sentence"] + "\n" + table(["word", *found["domains"]], rows)

@@ -1,0 +1,113 @@
+"""The commands below `tailormt rating`: rounds of blind ratings, made from files, read as a table, exported."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from engine.cli.commands import Commands, Shown
+from engine.core.atomic_files import atomic_write
+from engine.core.text_table import table
+from engine.errors import InputError, OptionError
+
+
+def register(top: Commands) -> None:
+    """`tailormt rating …`."""
+    commands = top.group("rating", "blind ratings: which of two translations people find better")
+    command = commands.add("list", "rounds of blind ratings", rating_list)
+    command.add_argument("--project", type=int, metavar="ID", help="the project's number [all]")
+    command = commands.add("new", "a round over two systems' translations; prints a link for each rater", rating_new)
+    command.add_argument(
+        "system", nargs=2, metavar="NAME=FILE", help="translations, a line for a line; win is of the first"
+    )
+    command.add_argument("--input", required=True, metavar="FILE", help="what was translated, a line for a line")
+    command.add_argument("--project", type=int, required=True, metavar="ID", help="the project's number")
+    command.add_argument("--raters", nargs="+", required=True, metavar="NAME", help="who rates")
+    command.add_argument("--sentences", type=int, default=0, metavar="N", help="most sentences, drawn at random [all]")
+    command.add_argument("--seed", type=int, help="of what is drawn [drawn itself]")
+    command.add_argument("--title", default="", help="the round's name [the systems']")
+    command = commands.add("show", "win, tie and lose in percent, Fleiss' kappa and sign test", rating_show)
+    command.add_argument("id", type=int, help="the round's number, see `tailormt rating list`")
+    command = commands.add("export", "a round as a file", rating_export)
+    command.add_argument("id", type=int, help="the round's number, see `tailormt rating list`")
+    command.add_argument("-o", "--output", required=True, metavar="FILE", help="ends in .csv or .json")
+
+
+def rating_list(args: argparse.Namespace) -> Shown:
+    from engine.store import Store
+
+    store = Store(args.settings.store_url)
+    rows = []
+    for one in store.ratings.list(args.project):
+        raters, done = store.ratings.raters(one.id), store.ratings.done(one.id)
+        rows.append({
+            "id": one.id, "project": one.project_id, "title": one.title, "sentences": one.size, "raters": len(raters),
+            "done": sum(done.values()), "closed": one.closed is not None,
+        })  # fmt: skip
+    text = table(["id", "project", "title", "sentences", "raters", "done"], [list(row.values())[:6] for row in rows])
+    return (
+        rows,
+        text if rows else "There are no rating rounds yet. Start one in the studio, or with `tailormt rating new`.",
+    )
+
+
+def rating_new(args: argparse.Namespace) -> Shown:
+    from engine.evaluation.evaluate import read_lines
+    from engine.store import Store
+    from engine.workflows.human_rating import Texts, new_round
+
+    systems: dict[str, list[str]] = {}
+    for text in args.system:
+        name, mark, file = text.partition("=")
+        systems[name if mark else Path(text).stem] = read_lines(file if mark else text)
+    sources = read_lines(args.input)
+    for name, lines in systems.items():
+        if len(lines) != len(sources):
+            raise InputError(f"{name} has {len(lines):,} lines, {args.input} {len(sources):,}. Give a line for a line.")
+    if len(systems) < 2:
+        raise InputError("Both systems have one name. Name them as NAME=FILE.")
+    store = Store(args.settings.store_url)
+    one, two = systems
+    row = new_round(
+        store, args.project, Texts(sources, systems), one, two, title=args.title, raters=args.raters,
+        sentences=args.sentences or None, seed=args.seed,
+    )  # fmt: skip
+    raters = store.ratings.raters(row.id)
+    links = {rater.name: f"/rating/{rater.token}" for rater in raters}
+    lines = [f"Round {row.id}: {row.size} sentences. Below the studio's address, each rater's link:"]
+    lines += [f"{name}  {link}" for name, link in links.items()]
+    return {"id": row.id, "sentences": row.size, "same": row.about["same"], "links": links}, "\n".join(lines)
+
+
+def rating_show(args: argparse.Namespace) -> Shown:
+    from engine.store import Store
+    from engine.workflows.human_rating import summary
+
+    store = Store(args.settings.store_url)
+    row = store.ratings.get(args.id)
+    result = summary(store, row)
+    head = f"{row.title}: win means that {row.one} is better than {row.two}."
+    return {
+        "id": row.id,
+        **result.to_mapping(),
+    }, f"{head}\n\n{result.table()}" if result.raters else f"{head} No answers yet."
+
+
+def rating_export(args: argparse.Namespace) -> Shown:
+    from engine.store import Store
+    from engine.workflows.human_rating import as_csv, as_mapping
+
+    store, output = Store(args.settings.store_url), Path(args.output)
+    row = store.ratings.get(args.id)
+    kind = output.suffix.lower()
+    if kind not in (".csv", ".json"):
+        raise OptionError(f"{args.output} does not say what to write: end it in .csv or .json.")
+    text = (
+        as_csv(store, row)
+        if kind == ".csv"
+        else json.dumps(as_mapping(store, row), ensure_ascii=False, indent=2) + "\n"
+    )
+    with atomic_write(output, "the ratings") as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return {"output": args.output}, f"Wrote {args.output}."

@@ -1,0 +1,70 @@
+"""The commands `tailormt store …`: where the store stands, bringing it up to date, copying it."""
+
+from __future__ import annotations
+
+import argparse
+
+from engine.cli.commands import Commands, Shown
+from engine.cli.terminal import TerminalProgress
+from engine.core.text_table import table
+
+
+def register(top: Commands) -> None:
+    """`tailormt store …`."""
+    commands = top.group("store", "the database: where it stands, upgrades, copies")
+    commands.add("status", "where the store is, its schema, how many rows it holds; changes nothing", store_status)
+    commands.add("upgrade", "bring the store up to date, as opening it does too", store_upgrade)
+    command = commands.add("copy", "copy the whole store into an empty one, as from SQLite to PostgreSQL", store_copy)
+    command.add_argument(
+        "--to",
+        required=True,
+        metavar="URL",
+        help="its address, as postgresql://user@host/tailor or sqlite:////data/new.db",
+    )
+
+
+def store_status(args: argparse.Namespace) -> Shown:
+    from engine.store.status import status
+
+    result = status(args.settings.store_url)
+    lines = [
+        f"Store: {result['store']}",
+        f"Schema: {result['schema'] or 'none yet'}; this program makes {result['newest']}",
+        *(f"To come: {one['revision']}  {one['about']}" for one in result["pending"]),
+        f"Size: {result['bytes'] / 2**20:.1f} MiB",
+        *(f"Kept before an upgrade: {copy}" for copy in result["copies"]),
+    ]
+    rows = table(["table", "rows"], [[name, f"{count:,}"] for name, count in result["rows"].items()])
+    return result, "\n".join(lines) + (f"\n\n{rows}" if result["rows"] else "")
+
+
+def store_upgrade(args: argparse.Namespace) -> Shown:
+    from engine.store.status import bring_up
+
+    before, after, selected = bring_up(args.settings.store_url)
+    if before == after:
+        words = f"The store is up to date: schema {after}."
+    elif before == 0:
+        words = f"The store was made: schema {after}."
+    else:
+        words = f"The store was brought up to date: from schema {before} to {after}."
+    text = words + (f"\nA copy of what it was is at {selected}." if selected else "")
+    return {"before": before, "schema": after, "copy": str(selected) if selected else None}, text
+
+
+def store_copy(args: argparse.Namespace) -> Shown:
+    from engine.store.copy import copy_store
+    from engine.store.database import parse, shown
+
+    progress = TerminalProgress(quiet=args.quiet)
+    try:
+        counts = copy_store(args.settings.store_url, args.to, progress=progress)
+    finally:
+        progress.close()
+    target = shown(parse(args.to))
+    text = (
+        f"{sum(counts.values()):,} rows were copied to {target}.\n"
+        "The program uses it once TAILORMT_DATABASE_URL, or database_url in settings.toml, says so. The data folder stays "
+        "where it is."
+    )
+    return {"to": target, "rows": counts}, text

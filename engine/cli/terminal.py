@@ -1,0 +1,89 @@
+"""What the command line shows: progress on stderr, tables whose columns line up for Chinese too, and Ctrl-C as a wish."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from types import FrameType
+from typing import Any
+
+from engine.core.progress import Progress, duration
+from engine.core.text_table import table
+from engine.errors import Cancelled
+
+_stopped = False
+
+
+def stop_on_interrupt() -> None:
+    """Make the first Ctrl-C (or SIGTERM) a wish that long work hears at its next check; a second one ends at once."""
+
+    def wish(number: int, frame: FrameType | None) -> None:
+        global _stopped  # noqa: PLW0603 - a signal handler has nowhere else to write
+        if _stopped:
+            raise KeyboardInterrupt
+        _stopped = True
+        print("\nStopping at the next safe point …", file=sys.stderr, flush=True)
+
+    signal.signal(signal.SIGINT, wish)
+    signal.signal(signal.SIGTERM, wish)
+
+
+def progress_of(args: argparse.Namespace) -> TerminalProgress:
+    return TerminalProgress(quiet=getattr(args, "quiet", False))
+
+
+class TerminalProgress(Progress):
+    """One line that changes on a terminal; elsewhere a line a step and one every ten seconds."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        super().__init__()
+        self.quiet = quiet
+        self.live = sys.stderr.isatty()
+        self.shown = 0.0
+        self.line = ""
+
+    def check(self) -> None:
+        if _stopped:
+            self.close()
+            raise Cancelled("Stopped. What is finished is kept: run the same command again to go on.")
+
+    def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
+        self.close()
+        self.shown = 0.0
+        super().begin(step, index, steps)
+
+    def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
+        now = time.monotonic()
+        if self.quiet or not self.step or (now - self.shown < (0.1 if self.live else 10) and done != total):
+            return
+        self.shown = now
+        step = f"[{self.index + 1}/{self.steps}] " if self.steps > 1 else ""
+        share = f" {done / total:4.0%}" if total else ""
+        left = f", {duration(eta)} left" if eta else ""
+        line = f"{step}{self.step}{share}{left}{', ' + note if note else ''}"
+        if line == self.line:
+            return
+        self.line = line
+        print(f"\r\x1b[K{line}" if self.live else line, end="" if self.live else "\n", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """End the changing line."""
+        if self.live and self.line:
+            print(file=sys.stderr, flush=True)
+        self.line = ""
+
+
+def comparison(tried: list[dict[str, Any]]) -> str:
+    """What `auto` tried, as a table."""
+    from engine.workflows.customize.run import Trial
+
+    rows = [
+        [f"{one.name}{' *' if one.chosen else ''}", one.bleu, one.chrf,
+         "" if one.general_bleu is None else one.general_bleu, f"{one.seconds:.0f}"]
+        for one in (Trial(**values) for values in tried)
+    ]  # fmt: skip
+    return "\nMethods that were tried (* is in the plugin)\n" + table(
+        ["method", "BLEU held out", "chrF held out", "BLEU general text", "seconds"], rows
+    )

@@ -1,0 +1,70 @@
+"""The commands `tailormt token …`, which let programs ask the studio."""
+
+from __future__ import annotations
+
+import argparse
+
+from engine.cli.commands import Commands, Shown
+from engine.core.text_table import table
+
+
+def register(top: Commands) -> None:
+    """`tailormt token …`."""
+    commands = top.group("token", "tokens for programs that ask the studio")
+    command = commands.add("create", "a new token for a program; it is shown once", token_create)
+    command.add_argument("name", help="whom it is for, so that you know later which one to revoke")
+    command.add_argument(
+        "--scope",
+        default="read,translate",
+        metavar="SCOPES",
+        help="of read, translate, write, admin, metrics, by commas [read,translate]",
+    )
+    command.add_argument("--user", default="", metavar="NAME", help="for what this account may [every project]")
+    command.add_argument("--project", type=int, metavar="ID", help="for one project alone")
+    command.add_argument("--days", type=int, metavar="N", help="days until it runs out [never]")
+    commands.add("list", "tokens that work", token_list).add_argument(
+        "--revoked", action="store_true", help="the others too"
+    )
+    commands.add("revoke", "let a token open nothing from now on", token_revoke).add_argument(
+        "id", type=int, help="the token's number"
+    )
+
+
+def token_create(args: argparse.Namespace) -> Shown:
+    from engine.store import Store
+
+    store = Store(args.settings.store_url)
+    user = store.accounts.named(args.user).id if args.user else None
+    row, secret = store.tokens.create(
+        args.name, args.scope.split(","), user_id=user, project_id=args.project, days=args.days
+    )
+    text = f"{secret}\nThis is token {row.id}, {row.name}, for {row.scopes}. It is not shown again."
+    return {"id": row.id, "name": row.name, "scopes": row.scopes.split(","), "token": secret}, text
+
+
+def token_list(args: argparse.Namespace) -> Shown:
+    from engine.store import Store
+
+    rows = Store(args.settings.store_url).tokens.list(revoked=args.revoked)
+    value = [
+        {"id": row.id, "name": row.name, "begins": row.shown, "scopes": row.scopes.split(","),
+         "created": row.created.isoformat(), "used": row.used.isoformat() if row.used else None,
+         "revoked": row.revoked.isoformat() if row.revoked else None, "characters": row.characters,
+         "user": row.user_id, "project": row.project_id, "expires": row.expires.isoformat() if row.expires else None}
+        for row in rows
+    ]  # fmt: skip
+    text = table(
+        ["id", "name", "begins", "scopes", "project", "used", "characters", "runs out", "revoked"],
+        [[row.id, row.name, f"{row.shown}…", row.scopes, row.project_id or "all",
+          f"{row.used:%Y-%m-%d %H:%M}" if row.used else "never", f"{row.characters:,}",
+          f"{row.expires:%Y-%m-%d}" if row.expires else "never", f"{row.revoked:%Y-%m-%d}" if row.revoked else ""]
+         for row in rows],
+    )  # fmt: skip
+    return value, text if rows else "There are no tokens. Make one with `tailormt token create NAME`."
+
+
+def token_revoke(args: argparse.Namespace) -> Shown:
+    from engine.store import Store
+
+    row = Store(args.settings.store_url).tokens.revoke(args.id)
+    return {"id": row.id}, f"Token {row.id}, {row.name}, opens nothing any more."

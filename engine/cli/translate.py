@@ -1,0 +1,152 @@
+"""The commands that use plugins: translate lines or a document, and compare with the base."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.base.decoding_options import Decoding
+from engine.cli import documents
+from engine.cli.commands import Commands, Shown, add_base, default_base
+from engine.cli.terminal import progress_of
+from engine.core.atomic_files import atomic_write, check_writable
+from engine.core.options import add_flags, from_flags
+from engine.core.text_table import table
+from engine.corpora.formats.text_lines import read_lines
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.plugins import Plugin, PluginStack
+
+
+def register(top: Commands) -> None:
+    """`tailormt translate` and `tailormt compare`."""
+    command = top.add("translate", "translate a file, a line for a line, or a document into the same format", translate)
+    add_using_flags(command, False, documents.INPUT)
+    command.add_argument(
+        "-o", "--output", default="-", metavar="OUTPUT", help="[standard output; beside a document, as NAME.zh.docx]"
+    )
+    documents.add_document_flags(command)
+    command.add_argument(
+        "--dry-run", action="store_true", help="only show what plugins would send to a service, a request a line"
+    )
+    add_using_flags(top.add("compare", "translations of base and plugin side by side", compare), True)
+
+
+def add_using_flags(
+    target: argparse.ArgumentParser, plugin_required: bool, given: str = "a sentence a line; - reads standard input"
+) -> None:
+    """Flags of commands that translate."""
+    add_base(target)
+    target.add_argument(
+        "--plugin", action="append", required=plugin_required, metavar="PLUGIN.zip", help="a plugin to use; repeatable"
+    )
+    target.add_argument(
+        "--strength", type=float, default=1.0, metavar="S", help="0: the base exactly, 1: as trained [1.0]"
+    )
+    target.add_argument("input", metavar="INPUT", help=given)
+    add_flags(target, Decoding)
+
+
+def load_base(args: argparse.Namespace) -> BaseModel:
+    from engine.base import BaseModel
+
+    base = args.base or default_base(args)
+    loaded = BaseModel.load(base, args.source, args.target, download=args.download, settings=args.settings)
+    if args.settings.threads:
+        import torch
+
+        torch.set_num_threads(args.settings.threads)
+    return loaded
+
+
+def load_plugin(args: argparse.Namespace, base: BaseModel) -> Plugin | PluginStack | None:
+    """The plugin of --plugin; several are stacked in the order given."""
+    from engine.plugins import Plugin, PluginStack
+
+    loaded = [Plugin.load(path, base, cache=args.settings.home_dir / "unpacked") for path in args.plugin or []]
+    return PluginStack(loaded) if len(loaded) > 1 else loaded[0] if loaded else None
+
+
+def decoding_of(args: argparse.Namespace, base: BaseModel, plugin: Plugin | PluginStack | None) -> Decoding:
+    """Flags over what the plugin was tuned to, over the base's own."""
+    tuned = plugin.card.get("decoding", {}) if plugin and args.strength else {}
+    made: Decoding = from_flags(Decoding, args, base.decoding(tuned).to_mapping())
+    return made
+
+
+def translate(args: argparse.Namespace) -> Shown:
+    from engine.core.flagged import flags_of
+    from engine.decoding.translate import translate as translate_lines
+
+    document = documents.document_of(args)
+    lines = documents.sentences(document, args.source) if document else read_lines(args.input, args.source)
+    if args.output != "-":
+        check_writable(Path(args.output), "the translation")
+    base = load_base(args)
+    plugin = load_plugin(args, base)
+    if args.dry_run:
+        from engine.plugins.dry_run import preview
+
+        return preview(base, plugin, lines)
+    decoding = decoding_of(args, base, plugin)
+    if document:
+        return documents.translate_file(args, base, plugin, decoding)
+    progress = progress_of(args)
+    progress.begin("Translating")
+    results = translate_lines(base, lines, plugin, strength=args.strength, decoding=decoding, progress=progress)
+    progress.close()
+    warn_of_flags(args, results)
+    text = "\n".join(" ".join(line.split()) for line in results)
+    if args.output != "-":
+        with atomic_write(Path(args.output), "the translation") as temporary:
+            temporary.write_text(text + "\n", encoding="utf-8")
+        return {"output": args.output, "lines": len(results), "flags": flags_of(results)}, ""
+    return {"translations": results, "flags": flags_of(results)}, text
+
+
+def warn_of_flags(args: argparse.Namespace, translations: Sequence[str]) -> None:
+    """Say on standard error how many there are."""
+    from engine.core.flagged import flags_of
+
+    flags = [row["flag"] for row in flags_of(translations)]
+    if flags and not args.quiet:
+        again = sum(flag.endswith("repaired") for flag in flags)
+        print(
+            f"{len(flags):,} of {len(translations):,} translations repeated themselves or ran on; {again:,} were repaired by a "
+            "second search. --json lists them.",
+            file=sys.stderr,
+        )
+
+
+def compare(args: argparse.Namespace) -> Shown:
+    from engine.core.flagged import flags_of
+    from engine.decoding.translate import translate as translate_lines
+
+    lines = read_lines(args.input, args.source)
+    base = load_base(args)
+    plugin = load_plugin(args, base)
+    decoding = decoding_of(args, base, plugin)
+    progress = progress_of(args)
+    progress.begin("Translating with the base", 0, 2)
+    vanilla = translate_lines(base, lines, decoding=decoding, progress=progress)
+    progress.begin("Translating with the plugin", 1, 2)
+    customized = translate_lines(base, lines, plugin, strength=args.strength, decoding=decoding, progress=progress)
+    progress.close()
+    warn_of_flags(args, [*vanilla, *customized])
+    rows: list[dict[str, Any]] = [
+        {"source": a, "vanilla": b, "customized": c} for a, b, c in zip(lines, vanilla, customized, strict=True)
+    ]
+    flags = {name: flags_of(made) for name, made in (("vanilla", vanilla), ("customized", customized))}
+    for name, result in flags.items():
+        for one in result:
+            rows[one["line"] - 1].setdefault("flags", {})[name] = one["flag"]
+    changed = sum(row["vanilla"] != row["customized"] for row in rows)
+    text = table(
+        ["source", "vanilla", plugin.name if plugin else "plugin"],
+        [[row["source"], row["vanilla"], row["customized"]] for row in rows],
+    )
+    return rows, f"{text}\n\n{changed} of {len(rows)} sentences differ."

@@ -1,0 +1,140 @@
+"""Writing files so that a reader sees the old one or the new one, never half of one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.errors import StorageError, capitalised, storage_errors
+from engine.messages import Message, pack, unpack
+
+
+def make_parent(path: Path, what: str) -> None:
+    """Make the folder that `path` is to be in. Raises StorageError where a file stands in the way, or `path` is a folder."""
+    if path.is_dir():
+        raise StorageError(
+            "{path} is a folder, so {what} cannot be written there. Give a file's name.", path=path, what=Message(what)
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise StorageError(
+            "{what} cannot be written to {path}: {file} is a file, not a folder. Choose another folder.",
+            what=capitalised(what),
+            path=path,
+            file=file_above(path),
+        ) from None
+
+
+def file_above(path: Path) -> Path:
+    """The nearest of the path's folders that exists."""
+    return next(folder for folder in path.absolute().parents if folder.exists())
+
+
+def is_device(path: Path) -> bool:
+    """Whether something is there that is written into and never replaced, such as /dev/null, /dev/stdout or a pipe."""
+    return path.exists() and not path.is_dir() and (not path.is_file() or path.parent == Path("/dev"))
+
+
+def check_writable(path: Path, what: str) -> None:
+    """Find out before long work whether its result can be written, without leaving a trace. Raises StorageError."""
+    above = file_above(path)
+    if path.is_dir() or not above.is_dir():
+        make_parent(path, what)
+    if not (os.access(path, os.W_OK) if is_device(path) else os.access(above, os.W_OK | os.X_OK)):
+        raise StorageError(
+            "{what} could not be written to {where}: no permission. Choose another folder.",
+            what=capitalised(what),
+            where=path,
+        )
+
+
+@contextlib.contextmanager
+def atomic_write(path: Path, what: str) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place when the block ends well, and is removed when it does not.
+
+    What is no file, such as /dev/null or a pipe, stays and is written into.
+    `what` names the content in the sentence of a StorageError ("the plugin", "the checkpoint").
+    """
+    with storage_errors(what, path):
+        if is_device(path):
+            with _written_into(path) as temporary:
+                yield temporary
+            return
+        make_parent(path, what)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _written_into(device: Path) -> Iterator[Path]:
+    """A temporary file whose content goes into the device or pipe when the block ends well."""
+    with tempfile.TemporaryDirectory() as folder:
+        temporary = Path(folder) / "content"
+        temporary.touch()
+        yield temporary
+        with temporary.open("rb") as content, device.open("wb") as into:
+            shutil.copyfileobj(content, into)
+
+
+@contextlib.contextmanager
+def atomic_folder(folder: Path, what: str) -> Iterator[Path]:
+    """A new folder beside `folder` that takes its place by two renames when the block ends well, and is removed when it
+    does not. A crash between the renames leaves `<name>.old`: read from the first of `folder_and_old` that is whole.
+    """
+    fresh, (current, old) = folder.with_name(f"{folder.name}.tmp"), folder_and_old(folder)
+    with storage_errors(what, folder.parent):
+        shutil.rmtree(fresh, ignore_errors=True)
+        try:
+            fresh.mkdir(parents=True)
+            yield fresh
+            shutil.rmtree(old, ignore_errors=True)
+            if current.exists():
+                current.rename(old)
+            fresh.rename(current)
+            shutil.rmtree(old, ignore_errors=True)
+        except BaseException:
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise
+
+
+def folder_and_old(folder: Path) -> tuple[Path, Path]:
+    """The folder, and where `atomic_folder` leaves its last state when it is killed between its renames."""
+    return folder, folder.with_name(f"{folder.name}.old")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; empty when it is not there, damaged or being written."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return unpack(data) if isinstance(data, dict) else {}
+
+
+def write_json(path: Path, value: Mapping[str, Any], what: str) -> None:
+    """Write JSON for people: indented, sorted, in UTF-8; messages in it with their data."""
+    with atomic_write(path, what) as temporary:
+        temporary.write_text(
+            json.dumps(pack(value), ensure_ascii=False, indent=2, sort_keys=True) + "\n", encoding="utf-8"
+        )
+
+
+def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]], what: str) -> None:
+    """Write one JSON object a line."""
+    with atomic_write(path, what) as temporary, temporary.open("w", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")

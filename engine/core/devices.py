@@ -1,0 +1,73 @@
+"""Which device does the work, what arithmetic it does well, and how much memory it has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import OptionError
+
+if TYPE_CHECKING:
+    import torch
+
+PRECISIONS = ("float32", "float16", "bfloat16", "int8")  # in which a base's weights can be held
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """The device asked for, or for `auto` the best there is: CUDA, then MPS, then CPU.
+
+    Raises OptionError when the device asked for is not there.
+    """
+    import torch
+
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise OptionError("{name} is no device. Use auto, cpu, cuda, cuda:1 or mps.", name=name) from None
+    if device.type == "cuda" and (not torch.cuda.is_available() or (device.index or 0) >= torch.cuda.device_count()):
+        raise OptionError(
+            "There is no device {name} here ({cuda} CUDA devices). Use auto or cpu.",
+            name=name,
+            cuda=torch.cuda.device_count(),
+        )
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise OptionError("There is no device mps here. Use auto or cpu.")
+    return device
+
+
+def fast_bfloat16(device: torch.device) -> bool:
+    """Whether bfloat16 matrix products are faster than float32 ones on this device (GPU; CPU with AMX or AVX-512 BF16)."""
+    import torch
+
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported()
+    if device.type == "cpu":
+        able = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+        return bool(able.get("amx_bf16") or able.get("avx512_bf16"))
+    return False
+
+
+def pick_precision(name: str, device: torch.device) -> torch.dtype:
+    """The dtype that training computes in: what was asked for, or for `auto` bfloat16 where it is fast."""
+    import torch
+
+    if name == "auto":
+        return torch.bfloat16 if fast_bfloat16(device) else torch.float32
+    return {"float32": torch.float32, "bfloat16": torch.bfloat16}[name]
+
+
+def describe_device(device: torch.device) -> dict[str, Any]:
+    """Name, total and free memory (bytes) and cores of a device, for the user's eyes."""
+    import psutil
+    import torch
+
+    if device.type == "cuda":
+        free, total = torch.cuda.mem_get_info(device)
+        return {"name": torch.cuda.get_device_name(device), "total": total, "free": free, "cores": 0}
+    memory = psutil.virtual_memory()
+    cores = psutil.cpu_count(logical=True) or 1
+    name = "CPU" if device.type == "cpu" else "Apple GPU"
+    return {"name": f"{name}, {cores} cores", "total": memory.total, "free": memory.available, "cores": cores}

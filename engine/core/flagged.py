@@ -1,0 +1,60 @@
+"""Translations that carry a flag: a string that says what was noticed about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from engine.messages import mark
+
+FLAGS = {
+    "repetition": mark("The translation repeats itself: check it."),
+    "length": mark("The translation is much longer than its source."),
+    "repetition-repaired": mark(
+        "The model repeated itself; the sentence was translated again under constraints: check it."
+    ),
+    "length-repaired": mark("The model ran on; the sentence was translated again under constraints: check it."),
+}
+
+
+class Flagged(str):
+    """A translation that a reader should look at: a string like any other, with a `flag` of FLAGS. Where parts of several are
+    put together anew, the flag is lost unless it is given to the new one.
+    """
+
+    flag: str
+
+    def __new__(cls, text: str, flag: str) -> Flagged:
+        one = super().__new__(cls, text)
+        one.flag = flag
+        return one
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # copies, and what goes to other processes
+        return str(self), self.flag
+
+
+def flag_of(text: object) -> str:
+    """The flag of a translation, empty where nothing is odd."""
+    return getattr(text, "flag", "")
+
+
+def flagged(text: str, flags: Sequence[str]) -> str:
+    """The text with the worst of these flags; as it is where all are empty."""
+    given = [flag for flag in FLAGS if flag in flags]
+    return Flagged(text, given[0]) if given else text
+
+
+def flags_of(translations: Sequence[str]) -> list[dict[str, Any]]:
+    """{"line" (from 1), "flag", "why"} of the flagged ones."""
+    flags = [(line, flag) for line, text in enumerate(translations, 1) if (flag := flag_of(text))]
+    return [{"line": line, "flag": flag, "why": FLAGS[flag]} for line, flag in flags]
+
+
+def packed(text: str) -> str | list[str]:
+    """A translation as JSON can hold it: with its flag, where it has one."""
+    return [str(text), flag_of(text)] if flag_of(text) else text
+
+
+def unpacked(value: str | list[str]) -> str:
+    """What `packed` made, or a plain text. Unknown flags are dropped."""
+    return value if isinstance(value, str) else flagged(value[0], value[1:])

@@ -1,0 +1,75 @@
+"""Lines of the logs: text for people or one JSON object a line, with the request and the job that they belong to.
+
+What opens something - tokens, passwords in addresses, sessions, rating links - is struck out of every line, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import re
+import sys
+from contextvars import ContextVar
+from typing import IO
+
+REQUEST: ContextVar[str] = ContextVar("number of the request at hand", default="")
+JOB: list[str] = [""]  # the job that this process does; all its threads are at work for it
+
+HIDDEN = "[hidden]"
+SECRETS = (
+    re.compile(r"\b(tmt_)[\w-]{6,}"),
+    re.compile(r"(?i)\b(bearer |deepl-auth-key )[^\s,;\"']+"),
+    re.compile(r"(?i)(tailormt_session=)[^\s;,\"']+"),
+    re.compile(
+        r"(?i)((?:\b|_)(?:api_key|auth_key|password|passwd|secret|token|secret_access_key)[\"']?\s*[=:]\s*[\"']?)[^\s&,;\"']+"
+    ),
+    re.compile(r"(/rating/)[\w-]{16,}"),
+    re.compile(r"((?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,20}://[^\s:/@]*:)[^\s@/]+(?=@)"),
+)
+
+
+def redacted(text: str) -> str:
+    """The text without what opens something."""
+    for secret in SECRETS:
+        text = secret.sub(rf"\1{HIDDEN}", text)
+    return text
+
+
+class TextFormatter(logging.Formatter):
+    """Text for people, as it always was, with the request and the job where there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        about = "".join(f" {name} {value}" for name, value in _about().items())
+        moment = self.formatTime(record)
+        return redacted(f"{moment} {record.levelname} {record.name}{about}: {record.getMessage()}{self._trace(record)}")
+
+    def _trace(self, record: logging.LogRecord) -> str:
+        return "\n" + self.formatException(record.exc_info) if record.exc_info else ""
+
+
+class JsonFormatter(TextFormatter):
+    """One object a line: time (UTC, ISO 8601), level, logger, message, request, job, exception, and the fields in `extra`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.datetime.fromtimestamp(record.created, datetime.UTC).isoformat(timespec="milliseconds")
+        line = {"time": moment, "level": record.levelname.lower(), "logger": record.name}
+        line |= {"message": redacted(record.getMessage()), **_about()}
+        line |= getattr(record, "fields", {})
+        if record.exc_info:
+            line["exception"] = redacted(self.formatException(record.exc_info))
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def _about() -> dict[str, str]:
+    return {name: value for name, value in (("request", REQUEST.get()), ("job", JOB[0])) if value}
+
+
+def set_up_logs(
+    format: str, level: int = logging.INFO, *, job: int | None = None, stream: IO[str] | None = None
+) -> None:
+    """Send every line of this process to stderr (or `stream`) in that format; `job` is the job that it does."""
+    JOB[0] = "" if job is None else str(job)
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
+    logging.basicConfig(level=level, handlers=[handler], force=True)

@@ -1,0 +1,86 @@
+"""How long work reports what it does now, how far it is, and how long it will take; and how it learns that it should stop.
+
+Every long function takes a `progress: Progress` and calls `check()` at least once a second. The base class reports
+nowhere; the command line writes to stderr, a job writes to its row.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+
+class Eta:
+    """Seconds left, from the pace since the start of a step, smoothed towards the recent pace."""
+
+    def __init__(self) -> None:
+        self.last = time.monotonic()
+        self.done: float | None = None  # units at the last report
+        self.pace: float | None = None  # seconds a unit
+
+    def update(self, done: float, total: float | None) -> float | None:
+        """Seconds left when `done` of `total` units are finished, or None while nothing is known.
+
+        What is done at the first report counts for nothing if it is more than 0: an earlier run did it.
+        """
+        if not total:
+            return None
+        now = time.monotonic()
+        if self.done is None:
+            self.done, self.last = done, now if done else self.last
+        elif done > self.done:
+            recent = (now - self.last) / (done - self.done)
+            self.pace = recent if self.pace is None else 0.8 * self.pace + 0.2 * recent
+            self.done, self.last = done, now
+        return None if self.pace is None else max(0.0, (total - done) * self.pace)
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds as a person says them: `48 s`, `6 min`, `2 h 10 min`."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+class Progress:
+    """Reports nowhere. Subclasses override `show`, `metrics` and `check`."""
+
+    def __init__(self) -> None:
+        self.step = ""
+        self.index = 0
+        self.steps = 1
+        self._eta = Eta()
+
+    def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
+        """A new step starts: its name in the user's words, its place (from 0) among `steps`."""
+        self.step, self.index, self.steps = step, index, steps
+        self._eta = Eta()
+        self.advance(0, None)
+
+    def advance(self, done: float, total: float | None, note: str = "") -> None:
+        """`done` of `total` units of the current step are finished. Raises Cancelled when the user wants to stop."""
+        self.check()
+        self.show(done, total, self._eta.update(done, total), note)
+
+    def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
+        """Make it visible; `eta` in seconds."""
+
+    def metrics(self, row: dict[str, Any]) -> None:
+        """A row of figures (step, loss, …) for curves and logs."""
+
+    def check(self) -> None:
+        """Raises Cancelled when the user wants to stop."""
+
+
+class Quiet(Progress):
+    """Reports nothing, and hears that it should stop: for a second pass over what was counted already."""
+
+    def __init__(self, inner: Progress) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def check(self) -> None:
+        self.inner.check()

@@ -1,0 +1,90 @@
+"""Stamps: what each step of a workspace was made from, so that a step is done again exactly when that has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from engine.core.atomic_files import write_json
+
+SHARED = "shared"  # in a workspace: a folder for each further way in which a step was done
+
+
+def content_hash(*parts: Any) -> str:
+    """A short SHA-256 of anything JSON can hold."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]
+
+
+def digest_files(paths: Iterable[str]) -> list[str]:
+    """SHA-256 of each file's bytes, without its name: a copy of the same sentences is the same work."""
+    results = []
+    for path in paths:
+        with Path(path).open("rb") as file:
+            results.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return results
+
+
+class StepCache:
+    """steps.json of a folder.
+
+    `shared`: several runs use the folder, perhaps with different settings, so `home` gives each way of doing a step a place
+    of its own. `used` holds the stamps of the steps that were asked for, wherever they are kept; `made` names those that
+    were done, not skipped.
+    """
+
+    def __init__(self, folder: Path, *, shared: bool = False, of: str = "") -> None:
+        self.folder, self.shared, self._of = folder, shared, of
+        self.file = folder / "steps.json"
+        self.used: dict[str, str] = {}
+        self.made: set[str] = set()
+        try:
+            data = json.loads(self.file.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            data = {}
+        held = data.items() if isinstance(data, dict) else ()
+        self.values: dict[str, str] = {step: stamp for step, stamp in held if isinstance(stamp, str)}
+
+    def get(self, step: str) -> str:
+        return self.values.get(step, "")
+
+    def home(self, step: str, stamp: str) -> StepCache:
+        """Where that step is kept: here, or, where another run's stands here that is made of the same samples, in a folder of
+        its own. What is made of samples that have changed makes room.
+        """
+        self.used[step] = stamp
+        samples = self.get("samples")
+        if not self.shared or self.get(step) in ("", stamp) or self.get(f"{step} of") != samples:
+            return self
+        name = step.replace(" ", "-")
+        for other in (self.folder / SHARED).glob(f"{name}-*"):
+            if StepCache(other).get(f"{step} of") != samples:
+                shutil.rmtree(other, ignore_errors=True)
+        folder = self.folder / SHARED / f"{name}-{stamp[:16]}"
+        folder.mkdir(parents=True, exist_ok=True)
+        apart = StepCache(folder, of=samples)
+        apart.made = self.made
+        return apart
+
+    def holds(self, step: str, stamp: str, *files: Path) -> bool:
+        """Whether the step was done with this stamp and its files are still there."""
+        return self.values.get(step) == stamp and all(file.exists() for file in files)
+
+    def begin(self, step: str) -> None:
+        """The step's files are about to change: what they were is no longer sure."""
+        if self.values.pop(step, None) is not None:
+            self._write()
+
+    def set(self, step: str, stamp: str) -> None:
+        self.values[step] = stamp
+        self.made.add(step)
+        samples = self._of or self.get("samples")
+        if samples and step != "samples":
+            self.values[f"{step} of"] = samples
+        self._write()
+
+    def _write(self) -> None:
+        write_json(self.file, self.values, "the list of finished steps")

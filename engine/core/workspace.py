@@ -1,0 +1,16 @@
+"""Where things lie in a workspace that several runs share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def run_folder(workspace: Path, number: int) -> Path:
+    """The folder of what belongs to one run alone."""
+    return workspace / "runs" / str(number)
+
+
+def latest_file(workspace: Path, name: str) -> Path:
+    """The newest file of that name that a run left behind, as `method/phrase_pairs.jsonl`; else its place in the workspace."""
+    results = sorted(workspace.glob(f"runs/*/{name}"), key=lambda path: path.stat().st_mtime)
+    return results[-1] if results else workspace / name

@@ -1,0 +1,116 @@
+"""The sample corpora that came with the program: a folder each, with a card and its files.
+
+    assets/samples/it-help-en/README.md     the card: title, languages, licence, and the keys below
+    assets/samples/it-help-en/it-help.txt   the sentences
+
+`sample:it-help-en` names the corpus wherever files of samples are given. Keys of the card beyond the Hub's: `kind`
+(style, domain, bilingual, dirty, general), `target_language`, `source_language` (bilingual ones), `goes_with` (corpora
+that make one project together with this one).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.core.model_card import CARD_FILE, ModelCard, read_card_file
+from engine.errors import CorpusError
+from engine.messages import Message
+
+PREFIX = "sample:"
+
+
+@dataclass(frozen=True)
+class SampleCorpus:
+    """A bundled corpus. `lines` counts the lines of its files but blank ones and headers, `goes_with` names others."""
+
+    name: str
+    card: ModelCard
+    files: tuple[Path, ...]
+    lines: int
+    kind: str
+    target: str
+    source: str = ""
+    goes_with: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return self.card.title
+
+    def to_mapping(self) -> dict[str, Any]:
+        """What `tailormt corpus samples --json` says of it."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "kind": self.kind,
+            "languages": [code for code in (self.source, self.target) if code],
+            "lines": self.lines,
+            "license": self.card.license,
+            "restricted": self.card.restricted,
+            "files": [str(path) for path in self.files],
+            "goes_with": list(self.goes_with),
+        }
+
+
+def bundled_samples(assets: Path) -> list[SampleCorpus]:
+    """The corpora below `assets`/samples, by kind and name; folders without a card or without files are passed over."""
+    root = assets / "samples"
+    results = [corpus for folder in sorted(root.glob("*/")) if (corpus := _corpus(folder)) is not None]
+    kinds = ("style", "domain", "bilingual", "dirty", "general")
+    return sorted(results, key=lambda one: (kinds.index(one.kind) if one.kind in kinds else len(kinds), one.name))
+
+
+def _corpus(folder: Path) -> SampleCorpus | None:
+    from engine.corpora import READERS
+
+    endings = {ending for reader in READERS.values() for ending in reader.endings}
+    files = tuple(sorted(path for path in folder.iterdir() if path.suffix.lower() in endings and path.is_file()))
+    if not files or not (folder / CARD_FILE).is_file():
+        return None
+    card = read_card_file(folder)
+    with_ = card.metadata.get("goes_with", [])
+    return SampleCorpus(
+        name=folder.name,
+        card=card,
+        files=files,
+        lines=sum(_lines(path) for path in files),
+        kind=str(card.metadata.get("kind", "style")),
+        target=str(card.metadata.get("target_language") or next(iter(card.languages), "")),
+        source=str(card.metadata.get("source_language", "")),
+        goes_with=tuple(map(str, with_)) if isinstance(with_, list) else (),
+    )
+
+
+def _lines(path: Path) -> int:
+    from engine.corpora.formats.columns import looks_like_header
+
+    with path.open("rb") as file:
+        lines = [line for line in file if line.strip()]
+    cells = lines[0].decode("utf-8-sig", errors="replace").strip().replace("\t", ",").split(",") if lines else []
+    return len(lines) - (len(cells) > 1 and looks_like_header(cells))
+
+
+def named_files(samples: Iterable[str], assets: Path) -> list[str]:
+    """Paths as they are, and the files of the corpora named as `sample:NAME`. Raises CorpusError on an unknown name."""
+    files: list[str] = []
+    for sample in samples:
+        if not sample.startswith(PREFIX):
+            files.append(sample)
+            continue
+        name = sample.removeprefix(PREFIX)
+        known = {one.name: one for one in bundled_samples(assets)}
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = (
+                Message("Did you mean {name}?", name=f"{PREFIX}{near[0]}")
+                if near
+                else Message("There are: {names}.", names=", ".join(known) or "none")
+            )
+            raise CorpusError(
+                "No sample corpus is called {name}. {hint} See `tailormt corpus samples`.", name=name, hint=hint
+            )
+        files += map(str, known[name].files)
+    return files

@@ -1,0 +1,129 @@
+"""How a table is written: which delimiter, and whether quotes wrap cells or are part of the text.
+
+Spreadsheets wrap a cell in quotes when it holds the delimiter, a quote or a line break; tables of translations with tabs
+are mostly written without any quoting, and there a quote is the author's. The two are told apart by writing the parsed
+sample again: quotes are wrapping when some rule of quoting gives back the very same text.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from engine.corpora.formats.columns import looks_like_header
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """`delimiter` None: the whole line is the one cell. `quoted`: quotes wrap cells."""
+
+    delimiter: str | None
+    quoted: bool
+
+
+def parse_record(lines: Iterator[str], dialect: Dialect) -> list[str] | None:
+    """The cells of the next record; takes further lines while a quote is open. None when its quotes are not in order."""
+    if dialect.delimiter is None:
+        return [next(lines)]
+    if not dialect.quoted:
+        return next(lines).split(dialect.delimiter)
+    # csv needs the line ends to keep the line breaks inside a cell.
+    reader = csv.reader((line + "\n" for line in lines), delimiter=dialect.delimiter, strict=True)
+    try:
+        return next(reader)
+    except csv.Error:
+        return None
+
+
+def sniff(lines: Sequence[str], delimiters: str) -> Dialect:
+    """The dialect of a table whose first lines these are, among the given delimiters."""
+    best: tuple[bool, float, int, Dialect] | None = None
+    for delimiter in delimiters:
+        dialect = Dialect(delimiter, _is_quoted(lines, delimiter))
+        rows = _parse(lines, dialect)
+        if not rows or _is_prose(lines, delimiter):
+            continue
+        width, count = Counter(map(len, rows)).most_common(1)[0]
+        share = count / len(rows)
+        header = looks_like_header(rows[0])
+        # Tabs and names of columns speak for a table even where many rows are ragged.
+        if width < 2 or share < (0.4 if header or delimiter == "\t" else 0.8):
+            continue
+        result = (header, share, width, dialect)
+        if best is None or result[:3] > best[:3]:
+            best = result
+    if best:
+        return best[3]
+    one = Dialect(delimiters[0], True)
+    whole = [row for row in _parse(lines, one) if row]
+    wrapped = any(line.startswith('"') and line.endswith('"') for line in lines)
+    if wrapped and whole and all(len(row) == 1 for row in whole) and _is_quoted(lines, delimiters[0]):
+        return one
+    return Dialect(None, False)
+
+
+def _parse(lines: Sequence[str], dialect: Dialect) -> list[list[str]]:
+    rows = []
+    rest = list(lines)
+    while rest:
+        source = iter(rest)
+        cells = parse_record(source, dialect)
+        left = list(source)
+        if cells is None:  # not in order: this line is read as it stands, the next ones afresh
+            cells, left = rest[0].split(dialect.delimiter), rest[1:]
+        rest = left
+        if any(cell.strip() for cell in cells):
+            rows.append(cells)
+    return rows
+
+
+def _is_prose(lines: Sequence[str], delimiter: str) -> bool:
+    """Commas followed by spaces are punctuation, not a table's."""
+    if delimiter not in ",;":
+        return False
+    total = sum(line.count(delimiter) for line in lines)
+    return total > 0 and sum(line.count(delimiter + " ") for line in lines) > 0.8 * total and '"' not in "".join(lines)
+
+
+def _is_quoted(lines: Sequence[str], delimiter: str) -> bool:
+    """Do quotes wrap cells? Yes when the sample, parsed so and written again, comes out as it was."""
+    if not any('"' in line for line in lines):
+        return delimiter != "\t"
+    rules: tuple[Callable[[str], bool], ...] = (
+        lambda cell: any(c in cell for c in (delimiter, '"', "\n")),
+        lambda cell: any(c in cell for c in (delimiter, '"', "\n", ",")),  # Excel, in tables with tabs too
+        lambda cell: True,
+        bool,
+        lambda cell: not cell.replace(".", "").isdigit(),
+    )
+    dialect = Dialect(delimiter, True)
+    same = [0] * len(rules)
+    seen = broken = spanned = 0
+    rest = list(lines)
+    while rest:
+        source = iter(rest)
+        cells = parse_record(source, dialect)
+        left = list(source)
+        if cells is None:
+            # The sample may end inside a cell with line breaks; then nothing after it counts.
+            broken += 1
+            left = rest[1:]
+        elif '"' in (raw := "\n".join(rest[: len(rest) - len(left)])):
+            seen += 1
+            spanned += "\n" in raw
+            for index, rule in enumerate(rules):
+                same[index] += raw == delimiter.join(_written(cell, rule) for cell in cells)
+        rest = left
+    if delimiter == "\t":
+        widths = {line.count("\t") for line in lines if line.strip()}
+        if spanned and len(widths) == 1 and widths != {0}:
+            return False  # every line is a whole row already: single quotes at the ends of cells only look like a pair
+        return seen > 0 and max(same) >= 0.95 * (seen + broken)
+    # In comma tables quoting is the standard; only plainly broken quotes speak against it.
+    return broken <= 0.1 * (seen + broken)
+
+
+def _written(cell: str, rule: Callable[[str], bool]) -> str:
+    return '"' + cell.replace('"', '""') + '"' if rule(cell) else cell

@@ -1,0 +1,1 @@
+"""File formats that are read and written again with other texts: documents to translate."""

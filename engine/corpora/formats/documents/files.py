@@ -1,0 +1,180 @@
+"""Files of documents, with limits that hold before anything is read whole: sizes, archives, XML without entities."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.corpora.formats.archive import DAMAGE
+from engine.corpora.formats.documents.model import Context, DocumentError
+from engine.messages import Message, mark
+
+if TYPE_CHECKING:
+    from lxml import etree
+
+MOST_XML = 200 << 20  # bytes of one XML part
+MOST_UNPACKED = 1 << 30
+MOST_MEMBERS = 10_000
+HIGHEST_RATIO = 200  # of a member's size unpacked to packed; those of text documents have 3 to 30
+SMALL = 1 << 20  # bytes below which the ratio of a member says nothing
+ASIDE = re.compile(rb"<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)", re.DOTALL)  # to the end where it is not closed
+PROLOG = re.compile(rb"<[A-Za-z_]")
+
+
+class TextFile:
+    """The text of a file, and how it was written: encoding, byte order mark. Line ends are left in the text."""
+
+    def __init__(self, text: str, encoding: str, mark: bytes = b"") -> None:
+        self.text, self.encoding, self.mark = text, encoding, mark
+
+    def lines(self) -> tuple[list[str], str]:
+        """The lines with their ends, and the end that a new line gets: the first one's."""
+        lines = self.text.splitlines(keepends=True)
+        return lines, "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
+
+    def encoded(self, text: str, errors: str = "strict") -> bytes:
+        """Another text in the file's own way; in UTF-8 where its encoding lacks a character (and `errors` is strict)."""
+        try:
+            return self.mark + text.encode(self.encoding, errors)
+        except UnicodeEncodeError:
+            return text.encode("utf-8")
+
+
+MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+
+
+def read_text(path: Path, context: Context, declared: str = "") -> TextFile:
+    """A text file in whatever encoding; `declared` is what it says of itself. Raises DocumentError, CorpusError."""
+    from engine.corpora.formats.encoding import detect_encoding
+
+    data = path.read_bytes()
+    mark = next((mark for mark, _ in MARKS if data.startswith(mark)), b"")
+    encoding = dict(MARKS).get(mark, "")
+    for name in [encoding] if encoding else [declared, "utf-8"]:
+        try:
+            return TextFile(data[len(mark) :].decode(name), codecs.lookup(name).name, mark)
+        except (UnicodeError, LookupError):
+            continue
+    name = detect_encoding(path, [context.source])
+    try:
+        return TextFile(data.decode(name), name)
+    except UnicodeError as error:
+        line = data.count(b"\n", 0, getattr(error, "start", 0)) + 1
+        raise DocumentError(
+            "{context}, line {line}: these bytes are no {name} text. Save the file as UTF-8 and try again.",
+            context=context.name, line=line, name=name,
+        ) from None  # fmt: skip
+
+
+def read_archive(path: Path, context: Context, wanted: re.Pattern[str]) -> dict[str, bytes]:
+    """The members of a zip archive whose whole name matches, after a look at all of them. Raises DocumentError."""
+    try:
+        archive = zipfile.ZipFile(path)
+    except DAMAGE:
+        with path.open("rb") as file:
+            old = file.read(4) == b"\xd0\xcf\x11\xe0"
+        why = mark("it is damaged, or another kind of file")
+        why = Message(mark("it has a password, or an older format") if old else why)
+        raise DocumentError(
+            "{context} cannot be opened: {why}. Save it anew in your editor.", context=context.name, why=why
+        ) from None
+    with archive:
+        members = archive.infolist()
+        total = sum(member.file_size for member in members)
+        odd = any(m.file_size > SMALL and m.file_size > HIGHEST_RATIO * max(1, m.compress_size) for m in members)
+        if len(members) > MOST_MEMBERS or total > MOST_UNPACKED or odd:
+            raise DocumentError(
+                "{context} would unpack to {total:,.0f} MiB in {count:,} parts, which no real document does. It was "
+                "not opened.",
+                context=context.name, total=total / 2 ** 20, count=len(members),
+            )  # fmt: skip
+        if any(member.flag_bits & 1 for member in members):
+            raise DocumentError("{context} has a password. Save it without one.", context=context.name)
+        try:
+            return {m.filename: _member(archive, m, context) for m in members if wanted.fullmatch(m.filename)}
+        except (*DAMAGE, RuntimeError) as error:
+            raise DocumentError(
+                "{context} is damaged ({error}). Save it anew in your editor.", context=context.name, error=error
+            ) from None
+
+
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, context: Context) -> bytes:
+    if member.file_size > MOST_XML:
+        raise DocumentError(
+            "{context}: {member} is larger than {most_xml} MiB. Split the document.",
+            context=context.name, member=member.filename, most_xml=MOST_XML >> 20,
+        )  # fmt: skip
+    with archive.open(member) as file:
+        return file.read(member.file_size + 1)
+
+
+def rebuilt_archive(path: Path, changed: Mapping[str, bytes]) -> bytes:
+    """The archive with some members' contents exchanged; all others, their order and their packing stay."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(out, "w") as new:
+        new.comment = old.comment
+        for member in old.infolist():
+            data = changed.get(member.filename)
+            new.writestr(member, old.read(member) if data is None else data, compress_type=member.compress_type)
+    return out.getvalue()
+
+
+def parse_xml(data: bytes, where: str) -> etree._ElementTree:
+    """XML from bytes. Raises DocumentError where it is damaged or declares entities; nothing is fetched."""
+    from lxml import etree
+
+    if len(data) > MOST_XML:
+        raise DocumentError(
+            "{where} is larger than {most_xml} MiB. Split the document.", where=where, most_xml=MOST_XML >> 20
+        )
+    if b"<!ENTITY" in _prolog(data):
+        raise DocumentError(
+            "{where} declares XML entities, which is refused for safety. Save it without them.", where=where
+        )
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, strip_cdata=False
+    )  # fmt: skip
+    try:
+        return etree.ElementTree(etree.fromstring(data, parser))
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise DocumentError(
+            "{where}: the XML is damaged ({error}). Save or export it again.", where=where, error=error
+        ) from None
+
+
+def _prolog(data: bytes) -> bytes:
+    """What stands before the first element, without comments, which may hold anything and be of any length."""
+    for size in (1 << 20, len(data)):
+        plain = ASIDE.sub(b"", data[:size].replace(b"\x00", b""))  # of UTF-16 too
+        first = PROLOG.search(plain)
+        if first and b"<!--" not in plain[: first.start()]:
+            return plain[: first.start()]
+    return plain
+
+
+def xml_bytes(tree: Any, original: bytes) -> bytes:
+    """The tree as bytes: encoding, declaration and line ends as the original has them."""
+    from lxml import etree
+
+    head = original[:200].replace(b"\x00", b"")
+    match = re.search(rb"<\?xml[^>]*+>", head)
+    encoding = tree.docinfo.encoding or "UTF-8"
+    standalone = tree.docinfo.standalone
+    body: bytes = etree.tostring(tree, encoding=encoding, xml_declaration=bool(match), standalone=standalone)
+    if match and not encoding.lower().startswith("utf-16"):
+        mine = re.match(rb"<\?xml[^>]*+>", body)
+        space = re.match(rb"\s*", original[original.find(b"?>") + 2 :])
+        if mine and space:  # the declaration as it was written, to the quotes
+            body = match[0] + space[0] + body[mine.end() :].lstrip()
+    if b"\r\n" in original[:4096]:
+        body = body.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+    return (
+        codecs.BOM_UTF8 + body
+        if original.startswith(codecs.BOM_UTF8) and not body.startswith(codecs.BOM_UTF8)
+        else body
+    )

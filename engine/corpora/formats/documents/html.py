@@ -1,0 +1,345 @@
+"""HTML, as it is written: only texts are exchanged, every other character of the file stays, templates and faults too."""
+
+from __future__ import annotations
+
+import bisect
+import html
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from engine.core.languages import primary_language
+from engine.corpora.formats.documents.files import TextFile, read_text
+from engine.corpora.formats.documents.model import Context, Document, DocumentError, Result, Unit, names
+from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
+
+INLINE = names(
+    "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark nobr q rp rt ruby s small span strike "
+    "strong sub sup time tt u blink output meter progress slot"
+)
+ALONE = names("img wbr embed area input")  # void elements within a sentence
+CODE = names("code kbd samp var")  # kept as they are, in the place of a word
+SKIPPED = names("script style pre textarea svg math iframe object template noembed xmp plaintext canvas audio video")
+VOID = ALONE | names("area base br col hr link meta param source track")
+OPTIONAL = names("p li dt dd td th tr option optgroup thead tbody tfoot")  # whose end may be left out
+ATTRIBUTES = ("alt", "title", "placeholder", "aria-label", "summary", "label")
+DESCRIPTIONS = names("description keywords og:title og:description og:site_name twitter:title twitter:description")
+ATTRIBUTE = re.compile(r"""(?<![^\s"'<>/=])([^\s"'<>/=]++)\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'=<>`]++)""")
+CHARSET = re.compile(rb"""<meta[^>]{1,500}?charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
+
+
+@dataclass
+class Piece:
+    """A stretch of the file: a tag, a text, or something else that stays."""
+
+    kind: str  # open, close, void, text, other
+    begin: int
+    end: int
+    name: str = ""
+    attributes: dict[str, str | None] = field(default_factory=dict)
+
+
+class Scanner(HTMLParser):
+    """Cuts a file into pieces that together are the file."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=False)
+        self.text = text
+        self.starts = [0]
+        for match in re.finditer("\n", text):
+            self.starts.append(match.end())
+        self.found: list[Piece] = []
+        self.feed(text)
+        self.close()
+        ends = [piece.begin for piece in self.found[1:]]
+        for piece, end in zip(self.found, [*ends, len(text)], strict=False):
+            piece.end = end
+
+    def _here(self) -> int:
+        line, column = self.getpos()
+        return self.starts[line - 1] + column
+
+    def _add(self, kind: str, name: str = "", attributes: Any = ()) -> None:
+        self.found.append(Piece(kind, self._here(), -1, name, dict(attributes)))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._add("void" if tag in VOID else "open", tag, attrs)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._add("void", tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._add("close", tag)
+
+    def handle_data(self, data: str) -> None:
+        self._add("text")
+
+    def handle_entityref(self, name: str) -> None:
+        self._add("text")
+
+    def handle_charref(self, name: str) -> None:
+        self._add("text")
+
+    def handle_comment(self, data: str) -> None:
+        self._add("other", "comment")
+
+    def handle_decl(self, decl: str) -> None:
+        self._add("other")
+
+    def handle_pi(self, data: str) -> None:
+        self._add("other")
+
+    def unknown_decl(self, data: str) -> None:
+        self._add("other")
+
+
+Edit = tuple[int, int, str]  # begin, end, what takes its place
+
+
+@dataclass
+class Run:
+    """Pieces of the file that make one unit, and what its tags are."""
+
+    begin: int
+    end: int
+    tags: dict[tuple[str, int], tuple[int, int]]
+
+
+class Html(Document):
+    """An HTML file."""
+
+    title: ClassVar[str] = "HTML file"
+
+    def __init__(self, file: TextFile, context: Context) -> None:
+        self.file, self.context = file, context
+        self.units: list[Unit] = []
+        self.kept: Counter[str] = Counter()
+        self.runs: list[Run | tuple[int, int, str]] = []  # or an attribute: place of its value, and its quotes
+        self.languages: list[tuple[int, int]] = []
+        try:
+            pieces = Scanner(file.text).found
+        except AssertionError as error:  # how Python's parser says that a declaration is none
+            raise DocumentError(
+                "{context}: the HTML is damaged ({error}). Save or export it again.", context=context.name, error=error
+            ) from None
+        self._read(pieces)
+
+    @classmethod
+    def read(cls, path: Path, context: Context) -> Self:
+        declared = CHARSET.search(path.read_bytes()[:4096])
+        return cls(read_text(path, context, declared[1].decode("ascii") if declared else ""), context)
+
+    def _read(self, pieces: Sequence[Piece]) -> None:
+        run: list[Piece] = []
+        position = 0
+        while position < len(pieces):
+            piece = pieces[position]
+            if piece.kind in ("open", "void"):
+                self._attributes(piece)
+            if piece.kind == "open" and (piece.name in SKIPPED or piece.name in CODE or _closed(piece)):
+                after = _element_end(pieces, position)
+                if piece.name in INLINE | CODE:
+                    whole = Piece("word", piece.begin, pieces[after - 1].end, piece.name)
+                    run.append(whole)
+                else:
+                    self._add(run)
+                    run = []
+                if _closed(piece):
+                    self.kept['translate="no"'] += 1
+                position = after
+                continue
+            if piece.kind == "open" and piece.name == "sup":
+                after = _element_end(pieces, position)
+                if after - position < 6 and not any(map(str.isalpha, self._text_of(pieces[position:after]))):
+                    run.append(Piece("note", piece.begin, pieces[after - 1].end, "sup"))  # the number of a note, m²
+                    position = after
+                    continue
+            inline = piece.kind == "text" or piece.name in INLINE | ALONE or piece.name in ("br", "comment")
+            if inline:
+                run.append(piece)
+            else:
+                self._add(run)
+                run = []
+            position += 1
+        self._add(run)
+
+    def _text_of(self, pieces: Sequence[Piece]) -> str:
+        return "".join(self.file.text[piece.begin : piece.end] for piece in pieces if piece.kind == "text")
+
+    def _add(self, run: list[Piece]) -> None:
+        """The unit of a run: what is around its text stays out of it."""
+        text = self.file.text
+        solid = [k for k, piece in enumerate(run) if piece.kind == "text" and text[piece.begin : piece.end].strip()]
+        if not solid:
+            return
+        pairs = _pairs(run)
+        first, last = solid[0], solid[-1]
+        # A pair that begins among the texts ends among them, and the other way round.
+        grown = True
+        while grown:
+            grown = False
+            for a, b in pairs.items():
+                if first <= a <= last < b:
+                    last, grown = b, True
+                elif a < first <= b <= last:
+                    first, grown = a, True
+        ends = {b: a for a, b in pairs.items()}
+        parts: TaggedText = []
+        words, breaks = set(), set()
+        tags: dict[tuple[str, int], tuple[int, int]] = {}
+        for k in range(first, last + 1):
+            piece = run[k]
+            position = (piece.begin, piece.end)
+            if piece.kind == "text":
+                shown = html.unescape(text[piece.begin : piece.end])
+                if parts and isinstance(parts[-1], str):
+                    parts[-1] += shown
+                else:
+                    parts.append(shown)
+                continue
+            if k in pairs:
+                tag = Tag("open", k)
+            elif k in ends:
+                tag = Tag("close", ends[k])
+            else:
+                tag = Tag("alone", k)
+                if piece.name == "br":
+                    breaks.add(k)
+                elif piece.kind == "word":
+                    words.add(k)
+            tags[tag.kind, tag.id] = position
+            parts.append(tag)
+        line = text.count("\n", 0, run[first].begin) + 1
+        self.runs.append(Run(run[first].begin, run[last].end, tags))
+        self.units.append(Unit(parts, f"line {line}", words=frozenset(words), breaks=frozenset(breaks)))
+
+    def _attributes(self, piece: Piece) -> None:
+        raw = self.file.text[piece.begin : piece.end]
+        language = piece.attributes.get("lang")
+        described = piece.name == "meta" and DESCRIPTIONS & {
+            (piece.attributes.get("name") or "").lower(), (piece.attributes.get("property") or "").lower()
+        }  # fmt: skip
+        button = piece.name == "input" and (piece.attributes.get("type") or "").lower() in ("submit", "button", "reset")
+        for match in ATTRIBUTE.finditer(raw, len(piece.name) + 1):
+            name, value = match[1].lower(), match[2]
+            quotes = value[0] if value[0] in "\"'" else ""
+            begin, end = match.start(2) + len(quotes), match.end(2) - len(quotes)
+            position = (piece.begin + begin, piece.begin + end)
+            if (
+                name in ("lang", "xml:lang")
+                and language
+                and primary_language(language) == primary_language(self.context.source)
+            ):
+                self.languages.append(position)
+            wanted = name in ATTRIBUTES or (name == "content" and described) or (name == "value" and button)
+            if not wanted or not self.context.options.attributes or _closed(piece) or not raw[begin:end].strip():
+                continue
+            if name == "label" and piece.name not in ("track", "option", "optgroup"):
+                continue
+            line = self.file.text.count("\n", 0, position[0]) + 1
+            self.runs.append((*position, quotes))
+            self.units.append(Unit([html.unescape(raw[begin:end])], f"line {line}, {name}"))
+
+    def build(self, results: Sequence[Result | None]) -> bytes:
+        text = self.file.text
+        changed = [
+            (run, result)
+            for run, unit, result in zip(self.runs, self.units, results, strict=True)
+            if result is not None and result.parts != unit.parts
+        ]
+        if not changed:
+            return self.file.encoded(text)
+        values: list[Edit] = [(begin, end, self.context.target) for begin, end in self.languages]
+        for run, result in changed:
+            if isinstance(run, tuple):
+                begin, end, quotes = run
+                value = html.escape(text_of(result.parts), quote=True)
+                values.append((begin, end, value if quotes else f'"{value}"'))
+        values.sort()
+        texts = [
+            (run.begin, run.end, self._written(run, result.parts, values))
+            for run, result in changed
+            if isinstance(run, Run)
+        ]
+        outside = [edit for edit in values if not any(begin <= edit[0] < end for begin, end, _ in _around(texts, edit))]
+        return self.file.encoded(_edited(text, 0, len(text), sorted([*texts, *outside])), "xmlcharrefreplace")
+
+    def _written(self, run: Run, parts: TaggedText, values: Sequence[Edit]) -> str:
+        result = ""
+        for part in parts:
+            if isinstance(part, str):
+                result += html.escape(part, quote=False).replace("\u00a0", "&nbsp;")
+            else:
+                begin, end = run.tags[part.kind, part.id]
+                result += _edited(self.file.text, begin, end, values)
+        return result
+
+
+def _around(texts: Sequence[Edit], edit: Edit) -> Sequence[Edit]:
+    """The text that a value may stand in, of texts in order."""
+    position = bisect.bisect_right(texts, (edit[0], 1 << 60, ""))
+    return texts[max(0, position - 1) : position]
+
+
+def _edited(text: str, begin: int, end: int, edits: Sequence[Edit]) -> str:
+    """A stretch of the text with the edits in it, which are in order."""
+    done, at = "", begin
+    for first, last, fresh in edits[bisect.bisect_left(edits, (begin, 0, "")) :]:
+        if last > end:
+            break
+        done += text[at:first] + fresh
+        at = last
+    return done + text[at:end]
+
+
+def _closed(piece: Piece) -> bool:
+    """Does the element say that it is not to be translated?"""
+    text = (piece.attributes.get("translate") or "").lower()
+    return text == "no" or "notranslate" in (piece.attributes.get("class") or "").split()
+
+
+def _element_end(pieces: Sequence[Piece], start: int) -> int:
+    """The place after the element that begins at `start`, whose end may be left out where HTML allows it; after its tag
+    alone where an inline element has no end.
+    """
+    name = pieces[start].name
+    opened: list[str] = []
+    for position in range(start, len(pieces)):
+        piece = pieces[position]
+        if piece.kind == "open":
+            implied = (
+                name in OPTIONAL and opened == [name] and (piece.name == name or (name == "p" and _block(piece.name)))
+            )
+            if implied:
+                return position
+            opened.append(piece.name)
+        elif piece.kind == "close" and piece.name in opened:
+            while opened.pop() != piece.name:
+                pass
+            if not opened:
+                return position + 1
+        elif piece.kind == "close" and _block(piece.name) and _block(name):
+            return position  # the end of what the element is in
+    return len(pieces) if _block(name) else start + 1
+
+
+def _block(name: str) -> bool:
+    return name not in INLINE and name not in ALONE and name not in CODE and name not in ("br", "sup")
+
+
+def _pairs(run: Sequence[Piece]) -> dict[int, int]:
+    """{opening tag: closing tag} of those that are nested as they should be; the others stand alone."""
+    result: dict[int, int] = {}
+    stack: list[int] = []
+    for k, piece in enumerate(run):
+        if piece.kind == "open":
+            stack.append(k)
+        elif piece.kind == "close" and any(run[j].name == piece.name for j in stack):
+            while run[stack[-1]].name != piece.name:
+                stack.pop()
+            result[stack.pop()] = k
+    return result

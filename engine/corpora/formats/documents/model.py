@@ -1,0 +1,105 @@
+"""What a document is to the rest of the program: units of text with tags, in order, and the way back to a file."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+from engine.core.options import Options, option
+from engine.corpora.formats.tagged_text import TaggedText, text_of
+from engine.errors import InputError
+
+
+def names(text: str) -> frozenset[str]:
+    """The words of a list that is written as a text."""
+    return frozenset(text.split())
+
+
+class DocumentError(InputError):
+    """A document that cannot be read or rebuilt."""
+
+
+@dataclass(frozen=True)
+class DocumentOptions(Options):
+    """Documents: what is translated in a file, and what is left as it is."""
+
+    retranslate: bool = option(
+        False, "Translate again what a PO or XLIFF file has translations for; else they are kept."
+    )
+    review: bool = option(
+        False, "Mark every translation as one to be reviewed: fuzzy in PO, needs-review-translation in XLIFF."
+    )
+    wrapped: str = option(
+        "auto",
+        "A text file whose lines are broken at a fixed width: join them to paragraphs and break them again.",
+        choices=("auto", "yes", "no"),
+    )
+    subtitle_width: int = option(
+        42, "Longest line of a subtitle in columns; a Chinese or Japanese character takes two.", low=10, high=400
+    )
+    attributes: bool = option(True, "Translate texts in HTML attributes: alt, title, placeholder, descriptions.")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One piece of text that is translated on its own: a paragraph, an entry, a caption.
+
+    Tags that are `alone` are of three sorts: those in `words` stand for a word and go through the translation in its
+    sentence, those in `breaks` end a sentence and stay between its neighbours, all others are put back by alignment.
+    """
+
+    parts: TaggedText
+    place: str = ""  # for messages: "line 12", "paragraph 4"
+    words: frozenset[int] = frozenset()
+    breaks: frozenset[int] = frozenset()
+    placeholders: tuple[str, ...] = ("plain",)  # which kinds of placeholders its text may hold
+    markup: bool = False  # tags may be written in the text itself, as <b>
+    shortcut: str = ""  # the mark before the letter of a keyboard shortcut, & or _, where the text may have one
+    keep_lines: bool = False  # a line break in the text ends a sentence and stays
+    whole: bool = False  # one sentence, whatever stands in it
+
+    @property
+    def text(self) -> str:
+        return text_of(self.parts)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The translation of a unit; `doubt` says in a sentence why a person should look at it, empty where nothing is odd; `flag`
+    is the worst of its sentences' (engine.decoding.guard).
+    """
+
+    parts: TaggedText
+    doubt: str = ""
+    flag: str = ""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a reader has to know: the name of the file for messages, the languages, the settings."""
+
+    name: str
+    source: str
+    target: str
+    options: DocumentOptions = DocumentOptions()
+
+
+class Document(ABC):
+    """A document that was read. `units` are what is to be translated, `kept` counts what is not, by reason."""
+
+    title: ClassVar[str]  # "Word document"
+    units: list[Unit]
+    kept: Counter[str]
+
+    @classmethod
+    @abstractmethod
+    def read(cls, path: Path, context: Context) -> Self:
+        """Read a file whose size was checked. Raises DocumentError."""
+
+    @abstractmethod
+    def build(self, results: Sequence[Result | None]) -> bytes:
+        """The document with a result for each unit; with None for a unit, that one stays as it was. Called once."""

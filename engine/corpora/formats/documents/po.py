@@ -1,0 +1,295 @@
+"""Gettext PO: untranslated and fuzzy entries into msgstr, plural forms too; every other line stays as it is."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Self
+
+from engine.core.languages import primary_language
+from engine.core.numerals import whole_number
+from engine.corpora.formats.documents.files import TextFile, read_text
+from engine.corpora.formats.documents.model import Context, Document, DocumentError, Result, Unit
+from engine.corpora.formats.tagged_text import text_of
+
+KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)\s+(\".*\")\s*$")
+MOST_FORMS = 10  # of a plural; no language has more than 6
+STRING = re.compile(r"\"((?:[^\"\\]|\\.)*+)\"\s*+$")
+ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
+SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", '"': '"', "\\": "\\"}
+WIDTH = 76  # columns of a wrapped line, as gettext has them
+# How a language counts: of msgstr[0], [1], …, which ones are of one thing. From gettext's manual.
+PLURALS = {
+    **dict.fromkeys(["zh", "ja", "ko", "vi", "th", "id", "ms", "lo", "my"], (1, "0")),
+    **dict.fromkeys(["fr", "pt-BR"], (2, "(n > 1)")),
+    **dict.fromkeys(
+        ["ru", "uk", "be", "sr", "hr", "bs"],
+        (3, "(n%10==1 && n%100!=11 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2)"),
+    ),
+    "pl": (3, "(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2)"),
+    **dict.fromkeys(["cs", "sk"], (3, "(n==1) ? 0 : (n>=2 && n<=4) ? 1 : 2")),
+    "ar": (6, "n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5"),
+}
+# What a flag says of the placeholders in a text.
+FLAGS = {
+    "python-format": ("plain", "named", "printf-strict"),
+    "python-brace-format": ("plain",),
+    "perl-brace-format": ("plain",),
+    "qt-format": ("plain", "qt"),
+    "qt-plural-format": ("plain", "qt"),
+    "kde-format": ("plain", "qt"),
+    "sh-format": ("plain", "variable"),
+    "ruby-format": ("plain", "printf", "numbered"),
+}
+NUMBERED = ("plain", "printf", "numbered")  # c-format and its like
+
+
+@dataclass
+class Entry:
+    """One entry: its texts, and where in the file its lines are."""
+
+    start: int  # the line of its first keyword
+    flags_line: int | None = None
+    flags: list[str] = field(default_factory=list)
+    previous: list[int] = field(default_factory=list)  # lines `#| msgid`
+    texts: dict[str, str] = field(default_factory=dict)  # msgctxt, msgid, msgid_plural, msgstr, msgstr[0] …
+    lines: dict[str, tuple[int, int]] = field(default_factory=dict)
+    units: list[tuple[int, str]] = field(default_factory=list)  # (unit, key of texts)
+
+
+class Po(Document):
+    """A PO file, or a template (POT)."""
+
+    title: ClassVar[str] = "PO file"
+
+    def __init__(self, file: TextFile, context: Context) -> None:
+        self.file, self.context = file, context
+        self.lines, self.end = file.lines()
+        self.units: list[Unit] = []
+        self.kept: Counter[str] = Counter()
+        self.wide = max((len(line) for line in self.lines if line.startswith('"')), default=0) > 100
+        self.header: Entry | None = None
+        self.entries = self._read()
+        if not self.entries and self.header is None:
+            raise DocumentError("{context} is no PO file: there is no msgid in it.", context=context.name)
+        self.forms, self.fresh_header = self._plural_forms()
+        for entry in self.entries:
+            self._add(entry)
+
+    @classmethod
+    def read(cls, path: Path, context: Context) -> Self:
+        declared = re.search(rb"charset=([\w.:-]+)", path.read_bytes()[:4096])
+        name = declared[1].decode("ascii") if declared else ""
+        return cls(read_text(path, context, "" if name.upper() == "CHARSET" else name), context)
+
+    def _read(self) -> list[Entry]:
+        entries: list[Entry] = []
+        entry = Entry(-1)
+        key = ""
+
+        def close() -> None:
+            nonlocal entry
+            if "msgid" in entry.texts:
+                if entry.texts["msgid"] == "" and "msgctxt" not in entry.texts:
+                    self.header = entry
+                else:
+                    entries.append(entry)
+            entry = Entry(-1)
+
+        for number, raw in enumerate(self.lines):
+            line = raw.strip()
+            match = KEYWORD.match(line)
+            if match and entry.texts and (match[1] == "msgctxt" or (match[1] == "msgid" and "msgid" in entry.texts)):
+                close()  # no empty line between two entries
+            if match:
+                key = match[1]
+                if entry.start < 0:
+                    entry.start = number
+                entry.texts[key] = self._string(match[3], number)
+                entry.lines[key] = (number, number + 1)
+            elif line.startswith('"'):
+                if not key or key not in entry.texts:
+                    raise DocumentError(
+                        "{context}, line {number}: a text that belongs to no entry.",
+                        context=self.context.name,
+                        number=number + 1,
+                    )
+                entry.texts[key] += self._string(line, number)
+                entry.lines[key] = (entry.lines[key][0], number + 1)
+            else:
+                if entry.texts:
+                    close()
+                key = ""
+                if line.startswith("#,"):
+                    entry.flags_line = number
+                    entry.flags = [flag.strip() for flag in line[2:].split(",") if flag.strip()]
+                elif line.startswith("#|"):
+                    entry.previous.append(number)
+                elif line and not line.startswith("#"):
+                    raise DocumentError(
+                        "{context}, line {number} is no line of a PO file: {line}",
+                        context=self.context.name, number=number + 1, line=line[:40],
+                    )  # fmt: skip
+                elif not line:
+                    entry = Entry(-1)
+        close()
+        return entries
+
+    def _string(self, quoted: str, number: int) -> str:
+        match = STRING.match(quoted)
+        if not match:
+            raise DocumentError(
+                "{context}, line {number}: a quotation mark is missing or one too many.",
+                context=self.context.name,
+                number=number + 1,
+            )
+        return ESCAPE.sub(_unescaped, match[1])
+
+    def _plural_forms(self) -> tuple[int, str | None]:
+        """How many forms there are, and the header's text where it has to be completed."""
+        text = self.header.texts.get("msgstr", "") if self.header else ""
+        match = re.search(r"nplurals\s*=\s*(\d+)", text)
+        forms, rule = (
+            PLURALS.get(self.context.target) or PLURALS.get(primary_language(self.context.target)) or (2, "(n != 1)")
+        )
+        fresh = text
+        language = re.search(r"^Language:[ \t]*(\S*)", text, re.MULTILINE)
+        if language and language[1] and primary_language(language[1]) != primary_language(self.context.target):
+            raise DocumentError(
+                "{context} is to be translated into {language}, not into {target}. Choose a base or project of its "
+                "languages.",
+                context=self.context.name, language=language[1], target=self.context.target,
+            )  # fmt: skip
+        if language and not language[1]:
+            fresh = fresh.replace(language[0], f"Language: {self.context.target.replace('-', '_')}", 1)
+        if "charset=CHARSET" in fresh:
+            fresh = fresh.replace("charset=CHARSET", "charset=UTF-8")
+        if match:
+            return whole_number(match[1], 1, MOST_FORMS) or forms, fresh if fresh != text else None
+        line = f"Plural-Forms: nplurals={forms}; plural={rule};\n"
+        if re.search(r"^Plural-Forms:.*\n", fresh, re.MULTILINE):
+            fresh = re.sub(r"^Plural-Forms:.*\n", lambda m: line, fresh, flags=re.MULTILINE)
+        elif fresh and any("msgid_plural" in entry.texts for entry in self.entries):
+            fresh += line
+        return forms, fresh if fresh != text else None
+
+    def _add(self, entry: Entry) -> None:
+        fuzzy = "fuzzy" in entry.flags
+        done = all(text for key, text in entry.texts.items() if key.startswith("msgstr"))
+        if done and not fuzzy and not self.context.options.retranslate:
+            self.kept["translated before"] += 1
+            return
+        one, many = entry.texts["msgid"], entry.texts.get("msgid_plural")
+        wanted = [("msgstr", one)]
+        if many is not None:
+            wanted = [(f"msgstr[{i}]", one if i == 0 and self.forms > 1 else many) for i in range(self.forms)]
+        kinds = next((FLAGS[flag] for flag in entry.flags if flag in FLAGS), None)
+        numbered = any(flag.endswith("-format") and not flag.startswith("no-") for flag in entry.flags)
+        for key, text in wanted:
+            if not text.strip():
+                continue
+            entry.units.append((len(self.units), key))
+            self.units.append(
+                Unit(
+                    [text],
+                    f"line {entry.start + 1}",
+                    placeholders=kinds or (NUMBERED if numbered else ("plain",)),
+                    markup=True,
+                    shortcut="_" if re.search(r"(?<!\w)_[^\W\d_]", text) else "&",
+                    keep_lines=True,
+                )
+            )
+
+    def build(self, results: Sequence[Result | None]) -> bytes:
+        edits: list[tuple[int, int, list[str]]] = []
+        for entry in self.entries:
+            own = {key: results[i] for i, key in entry.units}
+            texts = {key: text_of(result.parts) for key, result in own.items() if result is not None}
+            if not texts:
+                continue
+            doubtful = self.context.options.review or any(result.doubt for result in own.values() if result)
+            # A language with three forms or more has several of many things: all come from the one plural of the source.
+            doubtful = doubtful or len(own) > 2
+            edits += self._flags(entry, doubtful)
+            edits += self._strings(entry, texts)
+        if not edits:
+            return self.file.encoded(self.file.text)
+        if self.header and self.fresh_header is not None:
+            edits.append((*self.header.lines["msgstr"], self._written("msgstr", self.fresh_header)))
+            if "fuzzy" in self.header.flags:  # a template's header
+                edits += self._flags(self.header, False)
+        lines = list(self.lines)
+        for start, end, fresh in sorted(edits, key=lambda edit: (edit[0], edit[1]), reverse=True):
+            lines[start:end] = fresh
+        return self.file.encoded("".join(lines))
+
+    def _strings(self, entry: Entry, texts: dict[str, str]) -> list[tuple[int, int, list[str]]]:
+        keys = [key for key in entry.lines if key.startswith("msgstr")]
+        start = min(entry.lines[key][0] for key in keys) if keys else max(end for _, end in entry.lines.values())
+        end = max(entry.lines[key][1] for key in keys) if keys else start
+        everything = {**{key: entry.texts[key] for key in keys}, **texts}
+        if "msgid_plural" in entry.texts:
+            wanted = {f"msgstr[{i}]" for i in range(self.forms)}  # a template has two, whatever the language
+            everything = {key: text for key, text in everything.items() if key in wanted}
+        return [(start, end, [line for key in sorted(everything) for line in self._written(key, everything[key])])]
+
+    def _flags(self, entry: Entry, fuzzy: bool) -> list[tuple[int, int, list[str]]]:
+        """Edits that make an entry fuzzy or not."""
+        if fuzzy == ("fuzzy" in entry.flags):
+            return [] if fuzzy else [(line, line + 1, []) for line in entry.previous]
+        flags = ["fuzzy", *entry.flags] if fuzzy else [flag for flag in entry.flags if flag != "fuzzy"]
+        fresh = [f"#, {', '.join(flags)}{self.end}"] if flags else []
+        dropped: list[tuple[int, int, list[str]]] = [] if fuzzy else [(line, line + 1, []) for line in entry.previous]
+        if entry.flags_line is None:
+            position = min([entry.start, *entry.previous])
+            return [(position, position, fresh), *dropped]
+        return [(entry.flags_line, entry.flags_line + 1, fresh), *dropped]
+
+    def _written(self, key: str, text: str) -> list[str]:
+        """The lines of a text, wrapped as gettext does unless the file's other lines are not."""
+        pieces = [piece for piece in re.split(r"(?<=\n)", text) if piece]
+        quoted = [_escaped(piece) for piece in pieces]
+        if len(pieces) <= 1 and (self.wide or len(key) + 3 + len("".join(quoted)) <= WIDTH + 2):
+            return [f'{key} "{"".join(quoted)}"{self.end}']
+        if not self.wide:
+            quoted = [line for piece in quoted for line in _wrapped(piece)]
+        return [f'{key} ""{self.end}', *(f'"{line}"{self.end}' for line in quoted)]
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
+    if code in SIMPLE:
+        return SIMPLE[code]
+    if code[0] == "x" and len(code) > 1:
+        return chr(int(code[1:], 16))
+    return chr(int(code, 8)) if code[0] in "01234567" else "\\" + code
+
+
+def _escaped(text: str) -> str:
+    signs = {
+        "\\": "\\\\",
+        '"': '\\"',
+        "\n": "\\n",
+        "\t": "\\t",
+        "\r": "\\r",
+        "\a": "\\a",
+        "\b": "\\b",
+        "\f": "\\f",
+        "\v": "\\v",
+    }
+    return "".join(signs.get(c, c) for c in text)
+
+
+def _wrapped(text: str) -> list[str]:
+    """A line of escaped text in lines of at most WIDTH columns, broken after spaces, or between wide characters."""
+    lines, line, used = [], "", 0
+    for word in re.findall(r"[^\s\u2e80-\uffff]*(?:[\u2e80-\uffff][，。、；：！？”』」）]*|\s+|$)", text):
+        size = sum(2 if c > "\u2e7f" else 1 for c in word)
+        if (line and used + len(word.rstrip()) > WIDTH) or (used + size > WIDTH + 1 and line):
+            lines.append(line)
+            line, used = "", 0
+        line, used = line + word, used + size
+    return [*lines, line] if line else lines

@@ -1,0 +1,230 @@
+"""Subtitles, SRT and WebVTT: the captions' text, sentence by sentence across captions; numbers and times stay as they are."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Self
+
+from engine.corpora.formats.documents.files import TextFile, read_text
+from engine.corpora.formats.documents.model import Context, Document, DocumentError, Result, Unit
+from engine.corpora.formats.documents.placeholders import find_tags
+from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
+from engine.corpora.words import word_spans
+
+TIME = re.compile(r"^\s*+(?:\d{1,4}:)?\d{1,2}:\d{2}[,.]\d{1,3}\s*+-->\s*+(?:\d{1,4}:)?\d{1,2}:\d{2}[,.]\d{1,3}.*")
+STYLE = re.compile(r"\{\\[^{}]*\}")  # {\an8}: the place on the screen
+DASH = re.compile(r"^\s*+[-–—]\s*+\S")
+ENDS = re.compile(r"[.!?…。！？:：♪][\"'”’»)\]]*\s*$")
+GOES_ON = re.compile(r"^\s*+[\"'“‘«(]?[^\W\d_]")
+LONGEST_RUN = 12  # captions in one sentence
+
+
+@dataclass
+class Caption:
+    """The lines of a caption's text in the file, and its parts."""
+
+    first: int
+    last: int  # excluded
+    parts: TaggedText = field(default_factory=list)
+
+
+class Subtitles(Document):
+    """A subtitle file."""
+
+    title: ClassVar[str] = "subtitle file"
+
+    def __init__(self, file: TextFile, context: Context) -> None:
+        self.file, self.context = file, context
+        self.lines, self.end = file.lines()
+        self.units: list[Unit] = []
+        self.kept: Counter[str] = Counter()
+        self.tags: dict[int, str] = {}  # what stands in the file, by the tag's number
+        self.groups: list[list[Caption]] = []
+        captions = self._captions()
+        if not captions:
+            raise DocumentError(
+                "{context} holds no caption with a time, as 00:00:01,000 --> 00:00:02,500.", context=context.name
+            )
+        for group in self._joined(captions):
+            self._add(group)
+
+    @classmethod
+    def read(cls, path: Path, context: Context) -> Self:
+        return cls(read_text(path, context), context)
+
+    def _captions(self) -> list[Caption]:
+        results = []
+        number = 0
+        while number < len(self.lines):
+            number += 1
+            if not TIME.fullmatch(self.lines[number - 1].rstrip("\r\n")):
+                continue
+            first = number
+            while number < len(self.lines) and self.lines[number].strip():
+                number += 1
+            if first < number:
+                caption = Caption(first, number)
+                caption.parts = self._parts("".join(self.lines[first:number]).rstrip("\r\n"))
+                results.append(caption)
+        return results
+
+    def _parts(self, text: str) -> TaggedText:
+        """The text of a caption with its tags; a line break is a space unless a speaker begins."""
+        lines = text.splitlines()
+        speakers = len(lines) > 1 and all(DASH.match(line) for line in lines)
+        parts: TaggedText = []
+        names: list[tuple[str, int]] = []
+        for index, line in enumerate(lines):
+            if index:
+                parts.append(self._tag("alone", "\n") if speakers else " ")
+            pieces = [(a, b, kind, name) for a, b, kind, name in find_tags(line) if kind != "alone"]
+            pieces += [(m.start(), m.end(), "alone", "") for m in STYLE.finditer(line)]
+            at = 0
+            for begin, end, kind, name in sorted(pieces):
+                parts.append(line[at:begin])
+                at = end
+                if kind == "open":
+                    parts.append(tag := self._tag("open", line[begin:end]))
+                    names.append((name, tag.id))
+                elif kind == "close" and names and names[-1][0] == name:
+                    id = names.pop()[1]
+                    self.tags[-id] = line[begin:end]
+                    parts.append(Tag("close", id))
+                else:
+                    parts.append(self._tag("alone", line[begin:end]))
+            parts.append(line[at:])
+        left = {id for _, id in names}
+        return [Tag("alone", p.id) if isinstance(p, Tag) and p.id in left else p for p in parts if p != ""]
+
+    def _tag(self, kind: str, raw: str) -> Tag:
+        id = len(self.tags) + 1
+        while id in self.tags:
+            id += 1
+        self.tags[id] = raw
+        return Tag("open" if kind == "open" else "alone", id)
+
+    def _joined(self, captions: Sequence[Caption]) -> list[list[Caption]]:
+        """Captions that make a sentence together: it has not ended, and the next one goes on in small letters."""
+        groups: list[list[Caption]] = []
+        for caption in captions:
+            text = text_of(caption.parts)
+            before = text_of(groups[-1][-1].parts) if groups else ""
+            first = GOES_ON.match(text)
+            letter = first[0].strip()[-1] if first else ""
+            on = letter.islower() or (bool(letter) and unicodedata.category(letter) == "Lo")
+            plain = not any(isinstance(p, Tag) and self.tags[p.id] == "\n" for p in caption.parts)
+            # A script without small letters tells nothing: there only a comma says that the sentence goes on.
+            on = on and (letter.islower() or bool(re.search(r"[，、,]\s*$", before)))
+            if groups and before.strip() and on and plain and not ENDS.search(before) and len(groups[-1]) < LONGEST_RUN:
+                groups[-1].append(caption)
+            else:
+                groups.append([caption])
+        return groups
+
+    def _add(self, group: list[Caption]) -> None:
+        parts: TaggedText = []
+        for index, caption in enumerate(group):
+            if index:
+                parts += [self._tag("alone", ""), " "]  # where one caption ends; its own sort is no text
+            parts += caption.parts
+        if not text_of(parts).strip():
+            return
+        breaks = frozenset(p.id for p in parts if isinstance(p, Tag) and self.tags[p.id] == "\n")
+        self.groups.append(group)
+        self.units.append(Unit(parts, f"line {group[0].first + 1}", breaks=breaks, markup=False))
+
+    def build(self, results: Sequence[Result | None]) -> bytes:
+        lines = list(self.lines)
+        for group, unit, result in reversed(list(zip(self.groups, self.units, results, strict=True))):
+            if result is None or result.parts == unit.parts:
+                continue
+            for caption, text in reversed(list(zip(group, self._cut(group, unit, result.parts), strict=True))):
+                ended = self.lines[caption.last - 1].endswith("\n")
+                written = [line + self.end for line in self._wrapped(text)]
+                if not ended:
+                    written[-1] = written[-1].rstrip("\r\n")
+                lines[caption.first : caption.last] = written
+        return self.file.encoded("".join(lines))
+
+    def _cut(self, group: Sequence[Caption], unit: Unit, parts: TaggedText) -> list[str]:
+        """The text of each caption: cut where the alignment says, or by length where that leaves one without text."""
+        if len(group) == 1:
+            return [self._raw(parts)]
+        ends = {part.id for part in unit.parts if isinstance(part, Tag) and self.tags[part.id] == ""}
+        pieces: list[TaggedText] = [[]]
+        opened: list[Tag] = []
+        for part in parts:
+            if isinstance(part, Tag) and part.id in ends:
+                pieces[-1] += [Tag("close", tag.id) for tag in reversed(opened)]
+                pieces.append(list(opened))
+                continue
+            if isinstance(part, Tag) and part.kind == "open":
+                opened.append(part)
+            elif isinstance(part, Tag) and part.kind == "close":
+                opened = [tag for tag in opened if tag.id != part.id]
+            pieces[-1].append(part)
+        order = [part.id for part in parts if isinstance(part, Tag) and part.id in ends]
+        if order == sorted(order) and all(text_of(piece).strip() for piece in pieces):
+            return [self._raw(piece) for piece in pieces]
+        return self._by_length(group, self._raw([p for p in parts if not (isinstance(p, Tag) and p.id in ends)]))
+
+    def _by_length(self, group: Sequence[Caption], text: str) -> list[str]:
+        sizes = [max(1, len(text_of(caption.parts))) for caption in group]
+        words = [span for span in word_spans(text) if text[span[0]].isalnum()]
+        cuts, share = [0], 0.0
+        for size in sizes[:-1]:
+            share += size / sum(sizes)
+            wanted = round(share * len(text))
+            places = [a for a, _ in words if a > cuts[-1]]
+            cuts.append(min(places, key=lambda a: abs(a - wanted)) if places else cuts[-1])
+        cuts.append(len(text))
+        return [text[a:b].strip() for a, b in itertools.pairwise(cuts)]
+
+    def _raw(self, parts: Sequence[str | Tag]) -> str:
+        result = ""
+        for part in parts:
+            result += part if isinstance(part, str) else self.tags[-part.id if part.kind == "close" else part.id]
+        return result.strip(" ")
+
+    def _wrapped(self, text: str) -> list[str]:
+        """Lines of a caption: as few as the width allows, of about the same length."""
+        lines = []
+        for line in text.split("\n"):
+            lines += _balanced(line.strip(), self.context.options.subtitle_width)
+        return lines
+
+
+def _columns(text: str) -> int:
+    plain = re.sub(r"<[^<>]*>|\{\\[^{}]*\}", "", text)
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in plain)
+
+
+def _balanced(text: str, width: int) -> list[str]:
+    size = _columns(text)
+    count = -(-size // width)
+    if count <= 1:
+        return [text]
+    lines = []
+    for left in range(count, 1, -1):
+        wanted = _columns(text) / left
+        places = [m.start() for m in re.finditer(r"(?<=\S)\s+(?=\S)", _hidden(text))] or [
+            m.start() for m in re.finditer(r"(?<=[，。、；：！？…])(?=[^，。、；：！？…”』」）])", _hidden(text))
+        ] or [a for a, _ in word_spans(text) if a and text[a].isalnum() and _hidden(text)[a] != "\0"]  # fmt: skip
+        places = [position for position in places if _columns(text[:position]) <= width] or places[:1]
+        if not places:
+            break
+        position = min(places, key=lambda at: abs(_columns(text[:at]) - wanted))
+        lines.append(text[:position].rstrip())
+        text = text[position:].lstrip()
+    return [*lines, text]
+
+
+def _hidden(text: str) -> str:
+    """The text with its tags blotted out, so that no line is broken inside one."""
+    return re.sub(r"<[^<>]*>|\{\\[^{}]*\}", lambda match: "\0" * len(match[0]), text)

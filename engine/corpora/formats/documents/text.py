@@ -1,0 +1,126 @@
+"""Plain text: a line for a line; a text broken at a fixed width is joined to paragraphs, and broken at that width again."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+from engine.corpora.formats.documents.files import TextFile, read_text
+from engine.corpora.formats.documents.model import Context, Document, Result, Unit
+from engine.corpora.formats.tagged_text import text_of
+from engine.corpora.words import word_spans
+
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")
+ENDS = re.compile(r"[.!?…。！？:：][\"'”’»)\]]*$")
+WIDEST = 120  # columns of a line of wrapped text
+
+
+@dataclass
+class Block:
+    """Lines that are one unit, with the space before each."""
+
+    first: int
+    last: int
+    indents: list[str]
+
+
+class PlainText(Document):
+    """A text file."""
+
+    title: ClassVar[str] = "text file"
+
+    def __init__(self, file: TextFile, context: Context) -> None:
+        self.file, self.context = file, context
+        self.lines = [line for line in LINE.findall(file.text) if line]
+        self.units: list[Unit] = []
+        self.kept: Counter[str] = Counter()
+        self.blocks: list[Block] = []
+        wanted = context.options.wrapped
+        self.width = self._width() if wanted == "auto" else max(map(columns, self.lines), default=0) * (wanted == "yes")
+        for first, last in self._paragraphs():
+            lines = self.lines[first:last]
+            bodies = [line.strip() for line in lines]
+            self.blocks.append(Block(first, last, [line[: len(line) - len(line.lstrip())] for line in lines]))
+            self.units.append(Unit([" ".join(bodies)], f"line {first + 1}"))
+
+    @classmethod
+    def read(cls, path: Path, context: Context) -> Self:
+        return cls(read_text(path, context), context)
+
+    def _paragraphs(self) -> list[tuple[int, int]]:
+        """Lines that belong together, as ranges: one each, but for wrapped text."""
+        results: list[tuple[int, int]] = []
+        for number, line in enumerate(self.lines):
+            if not line.strip():
+                continue
+            joins = (
+                self.width > 0
+                and bool(results)
+                and results[-1][1] == number
+                and columns(self.lines[number - 1]) > self.width * 0.6
+                and not re.match(r"\s*(?:[-*•]|\d+[.)])\s", line)
+            )
+            if joins:
+                results[-1] = (results[-1][0], number + 1)
+            else:
+                results.append((number, number + 1))
+        return results
+
+    def _width(self) -> int:
+        """The width that the text is broken at; 0 where its lines are sentences or paragraphs of their own.
+
+        Wrapped lines come close to a width that none exceeds, and most of them end in the midst of a sentence.
+        """
+        lines = [line.rstrip() for line in self.lines]
+        inner = [line for line, after in itertools.pairwise(lines) if line and after.strip()]
+        if len(inner) < 3:
+            return 0
+        sizes = [columns(line) for line in inner]
+        width = max(columns(line) for line in lines)
+        full = sum(size > width * 0.7 for size in sizes)
+        midst = sum(not ENDS.search(line) for line in inner)
+        return width if 30 <= width <= WIDEST and full > 0.7 * len(inner) and midst > 0.6 * len(inner) else 0
+
+    def build(self, results: Sequence[Result | None]) -> bytes:
+        done: list[str] = []
+        at = 0
+        for block, unit, result in zip(self.blocks, self.units, results, strict=True):
+            if result is None or result.parts == unit.parts:
+                continue
+            done += self.lines[at : block.first]
+            at = block.last
+            text = " ".join(text_of(result.parts).split())
+            last = self.lines[block.last - 1]
+            end = last[len(last.rstrip("\r\n")) :]
+            between = self.lines[block.first][len(self.lines[block.first].rstrip("\r\n")) :] or "\n"
+            lines = [text]
+            if block.last - block.first > 1:
+                rest = block.indents[1] if len(block.indents) > 1 else ""
+                lines = filled(text, self.width - columns(rest))
+            indents = [block.indents[0], *[block.indents[-1]] * (len(lines) - 1)]
+            done.append(between.join(indent + line for indent, line in zip(indents, lines, strict=True)) + end)
+        return self.file.encoded("".join([*done, *self.lines[at:]]))
+
+
+def columns(text: str) -> int:
+    """How wide a text is on a terminal: a Chinese character takes two columns."""
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text.rstrip("\r\n"))
+
+
+def filled(text: str, width: int) -> list[str]:
+    """A text in lines of at most `width` columns, broken at spaces or between characters of scripts without them."""
+    lines: list[str] = []
+    start = end = 0
+    for a, b in word_spans(text):
+        opens = text[b - 1] in "([{“‘「『（《"
+        if columns(text[start:b]) > width and end > start and not (len(text[a:b]) == 1 and not text[a].isalnum()):
+            lines.append(text[start:end].rstrip())
+            start = a if end <= a else end
+        end = end if opens else b
+    return [*lines, text[start:].strip()] if text[start:].strip() or not lines else lines

@@ -1,0 +1,307 @@
+"""XLIFF 1.2 (with Trados' dialect) and 2.x: sources into targets, with their states; what is approved or final stays."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from engine.core.languages import primary_language
+from engine.core.numerals import whole_number
+from engine.corpora.formats.documents.files import parse_xml, xml_bytes
+from engine.corpora.formats.documents.model import Context, Document, DocumentError, Result, Unit
+from engine.corpora.formats.documents.placeholders import find_placeholders
+from engine.corpora.formats.documents.xmltext import Content, Role, local
+from engine.corpora.formats.tagged_text import text_of
+
+TODO = {"new", "needs-translation", "initial"}  # states of targets that wait for a translation
+DONE = {"final", "signed-off", "reviewed"}
+KINDS = ("plain", "qt", "variable", "numbered")
+BREAKS = re.compile(r"(?:<br\s*/?>|\\n|\n|&lt;br\s*/?&gt;)", re.IGNORECASE)
+CLOSES = {"ex": "x", "ept": "t", "ec": "c", "em": "m"}  # the last letter of what each closes
+SPACE = "{http://www.w3.org/XML/1998/namespace}"
+
+
+@dataclass
+class Entry:
+    """One text: where it comes from, the element that its translation goes into, and what is to be noted when it does."""
+
+    content: Content
+    fill: Callable[[], Any]  # makes the target element when it is needed
+    mark: Callable[[Result], None]
+    limit: int | None = None
+
+
+class Xliff(Document):
+    """An XLIFF file."""
+
+    title: ClassVar[str] = "XLIFF file"
+
+    def __init__(self, data: bytes, context: Context) -> None:
+        self.data, self.context = data, context
+        self.tree = parse_xml(data, context.name)
+        self.units: list[Unit] = []
+        self.kept: Counter[str] = Counter()
+        self.entries: list[Entry] = []
+        root = self.tree.getroot()
+        if local(root) != "xliff":
+            raise DocumentError(
+                "{context} is no XLIFF file: its first element is <{local}>.", context=context.name, local=local(root)
+            )
+        self.space = root.tag.rpartition("}")[0] + "}" if root.tag.startswith("{") else ""
+        if str(root.get("version", "1.2")).startswith("2"):
+            self._check(root.get("srcLang"), root.get("trgLang"))
+            self._read_two(root)
+            if self.entries and not root.get("trgLang"):
+                root.set("trgLang", context.target)
+        else:
+            for file in root.iter(f"{self.space}file"):
+                self._check(file.get("source-language"), file.get("target-language"))
+                before = len(self.entries)
+                self._read_one(file)
+                if len(self.entries) > before and not file.get("target-language"):
+                    file.set("target-language", context.target)
+
+    @classmethod
+    def read(cls, path: Path, context: Context) -> Self:
+        return cls(path.read_bytes(), context)
+
+    def _check(self, source: str | None, target: str | None) -> None:
+        for text, wanted, word in ((source, self.context.source, "from"), (target, self.context.target, "into")):
+            if text and primary_language(text) != primary_language(wanted):
+                raise DocumentError(
+                    "{context} is to be translated {word} {told}, not {word} {wanted}. Choose a base or project of "
+                    "its languages.",
+                    context=self.context.name, word=word, told=text, wanted=wanted,
+                )  # fmt: skip
+
+    # -- 1.2
+
+    def _read_one(self, file: Any) -> None:
+        for number, unit in enumerate(file.iter(f"{self.space}trans-unit"), 1):
+            position = f"unit {unit.get('id') or number}"
+            source = unit.find(f"{self.space}source")
+            if source is None:
+                continue
+            if not _translatable(unit):
+                self.kept['translate="no"'] += 1
+                continue
+            target = unit.find(f"{self.space}target")
+            segmented = unit.find(f"{self.space}seg-source")
+            if segmented is not None and any(_is_segment(one) for one in segmented.iter(f"{self.space}mrk")):
+                if unit.get("approved") == "yes" and not self.context.options.retranslate:
+                    self.kept["approved before"] += 1
+                else:
+                    self._read_segments(unit, segmented, target, position)
+                continue
+            state = None if target is None else target.get("state")
+            if not self._wanted(unit.get("approved"), target, source, state):
+                continue
+            limit = unit.get("maxwidth") if unit.get("size-unit") == "char" else None
+            length = whole_number(limit, 1)
+            self._add(source, position, self._target_maker(unit, source), self._marker(unit), length)
+
+    def _read_segments(self, unit: Any, segmented: Any, target: Any, place: str) -> None:
+        """A unit that was cut into numbered segments before: each is translated on its own."""
+        made: dict[str, Any] = {}
+        old_ones = [] if target is None else [copy.deepcopy(one) for one in target.iter(f"{self.space}mrk")]
+        known = {one.get("mid"): one for one in old_ones if _is_segment(one)}
+
+        def whole() -> Any:
+            if "target" not in made:
+                fresh = self._target_maker(unit, segmented)()
+                fresh.text = segmented.text
+                fresh[:] = [copy.deepcopy(child) for child in segmented]
+                for one in fresh.iter(f"{self.space}mrk"):
+                    old = known.get(one.get("mid"))
+                    if _is_segment(one) and old is not None and _text(old):
+                        one.text, one[:] = old.text, [copy.deepcopy(child) for child in old]
+                made["target"] = fresh
+            return made["target"]
+
+        for segment in segmented.iter(f"{self.space}mrk"):
+            if not _is_segment(segment):
+                continue
+            number = segment.get("mid")
+            old = known.get(number)
+            if old is not None and _text(old) and not self.context.options.retranslate:
+                self.kept["translated before"] += 1
+                continue
+
+            def fill(number: str | None = number) -> Any:
+                return next(one for one in whole().iter(f"{self.space}mrk") if one.get("mid") == number)
+
+            self._add(segment, f"{place}, segment {number}", fill, self._marker(unit, number))
+
+    def _target_maker(self, unit: Any, after: Any) -> Callable[[], Any]:
+        def make() -> Any:
+            target = unit.find(f"{self.space}target")
+            if target is None:
+                target = after.makeelement(f"{self.space}target")
+                target.tail = after.tail
+                after.addnext(target)
+                target.tail, after.tail = after.tail, after.tail
+            return target
+
+        return make
+
+    def _marker(self, unit: Any, number: str | None = None) -> Callable[[Result], None]:
+        def mark(result: Result) -> None:
+            target = unit.find(f"{self.space}target")
+            doubtful = bool(result.doubt) or self.context.options.review
+            definition = next(
+                (one for one in unit.iter() if local(one) == "seg" and number and one.get("id") == number), None
+            )  # fmt: skip
+            if definition is not None:  # Trados keeps states by segment
+                definition.set("conf", "Draft" if doubtful else "Translated")
+                definition.set("origin", "mt")
+            else:
+                worse = target.get("state") == "needs-review-translation" and number is not None
+                target.set("state", "needs-review-translation" if doubtful or worse else "translated")
+                target.set("state-qualifier", "mt-suggestion")
+            if unit.get("approved"):
+                unit.set("approved", "no")
+
+        return mark
+
+    # -- 2.x
+
+    def _read_two(self, root: Any) -> None:
+        for number, unit in enumerate(root.iter(f"{self.space}unit"), 1):
+            data = {
+                one.get("id"): "".join(one.itertext())
+                for one in unit.findall(f"{self.space}originalData/{self.space}data")
+            }
+            for segment in unit.findall(f"{self.space}segment"):
+                source, target = segment.find(f"{self.space}source"), segment.find(f"{self.space}target")
+                if source is None:
+                    continue
+                if not _translatable(unit):
+                    self.kept['translate="no"'] += 1
+                    continue
+                if not self._wanted(None, target, source, segment.get("state")):
+                    continue
+                position = f"unit {unit.get('id') or number}"
+
+                def mark(result: Result, segment: Any = segment) -> None:
+                    doubtful = bool(result.doubt) or self.context.options.review
+                    segment.set("state", "translated")
+                    segment.attrib.pop("subState", None)
+                    if doubtful:
+                        segment.set("subState", "tailormt:needs-review")
+
+                self._add(source, position, self._target_maker(segment, source), mark, None, data)
+
+    # -- both
+
+    def _wanted(self, approved: str | None, target: Any, source: Any, state: str | None) -> bool:
+        """Is this to be translated, or has it a translation that is to stay?"""
+        if target is None or not _text(target) or self.context.options.retranslate:
+            return True
+        if approved == "yes" or state in DONE:
+            self.kept["approved before"] += 1
+            return False
+        if state in TODO or (_text(target) == _text(source) and state is None):
+            return True
+        self.kept["translated before"] += 1
+        return False
+
+    def _add(
+        self, source: Any, place: str, fill: Callable[[], Any], mark: Callable[[Result], None],
+        limit: int | None = None, data: dict[str | None, str] | None = None,
+    ) -> None:  # fmt: skip
+        content = Content(source, lambda element: _role(element, data or {}))
+        if not text_of(content.parts).strip():
+            return
+        self.entries.append(Entry(content, fill, mark, limit))
+        self.units.append(
+            Unit(
+                content.parts,
+                place,
+                words=frozenset(content.words | _wordlike(content, data or {})),
+                breaks=frozenset(content.breaks),
+                placeholders=KINDS,
+                markup=True,
+                shortcut="&",
+                keep_lines="\n" in text_of(content.parts) and source.get(f"{SPACE}space") == "preserve",
+            )
+        )
+
+    def build(self, results: Sequence[Result | None]) -> bytes:
+        changed = False
+        for entry, result in zip(self.entries, results, strict=True):
+            if result is None:
+                continue
+            if entry.limit and len(text_of(result.parts)) > entry.limit and not result.doubt:
+                result = Result(result.parts, f"It is longer than {entry.limit} characters.")  # noqa: PLW2901
+            entry.content.write(entry.fill(), result.parts, copies=True)
+            entry.mark(result)
+            changed = True
+        return xml_bytes(self.tree, self.data) if changed else self.data
+
+
+def _text(element: Any) -> str:
+    return "".join(element.itertext()).strip()
+
+
+def _is_segment(mark: Any) -> bool:
+    return bool(mark.get("mtype") == "seg")
+
+
+def _translatable(unit: Any) -> bool:
+    """The nearest word on it, of the unit or what it is in."""
+    for element in (unit, *unit.iterancestors()):
+        text = element.get("translate")
+        if text:
+            return bool(text != "no")
+    return True
+
+
+def _native(element: Any, data: dict[str | None, str]) -> str:
+    """What the tag is in the document that it came from, as far as the file says it."""
+    text = element.get("equiv-text") or element.get("equiv") or element.get("disp") or data.get(element.get("dataRef"))
+    return str(text or "".join(element.itertext()))
+
+
+def _role(element: Any, data: dict[str | None, str]) -> Role:
+    name = local(element)
+    if name in ("g", "pc"):
+        return Role("pair")
+    if name == "mrk":
+        closed = element.get("mtype") == "protected" or element.get("translate") == "no"
+        return Role("word" if closed else "pair")
+    if name in ("bx", "bpt", "sc", "sm") and element.get("isolated") != "yes":
+        return Role("open", name[-1:] + str(element.get("rid") or element.get("id")))
+    if name in CLOSES and element.get("isolated") != "yes":
+        return Role("close", CLOSES[name] + str(element.get("rid") or element.get("startRef") or element.get("id")))
+    if name in ("x", "ph", "it"):
+        kind = f"{element.get('ctype') or ''} {element.get('subType') or ''}"
+        native = _native(element, data).strip()
+        if "lb" in re.split(r"[\s:-]", kind) or BREAKS.fullmatch(native):
+            return Role("break")
+        if native and any(native == native[a:b] for a, b in find_placeholders(native, KINDS)):
+            return Role("word")
+    return Role("alone")
+
+
+def _wordlike(content: Content, data: dict[str | None, str]) -> set[int]:
+    """Lone tags that stand where a word would: apart from the words around them, in a text that has some."""
+    results = set()
+    elements = content.elements
+    for index, part in enumerate(content.parts):
+        if isinstance(part, str) or part.id not in elements or part.id in content.words | content.breaks:
+            continue
+        element = elements[part.id]
+        if local(element) not in ("x", "ph") or "<" in _native(element, data) or element.get("ctype") == "image":
+            continue
+        before = content.parts[index - 1] if index else ""
+        after = content.parts[index + 1] if index + 1 < len(content.parts) else ""
+        if not (isinstance(before, str) and isinstance(after, str)) or not (before + after).strip():
+            continue
+        if not before[-1:].isalnum() and not after[:1].isalnum() and (before[-1:].isspace() or after[:1].isspace()):
+            results.add(part.id)
+    return results

@@ -1,0 +1,144 @@
+"""The content of an XML element as text with tags, and back: for formats whose sentences have elements in them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from engine.corpora.formats.tagged_text import Tag, TaggedText
+
+if TYPE_CHECKING:
+    from lxml import etree
+
+# What an element in a text is: around text (pair), beside it (alone), in the place of a word (word), the end of a sentence
+# (break), text itself (text), one of two elements that make a pair (open, close), nothing that may stay (drop).
+Kind = Literal["pair", "alone", "word", "break", "open", "close", "text", "drop"]
+
+
+@dataclass(frozen=True)
+class Role:
+    """An element's kind; for open and close, what both have in common; for text, the text."""
+
+    kind: Kind
+    key: str = ""
+
+
+def local(element: Any) -> str:
+    """The name without its namespace; empty for comments and processing instructions."""
+    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+
+
+class Content:
+    """The content of one element; `role` says what each element in it is."""
+
+    def __init__(self, element: etree._Element, role: Callable[[Any], Role]) -> None:
+        self.parts: TaggedText = []
+        self.words: set[int] = set()
+        self.breaks: set[int] = set()
+        self._elements: dict[tuple[str, int], Any] = {}
+        self._open: dict[str, int] = {}
+        self._read(element, role)
+        self._pair_up()
+
+    def _read(self, element: Any, role: Callable[[Any], Role]) -> None:
+        self._add(element.text)
+        for child in element:
+            result = role(child)
+            if result.kind == "pair":
+                id = self._tag("open", child)
+                self._read(child, role)
+                self.parts.append(Tag("close", id))
+            elif result.kind == "open":
+                self._open[result.key] = self._tag("open", child)
+            elif result.kind == "close" and result.key in self._open:
+                id = self._open.pop(result.key)
+                self._elements["close", id] = child
+                self.parts.append(Tag("close", id))
+            elif result.kind == "text":
+                self._add(result.key)
+            elif result.kind != "drop":
+                id = self._tag("alone", child)
+                if result.kind == "word":
+                    self.words.add(id)
+                elif result.kind == "break":
+                    self.breaks.add(id)
+            self._add(child.tail)
+
+    def _add(self, text: str | None) -> None:
+        if text:
+            if self.parts and isinstance(self.parts[-1], str):
+                self.parts[-1] += text
+            else:
+                self.parts.append(text)
+
+    def _tag(self, kind: Literal["open", "alone"], element: Any) -> int:
+        id = len(self._elements)
+        self._elements[kind, id] = element
+        self.parts.append(Tag(kind, id))
+        return id
+
+    def _pair_up(self) -> None:
+        """Halves without their other half, and pairs that cross another, stand alone."""
+        stack: list[int] = []
+        crossing: set[int] = set(self._open.values())
+        for part in self.parts:
+            if isinstance(part, Tag) and part.kind == "open":
+                stack.append(part.id)
+            elif isinstance(part, Tag) and part.kind == "close":
+                if ("close", part.id) in self._elements and stack[-1:] != [part.id]:
+                    crossing.add(part.id)  # of two that cross, the one made of two elements gives way
+                    stack = [id for id in stack if id != part.id]
+                    continue
+                while stack and stack.pop() != part.id:
+                    pass
+        for id in crossing:
+            if ("open", id) in self._elements:
+                self._elements["alone", id] = self._elements.pop(("open", id))
+            if ("close", id) in self._elements:
+                fresh = -1 - id
+                self._elements["alone", fresh] = self._elements.pop(("close", id))
+        self.parts = [
+            Tag("alone", -1 - part.id if part.kind == "close" else part.id)
+            if isinstance(part, Tag) and part.id in crossing
+            else part
+            for part in self.parts
+        ]
+
+    @property
+    def elements(self) -> dict[int, Any]:
+        """The elements of tags that stand alone, by the tags' ids."""
+        return {id: element for (kind, id), element in self._elements.items() if kind == "alone"}
+
+    def write(self, target: etree._Element, parts: Sequence[str | Tag], *, copies: bool) -> None:
+        """Make `parts` the content of `target`; with the elements that were read, or with copies of them."""
+        selected = {key: copy.deepcopy(element) if copies else element for key, element in self._elements.items()}
+        _empty(target)
+        stack = [target]
+        for part in parts:
+            here = stack[-1]
+            if isinstance(part, str):
+                if len(here):
+                    here[-1].tail = (here[-1].tail or "") + part
+                else:
+                    here.text = (here.text or "") + part
+                continue
+            element = selected.get((part.kind, part.id))
+            if element is None:  # the end of an element that was opened
+                if len(stack) > 1:
+                    stack.pop()
+                continue
+            element.tail = None
+            here.append(element)
+            if part.kind == "open" and ("close", part.id) not in selected:
+                _empty(element)
+                stack.append(element)
+
+
+def _empty(element: Any) -> None:
+    """Take the content out of an element; what was in it stays whole."""
+    element.text = None
+    for child in list(element):
+        child.tail = None
+        element.remove(child)

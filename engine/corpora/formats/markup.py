@@ -1,0 +1,200 @@
+"""Texts with XML or HTML tags: cut into texts whose tags go with their words, and put together again, every tag in its place.
+
+    markup = Markup(["<p>Press <b>Continue</b> to go on.</p>"], "xml")
+    markup.units                             # one, of the text "Press Continue to go on." with a pair of tags
+    markup.join(results)                     # ["<p>按<b>继续</b>往下。</p>"]
+
+Tags are kept letter by letter. Tags that hold whole texts (paragraphs, titles, cells) split a document, others (bold, links,
+placeholders) go with the words of a sentence; see `TaggedMarkup` for how they are told apart. The units are those of
+`engine.serving.units`, which places tags and placeholders.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+
+from engine.core.flagged import flagged
+from engine.corpora.formats.documents.model import Result, Unit
+from engine.corpora.formats.markup_parser import CODE, INLINE, VOID, Kind, Node, escape, parsed, texts_of
+from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
+
+KEPT = re.compile(r"""\btranslate\s*=\s*["']?no\b|\bclass\s*=\s*["'][^"']*\bnotranslate\b""", re.IGNORECASE)
+
+
+@dataclass(eq=False)
+class _Block:
+    """A stretch of text with the tags in it: its unit's place, and how its tags are written, by their numbers."""
+
+    unit: int
+    written: list[tuple[str, str]]  # what opens and what closes; a lone tag has no second
+
+
+class TaggedMarkup:
+    """`kind` says how tags are read: XML must be well-formed, HTML is taken as browsers do, "short" is plain text with such tags
+    as CAT tools show in place of a format's own (<g1>, <x2/>), where everything else is text.
+
+    A tag goes with the words around it when it is a usual inline one, when it is in `non_splitting_tags`, or when its parent
+    has words of its own beside it; all others split the text, as do those in `splitting_tags`. `outline` False leaves the
+    guessing out: then only `splitting_tags` split. What is in `ignore_tags` is not translated. `split` is `Layout`'s, except
+    that line breaks count as blank space. Raises InputError on XML that is not well-formed.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        kind: Kind,
+        split: str = "1",
+        *,
+        non_splitting_tags: Iterable[str] = (),
+        splitting_tags: Iterable[str] = (),
+        ignore_tags: Iterable[str] = (),
+        outline: bool = True,
+    ) -> None:
+        self.units: list[Unit] = []
+        self._kind: Kind = kind
+        self._whole = split == "0"
+        self._inline = frozenset(map(self._name, non_splitting_tags))
+        self._splitting = frozenset(map(self._name, splitting_tags))
+        self._ignored = frozenset(map(self._name, ignore_tags))
+        self._outline = outline
+        self._texts: list[list[str | _Block]] = []
+        for text in texts:
+            parts: list[str | _Block] = []
+            self._walk(parsed(text, kind), parts)
+            self._texts.append(parts)
+
+    def _name(self, name: str) -> str:
+        return name.lower() if self._kind == "html" else name
+
+    # -- into blocks
+
+    def _splits(self, node: Node, parent: Node) -> bool:
+        name = self._name(node.name)
+        if name in self._splitting:
+            return True
+        if name in self._inline or name in self._ignored:
+            return False
+        if self._kind == "short":
+            return False
+        if self._kind == "html":
+            return self._outline and name not in INLINE and (name not in VOID or name in ("br", "hr"))
+        if not self._outline or name.lower() in INLINE:
+            return False
+        return not any(child.text.strip() for child in parent.children if not child.name and not child.opaque)
+
+    def _walk(self, parent: Node, parts: list[str | _Block]) -> None:
+        """Blocks and what stands between them, in order."""
+        run: list[Node] = []
+        for child in parent.children:
+            inside = child.name and not child.opaque
+            if inside and (self._splits(child, parent) or self._holds_split(child)):
+                self._block(run, parts)
+                run = []
+                parts.append(child.before)
+                if self._kept(child):
+                    parts.append("".join(one.raw(self._kind) for one in child.children))
+                else:
+                    self._walk(child, parts)
+                parts.append(child.after)
+            else:
+                run.append(child)
+        self._block(run, parts)
+
+    def _holds_split(self, node: Node) -> bool:
+        """Does an inline element hold one that splits, as a link around paragraphs?"""
+        if self._kept(node):
+            return False
+        return any(
+            child.name and not child.opaque and (self._splits(child, node) or self._holds_split(child))
+            for child in node.children
+        )
+
+    def _kept(self, node: Node) -> bool:
+        """Is what it holds not to be translated?"""
+        name = self._name(node.name)
+        return name in self._ignored or name.lower() in CODE or bool(KEPT.search(node.before))
+
+    def _block(self, nodes: Sequence[Node], parts: list[str | _Block]) -> None:
+        if not any(node.says() for node in nodes):
+            parts.append("".join(node.raw(self._kind) for node in nodes))
+            return
+        written: list[tuple[str, str]] = []
+        words: set[int] = set()
+        filled: TaggedText = []
+        self._fill(nodes, filled, written, words)
+        stripped = _stripped(filled, words)
+        if not any(map(str.isalnum, text_of(stripped))):
+            parts.append("".join(node.raw(self._kind) for node in nodes))
+            return
+        first, last = nodes[0].text, nodes[-1].text  # blank space around a block is layout
+        start, end = first[: len(first) - len(first.lstrip())], last[len(last.rstrip()) :]
+        block = _Block(len(self.units), written)
+        self.units.append(Unit(stripped, words=frozenset(words), whole=self._whole))
+        parts += [start if not nodes[0].name else "", block, end if not nodes[-1].name else ""]
+
+    def _fill(self, nodes: Sequence[Node], parts: TaggedText, written: list[tuple[str, str]], words: set[int]) -> None:
+        """Text and tags of a block; runs of blank space become one space. What is not translated, but has words, goes through
+        as a word of its sentence.
+        """
+        for node in nodes:
+            number = len(written)
+            if not node.name and not node.opaque:
+                parts.append(re.sub(r"\s+", " ", node.text))
+            elif node.opaque or not (node.says() or node.children):
+                written.append((node.raw(self._kind), ""))
+                parts.append(Tag("alone", number))
+            elif self._kept(node):
+                written.append((node.raw(self._kind), ""))
+                parts.append(Tag("alone", number))
+                if self._name(node.name).lower() not in CODE and any(map(str.isalnum, "".join(texts_of(node)))):
+                    words.add(number)
+            else:
+                written.append((node.before, node.after))
+                parts.append(Tag("open", number))
+                self._fill(node.children, parts, written, words)
+                parts.append(Tag("close", number))
+
+    def join(self, results: Sequence[Result]) -> list[str]:
+        """The texts with their tags, and the results in the places of the units."""
+        if len(results) != len(self.units):
+            raise ValueError(f"{len(results)} results for {len(self.units)} units")
+        return [
+            flagged(
+                "".join(
+                    part if isinstance(part, str) else _rendered(results[part.unit].parts, part.written, self._kind)
+                    for part in parts
+                ),
+                [results[part.unit].flag for part in parts if isinstance(part, _Block)],
+            )
+            for parts in self._texts
+        ]
+
+
+def _rendered(parts: TaggedText, written: Sequence[tuple[str, str]], kind: Kind) -> str:
+    return "".join(
+        escape(part, kind) if isinstance(part, str) else written[part.id][part.kind == "close"] for part in parts
+    )
+
+
+def _stripped(parts: TaggedText, words: Container[int]) -> TaggedText:
+    """Without blank space at the ends of the text, and without two spaces where a tag stands between them."""
+    results: TaggedText = []
+    space = True  # nothing yet, or a space before
+    for part in parts:
+        if isinstance(part, str):
+            results.append(part.lstrip() if space else part)
+            space = part.endswith(" ") if part else space
+        else:
+            results.append(part)
+            space = space and part.id not in words
+    for position in range(len(results) - 1, -1, -1):
+        part = results[position]
+        if not isinstance(part, str) and part.id in words:
+            break
+        if isinstance(part, str) and part:
+            results[position] = part.rstrip()
+            if part.strip():
+                break
+    return [part for part in results if part != ""]

@@ -1,0 +1,52 @@
+"""The formats that samples can be in: one reader a format, chosen by the file's ending. A new format is one entry here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.corpora.formats.docx_odt import read_docx, read_odt
+from engine.corpora.formats.jsonl import read_jsonl
+from engine.corpora.formats.pdf import read_pdf
+from engine.corpora.formats.plain import read_plain
+from engine.corpora.formats.po import read_po
+from engine.corpora.formats.records import Reader, Reading, Request
+from engine.corpora.formats.srt import read_srt
+from engine.corpora.formats.table import read_csv, read_tsv
+from engine.corpora.formats.tmx import read_tmx
+from engine.corpora.formats.xliff import read_xliff
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format: its name for users, its file endings, its reader."""
+
+    title: str
+    endings: tuple[str, ...]
+    reader: Reader
+
+
+READERS: dict[str, Format] = {
+    "txt": Format("plain text, one sentence or paragraph a line", (".txt", ".text"), read_plain),
+    "csv": Format("table with commas or semicolons", (".csv",), read_csv),
+    "tsv": Format("table with tabs", (".tsv", ".tab"), read_tsv),
+    "jsonl": Format("one JSON object a line", (".jsonl", ".ndjson", ".jsonlines"), read_jsonl),
+    "tmx": Format("translation memory", (".tmx",), read_tmx),
+    "xliff": Format("file of a translation tool", (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), read_xliff),
+    "po": Format("messages of a program", (".po",), read_po),
+    "docx": Format("Word document", (".docx",), read_docx),
+    "odt": Format("OpenDocument text", (".odt",), read_odt),
+    "srt": Format("subtitles", (".srt",), read_srt),
+    "pdf": Format("PDF with text", (".pdf",), read_pdf),
+}
+
+
+def format_of(path: Path) -> str:
+    """The name of the format in READERS; plain text for an ending that none of them has (corpora end in .en or .zh)."""
+    ending = path.suffix.lower()
+    return next((name for name, item in READERS.items() if ending in item.endings), "txt")
+
+
+def open_samples(path: Path, request: Request) -> Reading:
+    """Open a file of samples in the reader of its format. Raises CorpusError when it cannot be read."""
+    return READERS[format_of(path)].reader(path, request)

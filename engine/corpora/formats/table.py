@@ -1,0 +1,158 @@
+"""Tables: CSV and TSV, with or without a header, monolingual or bilingual."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from engine.corpora.clean import TOO_LONG, clean
+from engine.corpora.formats.columns import Columns, columns_of_header, looks_like_header
+from engine.corpora.formats.csv_dialect import Dialect, parse_record, sniff
+from engine.corpora.formats.records import Reading, Record, Request, SkippedLine
+from engine.corpora.formats.textfile import Line, TextFile
+from engine.corpora.language import base_language, identify, language_name
+from engine.errors import CorpusError
+from engine.messages import Message
+
+WRONG_WIDTH = "wrong number of columns"
+PEEK = 200  # rows looked at to find out what the columns hold
+OPEN_LINES = 100  # lines that one quoted cell may span before its quote counts as never closed
+
+
+@dataclass(frozen=True)
+class Row:
+    line: int
+    cells: list[str]
+    raw: str
+
+
+def read_csv(path: Path, request: Request) -> Reading:
+    """Reader of tables with commas, semicolons, tabs or bars."""
+    return _read_table(path, request, ",;\t|")
+
+
+def read_tsv(path: Path, request: Request) -> Reading:
+    """Reader of tables with tabs."""
+    return _read_table(path, request, "\t")
+
+
+def _read_table(path: Path, request: Request, delimiters: str) -> Reading:
+    file = TextFile(path, request)
+    ahead = file.look_ahead()
+    text = re.fullmatch(r"sep=(.)", ahead[0].text) if ahead else None
+    if text:  # Excel's own first line
+        next(file)
+        delimiters = text[1]
+    dialect = sniff([line.text for line in file.look_ahead() if not line.cut], delimiters)
+    rows = _rows(file, dialect)
+    first: deque[Row | SkippedLine] = deque()
+    for row in rows:
+        first.append(row)
+        if len(first) >= PEEK:
+            break
+    notes: list[str] = []
+    columns = _columns(path, first, request, notes)
+    return Reading(file.encoding, _items(chain(first, rows), columns), lambda: file.lines, file.position, notes)
+
+
+def _rows(file: TextFile, dialect: Dialect) -> Iterator[Row | SkippedLine]:
+    for line in file:
+        if line.cut:
+            yield SkippedLine(line.number, TOO_LONG, line.text)
+            continue
+        taken = [line]
+        cells = parse_record(_continued(file, taken), dialect)
+        if cells is None:
+            # A quote that is the author's own, or never closed: the line is read as it stands, the next ones afresh.
+            file.put_back(taken[1:])
+            taken = taken[:1]
+            cells = line.text.split(dialect.delimiter)
+        yield Row(line.number, cells, line.text)
+
+
+def _continued(file: TextFile, taken: list[Line]) -> Iterator[str]:
+    """The lines that an open quote may take: bounded, and each remembered in `taken`."""
+    size = len(taken[0].text)
+    yield taken[0].text
+    while len(taken) < OPEN_LINES and (line := next(file, None)) is not None:
+        size += len(line.text)
+        if line.cut or size > file.limit:
+            file.put_back([line])
+            return
+        taken.append(line)
+        yield line.text
+
+
+def _columns(path: Path, first: deque[Row | SkippedLine], request: Request, notes: list[str]) -> Columns:
+    """What the columns hold; a header is taken off `first`."""
+    rows = [row for row in first if isinstance(row, Row) and any(cell.strip() for cell in row.cells)]
+    if not rows:
+        return Columns(1, 0)
+    names = [clean(cell) for cell in rows[0].cells]
+    if looks_like_header(names):
+        columns = columns_of_header(names, request.language, request.source_language)
+        if columns is None:
+            raise CorpusError(
+                "{path} has the columns {names}, but none for the target language; name that column target or "
+                "{language} in the first line.",
+                path=path, names=", ".join(names), language=request.language,
+            )  # fmt: skip
+        first.remove(rows[0])
+        return columns
+    width = Counter(len(row.cells) for row in rows).most_common(1)[0][0]
+    if width == 1:
+        return Columns(1, 0)
+    table = [row.cells for row in rows if len(row.cells) == width]
+    columns = _by_language(table, width, request)
+    source = "" if columns.source is None else Message(", column {column} as its source", column=columns.source + 1)
+    notes.append(
+        Message(
+            "{file} has no header; column {column} of {all} was taken as the {language} text{source}.",
+            file=path.name,
+            column=columns.text + 1,
+            all=width,
+            language=Message(language_name(request.language)),
+            source=source,
+        )
+    )
+    return columns
+
+
+def _by_language(table: Sequence[Sequence[str]], width: int, request: Request) -> Columns:
+    """The column with most of the target language is the text, one in one other language its source."""
+    language = base_language(request.language)
+    shares = [identify([clean(row[i]) for row in table], *request.languages) or {} for i in range(width)]
+    text = max(range(width), key=lambda i: (shares[i].get(language, 0.0), i))
+    others = [i for i in range(width) if i != text]
+    if request.source_language:
+        wanted = base_language(request.source_language)
+        source = max(others, key=lambda i: shares[i].get(wanted, 0.0))
+        return Columns(width, text, source if shares[source].get(wanted, 0.0) >= 0.3 else None)
+    for i in others:
+        code, share = next(iter(shares[i].items()), ("", 0.0))
+        # A column of labels or names repeats itself, and is no language for certain.
+        varied = len({row[i] for row in table}) * 2 > len(table)
+        if share >= 0.5 and varied and code not in (language, "unknown"):
+            return Columns(width, text, i)
+    return Columns(width, text)
+
+
+def _items(rows: Iterator[Row | SkippedLine], columns: Columns) -> Iterator[Record | SkippedLine]:
+    needed = max(columns.text, columns.source or 0) + 1
+    for row in rows:
+        if isinstance(row, SkippedLine):
+            yield row
+            continue
+        cells = row.cells
+        if not any(cell.strip() for cell in cells):
+            yield Record(row.line, "")
+        elif len(cells) < needed or any(cell.strip() for cell in cells[columns.width :]):
+            yield SkippedLine(row.line, WRONG_WIDTH, row.raw)
+        else:
+            domain = cells[columns.domain] if columns.domain is not None and columns.domain < len(cells) else ""
+            source = None if columns.source is None else cells[columns.source]
+            yield Record(row.line, cells[columns.text], source, domain.strip())

@@ -1,0 +1,40 @@
+"""The lines of a text to translate: every one of them kept, whatever its encoding, so that output is a line for a line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from engine.errors import CorpusError, InputError
+
+
+def read_lines(path: str, language: str) -> list[str]:
+    """The lines of a text file or of standard input (`-`, UTF-8), without their ends; blank ones too.
+
+    Raises CorpusError on a binary file or on bytes that are no text, InputError on an empty one.
+    """
+    from engine.corpora.formats.encoding import check_file, detect_encoding
+
+    if path == "-":
+        where, data, encoding = "Standard input", sys.stdin.buffer.read(), "utf-8-sig"
+    else:
+        check_file(Path(path))
+        where, data, encoding = path, Path(path).read_bytes(), detect_encoding(Path(path), [language])
+    lines = decoded(data, encoding, where).replace("\r\n", "\n").split("\n")
+    if not lines[-1]:
+        lines.pop()  # the newline that ends the last line
+    if not lines:
+        raise InputError("{where} is empty: there is nothing to translate.", where=where)
+    return lines
+
+
+def decoded(data: bytes, encoding: str, where: str) -> str:
+    """Text from bytes. Raises CorpusError naming the line that cannot be decoded."""
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise CorpusError(
+            "{where}, line {line}: these bytes are not {encoding} text. Save it as UTF-8 and try again.",
+            where=where, line=line, encoding=encoding.removesuffix("-sig"),
+        ) from None  # fmt: skip

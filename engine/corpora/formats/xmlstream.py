@@ -1,0 +1,147 @@
+"""XML of any size, read piece by piece: what a handler finds is handed on before the next piece is read.
+
+Entities are refused where they are declared, and no document type is ever fetched, so that a file can neither grow while
+it is read nor look at other files. Text is decoded here, since expat itself knows few encodings.
+"""
+
+from __future__ import annotations
+
+import codecs
+import html
+import html.entities
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import IO, Generic, TypeVar
+from xml.parsers import expat
+
+from engine.errors import CorpusError
+
+Item = TypeVar("Item")
+
+XML_LANG = "http://www.w3.org/XML/1998/namespace lang"
+CHUNK = 1 << 16  # bytes
+DEEPEST = 500
+DECLARED = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]{1,40})["']""")
+MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+# Characters that XML forbids and tools write all the same; they become spaces.
+CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF], " ")
+CONTROL_REFERENCE = re.compile(
+    r"&#(?:x0*(?:[0-8bBcCeEfF]|1[0-9a-fA-F]|[fF]{3}[eEfF])|0*(?:[0-8]|1[124-9]|2\d|3[01]|6553[45]));"
+)
+OPEN_REFERENCE = re.compile(r"&[#\w]{0,12}$")
+
+
+class Handler(Generic[Item]):
+    """What is made of a document: override `start`, `end` and `text`, append to `found`.
+
+    Names are "namespace local" or "local"; `line` is the line that is being read.
+    """
+
+    def __init__(self) -> None:
+        self.found: deque[Item] = deque()
+        self.line: Callable[[], int] = lambda: 0
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        """An element begins."""
+
+    def end(self, name: str) -> None:
+        """An element ends."""
+
+    def text(self, data: str) -> None:
+        """Character data."""
+
+
+def local_name(name: str) -> str:
+    """The name without its namespace."""
+    return name[name.rfind(" ") + 1 :]
+
+
+def xml_encoding(head: bytes) -> str:
+    """The encoding of a document that begins so: its mark, its declaration, else UTF-8."""
+    for mark, name in MARKS:
+        if head.startswith(mark):
+            return name
+    if head[:4] in (b"<\x00?\x00", b"\x00<\x00?"):
+        return "utf-16-le" if head[0] else "utf-16-be"
+    match = DECLARED.match(head)
+    if match:
+        name = match[1].decode("ascii").lower()
+        name = "gb18030" if name in ("gb2312", "gbk") else name
+        try:
+            if codecs.lookup(name)._is_text_encoding and not name.startswith("utf-16"):
+                return name
+        except LookupError:
+            pass
+    return "utf-8"
+
+
+def parse(
+    file: IO[bytes],
+    handler: Handler[Item],
+    where: str,
+    *,
+    encoding: str,
+    read: Callable[[int], None] = lambda size: None,
+) -> Iterator[Item]:
+    """Feed the file to the handler and hand on what it finds. `read` is told the bytes of each piece.
+
+    Raises CorpusError, naming `where` and the line, when the XML is not well formed or declares entities.
+    """
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = True
+    depth = 0
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > DEEPEST:
+            raise CorpusError(
+                "{where}, line {currentlinenumber}: elements are nested more than {deepest} deep; such files are "
+                "refused.",
+                where=where, currentlinenumber=parser.CurrentLineNumber, deepest=DEEPEST,
+            )  # fmt: skip
+        handler.start(name, attributes)
+
+    def end(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+        handler.end(name)
+
+    def entity(*declared: object) -> None:
+        raise CorpusError(
+            "{where}, line {currentlinenumber}: it declares an XML entity, which is refused for safety; save it "
+            "without its own entities.",
+            where=where,
+            currentlinenumber=parser.CurrentLineNumber,
+        )
+
+    def unknown(name: str, parameter: bool) -> None:
+        # An entity of a document type that is not fetched: those of HTML are known, others say nothing.
+        handler.text(html.unescape(f"&{name};") if not parameter and f"{name};" in html.entities.html5 else " ")
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler = handler.text
+    parser.EntityDeclHandler = entity
+    parser.SkippedEntityHandler = unknown
+    handler.line = lambda: parser.CurrentLineNumber
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    rest = ""
+    try:
+        while chunk := file.read(CHUNK):
+            read(len(chunk))
+            text = (rest + decoder.decode(chunk)).translate(CONTROLS)
+            held = OPEN_REFERENCE.search(text)
+            text, rest = (text[: held.start()], held[0]) if held else (text, "")
+            parser.Parse(CONTROL_REFERENCE.sub(" ", text), False)
+            while handler.found:
+                yield handler.found.popleft()
+        parser.Parse(CONTROL_REFERENCE.sub(" ", rest + decoder.decode(b"", True)), True)
+    except expat.ExpatError as error:
+        what = expat.ErrorString(error.code) or "unknown error"
+        raise CorpusError(
+            "{where}, line {lineno}: the XML is damaged ({what}); save or export the file again.",
+            where=where, lineno=error.lineno, what=what,
+        ) from None  # fmt: skip
+    while handler.found:
+        yield handler.found.popleft()

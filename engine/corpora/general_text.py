@@ -1,0 +1,32 @@
+"""The bundled samples of plain everyday text: what methods contrast a style with, and what forgetting is measured on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.core.languages import same_language
+from engine.corpora.bundled import bundled_samples
+from engine.errors import CorpusError
+
+
+def general_sentences(assets: Path, language: str, *, exclude: Sequence[str] = ()) -> list[str]:
+    """The sentences of the language's general sample that are not among `exclude`; empty where none is bundled."""
+    samples = [one for one in bundled_samples(assets) if one.kind == "general" and same_language(one.target, language)]
+    lines = [
+        line.strip() for one in samples for file in one.files for line in file.read_text(encoding="utf-8").splitlines()
+    ]
+    excluded = {" ".join(text.split()) for text in exclude}
+    return [line for line in dict.fromkeys(lines) if line and line not in excluded]
+
+
+def general_domain(assets: Path, language: str, *, exclude: Sequence[str] = ()) -> list[str]:
+    """The same, where a method cannot do without. Raises CorpusError where none is bundled."""
+    sentences = general_sentences(assets, language, exclude=exclude)
+    if not sentences:
+        raise CorpusError(
+            "Samples of one domain need a general one beside them, and none is bundled for {language}. Give a "
+            "second file of plain everyday sentences, with a domain label for each (--domains).",
+            language=language,
+        )
+    return sentences

@@ -1,0 +1,129 @@
+"""Leakage: sentences of the samples that also stand in test files. A plugin that has learned its test looks better than it is.
+
+test_files/…    in a workspace: the files that the user named, copied
+leaks.json      {"stamp", "files": [{"name", "sentences", "leaked", "error"?}], "samples"}
+leaks.jsonl     {"row", "text", "source"?, "file", "line", "test", "same"}   row: line of corpus.jsonl from 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.core.atomic_files import read_json, write_json, write_jsonl
+from engine.core.progress import Progress
+from engine.core.step_cache import content_hash, digest_files
+from engine.corpora.clean import clean
+from engine.corpora.corpus import CORPUS_FILE, REPORT_FILE, Corpus
+from engine.corpora.formats.read import open_samples
+from engine.corpora.formats.records import Record, Request
+from engine.corpora.inline_tags import without_tags
+from engine.corpora.near_duplicates import NearIndex
+from engine.corpora.types import Segment
+from engine.errors import CorpusError
+
+TEST_FOLDER = "test_files"
+LEAKS_FILE = "leaks.json"
+LEAK_ROWS = "leaks.jsonl"
+MOST = 50_000  # sentences of all test files together
+SHORTEST = 8  # letters: "Thank you." stands everywhere, and is no leak
+EVERY = 500
+
+
+def test_files(workspace: Path) -> list[Path]:
+    """The test files of a workspace, by name."""
+    folder = workspace / TEST_FOLDER
+    return sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
+
+
+def read_test(path: Path, language: str, source_language: str | None = None) -> list[Record]:
+    """The lines of a test file with what they say in the target language, and their source where the file has it.
+
+    Raises CorpusError on a file that cannot be read.
+    """
+    request = Request(language=language, source_language=source_language, join_wrapped_lines=False)
+    results = []
+    for item in open_samples(path, request).items:
+        if isinstance(item, Record):
+            text = clean(without_tags(item.text))
+            source = None if item.source is None else clean(without_tags(item.source))
+            if text:
+                results.append(Record(item.line, text, source))
+        if len(results) > MOST:
+            raise CorpusError(
+                "{path} holds more than {most:,} sentences; a test set is smaller. Give the test set alone.",
+                path=path.name,
+                most=MOST,
+            )
+    return results
+
+
+def find_leaks(
+    segments: Sequence[Segment], tests: Sequence[tuple[str, Record]], progress: Progress | None = None
+) -> Iterator[dict[str, Any]]:
+    """Sentences of the samples that are near-identical to a line of the tests, given as (file, line).
+
+    A test line is compared in both its languages, since a file of sources alone is read as text of the target language.
+    """
+    progress = progress or Progress()
+    sides = [(position, text) for position, (_, one) in enumerate(tests) for text in (one.text, one.source) if text]
+    index = NearIndex([text for _, text in sides])
+    for row, segment in enumerate(segments):
+        if row % EVERY == 0:
+            progress.advance(row, len(segments))
+        for text in filter(None, (segment.text, segment.source)):
+            result = index.find(text) if _telling(text) else None
+            if result is not None:
+                file, record = tests[sides[result[0]][0]]
+                source = {} if segment.source is None else {"source": segment.source}
+                yield {
+                    "row": row, "text": segment.text, **source, "file": file, "line": record.line,
+                    "test": sides[result[0]][1], "same": result[1],
+                }  # fmt: skip
+                break
+
+
+def _telling(text: str) -> bool:
+    wide = sum(c > "\u2e7f" for c in text)
+    return sum(c.isalpha() for c in text) + 2 * wide >= SHORTEST
+
+
+def check_leaks(
+    workspace: Path, language: str, source_language: str | None = None, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Compare the corpus of a workspace with its test files; leaves leaks.json and leaks.jsonl, or neither without tests.
+
+    Done again only when samples or test files have changed. A test file that cannot be read says so in its entry.
+    """
+    progress = progress or Progress()
+    files = test_files(workspace)
+    if not files or not (workspace / REPORT_FILE).exists():
+        for name in (LEAKS_FILE, LEAK_ROWS):
+            (workspace / name).unlink(missing_ok=True)
+        return {}
+    stamp = content_hash(1, [path.name for path in files], digest_files(map(str, [*files, workspace / CORPUS_FILE])))
+    known = read_json(workspace / LEAKS_FILE)
+    if known.get("stamp") == stamp:
+        return known
+    progress.begin("Comparing with the test files", 0, 1)
+    tests: list[tuple[str, Record]] = []
+    about: list[dict[str, Any]] = []
+    for path in files:
+        try:
+            records = read_test(path, language, source_language)
+        except CorpusError as error:
+            about.append(
+                {"name": path.name, "sentences": 0, "leaked": 0, "error": error.message.naming(str(path), path.name)}
+            )
+            continue
+        tests += [(path.name, record) for record in records]
+        about.append({"name": path.name, "sentences": len(records), "leaked": 0})
+    segments = Corpus.load(workspace).segments
+    rows = list(find_leaks(segments, tests, progress))
+    for one in about:
+        one["leaked"] = len({row["line"] for row in rows if row["file"] == one["name"]})
+    result = {"stamp": stamp, "files": about, "samples": len(rows)}
+    write_jsonl(workspace / LEAK_ROWS, rows, "the leaked sentences")
+    write_json(workspace / LEAKS_FILE, result, "the leaked sentences")
+    return result

@@ -1,0 +1,50 @@
+"""Sources for sentences that have none: whole sentences by beam search, and clause by clause where the base loses its thread.
+
+A search for the best translation, with the whole sentence in view, is the better source; a weak model repeats itself on a long
+sentence, and such a source is worth nothing. So what comes out shows which way a sentence goes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.base.decoding_options import Decoding
+from engine.core.progress import Progress, Quiet
+
+if TYPE_CHECKING:
+    from engine.base.model import BaseModel
+
+# 4 hypotheses take half as long again for the same sources. Without the guard: what repeats itself goes clause by clause.
+WHOLE = Decoding(beam=2, max_length_ratio=1.6, guard=False)
+REPEATED = 3  # times that the same four pieces may stand in a translation
+CUT_OFF = 0.95  # of the longest translation that the search allows; one as long has not ended by itself
+
+
+def write_back(base: BaseModel, texts: Sequence[str], partial: Path | None, progress: Progress) -> list[str]:
+    """Translate all texts with the reverse model `base`; `partial` keeps finished parts, as in `back_translate_all`.
+
+    Raises Cancelled when `progress` says so.
+    """
+    from engine.decoding.greedy_search import back_translate
+    from engine.decoding.resumable import back_translate_all
+
+    made = back_translate_all(base, texts, partial, progress, WHOLE)
+    lost = [i for i, lone in enumerate(loses_thread(base, texts, made)) if lone]
+    again = back_translate(base, [texts[i] for i in lost], progress=Quiet(progress))
+    for i, source in zip(lost, again, strict=True):
+        made[i] = source
+    return made
+
+
+def loses_thread(base: BaseModel, texts: Sequence[str], translations: Sequence[str]) -> list[bool]:
+    """Which translations repeat four pieces more than twice, are as long as the search allows, or empty."""
+    given, written = base.encode(list(texts)), base.label(list(translations))
+    results = []
+    for text, own, pieces in zip(texts, given, written, strict=True):
+        repeats = Counter(tuple(pieces[i : i + 4]) for i in range(len(pieces) - 3))
+        long = len(pieces) >= CUT_OFF * (WHOLE.max_length_ratio * len(own) + 8)
+        results.append(bool(text.strip()) and (len(pieces) < 2 or long or max(repeats.values(), default=0) >= REPEATED))
+    return results

@@ -1,0 +1,176 @@
+"""Greedy decoding for back-translation: one hypothesis, finished sentences leave the batch, bfloat16 where it is fast.
+
+Synthetic sources need not be the best translation, only a plain one, and there are thousands of them: a search of width
+one whose batch shrinks costs a fraction of beam search, where one babbling sentence keeps its whole batch waiting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from engine.core.languages import unspaced
+from engine.core.oom import HalveOnOom
+from engine.core.progress import Progress
+from engine.decoding.translate import length_batches, split_long
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from engine.base.model import BaseModel
+
+# A long sentence is translated clause by clause: a plain model loses its thread and repeats itself, and an adapter that
+# learns from such sources learns to babble (bench/README.md).
+CLAUSE = 16  # tokens
+
+
+def back_translate(
+    base: BaseModel,
+    texts: Sequence[str],
+    *,
+    max_length_ratio: float = 1.6,
+    clause_tokens: int = CLAUSE,
+    batch_tokens: int | None = None,
+    progress: Progress | None = None,
+) -> list[str]:
+    """The base's greedy translation of each text, in order; texts too long for the base are cut to its positions.
+
+    A translation ends at `max_length_ratio` times its source's tokens (plus 8): what a weak model adds after that is
+    repetition. A text longer than `clause_tokens` is cut at sentence ends and commas, translated part by part, and put
+    together again. `batch_tokens` is the base's where none is given. Raises Cancelled when `progress` says so, between two steps.
+    """
+    import torch
+
+    from engine.core.devices import fast_bfloat16
+
+    progress = progress or Progress()
+    clean = [" ".join(text.split()) for text in texts]
+    limit = min(clause_tokens, base.max_tokens)
+    clauses = [
+        [text] if len(ids) <= limit else [part for part in split_long(base, text, limit) if part.strip()]
+        for text, ids in zip(clean, base.encode(clean), strict=True)
+    ]
+    rows = [ids[: base.max_tokens] for ids in base.encode([part for parts in clauses for part in parts])]
+    outputs: list[list[int]] = [[] for _ in rows]
+    done = 0
+    with base.using(None), torch.inference_mode():
+        mixed = base.dtype == torch.float32 and fast_bfloat16(base.device)
+        fast = torch.autocast(base.device.type, dtype=torch.bfloat16) if mixed else None
+        with fast or contextlib.nullcontext():
+
+            def decode(batch: list[int]) -> None:
+                limits = [int(len(rows[i]) * max_length_ratio) + 8 for i in batch]
+                for k, ids in greedy_batch(base, [rows[i] for i in batch], limits, progress):
+                    outputs[batch[k]] = ids
+
+            fit = HalveOnOom("batch_tokens")
+            for batch in length_batches([len(row) for row in rows], batch_tokens or base.batch_tokens):
+                fit.each(batch, decode)
+                done += len(batch)
+                progress.advance(done * len(texts) // len(rows), len(texts))
+    progress.advance(len(texts), len(texts))
+    translated: Iterator[str] = iter(base.decode(outputs))
+    whole = [join_clauses(parts, [next(translated) for _ in parts], base.target) for parts in clauses]
+    return [text if given.strip() else "" for given, text in zip(texts, whole, strict=True)]
+
+
+def bare_translations(base: BaseModel, rows: Sequence[Sequence[int]], max_length_ratio: float = 1.6) -> list[str]:
+    """Greedy translations of token ids (S,) by the base alone, whatever plugins are attached to it at the moment."""
+    import torch
+
+    limits = [int(max_length_ratio * len(row)) + 8 for row in rows]
+    with torch.inference_mode(), unhooked(base.model):
+        result = greedy_batch(base, rows, limits, Progress())
+    outputs: list[list[int]] = [[] for _ in rows]
+    for position, ids in result:
+        outputs[position] = ids
+    return list(base.decode(outputs))
+
+
+@contextlib.contextmanager
+def unhooked(model: nn.Module) -> Iterator[None]:
+    """No forward hook of any module runs inside the block: what others left there expects the rows of its own batch."""
+    names = ("_forward_hooks", "_forward_pre_hooks")
+    held = [(module, name, getattr(module, name)) for module in model.modules() for name in names]
+    held = [(module, name, hooks) for module, name, hooks in held if hooks]
+    try:
+        for module, name, hooks in held:
+            setattr(module, name, type(hooks)())
+        yield
+    finally:
+        for module, name, hooks in held:
+            setattr(module, name, hooks)
+
+
+def join_clauses(sources: Sequence[str], translations: Sequence[str], target: str) -> str:
+    """One sentence from its clauses' translations: a full stop that no clause of the source had becomes a comma."""
+    solid = unspaced(target)
+    joined: list[str] = []
+    ended = True  # the part before ended a sentence
+    for i, (source, translation) in enumerate(zip(sources, translations, strict=True)):
+        text = translation
+        starts, ended = ended, source.rstrip()[-1:] in "。！？.!?"
+        if not ended and i < len(translations) - 1:
+            text = re.sub(r"[.。]$", "，" if solid else ",", text)
+        if not starts and not text.startswith(("I ", "I'")):
+            text = text[:1].lower() + text[1:]
+        joined.append(text)
+    return ("" if solid else " ").join(joined)
+
+
+def greedy_batch(
+    base: BaseModel, rows: Sequence[Sequence[int]], limits: Sequence[int], progress: Progress
+) -> list[tuple[int, list[int]]]:
+    """Decode one batch; returns (place in the batch, output ids) for every row."""
+    import torch
+    from transformers import DynamicCache, EncoderDecoderCache
+
+    config = base.model.config
+    inputs = base.pad_batch(rows)  # (B, S)
+    mask = (inputs != base.pad).long()  # (B, S)
+    encoded = base.model.get_encoder()(input_ids=inputs, attention_mask=mask).last_hidden_state  # (B, S, d)
+    cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    forced = base.family.forced_bos(base.target)
+    start = config.decoder_start_token_id
+    alive = torch.arange(len(rows), device=base.device)  # (b,) places of unfinished rows
+    first = start if start is not None else forced or 0
+    token = torch.full((len(rows), 1), first, device=base.device)  # (b, 1)
+    caps = torch.tensor(limits, device=base.device)  # (b,)
+    outputs: list[list[int]] = [[] for _ in rows]
+    banned = torch.tensor([base.pad], device=base.device)  # (1,)
+    for step in range(min(max(limits), base.max_tokens)):
+        progress.check()
+        states = base.model.get_decoder()(
+            input_ids=token,
+            encoder_hidden_states=encoded,
+            encoder_attention_mask=mask,
+            past_key_values=cache,
+            use_cache=True,
+        ).last_hidden_state  # (b, 1, d)
+        logits = base.model.get_output_embeddings()(states[:, -1])  # (b, V)
+        bias = getattr(base.model, "final_logits_bias", None)
+        logits = logits if bias is None else logits + bias  # (b, V)
+        logits = logits.index_fill(1, banned, float("-inf"))  # (b, V)
+        chosen = logits.argmax(-1)  # (b,)
+        if step == 0 and forced is not None and start is not None:
+            chosen = torch.full_like(chosen, forced)  # (b,)
+        for position, word in zip(alive.tolist(), chosen.tolist(), strict=True):
+            outputs[position].append(word)
+        going = (chosen != config.eos_token_id) & (caps > step + 1)  # (b,)
+        if not bool(going.any()):
+            break
+        token = chosen[:, None]  # (b, 1)
+        # Copying the caches costs something, so rows leave in groups.
+        if int(going.sum()) <= 0.85 * len(alive):
+            keep = going.nonzero().squeeze(1)  # (b',)
+            cache.batch_select_indices(keep)
+            alive, token, caps = alive[keep], token[keep], caps[keep]  # (b',), (b', 1), (b',)
+            encoded, mask = encoded[keep], mask[keep]  # (b', S, d), (b', S)
+    return [(position, trim(ids, config.eos_token_id)) for position, ids in enumerate(outputs)]
+
+
+def trim(ids: list[int], end: int) -> list[int]:
+    """Ids up to the end of sentence: a row that waits for its group goes on writing."""
+    return ids[: ids.index(end)] if end in ids else ids

@@ -1,0 +1,89 @@
+"""Translations that repeat themselves or run on, seen by source and translation alone, whatever made them.
+
+Weak models, and models far from what they were trained on, fall into loops ("the man of the man of the man", 将将将将). Counting
+n-grams that the source does not repeat is the detector of Raunak et al. (2021, https://aclanthology.org/2021.naacl-main.92),
+which Guerreiro et al. (2023, https://aclanthology.org/2023.eacl-main.75) confirmed as the most precise for such outputs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from engine.corpora.words import word_spans
+
+# A second search never repeats so many tokens; the third, where that was not enough ("tattoo tattoo tattoo"), not even two.
+CONSTRAINTS = (3, 2)
+# References of the held-out files have at most 1.85 times the source's tokens beyond the allowance (docs/bases.md).
+LONGEST, ALLOWANCE = 2.0, 8
+RUN = re.compile(r"(.{1,60}?)\1{2,}", re.DOTALL)
+# How often in a row a stretch must stand: of several characters, of one letter, of signs alone.
+WORDS, LETTER, SIGNS = 3, 4, 8
+NGRAM, NGRAM_UNSPACED = 4, 5  # words, characters
+NGRAM_TIMES = 3  # and two more than any pair of words of the source
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`kind` is "repetition" or "length"; `share` how much of the text is too much, 0 to 1."""
+
+    kind: str
+    share: float
+
+
+def longest_allowed(source_tokens: int, ratio: float = LONGEST) -> int:
+    """Tokens that a translation may have before it counts as run on; `ratio` is `Decoding.max_length_ratio`."""
+    return int(source_tokens * max(LONGEST, ratio)) + ALLOWANCE
+
+
+def problem(source: str, translation: str, tokens: int = 0, allowed: int = 1) -> Problem | None:
+    """What is wrong with a translation of so many tokens where `allowed` are allowed; None where nothing is.
+
+    What the source repeats, its translation may repeat as often and once more.
+    """
+    share = repeated(source, translation)
+    if share:
+        return Problem("repetition", share)
+    return Problem("length", tokens / (tokens + allowed)) if tokens >= allowed else None
+
+
+def repeated(source: str, translation: str) -> float:
+    """The share of a translation's characters that are repetition, the source's own repetitions aside; 0: none."""
+    often = max((len(m[0]) // len(m[1]) for m in RUN.finditer(source)), default=1)
+    often = max(often, *(len(list(same)) for _, same in groupby(_words(source))), 1)  # "very, very, very"
+    most = 0
+    for match in RUN.finditer(translation):
+        unit, times = match[1], len(match[0]) // len(match[1])
+        if times >= max(_fewest(unit), often + 2):
+            most = max(most, len(match[0]) - len(unit))
+    if not most:
+        size = NGRAM_UNSPACED if sum(c > "\u2e7f" for c in translation) * 2 > len(translation) else NGRAM
+        times, length = _top(_words(translation), size)
+        if times >= max(NGRAM_TIMES, _top(_words(source), 2)[0] + 2):
+            most = (times - 1) * length
+    return most / max(1, len(translation))
+
+
+def _fewest(unit: str) -> int:
+    """How many times in a row this stretch is a loop."""
+    if any(map(str.isalpha, unit)):
+        return LETTER if len(unit.strip()) == 1 else WORDS
+    bare = unit.strip()
+    return (
+        WORDS if any(map(str.isdigit, bare)) and not bare.isdigit() else SIGNS
+    )  # "(2)(2)(2)", but 1,000,000 and "......"
+
+
+def _words(text: str) -> list[str]:
+    """Words, characters in scripts without spaces, without signs."""
+    return [text[a:b].casefold() for a, b in word_spans(text) if text[a].isalnum()]
+
+
+def _top(words: Sequence[str], size: int) -> tuple[int, int]:
+    """How often the most frequent n-gram comes, and its characters."""
+    counts = Counter(zip(*(words[k:] for k in range(size)), strict=False))
+    ngram, times = max(counts.items(), key=lambda one: one[1], default=((), 0))
+    return times, sum(map(len, ngram))

@@ -1,0 +1,32 @@
+"""Back-translation in parts, which other machines can take (engine.core.remote_map)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from engine.base.remote import load_base
+
+if TYPE_CHECKING:
+    pass
+
+
+BACK_TRANSLATE = "engine.decoding.remote:BackTranslate"
+
+
+class BackTranslate:
+    """Greedy translation, or a search with the settings in `decoding`, of a list of texts."""
+
+    def __init__(self, **arguments: Any) -> None:
+        from engine.base.decoding_options import Decoding
+
+        self.base = load_base(arguments)
+        given = arguments.get("decoding")
+        self.decoding = None if given is None else Decoding.from_mapping(given)
+
+    def __call__(self, texts: list[str]) -> list[str]:
+        from engine.decoding.greedy_search import back_translate
+        from engine.decoding.translate import translate
+
+        if self.decoding is not None:
+            return translate(self.base, texts, decoding=self.decoding)
+        return back_translate(self.base, texts)

@@ -1,0 +1,60 @@
+"""Scoring by teacher forcing: how likely the base, with or without a plugin, finds a given translation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from engine.core.oom import HalveOnOom
+
+if TYPE_CHECKING:
+    from engine.base.adapter import Adapter
+    from engine.base.model import BaseModel
+
+
+def score(
+    base: BaseModel,
+    pairs: Sequence[tuple[str, str]],
+    plugin: Adapter | None = None,
+    *,
+    strength: float = 1.0,
+    size: int = 32,
+) -> list[tuple[float, int]]:
+    """Sum of log-probabilities (natural) and number of target tokens, end of sentence included, of each pair, in order.
+
+    Codes of languages, which are forced in decoding, are left out: no system chooses them.
+    """
+    import torch
+
+    if plugin is not None and strength:
+        plugin.check_likelihood()
+    sources = [ids[: base.max_tokens] for ids in base.encode([source for source, _ in pairs])]
+    targets = [ids[: base.max_tokens] for ids in base.label([target for _, target in pairs])]
+    codes = torch.tensor(sorted(base.family.direction_ids()), device=base.device, dtype=torch.long)  # (C,)
+    order = sorted(range(len(pairs)), key=lambda i: len(targets[i]) + len(sources[i]))
+    results: list[tuple[float, int]] = [(0.0, 0)] * len(pairs)
+    with base.using(plugin, strength), torch.inference_mode():
+
+        def score_some(rows: list[int]) -> None:
+            inputs, labels = (
+                base.pad_batch([sources[i] for i in rows]),
+                base.pad_batch([targets[i] for i in rows]),
+            )  # (B, S), (B, T)
+            if plugin is not None and strength:
+                plugin.see(base, inputs)
+            logits = base.model(
+                input_ids=inputs,
+                attention_mask=(inputs != base.pad).long(),
+                decoder_input_ids=base.shift_right(labels),
+                use_cache=False,
+            ).logits  # (B, T, V)
+            picked = logits.float().log_softmax(-1).gather(-1, labels[..., None]).squeeze(-1)  # (B, T)
+            real = (labels != base.pad) & ~torch.isin(labels, codes)  # (B, T)
+            sums, counts = (picked * real).sum(1).tolist(), real.sum(1).tolist()
+            for i, total, count in zip(rows, sums, counts, strict=True):
+                results[i] = (total, count)
+
+        fit = HalveOnOom("longest (a decoding setting), or take shorter sentences")
+        for begin in range(0, len(order), size):
+            fit.each(order[begin : begin + size], score_some)
+    return results

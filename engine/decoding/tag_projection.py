@@ -1,0 +1,238 @@
+"""Putting the tags of a sentence (bold, a link, a picture) into its translation, by the alignment of their words.
+
+A text with tags is a list of parts: pieces of text and tags. A pair (`open`, `close`) goes around the stretch of the
+translation that comes from the words it was around; a lone tag (`alone`) goes beside the word that it was beside. No tag is
+lost, none is doubled, and pairs stay nested as they were.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
+from engine.decoding.word_alignment import Alignment
+
+Range = tuple[int, int]
+
+
+@dataclass
+class Node:
+    """A pair with what is in it, a lone tag, or (the root) the whole text; places are characters of the source."""
+
+    id: int
+    start: int
+    end: int = -1
+    alone: Tag | None = None
+    children: list[Node] = field(default_factory=list)
+    words: range = range(0)  # of the source
+
+
+def project(parts: Sequence[str | Tag], target: str, alignment: Alignment, *, spaced: bool = True) -> TaggedText:
+    """The translation `target` with the tags of `parts`; `alignment` is between the text of `parts` and `target`.
+
+    A pair around words is never left around nothing while there are words to go around. Tags that do not pair up are
+    treated as lone ones. In a language with spaces, a lone tag that stood between two spaces does so again.
+    """
+    text = text_of(parts)
+    root = _tree(parts, len(text))
+    marks: list[tuple[int, Tag, bool]] = []
+    links = Links(alignment)
+    _fit(root, links)
+    _place(root, (0, len(alignment.target)), (0, len(target)), text, links, marks)
+    result: TaggedText = []
+    at = 0
+    for position, tag, apart in marks:
+        if position > at:
+            result.append(target[at:position])
+        at = max(at, position)
+        before, after = target[at - 1 : at].isspace(), target[at : at + 1].isspace()
+        pad = spaced and apart and 0 < at < len(target)
+        result += [" ", tag] if pad and after and not before else [tag, " "] if pad and before and not after else [tag]
+    return [*result, target[at:]] if at < len(target) else result
+
+
+class Links:
+    """An alignment, and the first and last target word that each source word has a share in."""
+
+    def __init__(self, alignment: Alignment) -> None:
+        self.source, self.target, self.weights = alignment.source, alignment.target, alignment.weights
+        self.ends = [end for _, end in self.source]
+        self.reach: dict[int, Range] = {}  # {source word: target words, from the first to behind the last}
+        for rows in _runs(self.weights):
+            for word in self.weights[rows[0]]:
+                self.reach[word] = (self.reach.get(word, rows)[0], rows[1])
+
+    def window(self, sources: range, words: Range) -> Range:
+        """The target words among `words` from the first to the last with a share of these source words; none: (0, 0)."""
+        reaches = [self.reach[word] for word in sources if word in self.reach]
+        low = max(words[0], min((start for start, _ in reaches), default=0))
+        high = min(words[1], max((end for _, end in reaches), default=0))
+        return (low, high) if low < high else (0, 0)
+
+
+def _runs(rows: Sequence[object]) -> Iterator[Range]:
+    """Stretches of rows that are one and the same object, as the words of a sentence may share."""
+    start = 0
+    for position in range(1, len(rows) + 1):
+        if position == len(rows) or rows[position] is not rows[start]:
+            yield start, position
+            start = position
+
+
+def _tree(parts: Sequence[str | Tag], length: int) -> Node:
+    root = Node(-1, 0, length)
+    stack, at = [root], 0
+    pairs = _pairs(parts)
+    closing = set(pairs.values())
+    for index, part in enumerate(parts):
+        if isinstance(part, str):
+            at += len(part)
+        elif part.kind == "open" and index in pairs:
+            node = Node(part.id, at)
+            stack[-1].children.append(node)
+            stack.append(node)
+        elif part.kind == "close" and index in closing:
+            stack.pop().end = at
+        else:
+            stack[-1].children.append(Node(part.id, at, at, alone=part))
+    return root
+
+
+def _pairs(parts: Sequence[str | Tag]) -> dict[int, int]:
+    """{place of an opening tag: place of its closing one}, for those that are nested as they should be."""
+    result: dict[int, int] = {}
+    stack: list[tuple[int, int]] = []
+    for index, part in enumerate(parts):
+        if isinstance(part, str) or part.kind == "alone":
+            continue
+        if part.kind == "open":
+            stack.append((part.id, index))
+        elif any(id == part.id for id, _ in stack):
+            while stack[-1][0] != part.id:
+                stack.pop()
+            result[stack.pop()[1]] = index
+    return result
+
+
+def _fit(node: Node, links: Links) -> None:
+    """Note which source words each pair is around: those that lie in it by more than half, else the one it is in."""
+    first, end = bisect_right(links.ends, node.start), bisect_left(links.source, (node.end, 0))
+    parts = [min(b, node.end) - max(a, node.start) for a, b in links.source[first:end]]
+    inside = [first + i for i, (a, b) in enumerate(links.source[first:end]) if 2 * parts[i] > b - a]
+    if not inside and max(parts, default=0) > 0:
+        inside = [first + parts.index(max(parts))]
+    node.words = range(inside[0], inside[-1] + 1) if inside else range(0)
+    for child in node.children:
+        _fit(child, links)
+
+
+def _place(node: Node, words: Range, chars: Range, text: str, links: Links, marks: list[tuple[int, Tag, bool]]) -> None:
+    """Add the tags in a node, which has the target's `words` and `chars`, to `marks` in the order in which they stand."""
+    pairs = [child for child in node.children if child.words]
+    chosen = _spans(pairs, node.words, words, links)
+    taken = sorted(chosen.values())
+    placed: list[tuple[int, int, int, Node, Range]] = []
+    for order, child in enumerate(node.children):
+        if id(child) in chosen:
+            span = chosen[id(child)]
+            start = links.target[span[0]][0] if span[0] < span[1] else _between(span[0], chars, links)
+            end = links.target[span[1] - 1][1] if span[0] < span[1] else start
+            placed.append((start, end, order, child, span))
+        else:
+            at = _beside(child, node, words, chars, text, links, taken)
+            placed.append((at, at, order, child, (0, 0)))
+    # Where a lone tag and a pair meet, what was first stays first; what is empty never lands inside its neighbour.
+    placed.sort(key=lambda one: (one[0], one[1], one[2]))
+    for start, end, _, child, span in placed:
+        if child.alone is not None:
+            apart = text[child.start - 1 : child.start].isspace() and text[child.start : child.start + 1].isspace()
+            marks.append((start, child.alone, apart))
+            continue
+        marks.append((start, Tag("open", child.id), False))
+        _place(child, span, (start, end), text, links, marks)
+        marks.append((end, Tag("close", child.id), False))
+
+
+def _spans(pairs: list[Node], parent: range, words: Range, links: Links) -> dict[int, Range]:
+    """The target words for each of the pairs, as {id of the node: range}; they do not overlap.
+
+    The pair with the largest gain goes first. What a pair would take is looked up again only where another has taken of it:
+    elsewhere its gain is the same.
+    """
+    spans: dict[int, Range] = {}
+    taken = bytearray(words[1] + 1)  # 1 at target words that a pair has
+    queue = [(-math.inf, order) for order in range(len(pairs))]
+    best: dict[int, tuple[float, Range]] = {}
+    while queue:
+        _, order = heapq.heappop(queue)
+        if order not in best or 1 in taken[slice(*best[order][1])]:
+            best[order] = _best(pairs[order], parent, words, taken, links)
+            heapq.heappush(queue, (-best[order][0], order))
+            continue
+        start, end = spans[id(pairs[order])] = best[order][1]
+        taken[start:end] = bytes([1]) * (end - start)
+    return spans
+
+
+def _best(child: Node, parent: range, words: Range, taken: bytearray, links: Links) -> tuple[float, Range]:
+    """(gain, target words): the free stretch with the most words that come from the child and the fewest that do not."""
+    low, high = words
+    if len(child.words) == len(parent) and 1 not in taken:
+        return math.inf, words
+    best, span = 0.0, (-1, -1)
+    gain, start = 0.0, low
+    single, lone = -1.0, -1
+    shares: dict[int, tuple[float, float]] = {}  # of a row, by its id: words of a sentence may share one
+    for t in range(*links.window(child.words, words)):
+        if taken[t]:
+            gain, start = 0.0, t + 1
+            continue
+        row = links.weights[t]
+        if id(row) not in shares:
+            inside = sum(weight for s, weight in row.items() if s in child.words)
+            shares[id(row)] = inside, sum(weight for s, weight in row.items() if s in parent) - inside
+        inside, outside = shares[id(row)]
+        if inside > single:
+            single, lone = inside, t
+        if gain <= 0:
+            gain, start = 0.0, t
+        gain += inside - outside
+        if gain > best:
+            best, span = gain, (start, t + 1)
+    if best > 0:
+        return best, span
+    if single <= 0 and (free := taken.find(0, low, high)) >= 0:
+        return -1.0, (free, free + 1)
+    if lone >= 0:
+        return single - 1.0, (lone, lone + 1)
+    # Every word has a tag of its own already: the pair stands between words, where it stood in the source.
+    share = (child.words.start - parent.start) / max(1, len(parent))
+    return -2.0, (position := low + round(share * (high - low)), position)
+
+
+def _between(word: int, chars: Range, links: Links) -> int:
+    """The character before a target word, within `chars`."""
+    position = links.target[word][0] if word < len(links.target) else chars[1]
+    return min(max(position, chars[0]), chars[1])
+
+
+def _beside(child: Node, parent: Node, words: Range, chars: Range, text: str, links: Links, taken: list[Range]) -> int:
+    """Where a lone tag, or a pair around nothing, goes: beside the word that it was beside, never inside a pair."""
+    before = min(bisect_right(links.ends, child.start), parent.words.stop) - 1
+    after = max(bisect_left(links.source, (child.end, 0)), parent.words.start)
+    if before < parent.words.start or after >= parent.words.stop or words[0] >= words[1]:
+        return chars[0] if before < parent.words.start else chars[1]
+    left = links.source[before][1] == child.start
+    right = links.source[after][0] == child.end
+    to_right = right and not left
+    word = after if to_right else before
+    near = range(*links.window(range(word, word + 1), words)) or range(*words)
+    position = max(near, key=lambda t: (links.weights[t].get(word, 0.0), -t))
+    span = taken[bisect_right(taken, (position, len(links.target))) - 1] if taken else (0, 0)
+    if span[0] <= position < span[1]:  # a pair that the tag was outside of stays whole
+        position = span[0] if to_right else span[1] - 1
+    return links.target[position][0 if to_right else 1]

@@ -1,0 +1,259 @@
+"""Which words of a translation come from which words of its source, read off the base's own cross-attention.
+
+The base reads source and translation once, by teacher forcing, without any plugin: who wrote the translation does not
+matter. The attention of a word is taken at the step where it is the decoder's input, which says what it was translated
+from better than the step that predicts it (Chen et al., 2020, https://aclanthology.org/2020.emnlp-main.42).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.core.progress import Progress
+from engine.corpora.words import Span, word_spans
+from engine.decoding.translate import length_batches
+
+if TYPE_CHECKING:
+    import torch
+
+    from engine.base.model import BaseModel
+
+FLOOR = 1e-3  # of attention, so that one direction alone cannot rule a link out
+LEAST = 0.01  # of a row's weight; what is less is noise
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Words of both sides as character spans, and for each target word how much of it comes from each source word.
+
+    A row of `weights` sums to 1; to 0 where nothing is known of the word.
+    """
+
+    source: list[Span]
+    target: list[Span]
+    weights: list[dict[int, float]]  # of each target word: {source word: share}
+
+
+def piece_spans(text: str, pieces: Sequence[str | None]) -> list[Span] | None:
+    """The places of SentencePiece pieces in a text; None stands for a piece that the vocabulary does not know.
+
+    The tokenizer normalises (NFKC: "，" becomes ","), so both sides are compared character by character after NFKC, and
+    without case. Returns None where they cannot be brought together.
+    """
+    shown: list[str] = []
+    places: list[int] = []
+    for index, character in enumerate(text):
+        for plain in unicodedata.normalize("NFKC", character).casefold():
+            if not plain.isspace():
+                shown.append(plain)
+                places.append(index)
+    joined = "".join(shown)
+    results: list[Span] = []
+    at, unknown = 0, 0
+    for piece in pieces:
+        if piece is None:
+            unknown += 1
+            results.append((-1, -1))
+            continue
+        body = "".join(unicodedata.normalize("NFKC", piece.replace("▁", "")).casefold().split())
+        begin = joined.find(body, at + unknown) if unknown else at
+        if begin < 0 or not joined.startswith(body, begin):
+            return None
+        _spread(results, unknown, places, at, begin, text)
+        unknown = 0
+        start = places[begin] if begin < len(places) else len(text)
+        results.append((start, places[begin + len(body) - 1] + 1 if body else start))
+        at = begin + len(body)
+    if not unknown and at != len(joined):
+        return None
+    _spread(results, unknown, places, at, len(joined), text)
+    return results
+
+
+def _spread(found: list[Span], unknown: int, places: Sequence[int], begin: int, end: int, text: str) -> None:
+    """Give the characters between two known pieces to the unknown ones at the end of `found`, evenly."""
+    for k in range(unknown):
+        first, last = begin + (end - begin) * k // unknown, begin + (end - begin) * (k + 1) // unknown
+        start = places[first] if first < len(places) else len(text)
+        found[len(found) - unknown + k] = (start, places[last - 1] + 1 if last > first else start)
+
+
+def even_alignment(source: str, target: str) -> Alignment:
+    """What stands in where nothing is known: words at the same share of both texts, and words that are the same."""
+    a, b = word_spans(source), word_spans(target)
+    rows = [{min(len(a) - 1, j * len(a) // len(b)): 1.0} if a else {} for j in range(len(b))]
+    return _certain(source, target, Alignment(a, b, rows))
+
+
+def align(
+    base: BaseModel,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    batch_tokens: int = 2048,
+    progress: Progress | None = None,
+) -> list[Alignment]:
+    """The alignment of each (source, translation) pair, in order.
+
+    Where the base knows the other direction too, both have a say: of the words that eflomal links, the likeliest source
+    word is one that it links too for 83 % (German-English) and 66 % (English-Chinese) with the shipped bases; by the
+    words' places in their sentences alone, for 42 % and 29 %. Raises Cancelled when `progress` says so, between two batches.
+    """
+    from engine.errors import ModelError
+
+    progress = progress or Progress()
+    clean = [(" ".join(source.split()), " ".join(target.split())) for source, target in pairs]
+    with base.lock:
+        forward = _directed(base, clean, batch_tokens, progress)
+        try:
+            other = base.directed(base.target, base.source)
+        except ModelError:
+            backward: list[Weights | None] = [None] * len(clean)
+        else:
+            backward = _directed(other, [(target, source) for source, target in clean], batch_tokens, progress)
+    results = []
+    for pair, one, two in zip(pairs, forward, backward, strict=True):
+        if one is None:
+            results.append(even_alignment(*pair))
+            continue
+        joined = _competing(one)
+        if two is not None:
+            joined = [[(w + FLOOR) * (two[i][j] + FLOOR) for i, w in enumerate(row)] for j, row in enumerate(joined)]
+        rows = [_shares_of(row) for row in joined]
+        results.append(_certain(*pair, Alignment(word_spans(pair[0]), word_spans(pair[1]), rows)))
+    return results
+
+
+Weights = list[list[float]]  # (T, S), by words
+
+
+def _competing(weights: Weights) -> Weights:
+    """Source words that draw attention from everywhere (a comma, "the") weigh less: each shares one among the rows."""
+    columns = [sum(column) + FLOOR for column in zip(*weights, strict=True)]
+    return [[w * w / total for w, total in zip(row, columns, strict=True)] for row in weights]
+
+
+def _shares_of(row: Sequence[float]) -> dict[int, float]:
+    """A row that sums to 1, without what is next to nothing."""
+    total = sum(row)
+    return {i: w / total for i, w in enumerate(row) if total and w > LEAST * total}
+
+
+def _directed(
+    base: BaseModel, pairs: Sequence[tuple[str, str]], batch_tokens: int, progress: Progress
+) -> list[Weights | None]:
+    """Attention of words to words, in one direction; None where a text is too long or its pieces cannot be found in it."""
+    import torch
+
+    layer = best_layer(len(base.decoder_layers))
+    sources, targets = base.encode([pair[0] for pair in pairs]), base.label([pair[1] for pair in pairs])
+    room = base.max_tokens
+    able = [i for i in range(len(pairs)) if len(sources[i]) <= room and len(targets[i]) < room and all(pairs[i])]
+    results: list[Weights | None] = [None] * len(pairs)
+    done = 0
+    with base.using(None), torch.inference_mode():
+        for batch in length_batches([len(sources[i]) + len(targets[i]) for i in able], batch_tokens):
+            rows = [able[k] for k in batch]
+            inputs = base.pad_batch([sources[i] for i in rows])  # (B, S)
+            labels = base.pad_batch([targets[i] for i in rows])  # (B, T)
+            fed = torch.cat([base.shift_right(labels), labels[:, -1:]], dim=1)  # (B, T+1)
+            with _watched(base, layer) as seen:
+                base.model(
+                    input_ids=inputs,
+                    attention_mask=(inputs != base.pad).long(),
+                    decoder_input_ids=fed,
+                    use_cache=False,
+                )
+            attention = _attention(base, layer, seen, inputs != base.pad)[:, 1:]  # (B, T, S)
+            for k, i in enumerate(rows):
+                part = attention[k, : len(targets[i]), : len(sources[i])].tolist()
+                results[i] = _by_words(base, pairs[i], (sources[i], targets[i]), part)
+            done += len(rows)
+            progress.advance(done, len(able))
+    return results
+
+
+def best_layer(layers: int) -> int:
+    """The decoder layer whose attention aligns best, from 0: the third of six (Chen et al.), the second of our four."""
+    return max(0, layers // 2 - 1)
+
+
+@contextlib.contextmanager
+def _watched(base: BaseModel, layer: int) -> Iterator[dict[str, torch.Tensor]]:
+    """Keep queries and keys of the layer's cross-attention for the length of the block: fused kernels give no weights."""
+    attention = base.decoder_layers[layer].encoder_attn
+    seen: dict[str, torch.Tensor] = {}
+
+    def keep(name: str) -> Any:
+        return lambda module, inputs, output: seen.__setitem__(name, output)
+
+    handles = [getattr(attention, name).register_forward_hook(keep(name)) for name in ("q_proj", "k_proj")]
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _attention(base: BaseModel, layer: int, seen: dict[str, torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
+    """The mean of the heads' attention weights (B, T, S)."""
+    heads = int(base.decoder_layers[layer].encoder_attn.num_heads)
+    q, k = (seen[name].float().unflatten(-1, (heads, -1)).transpose(1, 2) for name in ("q_proj", "k_proj"))
+    scores = (q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5  # (B, H, T, S)
+    return scores.masked_fill(~mask[:, None, None], float("-inf")).softmax(-1).mean(1)  # (B, T, S)
+
+
+def _by_words(
+    base: BaseModel, texts: tuple[str, str], ids: tuple[list[int], list[int]], attention: list[list[float]]
+) -> Weights | None:
+    """Weights of pieces as weights of words, each row summing to 1; None where the pieces cannot be found in the texts."""
+    unknown = base.tokenizer.unk_token_id
+    sides = []
+    for text, row in zip(texts, ids, strict=True):
+        selected = [k for k, token in enumerate(row) if token == unknown or token not in base.special_ids]
+        tokens = base.tokenizer.convert_ids_to_tokens([row[k] for k in selected])
+        spans = piece_spans(
+            text, [None if row[k] == unknown else token for k, token in zip(selected, tokens, strict=True)]
+        )
+        if spans is None:
+            return None
+        words = word_spans(text)
+        owners = [
+            (k, word, share) for k, span in zip(selected, spans, strict=True) for word, share in _shares(span, words)
+        ]
+        sides.append((len(words), owners))
+    (wide, columns), (high, rows) = sides
+    weights = [[0.0] * wide for _ in range(high)]
+    for j, word, share in rows:
+        for i, origin, part in columns:
+            weights[word][origin] += attention[j][i] * share * part
+    for line in weights:
+        total = sum(line)
+        if total:
+            line[:] = [value / total for value in line]
+    return weights
+
+
+def _shares(span: Span, words: Sequence[Span]) -> list[tuple[int, float]]:
+    """The words that a piece lies in, each with the share of the piece's characters."""
+    start, end = span
+    inside = [(i, min(end, b) - max(start, a)) for i, (a, b) in enumerate(words) if a < end and start < b]
+    total = sum(size for _, size in inside)
+    return [(i, size / total) for i, size in inside]
+
+
+def _certain(source: str, target: str, found: Alignment) -> Alignment:
+    """A word that stands once in both texts (a name, a number) comes from itself; closing punctuation from closing
+    punctuation.
+    """
+    ours = [source[a:b].casefold() for a, b in found.source]
+    theirs = [target[a:b].casefold() for a, b in found.target]
+    for j, word in enumerate(theirs):
+        if any(map(str.isalnum, word)) and theirs.count(word) == 1 and ours.count(word) == 1:
+            found.weights[j] = {ours.index(word): 1.0}
+    if ours and theirs and not ours[-1].isalnum() and not theirs[-1].isalnum():
+        found.weights[-1] = {len(ours) - 1: 1.0}
+    return found

@@ -1,0 +1,48 @@
+"""How far one translation is from another, sentence by sentence: what a list of sentences is sorted by."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from engine.evaluation.diff import tokens
+
+
+def edits(left: list[str], right: list[str]) -> int:
+    """The fewest insertions, deletions and replacements from one to the other, by bit vectors (Hyyrö, 2003)."""
+    if not left or not right:
+        return max(len(left), len(right))
+    places: dict[str, int] = {}
+    for i, token in enumerate(left):
+        places[token] = places.get(token, 0) | (1 << i)
+    last, whole = 1 << (len(left) - 1), (1 << len(left)) - 1
+    plus, minus, distance = whole, 0, len(left)
+    for token in right:
+        match = places.get(token, 0) | minus
+        both = (((match & plus) + plus) ^ plus) | match
+        up, down = minus | (~(both | plus) & whole), plus & both
+        distance += bool(up & last) - bool(down & last)
+        up, down = ((up << 1) | 1) & whole, (down << 1) & whole
+        plus, minus = down | (~(both | up) & whole), up & both
+    return distance
+
+
+def difference(vanilla: str, customized: str, language: str) -> float:
+    """Edits as a share of the longer text, 0 to 1: words, or characters in scripts without spaces."""
+    if vanilla == customized:
+        return 0.0
+    left = [token for token in tokens(vanilla, language) if not token.isspace()]
+    right = [token for token in tokens(customized, language) if not token.isspace()]
+    return edits(left, right) / max(1, len(left), len(right))
+
+
+def sentence_score(text: str, reference: str) -> float:
+    """chrF2 of one sentence, 0 to 100; unlike BLEU it means something for a single sentence."""
+    return float(_chrf().sentence_score(text, [reference]).score)
+
+
+@cache
+def _chrf() -> Any:
+    from sacrebleu.metrics import CHRF
+
+    return CHRF()

@@ -1,0 +1,42 @@
+"""Which stretches of a sentence's translations differ from the base alone: what plugins replaced, and with what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.evaluation.diff import word_diff
+
+Run = tuple[str, bool]  # text, and whether it differs
+
+
+def marks(texts: Sequence[str | None], language: str) -> list[list[Run]]:
+    """Runs of each system's text, joined the text itself; the first is the base alone, where every stretch counts as
+    different that some plugin replaced.
+    """
+    vanilla = texts[0]
+    if vanilla is None:
+        return [[] if text is None else [(text, False)] for text in texts]
+    replaced = [False] * len(vanilla)
+    results: list[list[Run]] = []
+    for text in texts[1:]:
+        runs: list[Run] = []
+        at = 0
+        for kind, before, after in word_diff(vanilla, text, language) if text is not None else ():
+            if kind != "equal":
+                replaced[at : at + len(before)] = [True] * len(before)
+            if after:
+                runs.append((after, kind != "equal"))
+            at += len(before)
+        results.append(runs)
+    return [grouped(vanilla, replaced), *results]
+
+
+def grouped(text: str, flags: Sequence[bool]) -> list[Run]:
+    """Neighbours with the same flag put together."""
+    runs: list[Run] = []
+    for character, flag in zip(text, flags, strict=True):
+        if runs and runs[-1][1] == flag:
+            runs[-1] = (runs[-1][0] + character, flag)
+        else:
+            runs.append((character, flag))
+    return runs

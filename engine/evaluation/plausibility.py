@@ -1,0 +1,81 @@
+"""How likely it is that a back-translation is a translation of its sentence.
+
+A source that lost its sentence's meaning teaches to invent, and a memory that is searched by it gives its sentence at the wrong
+place. Three things tell, and each sees what the others do not:
+
+    support       log P(y|x) - log P(y|x') a target token: what the source tells the frozen base of the target (selection.py)
+    round trip    chrF between the target and the base's translation of the source (Sennrich et al., 2016, filtered by round
+                  trip as in Imankulova et al., 2017, https://aclanthology.org/W17-5704)
+    hallucination a word that the reverse model writes again and again without a reason in the targets (hallucination.py)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.core.progress import Progress
+
+if TYPE_CHECKING:
+    from engine.base import LanguagePair
+    from engine.corpora.types import SentencePair
+
+# They tell real sources from mismatched ones for 95 % of 160 pairs of legal text, and rank back-translations by their likeness
+# to the real sources better than the support alone (correlation 0.43 against 0.34 of 80).
+PER_SUPPORT, PER_AGREEMENT, OFFSET = 0.8, 4.0, 2.0
+HALLUCINATED = 0.1  # what a hallucinated stem leaves of the plausibility; below it a source is one of chance
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A synthetic source: `support` in nats a target token, `plausibility` from 0 to 1."""
+
+    support: float
+    plausibility: float
+
+
+def plausibility(support: float, agreement: float | None = None, hallucinated: bool = False) -> float:
+    """From 0 to 1. `support` in nats a token, `agreement`: chrF of the round trip from 0 to 1, None where there was none."""
+    other = 0.25 if agreement is None else agreement
+    value = 1 / (1 + math.exp(OFFSET - PER_SUPPORT * support - PER_AGREEMENT * other))
+    return value * (HALLUCINATED if hallucinated else 1.0)
+
+
+def pair_of(row: Mapping[str, Any]) -> SentencePair:
+    """A row of pairs.jsonl without its part. Rows of older versions know the support of their synthetic sources alone."""
+    from engine.corpora.types import SentencePair
+
+    made = SentencePair(**row)
+    if not made.synthetic or "plausibility" in row:
+        return made
+    return dataclasses.replace(made, plausibility=plausibility(made.support or 0.0) if made.source else 0.0)
+
+
+def weigh(
+    pair: LanguagePair, pairs: Sequence[tuple[str, str]], general: Sequence[str], progress: Progress
+) -> list[Weighed]:
+    """Weigh synthetic (source, target) pairs. `general`: text of the source language that people wrote; without it no
+    hallucinations are looked for. Raises Cancelled.
+    """
+    from sacrebleu.metrics import CHRF
+
+    from engine.decoding.greedy_search import back_translate
+    from engine.evaluation.hallucination import hallucinated_stems
+    from engine.evaluation.pair_filter import support
+
+    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+    values = support(pair.forward, pairs, progress)
+    progress.begin("Translating the sources there and back", progress.index, progress.steps)
+    returned = back_translate(pair.forward, sources, progress=progress)
+    chrf = CHRF()
+    agreements = [
+        float(chrf.sentence_score(text, [target]).score) / 100 for text, target in zip(returned, targets, strict=True)
+    ]
+    doubtful = {i for where in hallucinated_stems(sources, targets, general).values() for i in where}
+    return [
+        Weighed(value, plausibility(value, agreement, i in doubtful) if sources[i] else 0.0)
+        for i, (value, agreement) in enumerate(zip(values, agreements, strict=True))
+    ]

@@ -1,0 +1,127 @@
+"""The style's own scorers, a language model and a classifier: learnt once from a project's samples, then kept."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.atomic_files import write_json
+from engine.core.progress import Progress
+from engine.corpora.general_text import general_sentences
+from engine.errors import CorpusError, InputError
+from engine.evaluation.classifier import StyleClassifier
+from engine.evaluation.perplexity import StyleLanguageModel
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+
+ABOUT = "style.json"
+MADE = 2  # to be raised when scorers are made otherwise, so that those kept are made again
+MOST = 2000  # sentences that the classifier knows of the style
+REWORDED = 300  # of them put into the base's own words
+STEPS = 3
+
+
+@dataclass(frozen=True)
+class StyleScorers:
+    """What scores translations by the samples alone. `classifier` is None where there is nothing to tell the style from;
+    `note` then says why.
+    """
+
+    language_model: StyleLanguageModel
+    classifier: StyleClassifier | None
+    note: str = ""
+
+    def to_mapping(self) -> dict[str, Any]:
+        """What a reader of the figures should know of them."""
+        return {
+            "sentences": self.language_model.sentences,
+            "held_out_perplexity": round(self.language_model.held_out, 1),
+            "unit": self.language_model.unit,
+            "accuracy": self.classifier.accuracy.to_mapping() if self.classifier else None,
+            "note": self.note,
+        }
+
+
+def learn_style(
+    texts: Sequence[str],
+    base: BaseModel,
+    folder: Path,
+    assets: Path,
+    *,
+    backward: BaseModel | None = None,
+    sources: Sequence[str | None] = (),
+    progress: Progress | None = None,
+    first_step: int = 0,
+    steps: int = STEPS,
+) -> StyleScorers:
+    """The scorers of these sentences in the base's target language, from `folder` where they are kept, else learnt there.
+
+    `sources`, one a text, may hold what the texts are translations of; others are made by `backward`, where it is given.
+    Raises CorpusError on too few sentences, Cancelled, StorageError.
+    """
+    progress = progress or Progress()
+    cached = load_style(texts, base, folder)
+    if cached is not None:
+        return cached
+    folder.mkdir(parents=True, exist_ok=True)
+    progress.begin("Learning what the style expects", first_step, steps)
+    language_model = StyleLanguageModel.learn(texts, base.target)
+    places = random.Random(1).sample(range(len(texts)), min(MOST, len(texts)))
+    style = [" ".join(texts[i].split()) for i in places]
+    general = [line for line in general_sentences(assets, base.target) if line not in set(style)]
+    given = [sources[i] if sources else None for i in places]
+    progress.begin("Putting samples into the base's own words", first_step + 1, steps)
+    reworded = in_own_words(style[:REWORDED], given[:REWORDED], base, backward, progress)
+    progress.begin("Learning to tell the style", first_step + 2, steps)
+    classifier, note = None, ""
+    try:
+        classifier = StyleClassifier.learn(base, style, general, reworded, progress=progress)
+    except CorpusError as error:
+        note = error.message
+    language_model.save(folder)
+    if classifier is not None:
+        classifier.save(folder)
+    write_json(
+        folder / ABOUT, {"stamp": stamp_of(texts, base), "classifier": classifier is not None, "note": note},
+        "the style's scorers",
+    )  # fmt: skip
+    return StyleScorers(language_model, classifier, note)
+
+
+def load_style(texts: Sequence[str], base: BaseModel, folder: Path) -> StyleScorers | None:
+    """The scorers kept in `folder`, where they were learnt from these sentences over this base; else None."""
+    try:
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        if about.get("stamp") != stamp_of(texts, base):
+            return None
+        classifier = StyleClassifier.load(folder, base) if about.get("classifier") else None
+        return StyleScorers(StyleLanguageModel.load(folder), classifier, str(about.get("note", "")))
+    except (OSError, ValueError, AttributeError, InputError):
+        return None
+
+
+def stamp_of(texts: Sequence[str], base: BaseModel) -> str:
+    from engine.core.step_cache import content_hash
+
+    return content_hash(MADE, base.fingerprint(), base.target, list(texts))
+
+
+def in_own_words(
+    style: Sequence[str], given: Sequence[str | None], base: BaseModel, backward: BaseModel | None, progress: Progress
+) -> list[tuple[int, str]]:
+    """(place, the sentence as the base puts it): translated back, then forth again. Nothing for those without a source."""
+    from engine.decoding.greedy_search import back_translate
+
+    lacking = [i for i, source in enumerate(given) if not source]
+    sources = {i: str(source) for i, source in enumerate(given) if source}
+    if backward is not None and lacking:
+        made = back_translate(backward, [style[i] for i in lacking], progress=progress)
+        sources |= {i: source for i, source in zip(lacking, made, strict=True) if source.strip()}
+    order = sorted(sources)
+    translations = back_translate(base, [sources[i] for i in order], progress=progress)
+    return [(i, text) for i, text in zip(order, translations, strict=True) if text.strip() and text != style[i]]

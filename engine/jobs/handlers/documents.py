@@ -1,0 +1,198 @@
+"""The documents of a project: taken in, translated by a job, given back, taken out. Each lies in a folder of its own."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.corpora.formats.documents.formats import ENDINGS, open_document
+from engine.corpora.formats.documents.model import Context, DocumentError, DocumentOptions
+from engine.errors import InputError, NotFoundError, storage_errors
+from engine.plugins.plugin import check_strength
+
+if TYPE_CHECKING:
+    from engine.core.settings import Settings
+    from engine.jobs.registry import JobContext
+    from engine.store import JobRow, PluginRow, ProjectRow, Store
+
+KIND = "translate"
+EARLY_BYTES = 4 << 20  # documents up to this size are read at once, so that a fault is said before the job is queued
+PARTIAL = "sentences.jsonl"
+
+
+@dataclass(frozen=True)
+class TranslatedDocument:
+    """A document as people see it: its job, what it is called, and how it is or was translated."""
+
+    job: JobRow
+    name: str
+    plugin_id: int | None
+    plugin: str  # the plugin's name when it was asked; empty for the base alone
+    strength: float
+
+    @property
+    def output(self) -> Path | None:
+        """The translation; None while there is none."""
+        path = self.job.result.get("output")
+        return Path(path) if path and Path(path).is_file() else None
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The report, as `DocumentReport.to_mapping` has it; empty while there is none."""
+        return self.job.result
+
+
+class Documents:
+    """What can be done with the documents of projects."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self.store, self.settings = store, settings
+
+    def list(self, project_id: int) -> list[TranslatedDocument]:
+        """The documents of a project, newest first."""
+        return [_paper(job) for job in self.store.jobs.list(project_id) if job.kind == KIND]
+
+    def get(self, number: int) -> TranslatedDocument:
+        """The document with that job. Raises InputError when there is none."""
+        job = self.store.jobs.get(number)
+        if job.kind != KIND:
+            raise NotFoundError("There is no document {number}: it may have been deleted.", number=number)
+        return _paper(job)
+
+    def add(
+        self,
+        project: ProjectRow,
+        file: Path,
+        *,
+        name: str = "",
+        plugin: PluginRow | None = None,
+        strength: float = 1.0,
+        options: Mapping[str, Any] | None = None,
+    ) -> TranslatedDocument:
+        """Take a copy of a document and queue its translation. Raises DocumentError, CorpusError, OptionError, InputError
+        where that cannot be.
+        """
+        from engine.jobs import enqueue
+
+        name = _plain(name or file.name)
+        given = DocumentOptions.from_mapping(options or {})
+        check_strength(strength)
+        if plugin is not None and plugin.project_id != project.id:
+            raise InputError("{plugin} belongs to another project. Choose a plugin of this one.", plugin=plugin.name)
+        context = Context(name, project.source, project.target, given)
+        most = self.settings.max_upload_mib << 20
+        if Path(name).suffix.lower() not in ENDINGS or not file.is_file() or file.stat().st_size <= EARLY_BYTES:
+            open_document(file, context, most_bytes=most)
+        folder = self._folder(project.id) / secrets.token_hex(8)
+        with storage_errors("the document", folder):
+            folder.mkdir(parents=True)
+            path = folder / f"source{Path(name).suffix.lower()}"
+            shutil.copyfile(file, path)
+        arguments = {
+            "document": str(path),
+            "name": name,
+            "plugin_id": plugin.id if plugin else None,
+            "plugin": plugin.name if plugin else "",
+            "strength": strength,
+            "options": given.to_mapping(),
+        }
+        try:
+            return _paper(enqueue(self.store, KIND, arguments, project_id=project.id))
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    def cancel(self, number: int) -> TranslatedDocument:
+        """Stop the translation of a document; what is finished is kept."""
+        return _paper(self.store.jobs.cancel(self.get(number).job.id))
+
+    def resume(self, number: int) -> TranslatedDocument:
+        """Go on with a translation that was stopped or failed. Raises InputError where it was not."""
+        return _paper(self.store.jobs.resume(self.get(number).job.id))
+
+    def delete(self, number: int) -> None:
+        """Remove a document, its translation and its row. Raises InputError while it is being translated."""
+        paper = self.get(number)
+        if paper.job.state == "running":
+            raise InputError("{paper} is being translated. Cancel that first, then delete it.", paper=paper.name)
+        self.store.jobs.delete(number)
+        path = Path(str(paper.job.arguments["document"])).parent
+        if paper.job.project_id is not None and path.parent == self._folder(paper.job.project_id):
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _folder(self, project_id: int) -> Path:
+        return self.settings.home_dir / "projects" / str(project_id) / "documents"
+
+
+def _paper(job: JobRow) -> TranslatedDocument:
+    text = job.arguments
+    number = text.get("plugin_id")
+    return TranslatedDocument(
+        job=job,
+        name=str(text.get("name") or Path(str(text["document"])).name),
+        plugin_id=None if number is None else int(number),
+        plugin=str(text.get("plugin", "")),
+        strength=float(text.get("strength", 1.0)),
+    )
+
+
+def _plain(name: str) -> str:
+    """A file's name without folders and without what a file system or a header takes badly."""
+    bare = re.sub(r"[\x00-\x1f\x7f/\\:*?\"<>|]+", "_", Path(name).name).strip(" .")
+    stem, ending = Path(bare).stem[:120], Path(bare).suffix[:20]
+    return f"{stem or 'document'}{ending}"
+
+
+def check(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a job `translate`, checked. Raises DocumentError or OptionError."""
+    if not arguments.get("document"):
+        raise DocumentError("A job that translates needs document, the path of the document.")
+    selected = {key: value for key, value in arguments.items() if value is not None or key == "plugin_id"}
+    selected["document"] = str(Path(str(arguments["document"])).expanduser().resolve())
+    selected["options"] = DocumentOptions.from_mapping(arguments.get("options") or {}).to_mapping()
+    selected["strength"] = float(arguments.get("strength", 1.0))
+    check_strength(selected["strength"])
+    return selected
+
+
+def run(context: JobContext) -> dict[str, Any]:
+    """Translate a document of a project; goes on from the last finished sentences. Returns the report and the output's path."""
+    from engine.base import BaseModel
+    from engine.plugins import Plugin
+    from engine.serving.units.translate import BaseTranslator
+    from engine.workflows.documents import translate_document
+
+    job = context.job
+    if job.project_id is None:
+        raise InputError("A job that translates belongs to a project, whose base it uses.")
+    project, paper = context.store.projects.get(job.project_id), _paper(job)
+    file = Path(str(job.arguments["document"]))
+    context.progress.begin("Loading the base")
+    base = BaseModel.load(project.base, project.source, project.target, settings=context.settings)
+    plugin, bundle = None, ""
+    if paper.plugin_id is not None:
+        row = context.store.plugins.get(paper.plugin_id)
+        if not row.exists:
+            raise InputError(
+                "The bundle of {row} is no longer at {path}. Train it again or import it.", row=row.name, path=row.path
+            )
+        bundle = "" if context.settings.artefacts else row.path  # where machines share no folder, only this one has it
+        plugin = Plugin.load(row.path, base, cache=context.settings.home_dir / "unpacked")
+    decoding = base.decoding(plugin.card.get("decoding") if plugin and paper.strength else None)
+    output = file.with_name(f"{Path(paper.name).stem}.{project.target}{Path(paper.name).suffix}")
+    report = translate_document(
+        file,
+        output,
+        BaseTranslator(base, plugin, paper.strength, decoding, bundle),
+        options=DocumentOptions.from_mapping(job.arguments.get("options") or {}),
+        progress=context.progress,
+        partial=file.with_name(PARTIAL),
+        name=paper.name,
+        most_bytes=context.settings.max_upload_mib << 20,
+    )
+    return {"output": str(output), **report.to_mapping()}

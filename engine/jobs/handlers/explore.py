@@ -1,0 +1,163 @@
+"""Jobs that make something to be looked at: domain proportions, the map of phrases, what a plugin's memory brings."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.progress import Progress
+from engine.errors import Cancelled, CorpusError, InputError
+
+if TYPE_CHECKING:
+    from engine.base import LanguagePair
+    from engine.corpora import Corpus
+    from engine.jobs.registry import JobContext
+    from engine.store.records import PluginRow
+
+
+HELD_OUT = 100  # sentences of the samples at most
+
+
+def check_ablation(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The job's arguments: the plugin's number, sources with their references, both empty for the samples held out, and the
+    memories to compare `against`, all where none is named.
+
+    Raises InputError or OptionError on what cannot be compared.
+    """
+    from engine.methods.ablation import KINDS, kinds_of
+    from engine.plugins.ablate import Ablation, check_lines
+
+    try:
+        number = int(arguments["plugin_id"])
+    except (KeyError, TypeError, ValueError):
+        raise InputError("A job that exchanges a memory needs plugin_id, the plugin's number.") from None
+    sources, references = (list(arguments.get(name) or ()) for name in ("sources", "references"))
+    against = kinds_of(",".join(arguments.get("against") or KINDS))
+    if sources or references:
+        check_lines(Ablation(sources, references, against))
+    return {"plugin_id": number, "sources": sources, "references": references, "against": against}
+
+
+def ablation(context: JobContext) -> dict[str, Any]:
+    """Translate with a plugin's memory and with others in its place; see `engine.plugins.ablate`."""
+    from engine.plugins.ablate import Ablation, ablate_bundle
+
+    arguments, row = context.job.arguments, _plugin(context, int(context.job.arguments["plugin_id"]))
+    sources, references = arguments.get("sources") or [], arguments.get("references") or []
+    if not sources:
+        sources, references = _held_out(context)
+    wanted = Ablation(sources, references, arguments["against"])
+    figures = ablate_bundle(
+        Path(row.path), wanted, base=_pair(context).forward, settings=context.settings, progress=context.progress
+    )
+    for one in (figures["base"], *figures["variants"]):
+        one.pop("translations", None)  # too many for a row of the store
+    return figures
+
+
+def _held_out(context: JobContext) -> tuple[list[str], list[str]]:
+    """Sources and targets of the project's samples that no plugin has learnt from. Raises InputError where there are none."""
+    file = context.workspace / "pairs.jsonl"
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+    pairs = [(row["source"], row["target"]) for row in rows if row["part"] == "valid"][:HELD_OUT]
+    if not pairs:
+        raise InputError("No samples of this project were held out. Give sentences and their translations.")
+    return [source for source, _ in pairs], [target for _, target in pairs]
+
+
+def after_samples(context: JobContext) -> Callable[[Corpus, LanguagePair], None]:
+    """Fits the proportions as soon as the samples are read; what stands in the way is kept for their page."""
+
+    def fit(corpus: Corpus, pair: LanguagePair) -> None:
+        if context.job.project_id is None:
+            return
+        try:
+            _fit(context, corpus, pair)
+        except Cancelled:
+            raise
+        except CorpusError as error:
+            print(f"no domain proportions: {error}", flush=True)
+        except Exception:  # the samples are read, whatever happens to a picture of them
+            traceback.print_exc()
+
+    return fit
+
+
+def proportions(context: JobContext) -> dict[str, Any]:
+    """Fit the proportions of a project's samples, or read those of its plugin `plugin_id`."""
+    from engine.corpora import Corpus
+    from engine.plugins import Plugin
+    from engine.workflows.explore.domain_proportions import explore_plugin
+
+    corpus, pair = Corpus.load(context.workspace), _pair(context)
+    shown = _fit(context, corpus, pair)
+    number = context.job.arguments.get("plugin_id")
+    if number is not None:
+        row = _plugin(context, int(number))
+        plugin = Plugin.load(row.path, pair.forward, cache=context.settings.home_dir / "unpacked")
+        shown = explore_plugin(pair.forward, plugin, row.id, context.workspace, context.progress)
+    return {"domains": shown["domains"], "seconds": shown["seconds"]}
+
+
+def proportions_of_plugin(context: JobContext, plugin_id: int, method: str) -> None:
+    """Queue the reading of a new plugin's proportions, where its method has some."""
+    from engine.methods import get_method
+
+    if get_method(method).capabilities.offers_proportions:
+        context.store.jobs.enqueue(
+            "proportions", {"plugin_id": plugin_id}, project_id=context.job.project_id, owner=context.job.owner,
+            priority=context.job.priority,
+        )  # fmt: skip
+
+
+def phrase_map(context: JobContext) -> dict[str, Any]:
+    """Draw the map of a project's phrases."""
+    from engine.base import BaseModel
+    from engine.phrases.table import open_table
+    from engine.workflows.explore.phrase_map import make_map
+
+    context.progress.begin("Loading the base", 0, 3)
+    project = context.store.projects.get(_project(context))
+    base = BaseModel.load(project.base, project.source, project.target, settings=context.settings)
+    table = open_table(context.workspace, project.target, context.settings.assets_dir, progress=context.progress)
+    context.progress.begin("Reading phrases", 1, 3)
+    return make_map(table, base, context.workspace, progress=context.progress)
+
+
+def _fit(context: JobContext, corpus: Corpus, pair: LanguagePair) -> dict[str, Any]:
+    from engine.core.step_cache import content_hash
+    from engine.workflows.explore.domain_proportions import explore_samples
+
+    progress: Progress = context.progress
+    return explore_samples(
+        corpus.segments,
+        pair,
+        context.workspace,
+        context.settings.assets_dir,
+        stamp=content_hash([[one.text, one.source or "", one.domain] for one in corpus.segments]),
+        progress=progress,
+    )
+
+
+def _pair(context: JobContext) -> LanguagePair:
+    from engine.base import LanguagePair
+
+    context.progress.begin("Loading the base")
+    project = context.store.projects.get(_project(context))
+    return LanguagePair.load(project.base, project.source, project.target, settings=context.settings)
+
+
+def _plugin(context: JobContext, number: int) -> PluginRow:
+    row = context.store.plugins.get(number)
+    if row.project_id != context.job.project_id:
+        raise InputError("{row} is no plugin of this project.", row=row.name)
+    return row
+
+
+def _project(context: JobContext) -> int:
+    if context.job.project_id is None:
+        raise InputError("This job belongs to a project; name one.")
+    return context.job.project_id

@@ -1,0 +1,305 @@
+"""What kinds of jobs there are. A new kind is one entry in KINDS."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.progress import Progress
+from engine.core.settings import Settings
+from engine.errors import Cancelled, InputError
+from engine.jobs.handlers import bases, documents, explore
+from engine.jobs.paths import job_folder
+from engine.jobs.progress import plain
+from engine.store.records import CorpusRow, JobRow
+from engine.store.sharing.sync import before_queueing, working
+
+if TYPE_CHECKING:
+    from engine.store import Store
+    from engine.workflows.customize.request import CustomizeRequest
+
+
+INTERACTIVE, BATCH = 10, 0  # priorities: somebody waits for it at a page; it takes as long as it takes
+
+
+@dataclass(frozen=True)
+class JobContext:
+    """What a job has at hand."""
+
+    job: JobRow
+    store: Store
+    settings: Settings
+    workspace: Path
+    progress: Progress
+
+    @property
+    def run(self) -> Path:
+        """The folder of what belongs to this job alone; the jobs of a project share the rest of the workspace."""
+        return job_folder(self.workspace, self.job)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`run` does the work and returns what JSON can hold; it must be able to go on where an earlier attempt stopped.
+
+    `priority` is what jobs of the kind have where nobody says otherwise.
+    `check` returns the arguments as they are to be stored, with absolute paths, since a worker may run in another
+    folder; it raises a TailorError when they cannot be right, before the job is queued.
+    """
+
+    title: str
+    run: Callable[[JobContext], dict[str, Any]]
+    check: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
+    priority: int = BATCH
+    device: str = ""  # "cpu" where no model is needed, "gpu" where nothing else will do
+    in_order: bool = False  # it changes what a project's jobs share, so it overtakes none of them
+
+    def do(self, context: JobContext) -> dict[str, Any]:
+        """Run it between fetching the workspace and publishing what was made."""
+        with working(context.settings, context.store, context.job, context.progress):
+            return self.run(context)
+
+
+def known_kinds(modules: Iterable[str] = ()) -> dict[str, Kind]:
+    """The built-in kinds, and those in the KINDS of further modules (dotted names)."""
+    kinds = dict(KINDS)
+    for name in modules:
+        kinds |= importlib.import_module(name).KINDS
+    return kinds
+
+
+def enqueue(
+    store: Store,
+    kind: str,
+    arguments: Mapping[str, Any],
+    *,
+    project_id: int | None = None,
+    kinds: Mapping[str, Kind] | None = None,
+    owner: str = "",
+    priority: int | None = None,
+) -> JobRow:
+    """Queue a job. Raises InputError for an unknown kind or arguments that cannot be right, before anything is stored.
+
+    `prepare` and `customize` take the fields of `CustomizeRequest`; base, source, target and name default to the project's,
+    output to a file in the workspace. `corpus_id` may name the corpus row to fill.
+    `owner` is whose turn it takes, else the project's.
+    """
+    kinds = KINDS if kinds is None else kinds
+    if kind not in kinds:
+        raise InputError(
+            "There is no kind of job called {kind}. Known: {kinds}.", kind=kind, kinds=", ".join(sorted(kinds))
+        )
+    known = kinds[kind]
+    if known.check is not None:
+        arguments = known.check(arguments)
+    wanted = known.priority if priority is None else priority
+    if known.in_order and project_id is not None:
+        waiting = store.jobs.list(project_id, states=("queued", "running"))
+        wanted = min([wanted, *(row.priority for row in waiting if row.kind in kinds and kinds[row.kind].in_order)])
+    before_queueing(store, project_id)
+    return store.jobs.enqueue(kind, arguments, project_id=project_id, owner=owner, priority=wanted, device=known.device)
+
+
+def resume(store: Store, job_id: int) -> JobRow:
+    """Queue an interrupted, failed or cancelled job again; it goes on from its last finished step or checkpoint.
+
+    Raises InputError when the job is waiting, at work or done.
+    """
+    return store.jobs.resume(job_id)
+
+
+def _check_request(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    from engine.workflows.customize.request import CustomizeRequest
+
+    checked = CustomizeRequest.of_job(arguments).to_mapping()
+    selected = {name: checked.get(name, value) for name, value in arguments.items()}
+    if selected.get("samples"):
+        selected["samples"] = [str(Path(path).expanduser().resolve()) for path in selected["samples"]]
+    for name in ("base", "backward", "output"):
+        # A base may also be a hub id, which is no path.
+        if selected.get(name) and (name == "output" or Path(selected[name]).expanduser().exists()):
+            selected[name] = str(Path(selected[name]).expanduser().resolve())
+    return selected
+
+
+def _request(context: JobContext) -> CustomizeRequest:
+    from engine.workflows.customize.request import CustomizeRequest
+
+    values: dict[str, Any] = {}
+    name = f"plugin-{context.job.id}"
+    if context.job.project_id is not None:
+        project = context.store.projects.get(context.job.project_id)
+        values = {"base": project.base, "source": project.source, "target": project.target, "name": project.name}
+        name = re.sub(r"[^\w.-]+", "-", project.name).strip("-.") or name
+    values |= {key: value for key, value in context.job.arguments.items() if value not in ("", None)}
+    # The job's number in the name: a second plugin of the project must not overwrite the first.
+    values.setdefault("output", str(context.workspace / "plugins" / f"{name}-{context.job.id}.zip"))
+    Path(values["output"]).parent.mkdir(parents=True, exist_ok=True)
+    return CustomizeRequest.of_job(values)
+
+
+def _corpus(context: JobContext, request: CustomizeRequest) -> CorpusRow | None:
+    """The row that this job's samples belong to: the named one, else the one of this workspace, else a new one."""
+    if context.job.project_id is None:
+        return None
+    folder, corpora = str(context.workspace), context.store.corpora
+    number = context.job.arguments.get("corpus_id")
+    if number is not None:
+        return corpora.update(int(number), folder=folder)
+    name = ", ".join(Path(path).name for path in request.samples) or "samples"
+    for row in corpora.list(context.job.project_id):
+        if row.folder == folder:
+            return corpora.update(row.id, name=name)
+    return corpora.create(context.job.project_id, name, folder=folder)
+
+
+def _record_samples(context: JobContext, corpus: CorpusRow | None) -> dict[str, Any]:
+    """Note in the store what the steps "samples" and "phrases" left in the workspace."""
+    from engine.phrases import PhraseSet
+
+    report = json.loads((context.workspace / "import_report.json").read_text(encoding="utf-8"))
+    path = context.workspace / "phrases.jsonl"
+    # A method may need no phrases, and the samples may not have been read by a job of their own.
+    phrases = PhraseSet.load(path) if path.exists() else PhraseSet([], "")
+    result = {"kept": report["kept"], "phrases": len(phrases.phrases)}
+    if corpus is not None:
+        context.store.corpora.update(
+            corpus.id, state="ready", kept=report["kept"], skipped=report["skipped"], report=report
+        )
+        value = context.store.phrase_sets.create(corpus.id, str(path), phrases.parser, len(phrases.phrases))
+        result |= {"corpus_id": corpus.id, "phrase_set_id": value.id}
+    return result
+
+
+def _reading(context: JobContext, corpus: CorpusRow | None, work: Callable[[], Any]) -> Any:
+    """Do the work; the corpus row shows meanwhile, and if it fails, how it stands."""
+    if corpus is None:
+        return work()
+    before = corpus.state if corpus.state != "reading" else "new"
+    context.store.corpora.update(corpus.id, state="reading")
+    try:
+        return work()
+    except Cancelled:
+        context.store.corpora.update(corpus.id, state=before)
+        raise
+    except BaseException:
+        context.store.corpora.update(corpus.id, state="failed")
+        raise
+
+
+def _prepare(context: JobContext) -> dict[str, Any]:
+    from engine.workflows.customize import pipeline
+
+    request = _request(context)
+    corpus = _corpus(context, request)
+
+    def work() -> None:
+        pipeline.prepare(
+            request, context.workspace, context.progress, context.settings, after_samples=explore.after_samples(context)
+        )
+
+    _reading(context, corpus, work)
+    result = _record_samples(context, corpus)
+    _leakage(context)
+    _look_soon(context)
+    return result
+
+
+def _leakage(context: JobContext) -> dict[str, Any]:
+    """Compare the samples with the test files that the user named; nothing where there are none."""
+    from engine.corpora.leakage import check_leaks
+
+    project = None if context.job.project_id is None else context.store.projects.get(context.job.project_id)
+    if project is None:
+        return {}
+    return check_leaks(context.workspace, project.target, project.source, context.progress)
+
+
+def _look_soon(context: JobContext) -> None:
+    """After an upload: queue the first look, which trains nothing."""
+    if context.settings.first_look and context.job.project_id is not None:
+        arguments = {name: value for name, value in context.job.arguments.items() if name != "corpus_id"}
+        enqueue(context.store, "preview", arguments, project_id=context.job.project_id, owner=context.job.owner)
+
+
+def _preview(context: JobContext) -> dict[str, Any]:
+    from engine.workflows.preview import preview
+
+    later = context.store.jobs.list(context.job.project_id, states=("queued",)) if context.job.project_id else []
+    if any(job.kind == "prepare" and job.id > context.job.id for job in later):
+        return {"skipped": "the samples are about to be read again"}  # which ends with a look of its own
+    result = preview(_request(context), context.workspace, context.progress, context.settings)
+    return {key: result[key] for key in ("differ", "sentences", "loss_base", "loss")}
+
+
+def _customize(context: JobContext) -> dict[str, Any]:
+    from engine.plugins import read_bundle_card
+    from engine.workflows.customize import pipeline
+
+    request = _request(context)
+    summary = pipeline.customize(request, context.workspace, context.progress, context.settings, run=context.run)
+    _record_samples(context, _corpus(context, request))
+    if context.job.project_id is None:
+        return summary
+    card = read_bundle_card(Path(request.output))
+    values = {
+        "name": request.name,
+        "method": summary["method"],
+        "base_fingerprint": str(card.get("base_fingerprint") or ""),
+        "metrics": plain(summary.get("metrics") or card.get("metrics") or {}),
+        "job_id": context.job.id,
+    }
+    plugins = context.store.plugins
+    for row in plugins.list(context.job.project_id):
+        if row.path == request.output:  # an earlier attempt came this far
+            made = plugins.update(row.id, **values)
+            break
+    else:
+        made = plugins.create(context.job.project_id, path=request.output, **values)
+        explore.proportions_of_plugin(context, made.id, summary["method"])
+    _tidy(context.run)
+    return summary | {"plugin_id": made.id}
+
+
+def _compare(context: JobContext) -> dict[str, Any]:
+    from engine.jobs.handlers import compare as job
+
+    return job.run(context)
+
+
+def _check_comparison(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    from engine.jobs.handlers import compare as job
+
+    return job.check(arguments)
+
+
+def _tidy(run: Path) -> None:
+    """Drop what only a run that goes on would need: the bundle holds what was made. Tables, curves and the memory, which is
+    drawn as a map, stay.
+    """
+    for pattern in ("training/checkpoint*", "method/datastore.*", "method/*.faiss", "knn"):
+        for path in run.glob(pattern):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+KINDS: dict[str, Kind] = {
+    "prepare": Kind("Read samples and find phrases", _prepare, _check_request, INTERACTIVE, in_order=True),
+    "leakage": Kind("Compare samples with test files", _leakage, None, INTERACTIVE, "cpu"),
+    "preview": Kind("First look without training", _preview, _check_request, INTERACTIVE),
+    "customize": Kind("Make a plugin", _customize, _check_request, in_order=True),
+    "compare": Kind("Compare translations", _compare, _check_comparison, INTERACTIVE),
+    "proportions": Kind("Fit domain proportions", explore.proportions, None, INTERACTIVE),
+    "phrase_map": Kind("Draw the map of phrases", explore.phrase_map, None, INTERACTIVE),
+    "ablate": Kind("Exchange a plugin's memory", explore.ablation, explore.check_ablation),
+    "translate": Kind("Translate a document", documents.run, documents.check),
+    bases.KIND: Kind("Add a base", bases.run, bases.check, INTERACTIVE, "cpu"),
+}

@@ -1,0 +1,30 @@
+"""Which decoder layer remembers which phrase (paper 1, section 4.3 and figure 6)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from engine.errors import OptionError
+
+ORDERS = ("short_to_long", "long_to_short", "random")
+
+
+def assign_layers(lengths: Sequence[int], layers: int, order: str = "short_to_long", seed: int = 1) -> list[int]:
+    """The layer (from 0, the bottom) of each phrase, given the phrases' lengths in tokens.
+
+    Sorted by length and cut into `layers` parts of even size (they differ by one phrase at most); phrases of one length
+    keep their order. `random` deals parts of the same sizes without regard to length.
+    Raises OptionError on an unknown order.
+    """
+    if order not in ORDERS:
+        raise OptionError("order: {order!r} is not one of {orders}.", order=order, orders=", ".join(ORDERS))
+    places = list(range(len(lengths)))
+    if order == "random":
+        random.Random(seed).shuffle(places)
+    else:
+        places.sort(key=lambda i: lengths[i] if order == "short_to_long" else -lengths[i])
+    result = [0] * len(lengths)
+    for rank, i in enumerate(places):
+        result[i] = rank * layers // len(places)
+    return result

@@ -1,0 +1,81 @@
+"""Neighbours of a sentence by IDF similarity: of whole sentences, or of their n-grams (paper 3, sections 2.1.1, 2.1.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.memory.idf import Idf, IdfIndex
+from engine.memory.ngrams import WIDTHS, all_ngrams, reduced_ngrams
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A sentence that was found."""
+
+    sentence: int  # its place in the set
+    score: float  # similarity (equation 1), of n-grams that of the n-grams; or a negative distance
+    width: int = 0  # of the n-gram that found it; 0: the whole sentence
+    start: int = 0  # where that n-gram begins in the sentence that was looked up
+
+
+class IdfSentences:
+    """Whole sentences by the similarity of their word sets."""
+
+    def __init__(self, sentences: Sequence[Sequence[str]]) -> None:
+        self.idf = Idf(sentences)
+        begins = np.cumsum(self.idf.lengths) - self.idf.lengths
+        self.index = IdfIndex(self.idf.weights, self.idf.tokens, begins, self.idf.lengths, np.arange(len(sentences)))
+
+    def neighbours(self, sentence: Sequence[str], most: int, blocked: Iterable[int] = ()) -> list[Neighbour]:
+        """The `most` most similar sentences, the best first, without those in `blocked`."""
+        shut = np.zeros(len(self.index), dtype=bool)
+        shut[list(blocked)] = True
+        result, scores = self.index.nearest(self.idf.numbers(sentence), most, shut)
+        own = self.idf.total(sentence)
+        return [Neighbour(int(i), float(score) - own) for i, score in zip(result, scores, strict=True)]
+
+
+class IdfNgrams:
+    """Sentences by their n-grams: for each n-gram of a sentence, the one with the most similar n-gram of that width."""
+
+    def __init__(self, sentences: Sequence[Sequence[str]], widths: Sequence[int] = WIDTHS) -> None:
+        self.idf = Idf(sentences)
+        self.size = len(sentences)
+        self.indexes: dict[int, IdfIndex] = {}
+        for width in sorted(set(widths)):
+            owners, begins, sizes = all_ngrams(self.idf.lengths, width)
+            self.indexes[width] = IdfIndex(self.idf.weights, self.idf.tokens, begins, sizes, owners)
+
+    def __len__(self) -> int:
+        """N-grams of all widths."""
+        return sum(map(len, self.indexes.values()))
+
+    def hits(self, sentence: Sequence[str], blocked: Iterable[int] = ()) -> Iterator[Neighbour]:
+        """One neighbour for each n-gram: the sentence of the nearest n-gram, or of the next best where that sentence is
+        blocked or was found before. Of equally near n-grams the first in the set is taken (the paper: any), so that the
+        same question always has the same answer.
+        """
+        shut = np.zeros(self.size, dtype=bool)
+        shut[list(blocked)] = True
+        for width, index in self.indexes.items():
+            for number, gram in enumerate(reduced_ngrams(sentence, width)):
+                result, scores = index.nearest(self.idf.numbers(gram), 1, shut)
+                if not len(result):
+                    continue
+                owner, own = int(index.owners[result[0]]), self.idf.total(gram)
+                shut[owner] = True
+                yield Neighbour(owner, float(scores[0]) - own, width, number * max(1, width // 2))
+
+    def neighbours(self, sentence: Sequence[str], most: int | None, blocked: Iterable[int] = ()) -> list[Neighbour]:
+        """The neighbours of all n-grams; where there are more than `most`, those with the greatest similarity: exact matches
+        of rare words come first, and a full stop that equals another counts for what a full stop is worth.
+        """
+        return chosen(self.hits(sentence, blocked), most)
+
+
+def chosen(hits: Iterable[Neighbour], most: int | None) -> list[Neighbour]:
+    """The `most` best, the best first; of equals the wider n-gram, then the earlier one."""
+    return sorted(hits, key=lambda hit: (-hit.score, -hit.width, hit.start))[:most]

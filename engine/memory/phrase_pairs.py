@@ -1,0 +1,183 @@
+"""Phrase pairs: each phrase of the user's samples with the source that the frozen reverse model gives for it."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.core.atomic_files import write_jsonl
+from engine.core.progress import Progress
+from engine.decoding.resumable import back_translate_all
+from engine.errors import CorpusError, OptionError
+from engine.memory.layer_assignment import assign_layers
+
+if TYPE_CHECKING:
+    from engine.base.model import BaseModel
+    from engine.phrases import Phrase
+
+
+@dataclass(frozen=True)
+class PhrasePair:
+    """A phrase in the user's words (`target`), its source, and the decoder layer (from 0) that remembers it."""
+
+    layer: int
+    target: str
+    source: str
+    length: int
+    count: int
+
+
+@dataclass(frozen=True)
+class PairRules:
+    """Which phrases are remembered, and in which layer."""
+
+    order: str = "short_to_long"
+    seed: int = 1
+    max_length_ratio: float = 5.0  # of two sides in subword pieces; a pair of it or more is a failed translation
+    per_layer: int | None = None  # phrases kept of each layer, of every length its share
+    typicality: Sequence[float] | None = None  # a figure a phrase: the highest are kept; else the highest counts
+    unit: str = "parser"  # "pieces": lengths are of subword pieces, not of the parser's tokens
+    bounds: Sequence[int] | None = None  # the longest phrase of each layer from the bottom up, in place of even parts
+
+
+def translate_phrases(
+    phrases: Sequence[Phrase],
+    backward: BaseModel,
+    layers: int,
+    rules: PairRules | None = None,
+    *,
+    known: Mapping[str, str] | None = None,
+    round_trip: BaseModel | None = None,
+    partial: Path | None = None,
+    progress: Progress | None = None,
+) -> list[PhrasePair]:
+    """Translate phrases back with the frozen reverse model and give each a layer.
+
+    Phrases in `known` have that source and are not translated. `round_trip`, the forward model, translates the sources again,
+    and phrases that come back with `max_length_ratio` times their length are dropped. `partial` names a file that keeps
+    finished translations, so that a stopped run goes on from there. Layers are cut before a cap, which so does not move the
+    borders between them. Raises OptionError where the bounds are not rising or not one for each layer.
+    """
+    progress, known, rules = progress or Progress(), known or {}, rules or PairRules()
+    bounds, ratio = rules.bounds, rules.max_length_ratio
+
+    def pieces(texts: Sequence[str], side: Callable[[Sequence[str]], list[list[int]]]) -> list[int]:
+        return [len(ids) for ids in side(texts)]
+
+    def deal(some: Sequence[int]) -> list[int | None]:
+        return list(by_bounds(some, bounds, layers) if bounds else assign_layers(some, layers, rules.order, rules.seed))
+
+    def similar(one: int, other: int) -> bool:
+        return max(one, other) < ratio * min(one, other)
+
+    own = [phrase.length for phrase in phrases]
+    if rules.unit == "pieces":
+        special = backward.special_ids
+        own = [sum(i not in special for i in ids) for ids in backward.encode([phrase.text for phrase in phrases])]
+    places: Sequence[int | None] = deal(own) if bounds or rules.per_layer is not None else [0] * len(own)
+    selected = [(phrases[i], own[i]) for i in within_cap(phrases, own, places, rules.per_layer, rules.typicality)]
+    texts = [phrase.text for phrase, _ in selected]
+    missing = [text for text in texts if text not in known]
+    made = dict(zip(missing, back_translate_all(backward, missing, partial, progress), strict=True))
+    returned: dict[str, int] = {}
+    if round_trip is not None:
+        progress.begin("Translating phrases there and back", progress.index, progress.steps)
+        again = partial and partial.with_name(f"again.{partial.name}")
+        back = back_translate_all(round_trip, list(made.values()), again, progress)
+        returned = dict(zip(made, pieces(back, backward.encode), strict=True))
+    sources = [known[text] if text in known else made[text] for text in texts]
+    good = [
+        (phrase, length, source)
+        for (phrase, length), source, a, b in zip(
+            selected, sources, pieces(sources, backward.label), pieces(texts, backward.encode), strict=True
+        )
+        if source and similar(a, b) and similar(returned.get(phrase.text, b), b)
+    ]
+    places = deal([length for _, length, _ in good])
+    return [
+        PhrasePair(layer, phrase.text, source, length, phrase.count)
+        for (phrase, length, source), layer in zip(good, places, strict=True)
+        if layer is not None
+    ]
+
+
+def within_cap(
+    phrases: Sequence[Phrase], lengths: Sequence[int], places: Sequence[int | None], per_layer: int | None,
+    typicality: Sequence[float] | None,
+) -> list[int]:  # fmt: skip
+    """Which phrases (from 0) a memory of `per_layer` phrases a layer holds; `places` are the phrases' layers."""
+    values = [phrase.count for phrase in phrases] if typicality is None else typicality
+    chosen: list[int] = []
+    for layer in sorted({position for position in places if position is not None}):
+        mine = [i for i, position in enumerate(places) if position == layer]
+        if per_layer is not None:
+            best = stratified(
+                [lengths[i] for i in mine], [values[i] for i in mine], [phrases[i].example for i in mine], per_layer
+            )
+            mine = [mine[k] for k in best]
+        chosen += mine
+    return chosen
+
+
+def stratified(lengths: Sequence[int], values: Sequence[float], sentences: Sequence[int], most: int) -> list[int]:
+    """Places of at most `most` phrases, in order: each length has the share that it has among all (largest remainders), filled
+    with the phrases of the highest `values`; of equals first one of every sentence, then a second one.
+
+    A few frequent words would else take all the room, and no phrase of several words was remembered.
+    """
+    if len(lengths) <= most:
+        return list(range(len(lengths)))
+    groups: dict[int, list[int]] = {}
+    for i, length in enumerate(lengths):
+        groups.setdefault(length, []).append(i)
+    shares = {length: most * len(own) / len(lengths) for length, own in groups.items()}
+    quotas = {length: int(share) for length, share in shares.items()}
+    for length in sorted(groups, key=lambda one: (quotas[one] - shares[one], one))[: most - sum(quotas.values())]:
+        quotas[length] += 1
+    chosen: list[int] = []
+    for length, own in groups.items():
+        seen: Counter[tuple[float, int]] = Counter()
+        ranked = []
+        for i in own:
+            ranked.append((-values[i], seen[values[i], sentences[i]], i))
+            seen[values[i], sentences[i]] += 1
+        chosen += [i for _, _, i in sorted(ranked)[: quotas[length]]]
+    return sorted(chosen)
+
+
+def by_bounds(lengths: Sequence[int], bounds: Sequence[int], layers: int) -> list[int | None]:
+    """The first layer whose bound a length does not pass; None for longer ones. Raises OptionError on unfit bounds."""
+    if len(bounds) != layers or list(bounds) != sorted(set(bounds)):
+        raise OptionError(
+            "bounds: {bounds} is not a rising length for each of the base's {layers} decoder layers.",
+            bounds=", ".join(map(str, bounds)),
+            layers=layers,
+        )
+    places = [bisect.bisect_left(bounds, length) for length in lengths]
+    return [position if position < layers else None for position in places]
+
+
+def save_pairs(pairs: Sequence[PhrasePair], path: Path) -> None:
+    write_jsonl(path, (dataclasses.asdict(pair) for pair in pairs), "the phrase pairs")
+
+
+def load_pairs(path: Path) -> list[PhrasePair]:
+    """Raises CorpusError naming the line that cannot be read."""
+    pairs = []
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                pairs.append(PhrasePair(**json.loads(line)))
+            except (ValueError, TypeError, RecursionError):
+                raise CorpusError(
+                    "{path}, line {number}: not a phrase pair. Remove the file to make it again.",
+                    path=path,
+                    number=number,
+                ) from None
+    return pairs

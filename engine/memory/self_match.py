@@ -1,0 +1,32 @@
+"""Which sentences of a retrieval set are a given sentence, or the same text but for trifles.
+
+In training a sentence must not find itself: a model that may look its answer up learns to look nothing else up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from engine.corpora.near_duplicates import groups, key
+
+
+class OwnText:
+    """Groups of near-identical sentences of a set, by either side; see `engine.corpora.near_duplicates`."""
+
+    def __init__(self, targets: Sequence[str], sources: Sequence[str] = ()) -> None:
+        self.numbers = groups(targets, [source or None for source in sources])
+        self.members: dict[int, list[int]] = {}
+        self.by_key: dict[str, set[int]] = {}
+        for i, number in enumerate(self.numbers):
+            self.members.setdefault(number, []).append(i)
+        for texts in (targets, sources):
+            for number, text in zip(self.numbers, texts, strict=False):
+                if text:
+                    self.by_key.setdefault(key(text), set()).add(number)
+
+    def of(self, *texts: str) -> set[int]:
+        """Places of all sentences of the set that are near-identical to one with any of these texts on either side."""
+        return {i for number in self._groups(texts) for i in self.members[number]}
+
+    def _groups(self, texts: Iterable[str]) -> set[int]:
+        return {number for text in texts if text for number in self.by_key.get(key(text), ())}

@@ -1,0 +1,93 @@
+"""An index of vectors: the nearest by inner product or by squared distance. FAISS does the work.
+
+A small set is searched through, which is exact. A large one gets the paper's index, cells of an inverted file found through a
+graph, with codes of 8 bits a number: `IVF1024_HNSW32,SQ8` (paper 2, section 4.1).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import MissingError
+
+Vectors = NDArray[np.float32]
+
+LARGE = 100_000  # vectors from which the search is approximate
+TRAINED_ON = 64  # vectors a cell that the cells are made from
+
+
+def factory(size: int, large: int = LARGE) -> str:
+    """The FAISS description of the index for that many vectors."""
+    return "Flat" if size < large else "IVF1024_HNSW32,SQ8"
+
+
+class VectorIndex:
+    """Vectors (N, d) and a way to find the nearest to others. The same vectors give the same index."""
+
+    def __init__(self, vectors: Vectors, metric: str = "dot", *, depth: int = 64, large: int = LARGE) -> None:
+        """`metric` is "dot" (largest first) or "l2" (smallest squared distance first); `depth` cells are searched of a large
+        set. Raises MissingError when a large set needs FAISS and it is not installed.
+        """
+        self.vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+        self.metric, self.depth = metric, depth
+        self.kind = factory(len(vectors), large)
+        self._index: Any = None
+        if not len(vectors):
+            return
+        try:
+            import faiss
+        except ImportError:
+            if self.kind != "Flat":
+                raise MissingError(
+                    "An index of {count:,} vectors needs FAISS. Install it: pip install 'tailor-mt[cpu]'.",
+                    count=len(vectors),
+                ) from None
+            return
+        measure = faiss.METRIC_INNER_PRODUCT if metric == "dot" else faiss.METRIC_L2
+        self._index = faiss.index_factory(self.vectors.shape[1], self.kind, measure)
+        if self.kind != "Flat":
+            cells = 1024 * TRAINED_ON
+            step = max(1, len(vectors) // cells)
+            self._index.train(np.ascontiguousarray(self.vectors[::step][:cells]))
+            faiss.extract_index_ivf(self._index).nprobe = depth
+        self._index.add(self.vectors)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def search(self, queries: Vectors, most: int) -> tuple[NDArray[np.int64], Vectors]:
+        """Numbers (Q, k) and scores (Q, k) of the k = min(most, N) nearest of each query, the best first; -1 where a large
+        index found fewer.
+        """
+        queries, most = np.ascontiguousarray(queries, dtype=np.float32), min(most, len(self))
+        if not most or not len(queries):
+            return np.zeros((len(queries), 0), dtype=np.int64), np.zeros((len(queries), 0), dtype=np.float32)
+        if self._index is not None:
+            scores, numbers = self._index.search(queries, most)
+            return numbers, scores
+        scores = queries @ self.vectors.T  # (Q, N)
+        if self.metric == "l2":
+            squares = np.square(self.vectors).sum(1) - 2 * scores + np.square(queries).sum(1)[:, None]  # (Q, N)
+            order = np.argsort(squares, axis=1, kind="stable")[:, :most]  # (Q, k)
+            return order, np.take_along_axis(squares, order, 1)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :most]  # (Q, k)
+        return order, np.take_along_axis(scores, order, 1)
+
+    def search_unblocked(self, query: Vectors, most: int, blocked: Any, owners: Any = None) -> list[tuple[int, float]]:
+        """Number and score of the `most` nearest of one query (d,) that are not blocked: `blocked` holds sentences, and
+        `owners[number]` is a vector's sentence (by default the number itself). Looks further until there are enough.
+        """
+        reach = most + 8
+        while True:
+            numbers, scores = self.search(query[None], reach)
+            results = [
+                (int(number), float(score))
+                for number, score in zip(numbers[0], scores[0], strict=True)
+                if number >= 0 and (int(number) if owners is None else int(owners[number])) not in blocked
+            ]
+            if len(results) >= most or reach >= len(self) or numbers[0, -1] < 0:
+                return results[:most]
+            reach *= 4

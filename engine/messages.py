@@ -1,0 +1,132 @@
+"""Sentences that the engine says, as data: an English template with named places, and the values that stand in them.
+
+    Message("The file {name} holds {count:,} sentences.", name="a.txt", count=1200)
+
+A message is a string, its English sentence, so whatever prints or stores strings takes it as it is. Whoever speaks another
+language translates `template` and fills `params` in; `code` names the sentence for programs. The first argument is always a
+literal, so that the templates can be collected from the source as gettext does; `mark` does the same for single words.
+A message without params is not formatted: braces in it are braces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+MESSAGES = "messages"  # the key under which JSON keeps the data of the sentences in it
+CODE_WORDS = 8
+
+
+def mark(text: str) -> str:
+    """The text as it is: marks it as one that is translated where it is shown."""
+    return text
+
+
+class Message(str):
+    """An English sentence with its `template`, its `params` (plain values or messages) and its `code`."""
+
+    template: str
+    params: Mapping[str, Any]
+    code: str
+
+    def __new__(cls, template: str, /, **params: Any) -> Message:
+        if isinstance(template, Message) and not params:
+            return template
+        return cls.restore(template.format(**params) if params else template, template, params)
+
+    @classmethod
+    def restore(cls, text: str, template: str, params: Mapping[str, Any], code: str = "") -> Message:
+        """A message whose sentence is known already."""
+        one = super().__new__(cls, text)
+        one.template = str(template)
+        one.params = {name: _plain(value) for name, value in params.items()}
+        one.code = code or code_of(template)
+        return one
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Message.restore, (str(self), self.template, dict(self.params), self.code)
+
+    def naming(self, old: str, new: str) -> Message:
+        """The same message with `new` where `old` stands, in the sentence and in the params: another name of a file."""
+        params = {name: _named(value, old, new) for name, value in self.params.items()}
+        return Message.restore(self.replace(old, new), self.template, params, self.code)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        params = {
+            name: value.to_mapping() if isinstance(value, Message) else value for name, value in self.params.items()
+        }
+        return {"text": str(self), "code": self.code, "template": self.template, "params": params}
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> Message:
+        """Build from what `to_mapping` gave. Raises KeyError, TypeError or AttributeError where it is something else."""
+        params = {
+            str(name): cls.from_mapping(value) if isinstance(value, Mapping) else value
+            for name, value in values["params"].items()
+        }
+        return cls.restore(str(values["text"]), str(values["template"]), params, str(values.get("code", "")))
+
+
+def code_of(template: str) -> str:
+    """`The file {name} is empty.` -> `the-file-name-is-empty`: the first eight words."""
+    bare = re.sub(r"\{(\w+)[^{}]*\}", r"\1", template.lower())
+    return "-".join(re.findall(r"[^\W_]+", bare)[:CODE_WORDS])
+
+
+def _named(value: Any, old: str, new: str) -> Any:
+    if isinstance(value, Message):
+        return value.naming(old, new)
+    return value.replace(old, new) if isinstance(value, str) else value
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it; an error as its message."""
+    if value is None or isinstance(value, (bool, int, float, Message)):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, BaseException):
+        message = getattr(value, "message", None)
+        return message if isinstance(message, Message) else str(value)
+    return value.item() if getattr(value, "ndim", None) == 0 else str(value)  # of numpy and torch
+
+
+# -- in JSON
+
+
+def pack(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The mapping with the data of all messages in it under `messages`, so that `unpack` finds them again in JSON."""
+    result = {str(one): one.to_mapping() for one in _messages_in(values)}
+    return {**values, MESSAGES: list(result.values())} if result else dict(values)
+
+
+def unpack(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What `pack` was given: the sentences whose data is there are messages again."""
+    rest = dict(values)
+    try:
+        known = {one["text"]: Message.from_mapping(one) for one in rest[MESSAGES]}
+    except (KeyError, TypeError, AttributeError, ValueError):  # none, or a key of that name that is something else
+        return rest
+    del rest[MESSAGES]
+    return {name: _restored(value, known) for name, value in rest.items()}
+
+
+def _messages_in(value: Any) -> Iterator[Message]:
+    if isinstance(value, Message):
+        yield value
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _messages_in(one)
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _messages_in(one)
+
+
+def _restored(value: Any, known: Mapping[str, Message]) -> Any:
+    if isinstance(value, str):
+        return known.get(value, value)
+    if isinstance(value, dict):
+        return {name: _restored(one, known) for name, one in value.items()}
+    return [_restored(one, known) for one in value] if isinstance(value, list) else value

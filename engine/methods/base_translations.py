@@ -1,0 +1,60 @@
+"""What the frozen base itself makes of the sources of the samples: the other side for methods that learn the difference.
+
+Also the settings that such a method prepares with, kept in its workspace for the encoding of the pairs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.base.decoding_options import Decoding
+from engine.core.atomic_files import write_json, write_jsonl
+from engine.core.progress import Progress
+
+if TYPE_CHECKING:
+    from engine.corpora.types import SentencePair
+    from engine.methods.data import Samples
+
+FILE = "machine.jsonl"
+SETTINGS = "settings.json"
+
+
+def keep_settings(samples: Samples, config: Any) -> None:
+    """Write a method's settings to its workspace, which is emptied when they change."""
+    write_json(samples.workspace / SETTINGS, config.to_mapping(), "the method's settings")
+
+
+def kept_settings(samples: Samples, cls: Any) -> Any:
+    """The settings that the method prepared with; the defaults where it did not."""
+    file = samples.workspace / SETTINGS
+    return cls.from_mapping(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else cls()
+
+
+def machine_translations(
+    samples: Samples, pairs: Sequence[SentencePair], beam: int, progress: Progress, part: str
+) -> list[str]:
+    """The base's translation of each pair's source, in order, by beam search.
+
+    Kept in `machine.jsonl` of the method's workspace by their sources; those that are there are not made again, and a
+    stopped run goes on where it was.
+    """
+    file = samples.workspace / FILE
+    known: dict[str, str] = {}
+    if file.exists():
+        with file.open(encoding="utf-8", newline="\n") as lines:
+            known = {row["source"]: row["machine"] for row in map(json.loads, lines)}
+    missing = list(dict.fromkeys(pair.source for pair in pairs if pair.source not in known))
+    if missing:
+        from engine.decoding.resumable import back_translate_all
+
+        search = Decoding(beam=beam, no_repeat_ngram=3)
+        before = progress.step
+        progress.begin("Translating the sources", progress.index, progress.steps)
+        partial = samples.workspace / f"machine.{part}.partial.jsonl"
+        made = back_translate_all(samples.pair.forward, missing, partial, progress, search)
+        known |= dict(zip(missing, made, strict=True))
+        write_jsonl(file, ({"source": a, "machine": b} for a, b in known.items()), "the translations")
+        progress.begin(before, progress.index, progress.steps)
+    return [known[pair.source] for pair in pairs]

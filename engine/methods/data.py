@@ -1,0 +1,68 @@
+"""The user's sentences as a method gets them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.progress import Progress
+from engine.corpora.types import SentencePair
+
+if TYPE_CHECKING:
+    from engine.base import LanguagePair
+    from engine.core.settings import Settings
+    from engine.corpora import Segment
+    from engine.phrases import PhraseSet
+
+
+@dataclass
+class Samples:
+    """Everything that was made of the samples before the method's turn; see `Capabilities` for what is there when."""
+
+    pair: LanguagePair
+    train: Sequence[Segment]
+    valid: Sequence[Segment]
+    workspace: Path
+    settings: Settings
+    phrases: PhraseSet | None = None
+    sentence_pairs: dict[str, list[SentencePair]] = field(default_factory=dict)  # "train", "memory" and "valid"
+
+    def pairs(self, part: str = "train") -> list[SentencePair]:
+        """The sentence pairs of a part. "train": those that training keeps, where it keeps a share; "memory": all of them, for
+        whatever looks sentences up, the source empty where none could be written; "valid": the held-out ones.
+        """
+        if part == "memory" and part not in self.sentence_pairs:
+            return self.sentence_pairs["train"]
+        return self.sentence_pairs[part]
+
+    def general_pairs(self, progress: Progress) -> list[SentencePair]:
+        """Pairs of everyday text that a method may learn to leave alone; empty where no general sample is bundled."""
+        from engine.evaluation.general_text import learnable_pairs
+
+        own = [segment.text for segment in (*self.train, *self.valid)]
+        return learnable_pairs(self.pair, self.settings.assets_dir, but=own, progress=progress)
+
+    @property
+    def domains(self) -> list[str]:
+        """The domains of the training sentences, in order of appearance."""
+        return list(dict.fromkeys(segment.domain for segment in self.train))
+
+
+def with_sources(segments: Sequence[Segment], backward: Any, partial: Path, progress: Progress) -> list[SentencePair]:
+    """Sentence pairs of segments; those without a source get one from the base `backward`, or an empty one without it."""
+    from engine.decoding.back_translation import write_back
+
+    missing = [segment.text for segment in segments if segment.source is None]
+    made = iter(write_back(backward, missing, partial, progress) if backward and missing else [""] * len(missing))
+    pairs = [
+        SentencePair(
+            next(made) if segment.source is None else segment.source,
+            segment.text,
+            segment.domain,
+            segment.source is None,
+        )
+        for segment in segments
+    ]
+    return [pair for pair in pairs if pair.source or backward is None]

@@ -1,0 +1,44 @@
+"""The proportions of each token of a translation under a trained plugin, as data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from engine.methods.domain_mixing.states import real_tokens, run
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.methods.domain_mixing.module import MixingModule
+
+
+def reads(base: BaseModel, module: MixingModule, source: str, translation: str, top: int) -> list[dict[str, Any]]:
+    """A row a token and decoder layer; the module is attached. `gate` is 1: the base's own map takes part in full.
+
+    The end of the sentence has no row: nothing goes in after it.
+    """
+    import torch
+
+    sources, labels = base.pad_batch(base.encode([source])), base.pad_batch(base.label([translation]))  # (1, S), (1, T)
+    with torch.no_grad():
+        _, (side, ids, states) = run(base, sources, labels)
+        model = module.proportion_model()
+        shares = model.proportions(side, [one[0] for one in states])  # (T, P, k)
+    tokens = base.tokenizer.convert_ids_to_tokens(ids[0].tolist())
+    real = real_tokens(base, ids)[0].tolist()  # (T,)
+    rows = []
+    for position in range(1, len(tokens)):
+        if not real[position]:
+            continue
+        for layer, values in enumerate(shares[position].tolist()):
+            ranked = sorted(zip(values, module.domains, strict=True), key=lambda pair: -pair[0])[:top]
+            rows.append(
+                {
+                    "position": position - 1,  # of the token among the labels: it goes in one step after it came out
+                    "token": tokens[position],
+                    "layer": layer,
+                    "place": "decoder",
+                    "gate": 1.0,
+                    "items": [{"text": name, "source": "", "weight": value} for value, name in ranked],
+                }
+            )
+    return rows

@@ -1,0 +1,56 @@
+"""The bundled general sample as a further domain, for samples of one domain only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from engine.corpora.general_text import general_domain
+from engine.errors import CorpusError
+
+if TYPE_CHECKING:
+    from engine.corpora import Segment
+
+GENERAL = "general"
+UNNAMED = "samples"
+
+T = TypeVar("T")
+
+
+def label(domain: str) -> str:
+    """The name of a domain; sentences without a label are the samples' own."""
+    return domain or UNNAMED
+
+
+def by_domain(segments: Sequence[Segment]) -> dict[str, list[Segment]]:
+    """Sentences by the name of their domain, in order of appearance."""
+    result: dict[str, list[Segment]] = {}
+    for segment in segments:
+        result.setdefault(label(segment.domain), []).append(segment)
+    return result
+
+
+def wanted(domains: Sequence[str], general: str) -> bool:
+    """Does the general sample join these domains? Raises CorpusError where it may not, and there is one domain only."""
+    if general == "never" and len(domains) < 2:
+        raise CorpusError(
+            "The samples have one domain, and general=never leaves out the bundled sample that would be the other. Give a "
+            "file for each domain, or set general=auto."
+        )
+    return general == "always" or (general == "auto" and len(domains) < 2)
+
+
+def general_name(domains: Sequence[str]) -> str:
+    """The general sample's domain: "general", where the user has no domain of that name."""
+    return GENERAL if GENERAL not in domains else "bundled general"
+
+
+def with_general(
+    sentences: Mapping[str, Sequence[T]], language: str, assets: Path, general: str, texts: Sequence[str]
+) -> dict[str, Sequence[T | str]]:
+    """The domains, and the general one where `general` ("auto", "always", "never") wants it; `texts` are the user's."""
+    result: dict[str, Sequence[T | str]] = dict(sentences)
+    if wanted(list(sentences), general):
+        result[general_name(list(sentences))] = general_domain(assets, language, exclude=texts)
+    return result

@@ -1,0 +1,56 @@
+"""Another datastore for kNN decoding, to see whether the samples' own matters; of kNN-MT and of plugins that carry one."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from engine.methods.ablation import Material, UnavailableError, gaussian_like, spread_out
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.methods.knn.decoder import Knn
+    from engine.methods.trained import TrainedMethod
+
+MOST = 1024  # entries that stand for the one mean row
+
+
+def another_datastore(
+    base: BaseModel, knn: Knn, kind: str, material: Material, plugin: TrainedMethod | None = None
+) -> Knn:
+    """`knn` with a datastore of that kind under its own settings; `plugin` is what its keys are recorded with.
+
+    A token has no mean, so the mean row's value is the distribution of all tokens, by entries that share its key.
+    Raises UnavailableError where the keys were left out of the bundle.
+    """
+    from engine.methods.knn.build import another
+    from engine.methods.knn.decoder import Knn
+    from engine.methods.knn.index import build_index
+
+    options, store = knn.options, knn.datastore
+    if kind == "empty":
+        return knn.with_settings(options.replace(weight=0.0, adaptive=False), gate=knn.gate)
+    if kind in ("foreign", "oracle"):
+        return another(base, knn, material.pairs(kind), material.folder(kind), material.progress, plugin)[0]
+    if kind == "shuffled":
+        mixed = dataclasses.replace(store, tokens=store.tokens[material.order(len(store))])
+        return Knn(mixed, knn.index, options, base.device, knn.adaptive, knn.gate)
+    if store.keys is None:
+        raise UnavailableError(
+            "The bundle holds the keys' codes and not the keys (keep_keys=no), which have no such mean."
+        )
+    if kind == "noise":
+        keys = gaussian_like(store.keys, len(store), material.generator()).to(store.keys)  # (N, d)
+        index = None if knn.reader is not None else build_index(keys, options.index, options)
+        return Knn(dataclasses.replace(store, keys=keys), index, options, base.device, knn.adaptive, knn.gate)
+    mean = store.keys.float().mean(0, keepdim=True).to(store.keys)  # (1, d)
+    if knn.reader is not None:  # the shortlist still says which tokens are read, no key says which of them
+        return Knn(
+            dataclasses.replace(store, keys=mean.expand(len(store), -1)), None, options, base.device, gate=knn.gate
+        )
+    tokens = spread_out(store.tokens, MOST if knn.adaptive is None else options.k or 1)  # (n,)
+    keys = mean.expand(len(tokens), -1).contiguous()  # (n, d)
+    one = dataclasses.replace(
+        store, keys=keys, tokens=tokens, sentences=store.sentences[: len(tokens)], positions=store.positions[: len(tokens)]
+    )  # fmt: skip
+    return Knn(one, None, options.replace(index="flat", k=len(tokens)), base.device, knn.adaptive, knn.gate)

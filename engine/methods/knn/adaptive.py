@@ -1,0 +1,138 @@
+"""A share and a number of neighbours for each token, by a small network (Zheng et al., Adaptive Nearest Neighbor Machine
+Translation, 2021, section 3).
+
+From the distances of the K nearest and the number of different tokens among the first i of them, a network of two layers
+gives a distribution over "none, 1, 2, 4, … K neighbours":
+
+    p(y) = π_0 p_MT(y) + Σ_k π_k p_kNN,k(y)
+
+It is trained on the held-out pairs by the likelihood of the right tokens. Ours differs in one thing: distances go in as
+standardised logarithms, so that one learning rate does for bases of every size.
+
+adaptive.safetensors: the network's weights, with `mean` and `std` of the logarithms.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from engine.core.atomic_files import atomic_write
+from engine.core.progress import Progress
+from engine.errors import BundleError
+from engine.methods.knn.interpolate import shares
+from engine.methods.knn.options import MOST_WEIGHT
+
+if TYPE_CHECKING:
+    from engine.methods.knn.tune import Evidence
+
+FILE = "adaptive.safetensors"
+HIDDEN = 32
+UPDATES, BATCH, RATE = 1000, 256, 1e-3
+FAR = 1e9  # stands for an infinite distance in the logarithm
+
+
+class MetaK(nn.Module):
+    """π over "none, 1, 2, 4, …" neighbours, turned into what each neighbour brings."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, k: int) -> None:
+        super().__init__()
+        self.k = k
+        self.counts = [2**i for i in range(k.bit_length()) if 2**i <= k]
+        self.hidden = nn.Linear(2 * k, HIDDEN)
+        self.out = nn.Linear(HIDDEN, 1 + len(self.counts))
+        self.register_buffer("mean", torch.zeros(()))
+        self.register_buffer("std", torch.ones(()))
+
+    def features(self, distances: Tensor, tokens: Tensor) -> Tensor:
+        """(R, 2K): standardised log-distances, and how many different tokens are among the first i."""
+        logs = torch.log1p(distances.clamp(max=FAR))  # (R, K)
+        same = tokens[:, :, None] == tokens[:, None, :]  # (R, K, K)
+        first = ~torch.tril(same, diagonal=-1).any(-1)  # (R, K), no earlier neighbour has this token
+        return torch.cat([(logs - self.mean) / self.std, first.cumsum(1) / self.k], 1)  # (R, 2K)
+
+    def forward(self, distances: Tensor, tokens: Tensor, temperature: float) -> Tensor:
+        """Masses (R, K); what is missing to 1 in a row is π_0."""
+        choice = self.out(torch.tanh(self.hidden(self.features(distances, tokens)))).softmax(-1)  # (R, 1 + C)
+        total = torch.zeros_like(distances)  # (R, K)
+        for i, count in enumerate(self.counts):
+            part = choice[:, i + 1, None] * shares(distances[:, :count], temperature)  # (R, count)
+            total = total + nn.functional.pad(part, (0, distances.shape[1] - count))  # (R, K)
+        return total
+
+
+def train_adaptive(evidence: Evidence, k: int, temperature: float, progress: Progress | None = None) -> MetaK:
+    """Train on nine tenths of the evidence's sentences, keep the weights that are best on the rest; seeded, so repeatable."""
+    progress = progress or Progress()
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        torch.manual_seed(1)
+        network = MetaK(k)
+        nn.init.normal_(network.hidden.weight, std=0.1)
+        distances, tokens = evidence.distances[:, :k].float(), evidence.tokens[:, :k]  # (M, K), (M, K)
+        base_p = evidence.log_p.double().exp()  # (M,)
+        hit = tokens == evidence.gold[:, None]  # (M, K)
+        logs = torch.log1p(distances.clamp(max=FAR))  # (M, K)
+        network.mean, network.std = logs.mean(), logs.std(unbiased=False).clamp(min=1e-3)
+        held = evidence.sentences % 10 == 9  # (M,)
+        if not bool(held.any()) or bool(held.all()):
+            held = torch.zeros_like(held)
+            held[::10] = True
+        learn, check = (~held).nonzero()[:, 0], held.nonzero()[:, 0]  # (m,), (m',)
+
+        def loss(rows: Tensor) -> Tensor:
+            mass = network(distances[rows], tokens[rows], temperature).double()  # (r, K)
+            total = (1 - mass.sum(1)) * base_p[rows] + (mass * hit[rows]).sum(1)  # (r,)
+            return -total.clamp(min=1e-12).log().mean()  # ()
+
+        optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
+        best, selected = float("inf"), {key: value.clone() for key, value in network.state_dict().items()}
+        for update in range(UPDATES + 1):
+            if update % 100 == 0:
+                progress.advance(update, UPDATES)
+                with torch.no_grad():
+                    value = float(loss(check))
+                if value < best:
+                    best, selected = value, {key: item.clone() for key, item in network.state_dict().items()}
+            rows = learn[torch.randint(len(learn), (min(BATCH, len(learn)),))]  # (r,)
+            optimizer.zero_grad(set_to_none=True)
+            loss(rows).backward()
+            optimizer.step()
+        network.load_state_dict(selected)
+    return network.eval().requires_grad_(False)
+
+
+def save_adaptive(network: MetaK, folder: Path) -> Path:
+    from safetensors.torch import save_file
+
+    with atomic_write(folder / FILE, "the adaptive network") as temporary:
+        save_file({key: value.detach().cpu().contiguous() for key, value in network.state_dict().items()}, temporary)
+    return folder / FILE
+
+
+def load_adaptive(folder: Path, k: int) -> MetaK:
+    """The network of a folder. Raises BundleError unless its weights are those of a network for k neighbours."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    if not (folder / FILE).exists():
+        raise BundleError("it has no {file}, which its decoding needs. Get the bundle again.", file=FILE)
+    network = MetaK(k)
+    try:
+        network.load_state_dict(load_file(folder / FILE))
+    except (SafetensorError, RuntimeError):
+        raise BundleError(
+            "{file} is not the network of {k} neighbours that it should be. Get the bundle again.", file=FILE, k=k
+        ) from None
+    return network.eval().requires_grad_(False)
+
+
+def limited(mass: Tensor) -> Tensor:
+    """Masses (R, k) whose rows sum to at most `MOST_WEIGHT`."""
+    total = mass.sum(-1, keepdim=True)  # (R, 1)
+    return mass * (MOST_WEIGHT / total.clamp(min=MOST_WEIGHT))  # (R, k)

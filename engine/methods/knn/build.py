@@ -1,0 +1,201 @@
+"""Making kNN decoding for a base, customized or not: the datastore, its index, the settings. Done once a folder."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.atomic_files import write_json
+from engine.core.progress import Progress
+from engine.errors import CorpusError, OptionError
+from engine.methods.knn.decoder import FILES, Knn
+from engine.methods.knn.options import KnnOptions
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.corpora.types import SentencePair
+    from engine.methods.knn.datastore import Datastore
+    from engine.methods.trained import TrainedMethod
+
+SETTLED = "knn.json"
+MOST = 60  # held-out sentences that finalists translate
+# Nats a token by which looking up in all samples must be likelier. Of two that are as likely, retrieval by sentence translates
+# better and leaves other text alone, since it has a gate (docs/methods/knn.md).
+GAIN = 0.25
+COMPARED = 200_000  # entries up to which auto tries an exact search in all of them as well
+
+
+def check_method(plugin: TrainedMethod | None) -> None:
+    """Raises OptionError where a datastore can add nothing: the method has one, or does not decode with the base."""
+    if plugin is None:
+        return
+    offers = plugin.method.capabilities
+    if plugin.module is not None and getattr(plugin.module, "knn", None) is not None:
+        raise OptionError(
+            "The method {method} brings a datastore of its own already. Leave out --knn.", method=plugin.method.name
+        )
+    if not offers.offers_likelihood:
+        raise OptionError(
+            "The method {method} gives no probabilities that kNN decoding could be mixed with.",
+            method=plugin.method.name,
+        )
+
+
+def make_knn(
+    base: BaseModel,
+    train: Sequence[SentencePair],
+    valid: Sequence[SentencePair],
+    options: KnnOptions,
+    folder: Path,
+    plugin: TrainedMethod | None = None,
+    progress: Progress | None = None,
+    general: Callable[[], Sequence[SentencePair]] = tuple,
+) -> tuple[Knn, dict[str, Path], dict[str, Any]]:
+    """Datastore of `train`, index, and settings chosen on `valid`, with `general` giving pairs of everyday text that a learned
+    gate leaves alone; returns it, its files in `folder`, and figures.
+
+    Files of a finished call are used again. Figures: `entries`, `index`, `seconds`, `loss_base`, `loss`, `best`.
+    """
+    from engine.methods.batches import Pairs
+    from engine.methods.knn.datastore import Datastore
+
+    progress = progress or Progress()
+    check_method(plugin)
+    done = folder / SETTLED
+    if done.exists():
+        data = json.loads(done.read_text(encoding="utf-8"))
+        knn = Knn.open(folder, base, KnnOptions.from_mapping(data["options"]))
+        return knn, files_in(folder), data["figures"]
+    start = time.monotonic()
+    progress.begin("Recording the datastore", progress.index, progress.steps)
+    datastore = Datastore.build(
+        base, Pairs.encode(base, train), plugin, place=options.keys, max_entries=options.max_entries, progress=progress
+    )
+    knn, figures = settled(base, datastore, valid, options, plugin, progress, general)
+    figures = {
+        "entries": len(datastore), "retrieval": knn.options.retrieval, "index": knn.options.index,
+        "seconds": round(time.monotonic() - start, 1), **figures,
+    }  # fmt: skip
+    files = knn.save(folder)
+    write_json(done, {"options": knn.options.to_mapping(), "figures": figures}, "the kNN settings")
+    return knn, files, figures
+
+
+def retrieval_of(options: KnnOptions) -> str:
+    """The way of retrieval that is asked for; where that is open, the one whose settings are named, and auto where none is."""
+    if options.retrieval == "sentence" and options.adaptive:
+        raise OptionError("retrieval: sentence has a gate of its own and no adaptive network. Leave one of them out.")
+    if options.retrieval != "auto":
+        return options.retrieval
+    if options.adaptive or options.temperature is not None or options.index != "auto":
+        return "global"  # T is of squared distances there, which is what it meant before there was a choice
+    return "auto" if options.shortlist is None and options.threshold is None else "sentence"
+
+
+def settled(
+    base: BaseModel, datastore: Datastore, valid: Sequence[SentencePair], options: KnnOptions, plugin: TrainedMethod | None,
+    progress: Progress, general: Callable[[], Sequence[SentencePair]] = tuple,
+) -> tuple[Knn, dict[str, Any]]:  # fmt: skip
+    """kNN decoding with the way of retrieval and the settings that are best on `valid`, and figures of the choice."""
+    from engine.methods.knn.index import build_index, kind_for
+
+    assert datastore.keys is not None
+    retrieval = retrieval_of(options)
+    by_sentence: tuple[Knn, dict[str, Any]] | None = None
+    if retrieval != "global":
+        chosen = options.replace(retrieval="sentence", index="flat")
+        by_sentence = retune(base, Knn(datastore, None, chosen, base.device), valid, plugin, progress, general())
+        if retrieval == "sentence" or len(datastore) > COMPARED:
+            return by_sentence
+    kind = kind_for(len(datastore), options)
+    chosen = options.replace(retrieval="global", index=kind)
+    if by_sentence is not None:
+        # Compared by an exact search, so that an index is only made where it will be used.
+        exact = Knn(datastore, None, chosen.replace(index="flat"), base.device)
+        if retune(base, exact, valid, plugin, progress)[1]["loss"] >= by_sentence[1]["loss"] - GAIN:
+            return by_sentence
+    progress.begin("Indexing the datastore", progress.index, progress.steps)
+    knn = Knn(datastore, build_index(datastore.keys, kind, options), chosen, base.device)
+    if not options.keep_keys and kind == "ivfpq":
+        knn.forget_keys()  # tuned as it will be used
+    return retune(base, knn, valid, plugin, progress)
+
+
+def another(
+    base: BaseModel,
+    knn: Knn,
+    pairs: Sequence[SentencePair],
+    folder: Path,
+    progress: Progress | None = None,
+    plugin: TrainedMethod | None = None,
+) -> tuple[Knn, dict[str, Path]]:
+    """A datastore of other pairs with the settings of `knn`, by the base alone or customized; and its files in `folder`."""
+    from engine.methods.batches import Pairs
+    from engine.methods.knn.datastore import Datastore
+    from engine.methods.knn.index import build_index
+
+    options = knn.options
+    datastore = Datastore.build(
+        base, Pairs.encode(base, pairs), plugin, place=options.keys, max_entries=options.max_entries, progress=progress
+    )
+    assert datastore.keys is not None
+    if options.adaptive and (options.k or 1) > len(datastore):
+        raise CorpusError(
+            "These samples have {count} tokens, fewer than the {k} neighbours looked up.",
+            count=len(datastore),
+            k=options.k,
+        )
+    by_sentence = options.retrieval == "sentence"
+    index = None if by_sentence else build_index(datastore.keys, options.index, options)
+    fresh = Knn(datastore, index, options, base.device, knn.adaptive, knn.gate)
+    if not by_sentence and not options.keep_keys and options.index == "ivfpq":
+        fresh.forget_keys()
+    return fresh, fresh.save(folder)
+
+
+def retune(
+    base: BaseModel, knn: Knn, valid: Sequence[SentencePair], plugin: TrainedMethod | None = None, progress: Progress | None = None,
+    general: Sequence[SentencePair] = (),
+) -> tuple[Knn, dict[str, Any]]:  # fmt: skip
+    """Choose on `valid` what the options leave open; figures of the choice, also where nothing was left open."""
+    from engine.methods.batches import Pairs
+    from engine.methods.knn.tune import tune
+    from engine.methods.knn.tune_sentence import tune_sentence
+
+    progress = progress or Progress()
+    progress.begin("Choosing kNN settings", progress.index, progress.steps)
+    if knn.reader is not None:
+        return tune_sentence(base, knn, Pairs.encode(base, valid), plugin, progress, Pairs.encode(base, general))
+    return tune(
+        base,
+        knn,
+        Pairs.encode(base, valid),
+        plugin,
+        translated=bleu_with(base, plugin, valid[:MOST]),
+        progress=progress,
+    )
+
+
+def bleu_with(base: BaseModel, plugin: TrainedMethod | None, pairs: Sequence[SentencePair]) -> Callable[[Knn], float]:
+    """BLEU of translations of the pairs with a datastore, over the plugin's method where there is one."""
+    from engine.decoding.translate import translate
+    from engine.evaluation.metrics import metrics
+
+    sources, references = [one.source for one in pairs], [one.target for one in pairs]
+
+    def value(knn: Knn) -> float:
+        if plugin is not None:
+            translations = translate(base, sources, plugin.with_datastore(knn))
+        else:
+            with base.lock, knn.attach(base):
+                translations = translate(base, sources)
+        return float(metrics(base.target)["BLEU"].corpus_score(translations, [references]).score)
+
+    return value
+
+
+def files_in(folder: Path) -> dict[str, Path]:
+    return {name: folder / name for name in FILES if (folder / name).exists()}

@@ -1,0 +1,191 @@
+"""The datastore: for each target token of the samples its key (a hidden state), the token, and where it stands.
+
+datastore.safetensors
+    keys      (N, d) float16   hidden states (see collect.py); may be absent with an ivfpq index
+    tokens    (N,)   int32     the target token that followed
+    sentences (N,)   int32     which sentence it is from, a line of datastore.jsonl
+    positions (N,)   int32     its place in that sentence, from 0
+datastore.jsonl                {"source", "target"} a sentence; may be left out for confidentiality
+datastore.sources.safetensors  of retrieval by sentence: the index of the sources (sources.py)
+datastore.gate.safetensors     of retrieval by sentence: the learned gate (gate.py)
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.atomic_files import atomic_write, write_jsonl
+from engine.core.progress import Progress
+from engine.errors import BundleError, CorpusError
+
+if TYPE_CHECKING:
+    import torch
+
+    from engine.base import BaseModel
+    from engine.methods.batches import Pairs
+    from engine.methods.knn.sources import Sources
+    from engine.methods.trained import TrainedMethod
+
+TENSORS, TEXTS = "datastore.safetensors", "datastore.jsonl"
+BLOCK = 65_536
+
+
+@dataclass
+class Datastore:
+    """Entries in the order of their sentences; `texts` are (source, target), empty where they were left out."""
+
+    keys: torch.Tensor | None  # (N, d) float16
+    tokens: torch.Tensor  # (N,) int32
+    sentences: torch.Tensor  # (N,) int32
+    positions: torch.Tensor  # (N,) int32
+    texts: list[tuple[str, str]] = field(default_factory=list)
+    sources: Sources | None = None  # what retrieval by sentence needs
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @classmethod
+    def build(
+        cls,
+        base: BaseModel,
+        pairs: Pairs,
+        plugin: TrainedMethod | None = None,
+        *,
+        place: str = "output",
+        max_entries: int | None = None,
+        progress: Progress | None = None,
+    ) -> Datastore:
+        """One teacher-forced pass of the base, or of the customized base, over the pairs."""
+        import torch
+
+        from engine.methods.knn.forced_decoding import forced
+
+        if not len(pairs):
+            raise CorpusError("A datastore needs sentence pairs, and there are none. Add samples.")
+        room = sum(map(len, pairs.labels))
+        keys: Any = torch.empty(0)
+        columns = {name: torch.empty(room, dtype=torch.int32) for name in ("tokens", "sentences", "positions")}  # (N,)
+        filled = 0
+        for part in forced(base, pairs, plugin, place, progress=progress):
+            if not filled:
+                keys = torch.empty(room, part.states.shape[1], dtype=torch.float16)  # (N, d)
+            end = filled + len(part.tokens)
+            largest = torch.finfo(torch.float16).max
+            keys[filled:end] = part.states.clamp(-largest, largest).to("cpu", torch.float16)
+            for name, column in columns.items():
+                column[filled:end] = getattr(part, name).to("cpu", torch.int32)
+            filled = end
+        # In the order of the sentences, so that the same pairs give the same file however they were batched.
+        place_of = (
+            columns["sentences"][:filled].long() * (1 + int(columns["positions"][:filled].max()))
+            + columns["positions"][:filled].long()
+        )  # (N,)
+        order = place_of.argsort()[: max_entries or filled]  # (N,)
+        texts = [(one.source, one.target) for one in pairs.sentences]
+        tokens, sentences, positions = (column[order] for column in columns.values())  # (N,) each
+        built = cls(keys[order], tokens, sentences, positions, texts)
+        built.sources = built.indexed(base, pairs.sources)
+        return built
+
+    def indexed(self, base: BaseModel, rows: Sequence[Sequence[int]]) -> Sources:
+        """The index of the sources, given as token ids, a row a sentence."""
+        import numpy as np
+        import torch
+
+        from engine.methods.knn.sources import Sources, row_names
+
+        assert self.keys is not None
+        starts = np.searchsorted(self.sentences.numpy(), np.arange(len(rows) + 1))  # (N + 1,)
+        ids, position = self.tokens.unique(return_inverse=True)  # (U,), (R,)
+        pieces = base.tokenizer.convert_ids_to_tokens(ids.tolist())
+        written = [pieces[i] for i in position.tolist()]
+        names = row_names(
+            (written[begin:end] for begin, end in itertools.pairwise(starts.tolist())),
+            (source for source, _ in self.texts),
+        )
+        total = sum(part.double().sum(0) for part in self.keys.split(BLOCK))  # (d,)
+        plain = [[i for i in row if i not in base.special_ids] for row in rows]
+        mean = (total / len(self)).float()  # type: ignore[union-attr]  # (d,)
+        return Sources.build(plain, starts, torch.tensor(names, dtype=torch.int32), mean)
+
+    def save(self, folder: Path, *, keep_keys: bool = True, with_sources: bool = False) -> dict[str, Path]:
+        """Write the files; returns them by name."""
+        from safetensors.torch import save_file
+
+        tensors = {"tokens": self.tokens, "sentences": self.sentences, "positions": self.positions}
+        if keep_keys and self.keys is not None:
+            tensors["keys"] = self.keys
+        with atomic_write(folder / TENSORS, "the datastore") as temporary:
+            save_file({key: value.contiguous() for key, value in tensors.items()}, temporary)
+        rows = ({"source": source, "target": target} for source, target in self.texts)
+        write_jsonl(folder / TEXTS, rows, "the datastore's sentences")
+        files = {name: folder / name for name in (TENSORS, TEXTS)}
+        if with_sources and self.sources is not None:
+            file = self.sources.save(folder)
+            files[file.name] = file
+        return files
+
+    @classmethod
+    def open(cls, folder: Path, d: int, vocabulary: int, *, with_sources: bool = False) -> Datastore:
+        """Map the files of a folder. Raises BundleError unless shapes, types and ids fit a base of that size."""
+        import torch
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        file = folder / TENSORS
+        if not file.exists():
+            raise BundleError("it has no {tensors}, which its decoding needs. Get the bundle again.", tensors=TENSORS)
+        try:
+            data = load_file(file)
+        except (SafetensorError, OSError) as error:
+            raise BundleError(
+                "{tensors} is damaged ({error}). Get the bundle again.", tensors=TENSORS, error=error
+            ) from None
+        columns = ("tokens", "sentences", "positions")
+        for key in sorted({*columns, "keys"} ^ {*data, "keys"}):
+            if key in columns:
+                raise BundleError("{tensors} lacks key {key}. Get the bundle again.", tensors=TENSORS, key=key)
+            raise BundleError("{tensors} has an unknown key {key}. Get the bundle again.", tensors=TENSORS, key=key)
+        count = len(data["tokens"]) if data["tokens"].dim() == 1 else 0
+        for key, value in data.items():
+            shape, kind = ((count, d), torch.float16) if key == "keys" else ((count,), torch.int32)
+            if tuple(value.shape) != shape or value.dtype != kind or not count:
+                raise BundleError(
+                    "{key} in {tensors} has the shape {tuple} and type {dtype}, which does not fit this base. Get "
+                    "the bundle again.",
+                    key=key, tensors=TENSORS, tuple=tuple(value.shape), dtype=value.dtype,
+                )  # fmt: skip
+        texts = read_texts(folder / TEXTS)
+        limits = {"tokens": vocabulary, "sentences": len(texts) or 2**31 - 1, "positions": 2**31 - 1}
+        for key, limit in limits.items():
+            if int(data[key].min()) < 0 or int(data[key].max()) >= limit:
+                raise BundleError(
+                    "{key} in {tensors} are out of their range. Get the bundle again.", key=key, tensors=TENSORS
+                )
+        opened = cls(data.get("keys"), data["tokens"], data["sentences"], data["positions"], texts)
+        if with_sources:
+            from engine.methods.knn.sources import Sources
+
+            if opened.keys is None:
+                raise BundleError("{tensors} lacks key keys. Get the bundle again.", tensors=TENSORS)
+            opened.sources = Sources.open(folder, opened.sentences, d)
+        return opened
+
+    def sentence(self, entry: int) -> tuple[str, str]:
+        """Source and target of the sentence that an entry is from; empty texts where they were left out."""
+        return self.texts[int(self.sentences[entry])] if self.texts else ("", "")
+
+
+def read_texts(file: Path) -> list[tuple[str, str]]:
+    if not file.exists():
+        return []
+    try:
+        with file.open(encoding="utf-8", newline="\n") as lines:
+            return [(str(row["source"]), str(row["target"])) for row in map(json.loads, lines)]
+    except (ValueError, LookupError, TypeError):
+        raise BundleError("{texts} cannot be read. Get the bundle again.", texts=TEXTS) from None

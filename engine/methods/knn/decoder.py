@@ -1,0 +1,262 @@
+"""A datastore with its index and settings, attached to a base for the length of a call.
+
+It hooks the output layer, whose input is the key and whose output the logits, so scoring, greedy and beam search are all
+served: one search a step for all beams of all sentences.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import BundleError
+from engine.memory.self_match import OwnText
+from engine.methods.knn.datastore import TENSORS, TEXTS, Datastore
+from engine.methods.knn.forced_decoding import StateCapture
+from engine.methods.knn.gate import FILE as GATE
+from engine.methods.knn.gate import Gate
+from engine.methods.knn.options import KnnOptions
+from engine.methods.knn.sentence import SentenceReader
+from engine.methods.knn.sources import FILE as SOURCES
+
+if TYPE_CHECKING:
+    import torch
+
+    from engine.base import BaseModel
+    from engine.methods.interface import Batch
+
+FILES = (
+    TENSORS,
+    TEXTS,
+    SOURCES,
+    GATE,
+    "datastore.faiss",
+    "adaptive.safetensors",
+)  # a bundle's files that belong to its datastore
+
+
+class Knn:
+    """kNN decoding with fixed settings; `k`, `temperature` and `weight` are set in `options` once it is tuned."""
+
+    def __init__(
+        self, datastore: Datastore, index: Any, options: KnnOptions, device: Any, adaptive: Any = None,
+        gate: Gate | None = None,
+    ) -> None:  # fmt: skip
+        import torch
+
+        from engine.methods.knn.index import make_search
+
+        self.datastore, self.index, self.options = datastore, index, options
+        self.adaptive = adaptive.to(device) if adaptive is not None else None
+        self.tokens = datastore.tokens.to(device, torch.int64)  # (N,)
+        self.reader: SentenceReader | None = None
+        self.search: Any = None
+        if options.retrieval == "sentence":
+            self.reader = SentenceReader(datastore, options, device, gate)
+        else:
+            self.search = make_search(options.index, index, datastore.keys, device, options)
+        self.seen: dict[str, torch.Tensor] | None = None  # filled while reads are being recorded
+        self._own: OwnText | None = None
+
+    @classmethod
+    def open(cls, folder: Path, base: BaseModel, options: KnnOptions) -> Knn:
+        """What a bundle carries, checked against the base. Raises BundleError or MissingError (without faiss)."""
+        from engine.methods.knn.adaptive import load_adaptive
+        from engine.methods.knn.index import FILE, open_index
+
+        by_sentence = options.retrieval == "sentence"
+        gated = by_sentence and options.threshold is None and options.temperature is None  # by what was learned
+        needed = [options.k, options.weight]
+        needed += [] if gated else [options.temperature]
+        needed += [options.shortlist] if by_sentence else []
+        needed += [options.threshold] if by_sentence and not gated else []
+        if options.index == "auto" or None in needed:
+            raise BundleError("its kNN settings are not complete. Get the bundle again.")
+        vocabulary = int(base.model.config.vocab_size)
+        if by_sentence:
+            datastore = Datastore.open(folder, base.d_model, vocabulary, with_sources=True)
+            return cls(datastore, None, options, base.device, gate=Gate.open(folder) if gated else None)
+        datastore = Datastore.open(folder, base.d_model, vocabulary)
+        index = open_index(folder / FILE, options.index, datastore.keys, len(datastore), base.d_model, options)
+        if options.adaptive and int(options.k or 1) > len(datastore):
+            raise BundleError("its kNN settings name more neighbours than its datastore has. Get the bundle again.")
+        network = load_adaptive(folder, int(options.k or 1)) if options.adaptive else None
+        return cls(datastore, index, options, base.device, network)
+
+    @property
+    def gate(self) -> Gate | None:
+        """The learned gate of retrieval by sentence."""
+        return self.reader.gate if self.reader is not None else None
+
+    def with_settings(self, options: KnnOptions, adaptive: Any = None, gate: Gate | None = None) -> Knn:
+        """The same datastore and index under other settings of the mixture."""
+        other = copy.copy(self)
+        other.options = options
+        other.adaptive = adaptive.to(self.tokens.device) if adaptive is not None else None
+        other.reader = self.reader.with_settings(options, gate) if self.reader is not None else None
+        return other
+
+    def forget_keys(self) -> None:
+        """Go on with the index's codes alone (ivfpq)."""
+        from engine.methods.knn.index import make_search
+
+        self.datastore.keys = None
+        self.search = make_search(self.options.index, self.index, None, self.tokens.device, self.options)
+
+    def save(self, folder: Path) -> dict[str, Path]:
+        """Write the files that a bundle carries; returns them by name."""
+        from engine.methods.knn.adaptive import save_adaptive
+        from engine.methods.knn.index import FILE, save_index
+
+        folder.mkdir(parents=True, exist_ok=True)
+        by_sentence = self.reader is not None
+        files = self.datastore.save(
+            folder,
+            keep_keys=by_sentence or self.options.keep_keys or self.options.index != "ivfpq",
+            with_sources=by_sentence,
+        )
+        if self.index is not None:
+            save_index(self.index, self.options.index, folder / FILE)
+            files[FILE] = folder / FILE
+        if self.adaptive is not None:
+            file = save_adaptive(self.adaptive, folder)
+            files[file.name] = file
+        if self.gate is not None:
+            file = self.gate.save(folder)
+            files[file.name] = file
+        return files
+
+    def look_up(self, queries: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Squared distances, tokens and entries (R, k) of the nearest keys for queries (R, d)."""
+        distances, rows = self.search(queries.float(), k)  # (R, k), (R, k)
+        return distances, self.tokens[rows], rows
+
+    def masses(self, distances: torch.Tensor, tokens: torch.Tensor, strength: float = 1.0) -> torch.Tensor:
+        """The probability (R, k) that each neighbour brings; strength scales it, up to nearly all."""
+        from engine.methods.knn.adaptive import limited
+        from engine.methods.knn.interpolate import masses
+
+        options = self.options
+        temperature = options.temperature or 1.0
+        if self.adaptive is not None:
+            return limited(strength * self.adaptive(distances, tokens, temperature))  # (R, k)
+        return masses(distances, temperature, strength * (options.weight or 0.0))  # (R, k)
+
+    def see(self, base: BaseModel, sources: torch.Tensor, batch: Batch | None = None) -> None:
+        """Told before each batch which source tokens (B, S) come next. In training a sentence does not find itself, nor its like
+        (decision 0009); in use it does.
+        """
+        if self.reader is None:
+            return
+        rows = [[i for i in row if i != base.pad] for row in sources.tolist()]
+        blocked = None
+        if batch is not None and self.datastore.texts:
+            if self._own is None:
+                self._own = OwnText(
+                    [target for _, target in self.datastore.texts], [s for s, _ in self.datastore.texts]
+                )
+            pairs = [batch.pairs.sentences[i] for i in batch.rows]
+            blocked = [sorted(self._own.of(one.source, one.target)) for one in pairs]
+        self.reader.see(base, rows, blocked)
+
+    @contextlib.contextmanager
+    def attach(self, base: BaseModel, strength: float = 1.0) -> Iterator[None]:
+        """Hook the base's output layer for the length of the block; nothing where the share would be 0."""
+        if strength == 0.0 or (self.adaptive is None and not self.options.weight):
+            yield
+            return
+        if self.reader is not None:
+            with self.reader.attach(base, strength, self.seen):
+                yield
+            return
+        head = base.model.get_output_embeddings()
+        bias = getattr(base.model, "final_logits_bias", None)
+        bias = bias if bias is not None and bool(bias.any()) else None  # most have one of zeros
+        with StateCapture(base, self.options.keys) as tap:
+            handle = head.register_forward_hook(
+                lambda module, args, logits: self.interpolate(tap.states, logits, bias, strength)
+            )
+            try:
+                yield
+            finally:
+                handle.remove()
+
+    def interpolate(
+        self, states: torch.Tensor, logits: torch.Tensor, bias: torch.Tensor | None, strength: float
+    ) -> torch.Tensor:
+        """The logits (…, V) of the mixture at positions whose keys are states (…, d)."""
+        from engine.methods.knn.interpolate import mix
+
+        flat = logits.view(-1, logits.shape[-1])  # (R, V)
+        queries = states.detach().reshape(-1, states.shape[-1])  # (R, d)
+        if len(queries) != len(flat):
+            raise ValueError("keys of the feed-forward layer need logits at all positions")
+        k = min(self.options.k or 1, len(self.datastore))
+        ask = None
+        if self.options.skip_above < 1:
+            whole = flat.float() if bias is None else flat.float() + bias  # (R, V)
+            sure = (whole.max(-1).values - whole.logsumexp(-1)).exp() >= self.options.skip_above  # (R,)
+            ask = (~sure).nonzero()[:, 0]  # (r,)
+            if not len(ask):
+                return logits
+            queries = queries[ask]  # (r, d)
+        distances, tokens, rows = self.look_up(queries, k)  # (r, k) each
+        mass = self.masses(distances, tokens, strength)  # (r, k)
+        if self.seen is not None:
+            self.seen = {"distances": distances, "rows": rows, "mass": mass}
+            if ask is not None:
+                self.seen["ask"] = ask
+        if ask is None:
+            return mix(flat, tokens, mass, bias).view_as(logits)
+        part = mix(flat[ask], tokens, mass, bias)  # (r, V)
+        if flat.requires_grad:
+            return flat.index_copy(0, ask, part).view_as(logits)
+        return flat.index_copy_(0, ask, part).view_as(logits)
+
+    def reads(self, base: BaseModel, source: str, translation: str, top: int) -> list[dict[str, Any]]:
+        """For each target token its neighbours with their share of p_kNN; the rest of the plugin is attached already."""
+        import torch
+
+        sources, labels = (
+            base.pad_batch(base.encode([source])),
+            base.pad_batch(base.label([translation])),
+        )  # (1, S), (1, T)
+        try:
+            self.seen = {}
+            self.see(base, sources)
+            with self.attach(base), torch.no_grad():
+                base.model(input_ids=sources, decoder_input_ids=base.shift_right(labels), use_cache=False)
+            seen: dict[str, Any] = self.seen
+        finally:
+            self.seen = None
+        if not seen:
+            return []
+        tokens = base.tokenizer.convert_ids_to_tokens(labels[0].tolist())
+        asked = seen["ask"].tolist() if "ask" in seen else range(len(tokens))
+        rows = []
+        for index, position in enumerate(asked):
+            mass = seen["mass"][index]  # (k,)
+            share = float(mass.sum())
+            best = mass.topk(min(top, len(mass))).indices.tolist()
+            items = [self.item(base, seen, index, i, share) for i in best if float(mass[i]) > 0]
+            rows.append(
+                {"position": position, "token": tokens[position], "layer": -1, "place": "datastore", "gate": 1 - share,
+                 "items": items}
+            )  # fmt: skip
+        return rows
+
+    def item(self, base: BaseModel, seen: dict[str, Any], place: int, neighbour: int, share: float) -> dict[str, Any]:
+        entry = int(seen["rows"][place, neighbour])
+        source, target = self.datastore.sentence(entry)
+        return {
+            "text": target,
+            "source": source,
+            "weight": float(seen["mass"][place, neighbour]) / share,
+            "token": base.tokenizer.convert_ids_to_tokens([int(self.tokens[entry])])[0],
+            "distance": float(seen["distances"][place, neighbour]),
+            "at": int(self.datastore.positions[entry]),
+            "row": entry,
+        }

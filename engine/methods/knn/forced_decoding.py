@@ -1,0 +1,117 @@
+"""One teacher-forced pass over sentence pairs: hidden states at the real target positions, with probabilities if asked.
+
+`keys="output"`: the decoder's last hidden state, which the output layer multiplies (the paper calls it the decoder's output;
+later work on kNN-MT uses it throughout). `keys="ffn_input"`: the input of the last layer's feed-forward network, as in
+Khandelwal et al. (2021), section 3.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.core.progress import Progress
+
+if TYPE_CHECKING:
+    import torch
+
+    from engine.base import BaseModel
+    from engine.methods.batches import Pairs
+    from engine.methods.interface import Batch
+    from engine.methods.trained import TrainedMethod
+
+
+@dataclass
+class Forced:
+    """The M positions of one batch that a token is to be predicted at."""
+
+    states: torch.Tensor  # (M, d) float32
+    tokens: torch.Tensor  # (M,) the right ones
+    sentences: torch.Tensor  # (M,) rows of the pairs
+    positions: torch.Tensor  # (M,) of the token in its sentence, from 0
+    log_p: torch.Tensor | None  # (M,) of the right token
+    top: torch.Tensor | None  # (M,) the highest probability
+
+
+class StateCapture:
+    """Keeps what flows through the place that keys are taken from, without changing it."""
+
+    def __init__(self, base: BaseModel, place: str) -> None:
+        self.module = base.model.get_output_embeddings() if place == "output" else base.decoder_layers[-1].fc1
+        self.states: Any = None
+        self._handle: Any = None
+
+    def __enter__(self) -> StateCapture:
+        def keep(module: Any, args: Any) -> None:
+            self.states = args[0]
+
+        # Before all other hooks: a key is what the decoder gives, whatever else is done to it at this place.
+        self._handle = self.module.register_forward_pre_hook(keep, prepend=True)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._handle.remove()
+        self.states = None
+
+
+def forced(
+    base: BaseModel,
+    pairs: Pairs,
+    plugin: TrainedMethod | None,
+    place: str,
+    *,
+    probabilities: bool = False,
+    batch_tokens: int = 4096,
+    progress: Progress | None = None,
+) -> Iterator[Forced]:
+    """Batches of all pairs under the base, customized by the plugin's method (not by a datastore that it carries).
+
+    Codes of languages, which are forced in decoding, are left out.
+    """
+    import torch
+
+    from engine.decoding.translate import length_batches
+    from engine.methods.interface import Batch
+    from engine.methods.losses import log_probabilities, target_states
+
+    progress = progress or Progress()
+    codes = torch.tensor(sorted(base.family.direction_ids()), device=base.device, dtype=torch.long)  # (C,)
+    done = 0
+    method, module = (plugin.method, plugin.module) if plugin else (None, None)
+    attached: Any = method.attach(base, module, 1.0) if method and module is not None else contextlib.nullcontext()
+    with base.lock, attached, StateCapture(base, place) as tap, torch.no_grad():
+        for rows in length_batches(pairs.lengths, batch_tokens):
+            sources = base.pad_batch([pairs.sources[i] for i in rows])  # (B, S)
+            labels = base.pad_batch([pairs.labels[i] for i in rows])  # (B, T)
+            mask = (sources != base.pad).long()  # (B, S)
+            batch = Batch(sources, mask, None, base.shift_right(labels), labels, 0, pairs, rows)
+            if method and module is not None:
+                method.see(base, module, sources, batch)
+            real = labels != base.pad  # (B, T)
+            log_p = top = None
+            if probabilities:
+                given = method.log_probabilities(base, module, batch) if method and module is not None else (
+                    log_probabilities(base, batch)
+                )  # (M, V)  # fmt: skip
+                log_p, top = given.gather(1, labels[real][:, None])[:, 0], given.max(1).values.exp()  # (M,), (M,)
+                states = at_targets(tap.states, batch, base.pad)  # (M, d)
+            else:
+                states = target_states(base, batch)  # (M, d)
+                if place != "output":
+                    states = at_targets(tap.states, batch, base.pad)  # (M, d)
+            sentence, position = real.nonzero(as_tuple=True)  # (M,), (M,)
+            keep = ~torch.isin(labels[real], codes)  # (M,)
+            numbers = torch.tensor(rows, device=base.device)[sentence]  # (M,)
+            yield Forced(
+                states[keep].float(), labels[real][keep], numbers[keep], position[keep],
+                None if log_p is None else log_p[keep], None if top is None else top[keep],
+            )  # fmt: skip
+            done += len(rows)
+            progress.advance(done, len(pairs))
+
+
+def at_targets(states: torch.Tensor, batch: Batch, pad: int) -> torch.Tensor:
+    """Rows (M, d) at the real target positions, from states at all positions (B, T, d) or at these already (M, d)."""
+    return states[batch.labels != pad] if states.dim() == 3 else states  # (M, d)

@@ -1,0 +1,93 @@
+"""Settings of kNN decoding. What is left open (none) is tuned on the held-out sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.core.options import Options, option
+
+INDEXES = ("flat", "hnsw", "ivfpq")
+PLACES = ("output", "ffn_input")
+RETRIEVALS = ("auto", "sentence", "global")  # auto in a bundle, made before there was a choice, is global
+MOST_WEIGHT = 0.99  # the share of the base never vanishes, so that every token keeps a probability
+
+
+@dataclass(frozen=True)
+class KnnOptions(Options):
+    """kNN decoding."""
+
+    retrieval: str = option(
+        "auto",
+        "Where neighbours are looked up: sentence (in the samples whose sources share the rarest words of the input, with a "
+        "learned gate), global (in all samples, with one share); auto: what is better on held-out sentences.",
+        choices=RETRIEVALS,
+    )
+    k: int | None = option(
+        None, "Neighbours that are looked up for each token; none: chosen on held-out sentences.", low=1, high=1024
+    )
+    shortlist: int | None = option(
+        None, "sentence: samples that are read for an input sentence; none: chosen on held-out sentences.",
+        low=1, high=1024,
+    )  # fmt: skip
+    threshold: float | None = option(
+        None,
+        "sentence: cosine of the best neighbour at which half of λ is copied; none: a learned gate decides.",
+        low=-1,
+        high=1,
+    )
+    temperature: float | None = option(
+        None,
+        "T: higher trusts far neighbours more; none: chosen on held-out sentences. It divides squared distances, which depend on "
+        "the base's hidden size (global), or cosines (sentence, in place of the learned gate).",
+        low=1e-3,
+        high=1e6,
+    )
+    weight: float | None = option(
+        None,
+        "λ: the share of the neighbours in each token's probability, at most (sentence); none: chosen on held-out sentences.",
+        low=0,
+        high=MOST_WEIGHT,
+    )
+    adaptive: bool = option(
+        False, "Let a small network, trained on the held-out sentences, choose share and neighbours for each token."
+    )
+    index: str = option(
+        "auto",
+        "How neighbours are searched: flat (exact), hnsw (graph), ivfpq (compressed); auto: by the number of entries.",
+        choices=("auto", *INDEXES),
+    )
+    keys: str = option(
+        "output",
+        "Which hidden state is the key: the input of the output layer, or of the last feed-forward layer.",
+        choices=PLACES,
+    )
+    max_entries: int | None = option(
+        None, "Most tokens in the datastore, from the first sentences on; none: all.", low=1, advanced=True
+    )
+    finalists: int = option(
+        0, "Translate held-out sentences with this many of the likeliest settings and take the best BLEU; 0: do not.",
+        low=0, high=20, advanced=True,
+    )  # fmt: skip
+    skip_above: float = option(
+        1.0,
+        "global: look nothing up where the base gives a token at least this probability; 1: always look up. Saves time.",
+        low=0.1,
+        high=1,
+        advanced=True,
+    )
+    graph_links: int = option(32, "hnsw: links of an entry.", low=4, high=128, advanced=True)
+    graph_breadth: int = option(32, "hnsw: candidates kept in a search; more is slower and finds more.", low=1,
+                                high=4096, advanced=True)  # fmt: skip
+    lists: int | None = option(
+        None, "ivfpq: lists that entries are dealt to (paper: 4096); none: by their number.", low=1, high=65536,
+        advanced=True,
+    )  # fmt: skip
+    probe: int = option(32, "ivfpq: lists looked at in a search.", low=1, high=65536, advanced=True)
+    code_bytes: int = option(64, "ivfpq: bytes that an entry is compressed to.", low=1, high=512, advanced=True)
+    exact_distances: bool = option(
+        True, "ivfpq: compute the distances of what was found from the keys themselves.", advanced=True
+    )
+    keep_keys: bool = option(
+        True, "ivfpq: keep the keys beside their codes; without, the bundle is much smaller and distances are rough.",
+        advanced=True,
+    )  # fmt: skip

@@ -1,0 +1,277 @@
+"""Retrieval by sentence: rows of the few samples whose sources share the rarest words of the input, scored exactly.
+
+Of each input sentence S samples are shortlisted once. At each step the state q of a hypothesis is compared with the states
+k of their rows, both less the memory's mean m:
+
+    c_i = cos(q - m, k_i - m)        p_copy(y) = Σ_{i: y_i = y} softmax(c_i / T)
+    g = λ sigmoid(10 (max_i c_i - θ))        p(y) = (1 - g) p_MT(y) + g p_copy(y)
+
+so that little is copied where nothing in the samples is alike; a learned gate (gate.py) takes the place of T and θ. A row
+brings nothing where its token is a part of a number or name that the input lacks, where it goes on with another word than in
+its sentence, or where it would be copied again (history.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.corpora.tokenize import WIDE, joined
+from engine.methods.knn.forced_decoding import StateCapture
+from engine.methods.knn.gate import NO_ROW, Gate, Rows
+from engine.methods.knn.history import Steps, again, repeats
+from engine.methods.knn.options import MOST_WEIGHT, KnnOptions
+from engine.methods.knn.sources import names_in
+
+if TYPE_CHECKING:
+    import torch
+
+    from engine.base import BaseModel
+    from engine.methods.knn.datastore import Datastore
+
+SHARPNESS = 10.0  # of the gate
+CANDIDATES = 16  # rows that are read at a step, the best
+ANY = -1  # where any token may stand before
+NO_TOKEN = -2  # before the first of a sentence
+NONE = (0, -1, 0, ANY, NO_TOKEN - 1, NO_TOKEN - 1)  # where there is no row; its cosine is `NO_ROW`
+LITTLE = 1e-2  # a share of the copy below which a position is left as it is
+
+
+def copied(
+    cosines: torch.Tensor, temperature: float, threshold: float, weight: float, strength: float = 1.0
+) -> torch.Tensor:
+    """The probability (..., k) that each row brings, for cosines (..., k), `NO_ROW` where a row brings none."""
+    import torch
+
+    best = cosines.amax(-1, keepdim=True)  # (..., 1)
+    gate = torch.sigmoid(SHARPNESS * (best - threshold)) * (best > NO_ROW)  # (..., 1)
+    share = torch.softmax(cosines.masked_fill(cosines <= NO_ROW, -1e4) / temperature, -1)  # (..., k)
+    return (strength * weight * gate).clamp(max=MOST_WEIGHT) * share  # (..., k)
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """The R rows of the S samples that one sentence of the batch may copy from."""
+
+    keys: torch.Tensor  # (R, d), less the mean
+    scale: torch.Tensor  # (R,) by which a product with a key becomes a cosine
+    about: (
+        torch.Tensor
+    )  # (R, 6) token, row of the datastore, rank of its sentence, token that must be before, the last two
+    coverage: torch.Tensor  # (R,) share of the input's IDF mass that its sentence has
+    known: float  # the share that any sample has
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The best k rows for each query; as `NONE` says where there are fewer."""
+
+    cosines: torch.Tensor  # (A, n, k)
+    coverage: torch.Tensor  # (A, n, k)
+    about: torch.Tensor  # (A, n, k, 6)
+
+
+def inner_pieces(base: BaseModel) -> torch.Tensor:
+    """Which pieces of the vocabulary (V,) go on with a word that another piece began, in scripts with spaces."""
+    import torch
+
+    pieces = base.tokenizer.convert_ids_to_tokens(range(int(base.model.config.vocab_size)))
+    return torch.tensor(
+        [bool(piece) and piece[0].isalnum() and not re.match(f"[{WIDE}]", piece) for piece in pieces]
+    )  # (V,)
+
+
+def torn(before: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
+    """Which candidates (r, n, k) go on with a word that was not begun as in their sentence; `written` (r, n) stands before."""
+    return (before != ANY) & (before != written[..., None])  # (r, n, k)
+
+
+def context(about: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
+    """How many of the last two tokens before rows (..., k, 6) are those that are `written` (..., 2), the last one first."""
+    last = about[..., 4] == written[..., None, 0]  # (..., k)
+    return last.long() + (last & (about[..., 5] == written[..., None, 1]))  # (..., k)
+
+
+class SentenceReader:
+    """The samples' rows as one batch of sentences reads them; `see` before each batch."""
+
+    def __init__(self, datastore: Datastore, options: KnnOptions, device: Any, gate: Gate | None = None) -> None:
+        assert datastore.sources is not None
+        assert datastore.keys is not None
+        self.datastore, self.sources, self.options = datastore, datastore.sources, options
+        self.device = device
+        self.gate = gate.to(device) if gate is not None else None
+        self.mean = self.sources.mean.to(device)  # (d,)
+        self.inner: Any = None  # (V,) whether a piece stands inside a word
+        self.rows: list[Shortlist] = []  # of each sentence of the batch
+        self.begins: torch.Tensor  # (b,) tokens that are no part of a translation, such as decoding begins with
+        self.allowed: torch.Tensor  # (B,) how often the same may be copied
+
+    def with_settings(self, options: KnnOptions, gate: Gate | None = None) -> SentenceReader:
+        other = copy.copy(self)
+        other.options, other.gate = options, gate.to(self.device) if gate is not None else None
+        return other
+
+    # -- a batch's shortlists
+
+    def see(
+        self, base: BaseModel, rows: Sequence[Sequence[int]], blocked: Sequence[Sequence[int]] | None = None
+    ) -> None:
+        """Shortlists for source rows (token ids without padding); `blocked` names sentences that must not be found."""
+        import torch
+
+        skip = base.special_ids
+        plain = [[i for i in row if i not in skip] for row in rows]
+        if self.inner is None:
+            self.inner = inner_pieces(base)  # (V,)
+        self.begins = torch.tensor(sorted(skip), device=self.device)  # (b,)
+        most = self.options.shortlist or 1
+        texts = [joined(base.tokenizer.convert_ids_to_tokens(row)) for row in plain]
+        self.rows = [
+            self.rows_of(*self.sources.shortlist(row, most, blocked[i] if blocked else ()), texts[i])
+            for i, row in enumerate(plain)
+        ]
+        self.allowed = torch.tensor([repeats(row) for row in plain], device=self.device)  # (B,)
+
+    def rows_of(
+        self, sentences: NDArray[np.int64], coverage: NDArray[np.float32], known: float, text: str
+    ) -> Shortlist:
+        """The rows of these sentences (S,) of the samples that may be copied into a translation of a text."""
+        import torch
+
+        assert self.datastore.keys is not None
+        starts = self.sources.starts
+        entries = torch.from_numpy(
+            np.concatenate([*(np.arange(starts[i], starts[i + 1]) for i in sentences), np.arange(0)])
+        )
+        ranks = torch.from_numpy(
+            np.repeat(np.arange(len(sentences)), starts[sentences + 1] - starts[sentences])
+        )  # (R,)
+        names = self.sources.names[entries]  # (R,)
+        selected = torch.isin(names, torch.tensor([0, *names_in(text)], dtype=names.dtype))  # (R,)
+        entries, ranks = entries[selected], ranks[selected]  # (R',) each
+        keys = self.datastore.keys[entries].to(self.device, torch.float32).sub_(self.mean)  # (R', d)
+        tokens = self.datastore.tokens[entries].long()  # (R',)
+        last, one_before = self.before(entries, 1), self.before(entries, 2)  # (R',) each
+        needed = torch.where(self.inner[tokens], last, torch.full_like(last, ANY))  # (R',)
+        about = torch.stack([tokens, entries, ranks, needed, last, one_before], -1).to(self.device)  # (R', 6)
+        shares = torch.from_numpy(coverage)[ranks].to(self.device)  # (R',)
+        return Shortlist(keys, 1 / keys.norm(dim=-1).clamp(min=1e-6), about, shares, known)
+
+    def before(self, entries: torch.Tensor, count: int) -> torch.Tensor:
+        """The tokens (R,) that stand `count` before those of rows (R,) in their sentences."""
+        earlier = (entries - count).clamp(min=0)  # (R,)
+        whose = self.datastore.sentences
+        tokens = self.datastore.tokens[earlier].long()  # (R,)
+        return tokens.masked_fill((whose[earlier] != whose[entries]) | (entries < count), NO_TOKEN)  # (R,)
+
+    def nearest(
+        self, queries: torch.Tensor, sentences: Sequence[int], k: int, written: torch.Tensor | None = None
+    ) -> Nearest:
+        """The best k rows for queries (A, n, d), of these A sentences of the batch, the best first: by cosine, or by the gate's
+        scores where there is one and `written` (A, n, 2) are the last two tokens before each query.
+        """
+        import torch
+
+        asked = torch.nn.functional.normalize(queries.float() - self.mean, dim=-1)  # (A, n, d)
+        cosines = asked.new_full((*asked.shape[:2], k), NO_ROW)  # (A, n, k)
+        coverage = torch.zeros_like(cosines)  # (A, n, k)
+        about = torch.tensor(NONE, device=asked.device).repeat(*cosines.shape, 1)  # (A, n, k, 6)
+        for i, sentence in enumerate(sentences):
+            rows = self.rows[sentence]
+            each = (asked[i] @ rows.keys.T).mul_(rows.scale)  # (n, R)
+            if self.gate is not None and written is not None:
+                result = self.gate.scores(each, rows.coverage, context(rows.about, written[i]))  # (n, R)
+                best = result.topk(min(k, len(rows.scale))).indices  # (n, k')
+            else:
+                best = each.topk(min(k, len(rows.scale))).indices  # (n, k')
+            width = best.shape[1]
+            cosines[i, :, :width], about[i, :, :width] = each.gather(1, best), rows.about[best]
+            coverage[i, :, :width] = rows.coverage[best]
+        return Nearest(cosines, coverage, about)
+
+    def known(self, sentences: torch.Tensor) -> torch.Tensor:
+        """The share of their IDF mass that any sample has, of these sentences of the batch, in their shape."""
+        return sentences.new_tensor([rows.known for rows in self.rows], dtype=self.mean.dtype)[sentences]
+
+    # -- at each step
+
+    @contextlib.contextmanager
+    def attach(self, base: BaseModel, strength: float, seen: dict[str, Any] | None = None) -> Iterator[None]:
+        """Hook the base's output layer for the length of the block."""
+        head = base.model.get_output_embeddings()
+        bias = getattr(base.model, "final_logits_bias", None)
+        bias = bias if bias is not None and bool(bias.any()) else None  # most have one of zeros
+        with StateCapture(base, self.options.keys) as tap, Steps(base) as steps:
+            handle = head.register_forward_hook(
+                lambda module, args, logits: self.interpolate(tap.states, logits, bias, strength, steps, seen)
+            )
+            try:
+                yield
+            finally:
+                handle.remove()
+
+    def interpolate(
+        self, states: torch.Tensor, logits: torch.Tensor, bias: torch.Tensor | None, strength: float, steps: Steps,
+        seen: dict[str, Any] | None = None,
+    ) -> torch.Tensor:  # fmt: skip
+        """The logits (…, V) of the mixture at positions whose states are (…, d)."""
+        from engine.methods.knn.interpolate import mix
+
+        queries, real = steps.laid_out(states.detach())  # (r, n, d), (r, n) or None
+        sentences = steps.sentences(len(self.rows))  # (r,)
+        once = sentences[:: steps.hypotheses(sentences)].tolist()  # A of them
+        written = steps.written(self.begins, NO_TOKEN)  # (r, n, 2)
+        result = self.nearest(
+            queries.reshape(len(once), -1, queries.shape[-1]), once,
+            min(self.options.k or CANDIDATES, len(self.datastore)), written.reshape(len(once), -1, 2),
+        )  # (A, m * n, k)  # fmt: skip
+        cosines = result.cosines.view(*queries.shape[:2], -1)  # (r, n, k)
+        about = result.about.view(*cosines.shape, len(NONE))  # (r, n, k, 6)
+        tokens, entries = about[..., 0], about[..., 1]  # (r, n, k) each
+        history = steps.history(sentences, tokens, entries)
+        refused = again(history, tokens, entries, self.allowed[sentences])  # (r, n, k)
+        refused |= torn(about[..., 3], steps.ids)  # (r, n, k)
+        cosines = cosines.masked_fill(refused, NO_ROW)  # (r, n, k)
+
+        def of_logits(value: torch.Tensor) -> torch.Tensor:
+            """Values (r, n, ...) at the positions that have logits, (R, ...)."""
+            return value[real] if real is not None else value.flatten(0, 1)
+
+        flat = logits.view(-1, logits.shape[-1])  # (R, V)
+        tokens, cosines = of_logits(tokens), of_logits(cosines)  # (R, k) each
+        if self.gate is None:
+            mass = copied(
+                cosines, self.options.temperature or 1.0, self.options.threshold or 0.0,
+                MOST_WEIGHT if self.options.weight is None else self.options.weight, strength,
+            )  # (R, k)  # fmt: skip
+        else:
+            rows = Rows(
+                cosines, of_logits(result.coverage.view(*queries.shape[:2], -1)), of_logits(context(about, written)),
+                of_logits(self.known(sentences)[:, None].expand(queries.shape[:2])), highest(flat, bias),
+            )  # fmt: skip
+            weight = MOST_WEIGHT if self.options.weight is None else self.options.weight
+            mass = self.gate.masses(rows, weight, strength)  # (R, k)
+        if seen is not None:
+            seen |= {"rows": of_logits(entries), "mass": mass, "distances": 1 - cosines}
+        asking = (mass.sum(-1) > LITTLE).nonzero()[:, 0]  # (r',)
+        if not len(asking):
+            return logits
+        if 2 * len(asking) > len(flat):
+            return mix(flat, tokens, mass, bias).view_as(logits)
+        part = mix(flat[asking], tokens[asking], mass[asking], bias)  # (r', V)
+        put = flat.index_copy if flat.requires_grad else flat.index_copy_
+        return put(0, asking, part).view_as(logits)
+
+
+def highest(logits: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    """Log of the highest probability (R,) by logits (R, V)."""
+    whole = logits.detach().float() if bias is None else logits.detach().float() + bias  # (R, V)
+    return whole.amax(-1) - whole.logsumexp(-1)  # (R,)

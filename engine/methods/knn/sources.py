@@ -1,0 +1,188 @@
+"""What is known of the samples' sources: which sentences share the rarest words of an input, and which numbers and names stand
+where in their translations.
+
+datastore.sources.safetensors
+    features  (U,)   int64     n-grams of one and two source pieces, in rising order
+    begins    (U+1,) int32     where the list of each begins
+    lists     (E,)   int32     sentences that have it, one list after the other
+    starts    (N+1,) int32     where the rows of each sentence begin in the datastore
+    names     (R,)   int32     of each row: the number or name that its token is a part of, as a checksum; 0: none
+    mean      (d,)   float32   the mean of the keys
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.core.atomic_files import atomic_write
+from engine.errors import BundleError
+
+if TYPE_CHECKING:
+    import torch
+
+FILE = "datastore.sources.safetensors"
+COMMON = 0.25  # a feature of more than this share of the sentences says nothing, and its list is the longest
+WORDS = re.compile(r"\d+|[^\W\d_]+")
+STEM = 5  # letters by which a name is known, so that an ending does not make it another
+
+Ints = NDArray[np.int64]
+
+
+def features_of(row: Sequence[int]) -> Ints:
+    """The n-grams of a row of pieces as numbers, each once."""
+    ids = np.asarray(row, dtype=np.int64) + 1
+    return np.unique(np.concatenate([ids, ids[:-1] << 24 | ids[1:]]))
+
+
+@dataclass
+class Sources:
+    """An inverted index of N sentences over U features, with the places of their R rows."""
+
+    features: Ints  # (U,)
+    begins: NDArray[np.int32]  # (U + 1,)
+    lists: NDArray[np.int32]  # (E,)
+    starts: NDArray[np.int32]  # (N + 1,)
+    names: torch.Tensor  # (R,) int32
+    mean: torch.Tensor  # (d,)
+
+    def __post_init__(self) -> None:
+        count = max(1, len(self.starts) - 1)
+        weights = np.log1p(count / np.maximum(1, np.diff(self.begins)))  # (U,) IDF
+        self.weights = weights.astype(np.float32)
+
+    @classmethod
+    def build(cls, rows: Sequence[Sequence[int]], starts: Ints, names: torch.Tensor, mean: torch.Tensor) -> Sources:
+        """Index rows of source pieces, one a sentence; `starts` (N + 1,) are the first datastore rows of each."""
+        each = [features_of(row) for row in rows]
+        flat = np.concatenate(each) if each else np.zeros(0, dtype=np.int64)
+        owners = np.repeat(np.arange(len(each), dtype=np.int32), [len(one) for one in each])
+        order = np.argsort(flat, kind="stable")  # sentences of a feature stay in order
+        features, counts = np.unique(flat, return_counts=True)
+        selected = counts <= max(8, COMMON * len(each))
+        lists = owners[order][np.repeat(selected, counts)]
+        begins = np.concatenate([[0], np.cumsum(counts[selected])]).astype(np.int32)
+        return cls(features[selected], begins, lists, starts.astype(np.int32), names, mean)
+
+    def shortlist(
+        self, row: Sequence[int], most: int, blocked: Collection[int] = ()
+    ) -> tuple[Ints, NDArray[np.float32], float]:
+        """The `most` sentences that share most with a row of source pieces, by the sum of IDF over the features that both have;
+        the best first, of equals the first; each one's coverage, that sum as a share of the row's own, 0 to 1; and the share
+        that any sentence has. Sentences that share nothing are not among them.
+        """
+        asked = features_of(row)
+        nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32), 0.0
+        if not len(self.features):
+            return nothing
+        places = np.minimum(np.searchsorted(self.features, asked), len(self.features) - 1)
+        known = self.features[places] == asked
+        places = places[known]
+        if not len(places):
+            return nothing
+        count = len(self.starts) - 1
+        lists = [self.lists[self.begins[i] : self.begins[i + 1]] for i in places]
+        weights = np.repeat(self.weights[places], [len(one) for one in lists])
+        scores = np.bincount(np.concatenate(lists), weights, minlength=count)  # (N,)
+        scores[list(blocked)] = 0
+        if len(scores) > most:
+            bound = np.partition(scores, len(scores) - most)[len(scores) - most]
+            best = np.flatnonzero(scores >= max(bound, 1e-9))
+        else:
+            best = np.flatnonzero(scores > 0)
+        best = best[np.lexsort((best, -scores[best]))][:most]
+        # A feature that no sample has weighs as one that a single sample has.
+        shared = float(self.weights[places].sum())
+        whole = shared + float(np.log1p(count)) * int((~known).sum())
+        return best, (scores[best] / whole).astype(np.float32), shared / whole
+
+    def save(self, folder: Path) -> Path:
+        import torch
+        from safetensors.torch import save_file
+
+        tensors = {name: torch.from_numpy(getattr(self, name)) for name in ("features", "begins", "lists", "starts")}
+        tensors |= {"names": self.names, "mean": self.mean}
+        with atomic_write(folder / FILE, "the index of the sources") as temporary:
+            save_file({key: value.contiguous() for key, value in tensors.items()}, temporary)
+        return folder / FILE
+
+    @classmethod
+    def open(cls, folder: Path, sentences: torch.Tensor, d: int) -> Sources:
+        """Map the file of a folder. Raises BundleError unless it fits a datastore whose rows are of `sentences` (R,), in order."""
+        import torch
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        try:
+            data = load_file(folder / FILE)
+            flat = {name: data.pop(name).numpy() for name in ("features", "begins", "lists", "starts")}
+            names, mean = data.pop("names"), data.pop("mean")
+            sources = cls(**flat, names=names, mean=mean)
+        except (OSError, SafetensorError, LookupError, ValueError):
+            raise BundleError("{file} is missing or damaged. Get the bundle again.", file=FILE) from None
+        starts, begins, rows = sources.starts, sources.begins, len(sentences)
+        fits = (
+            not data and {str(flat[name].dtype) for name in ("begins", "lists", "starts")} == {"int32"}
+            and flat["features"].dtype == np.int64 and names.dtype == torch.int32 and mean.dtype == torch.float32
+            and all(one.ndim == 1 for one in flat.values()) and len(begins) == len(sources.features) + 1
+            and names.shape == (rows,) and mean.shape == (d,) and len(starts) > 1
+            and int(begins[0]) == 0 and int(begins[-1]) == len(sources.lists) and rising(begins)
+            and int(starts[0]) == 0 and int(starts[-1]) == rows and rising(starts)
+            and (not len(sources.lists) or 0 <= int(sources.lists.min()) <= int(sources.lists.max()) < len(starts) - 1)
+        )  # fmt: skip
+        if not fits:
+            raise BundleError("{file} does not fit the datastore. Get the bundle again.", file=FILE)
+        return sources
+
+
+def rising(numbers: NDArray[Any]) -> bool:
+    return bool((np.diff(numbers) >= 0).all())
+
+
+def checksum(word: str) -> int:
+    return zlib.crc32(word[:STEM].encode("utf-8")) & 0x7FFFFFFF | 1
+
+
+def is_name(word: str) -> bool:
+    """Digits, a capitalised word that is no short first word of a sentence, or letters that are all capitals."""
+    return word[0].isdigit() or (word[0].isupper() and (len(word) > 3 or (len(word) > 1 and word.isupper())))
+
+
+def number_sum(word: str) -> int:
+    """A number's checksum, of all its digits, whatever script they are in."""
+    return zlib.crc32(str(int(word)).encode()) & 0x7FFFFFFF | 1 if word.isdecimal() else checksum(word)
+
+
+def names_in(text: str) -> set[int]:
+    """Checksums of the numbers of a source text, and of all its words, of which some are names."""
+    return {number_sum(word) for word in WORDS.findall(text)}
+
+
+def row_names(pieces: Iterable[Sequence[str]], sources: Iterable[str]) -> list[int]:
+    """For each target piece of each sentence the checksum of the number or name that it is a part of, else 0.
+
+    A name is a capitalised word that the sentence's own source has as well, so that it was taken over, not translated.
+    """
+    results: list[int] = []
+    for row, source in zip(pieces, sources, strict=True):
+        known = names_in(source)
+        text, owners = "", []
+        for i, piece in enumerate(row):
+            plain = piece.replace("▁", " ").replace("Ġ", " ")
+            text += plain
+            owners += [i] * len(plain)
+        sums = [0] * len(row)
+        for match in WORDS.finditer(text):
+            word = match.group()
+            if is_name(word) and (word[0].isdigit() or number_sum(word) in known):
+                for i in owners[match.start() : match.end()]:
+                    sums[i] = number_sum(word)
+        results += sums
+    return results

@@ -1,0 +1,45 @@
+"""Likelihood of given translations under the base as it is attached now, for the losses of methods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+    from engine.base import BaseModel
+    from engine.methods.interface import Batch
+
+
+def encode_sources(base: BaseModel, batch: Batch) -> torch.Tensor:
+    """The encoder's output (B, S, d): the one computed before, or that of the encoder as it is attached."""
+    if batch.encoded is not None:
+        return batch.encoded
+    return base.model.get_encoder()(input_ids=batch.sources, attention_mask=batch.mask).last_hidden_state  # (B, S, d)
+
+
+def target_states(base: BaseModel, batch: Batch) -> torch.Tensor:
+    """The decoder's last hidden states (M, d) at the M real target positions, row by row."""
+    states = base.model.get_decoder()(
+        input_ids=batch.inputs,
+        encoder_hidden_states=encode_sources(base, batch),
+        encoder_attention_mask=batch.mask,
+        use_cache=False,
+    ).last_hidden_state  # (B, T, d)
+    return states[batch.labels != base.pad]  # (M, d)
+
+
+def log_probabilities(base: BaseModel, batch: Batch) -> torch.Tensor:
+    """Log-probabilities (M, V) of the M real target positions of a batch; padding costs nothing in the output layer."""
+    logits = base.model.get_output_embeddings()(target_states(base, batch))  # (M, V)
+    bias = getattr(base.model, "final_logits_bias", None)
+    if bias is not None:
+        logits = logits + bias  # (M, V)
+    return logits.float().log_softmax(-1)  # (M, V)
+
+
+def likelihood(base: BaseModel, log_p: torch.Tensor, batch: Batch, smoothing: float = 0.0) -> torch.Tensor:
+    """Mean negative log-likelihood of the labels (nats a token), smoothed over the vocabulary."""
+    labels = batch.labels[batch.labels != base.pad]  # (M,)
+    nll = -log_p.gather(1, labels[:, None]).mean()  # ()
+    return nll if not smoothing else (1 - smoothing) * nll - smoothing * log_p.mean()  # ()

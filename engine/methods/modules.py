@@ -1,0 +1,90 @@
+"""Networks of methods that work inside a base's layers: small parts, each at its place; see `engine.methods.layer_hooks`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engine.methods.layer_hooks import LayerOptions
+
+
+def own_precision(states: Tensor, weight: Tensor) -> bool:
+    """Whether a part must compute in its own type: one in training over a base held in half precision, without autocast."""
+    return states.dtype != weight.dtype and not torch.is_autocast_enabled(states.device.type)
+
+
+class LayerModules(nn.Module):
+    """The parts of a method; the keys of its state_dict read `encoder.0.self_attn.…`: side, layer, place."""
+
+    def __init__(self, config: LayerOptions) -> None:
+        super().__init__()
+        self.config: Any = config
+
+    def put(self, side: str, number: int, place: str, part: nn.Module) -> None:
+        at: Any = self
+        for name in (side, str(number)):
+            if name not in at._modules:
+                at.add_module(name, nn.Module())
+            at = at._modules[name]
+        at.add_module(place, part)
+
+    def placed(self) -> list[tuple[str, int, str, Any]]:
+        """(side, layer, place, part), in the order in which they were put."""
+        return [
+            (side, int(number), position, part)
+            for side, layers in self.named_children()
+            for number, places in layers.named_children()
+            for position, part in places.named_children()
+        ]
+
+    @property
+    def changes_encoder(self) -> bool:
+        return "encoder" in self._modules
+
+
+class Bottleneck(nn.Module):
+    """z + s · W_up f(W_down LN(z)): two projections around a nonlinearity, and a residual connection.
+
+    W_up starts at zero, so the untrained part is the identity, bit for bit.
+    """
+
+    def __init__(self, d: int, size: int, *, normalise: bool, bias: bool, activation: str = "relu") -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(d) if normalise else None
+        self.down = nn.Linear(d, size, bias=bias)
+        self.up = nn.Linear(size, d, bias=bias)
+        self.activation = F.gelu if activation == "gelu" else F.relu
+        nn.init.zeros_(self.up.weight)
+        for linear in (self.down, self.up):
+            if linear.bias is not None:
+                nn.init.zeros_(linear.bias)
+
+    def forward(self, states: Tensor, strength: float = 1.0) -> Tensor:
+        """For states (B, T, d); `strength` scales the change."""
+        if own_precision(states, self.up.weight):
+            return (states + strength * self.change(states.to(self.up.weight.dtype))).to(states.dtype)  # (B, T, d)
+        return (states + strength * self.change(states)).to(states.dtype)  # (B, T, d)
+
+    def change(self, states: Tensor) -> Tensor:
+        normal = states if self.norm is None else self.norm(states)  # (B, T, d)
+        hidden = self.activation(self.down(normal))  # (B, T, b)
+        return self.up(hidden)  # (B, T, d)
+
+
+class NormShift(nn.Module):
+    """What is added to the weight and bias of one of the base's layer norms; zero before training."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(d))
+        self.bias = nn.Parameter(torch.zeros(d))
+
+    def forward(self, norm: nn.LayerNorm, states: Tensor, strength: float = 1.0) -> Tensor:
+        """The layer norm of states (B, T, d) with γ + s Δγ and β + s Δβ in place of the base's γ and β."""
+        kind = self.weight.dtype
+        weight = norm.weight.to(kind) + strength * self.weight  # (d,)
+        bias = norm.bias.to(kind) + strength * self.bias  # (d,)
+        return F.layer_norm(states.to(kind), norm.normalized_shape, weight, bias, norm.eps)  # (B, T, d)

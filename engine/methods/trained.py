@@ -1,0 +1,23 @@
+"""A method with its trained module, as a plugin holds it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from engine.base.adapter import Adapter
+    from engine.methods.interface import Method
+    from engine.methods.knn.decoder import Knn
+
+
+class TrainedMethod(Protocol):
+    """What datastores are built over: keys are recorded with the method attached."""
+
+    method: Method
+    module: nn.Module
+
+    def with_datastore(self, knn: Knn) -> Adapter:
+        """The same method and module with this datastore beside it."""
+        ...

@@ -1,0 +1,44 @@
+"""A translation memory of noise, or of its mean: vectors, states and tokens of the same distributions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from engine.memory.vector_index import VectorIndex
+from engine.methods.ablation import Material, Rows, gaussian_like, spread_out
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+BATCH = 32  # sentences encoded at a time
+
+
+def draw_memory(module: Any, kind: str, material: Material) -> None:
+    """Put "noise" or the "mean" in the place of the module's memory, which has an index."""
+    states = all_states(module)  # (N, d)
+    tokens = torch.tensor([token for row in module.rows for token in row])  # (N,)
+    vectors = torch.from_numpy(module.index.vectors)  # (n, v)
+    longest = max(map(len, module.rows))
+    if kind == "noise":
+        drawn = tokens[torch.randint(len(tokens), (len(tokens),), generator=material.generator())].tolist()  # (N,)
+        rest = iter(drawn)
+        module.rows = [[next(rest) for _ in row] for row in module.rows]
+        vectors = gaussian_like(vectors, len(vectors), material.generator())  # (n, v)
+    else:
+        module.rows = [spread_out(tokens, longest).tolist()]
+        module.pairs, vectors = module.pairs[:1], vectors.mean(0, keepdim=True)  # (1, v)
+    module.index = VectorIndex(vectors.numpy(), "dot", depth=module.config.search_depth)
+    module.exchanged = Rows(states, kind, material, longest)
+
+
+def all_states(module: Any) -> Tensor:
+    """The states (N, d) of all tokens of the memory."""
+    pad, device = module.where
+    results = []
+    with torch.no_grad():
+        for begin in range(0, len(module.rows), BATCH):
+            _, mask, states = module.encode_memory(module.rows[begin : begin + BATCH], pad, device)  # (U, L), (U, L, d)
+            results.append(states[mask])  # (n, d)
+    return torch.cat(results)  # (N, d)

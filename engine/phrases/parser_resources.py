@@ -1,0 +1,86 @@
+"""stanza's list of models, resources.json: written so that `stanza.Pipeline(language, dir=…, download_method=None)` loads.
+
+Layout and keys are those of stanza's own server: https://stanfordnlp.github.io/stanza/ (resources_*.json).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.core.atomic_files import write_json
+from engine.errors import InputError, storage_errors
+
+NAMES = {"en": "English", "zh-hans": "Simplified_Chinese", "zh-hant": "Traditional_Chinese", "de": "German"}
+ALIASES = {"zh": "zh-hans"}
+NEEDS_VECTORS = ("pos", "depparse", "constituency")
+LIST = "resources.json"
+
+
+def read_resources(folder: Path) -> dict[str, Any]:
+    """The folder's list, empty where there is none. Raises InputError when it is no list of stanza's."""
+    path = folder / LIST
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (ValueError, RecursionError):
+        data = None
+    if not isinstance(data, dict):
+        raise InputError("{path} is not stanza's list of models: move it away, or choose another folder.", path=path)
+    return data
+
+
+def install(folder: Path, language: str, package: str, files: Mapping[str, Path]) -> None:
+    """Put a set's files (processor -> .pt) into `folder` and into its list; the set becomes the language's default.
+
+    Files come first and each takes its place whole, the list last: whoever looks meanwhile finds the old set or the new one.
+    Raises StorageError, InputError on a list that is none.
+    """
+    resources = read_resources(folder)
+    for processor, source in files.items():
+        target = folder / language / processor / f"{package}.pt"
+        with storage_errors("the parser", target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            temporary = target.with_name(f".{target.name}.tmp")
+            shutil.copyfile(source, temporary)
+            os.replace(temporary, target)
+    resources[language] = entry(resources.get(language), folder / language, package, tuple(files))
+    for alias, code in ALIASES.items():
+        if code == language:
+            resources.setdefault(alias, {"alias": code})
+    write_json(folder / LIST, resources, "the list of parsers")
+
+
+def entry(known: Any, folder: Path, package: str, processors: tuple[str, ...]) -> dict[str, Any]:
+    """The language's entry with this set as default; other sets that were there stay listed."""
+    result: dict[str, Any] = dict(known) if isinstance(known, dict) and "alias" not in known else {}
+    result.setdefault("lang_name", NAMES.get(folder.name, folder.name))
+    for processor in processors:
+        details: dict[str, Any] = {"md5": md5(folder / processor / f"{package}.pt")}
+        if processor in NEEDS_VECTORS and "pretrain" in processors:
+            details["dependencies"] = [{"model": "pretrain", "package": package}]
+        listed = result.get(processor)
+        result[processor] = {**(listed if isinstance(listed, dict) else {}), package: details}
+    default = {name: package for name in processors if name != "pretrain"}
+    if "depparse" in default:
+        default["lemma"] = "identity"  # stanza's parser asks for lemmas; ours were trained with the words themselves
+    packages = result.get("packages")
+    result["packages"] = {**(packages if isinstance(packages, dict) else {}), "default": default}
+    return result
+
+
+def md5(path: Path) -> str:
+    """stanza's checksum of a file; no protection against anybody."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def set_bytes(folder: Path, language: str, package: str) -> int:
+    """Bytes of a language's set."""
+    return sum(path.stat().st_size for path in (folder / language).glob(f"*/{package}.pt"))

@@ -1,0 +1,69 @@
+"""Parsing in parts, which other machines can take (engine.core.remote_map)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.phrases.parsed_sentence import Parsed
+    from engine.phrases.stanza_models import StanzaModel
+
+
+PARSE = "engine.phrases.remote:Parse"
+
+
+class Parse:
+    """Trees of a list of sentences by one of stanza's parsers."""
+
+    def __init__(self, **arguments: Any) -> None:
+        from engine.phrases.stanza_models import StanzaModel, load_pipeline
+
+        packages = tuple((processor, package) for processor, package in arguments["packages"])
+        model = StanzaModel(arguments["kind"], arguments["language"], Path(arguments["folder"]), packages)
+        self.pipeline = load_pipeline(model)
+
+    def __call__(self, sentences: list[str]) -> list[list[dict[str, Any]]]:
+        from engine.phrases.stanza_runner import parse_sentences
+
+        return [[written(parsed) for parsed in parses] for _, parses in parse_sentences(self.pipeline, sentences)]
+
+
+def parse_arguments(model: StanzaModel) -> dict[str, Any]:
+    """What another machine needs to load the same parser from the same path."""
+    return asdict(model) | {"folder": str(model.folder.resolve())}
+
+
+def written(parsed: Parsed) -> dict[str, Any]:
+    """A parse as JSON can hold it."""
+    return vars(parsed) | {"tree": None if parsed.tree is None else _flat(parsed.tree)}
+
+
+def read_parse(row: Mapping[str, Any]) -> Parsed:
+    """The parse that `written` wrote."""
+    from engine.phrases.parsed_sentence import Parsed
+
+    selected = {name: tuple(value) for name, value in row.items() if name not in ("tree", "offsets")}
+    offsets = tuple((int(start), int(end)) for start, end in row["offsets"])
+    return Parsed(**selected, offsets=offsets, tree=None if row["tree"] is None else _deep(row["tree"]))
+
+
+def _flat(tree: Any) -> list[tuple[str | None, int]]:
+    """Nodes with the number of their children, parents first: trees may be deeper than Python recurses."""
+    result, waiting = [], [tree]
+    while waiting:
+        node = waiting.pop()
+        result.append((node.label, len(node.children)))
+        waiting.extend(reversed(node.children))
+    return result
+
+
+def _deep(rows: Sequence[Sequence[Any]]) -> Any:
+    built: list[Any] = []  # nodes still without a parent, the leftmost last
+    for label, count in reversed(rows):
+        children = tuple(built.pop() for _ in range(count))
+        built.append(SimpleNamespace(label=label, children=children))
+    return built[0]

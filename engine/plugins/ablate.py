@@ -1,0 +1,227 @@
+"""Does a plugin's memory matter? Its translations with the memory as it is, and with others in its place; nothing is trained.
+
+Every other memory is that of a plugin which was loaded anew, so none is left in the next.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.progress import Progress
+from engine.errors import CorpusError, InputError, OptionError
+from engine.methods.ablation import HOLDS, KINDS, Material, UnavailableError
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.base.decoding_options import Decoding
+    from engine.core.settings import Settings
+    from engine.corpora import Segment
+    from engine.evaluation.report import Report
+    from engine.phrases import PhraseOptions
+    from engine.plugins.plugin import Plugin
+
+TRUE, BASE = "true", "base"
+STEPS_OF = {BASE: "Translating with the base", TRUE: "Translating with the memory"}
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """What is compared: `against` are kinds of `engine.methods.ablation.KINDS`, `foreign` files of general text in the place of
+    what came along, `decoding` the plugin's own where it is None.
+    """
+
+    sources: Sequence[str]
+    references: Sequence[str]
+    against: Sequence[str] = KINDS
+    foreign: Sequence[Path] = ()
+    decoding: Decoding | None = None
+    phrase_options: PhraseOptions | None = None
+    seed: int = 1
+
+
+def check_ablate(card: Mapping[str, Any]) -> None:
+    """Raises OptionError where a plugin, by its bundle's card, has no memory that could be exchanged."""
+    from engine.methods import get_method
+
+    if not get_method(card["method"]).capabilities.has_memory and "knn" not in card:
+        raise OptionError(
+            "A plugin of the method {method} has no memory, only weights, so there is nothing to exchange. Give one "
+            "of memory_adapter, knn, ngram_memory or translation_memory, or one with a datastore (--knn).",
+            method=card["method"],
+        )
+
+
+def check_lines(wanted: Ablation) -> None:
+    """Raises InputError unless each source has a reference, and there is one at least; OptionError on an unknown memory."""
+    sources, references = len(wanted.sources), len(wanted.references)
+    if sources != references:
+        raise InputError(
+            "There are {sources:,} source sentences and {references:,} references. Give a reference for each "
+            "source, a line for a line.",
+            sources=sources,
+            references=references,
+        )
+    if not any(line.strip() for line in wanted.references):
+        raise InputError("There is no sentence to translate. Give sources and references, a sentence a line.")
+    for kind in wanted.against:
+        if kind not in KINDS:
+            raise OptionError(
+                "against: there is no memory {kind!r} to compare with. Known: {kinds}.",
+                kind=kind,
+                kinds=", ".join(KINDS),
+            )
+
+
+def ablate_bundle(
+    path: Path,
+    wanted: Ablation,
+    *,
+    base: BaseModel,
+    backward: str = "",
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Translate and score with each memory; the same seed gives the same figures.
+
+    Returns {"plugin", "method", "lines", "seed", "signatures", "base": {bleu, chrf, nll}, "variants": [{"memory", "bleu", "chrf",
+    "nll", "p", "changed", "reason", "translations"}]}. `nll` is in nats a target token of the reference, `p` of BLEU against
+    "true" by paired bootstrap resampling, `changed` the translations that differ from those of "true"; a memory that the
+    plugin cannot have gives its `reason` and no figures. Raises OptionError, InputError, BundleError.
+    """
+    from engine.core.settings import load_settings
+    from engine.decoding.translate import translate
+    from engine.evaluation.evaluate import evaluate
+    from engine.plugins.bundle import read_bundle_card
+    from engine.plugins.plugin import Plugin
+
+    progress, settings = progress or Progress(), settings or load_settings()
+    card = read_bundle_card(path)
+    check_ablate(card)
+    check_lines(wanted)
+    decoding = wanted.decoding or base.decoding(card["decoding"])
+    names = [BASE, TRUE, *wanted.against]
+    systems: dict[str, list[str]] = {}
+    losses: dict[str, float] = {}
+    reasons: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="tailormt-ablate-") as folder:
+        material = material_of(wanted, base, backward, settings, Path(folder), progress)
+        for number, name in enumerate(names):
+            progress.begin(STEPS_OF.get(name, "Translating with another memory"), number, len(names))
+            plugin = None if name == BASE else Plugin.load(path, base, cache=settings.home_dir / "unpacked")
+            try:
+                if plugin is not None and name != TRUE:
+                    exchange_memory(base, plugin, name, material)
+            except (UnavailableError, CorpusError) as reason:  # too few samples for such a memory
+                reasons[name] = reason.message
+                continue
+            systems[name] = translate(base, wanted.sources, plugin, decoding=decoding, progress=progress)
+            losses[name] = mean_loss(base, wanted, plugin)
+    report = evaluate(systems, wanted.references, language=base.target, baseline=TRUE)
+    return {
+        "plugin": card["name"],
+        "method": card["method"],
+        "lines": len(wanted.sources),
+        "seed": wanted.seed,
+        "signatures": dict(report.signatures),
+        "base": {key: value for key, value in row(BASE, report, losses, systems, reasons).items() if key in FIGURES},
+        "variants": [row(name, report, losses, systems, reasons) for name in names[1:]],
+    }
+
+
+FIGURES = ("bleu", "chrf", "nll", "p", "translations")
+
+
+def material_of(
+    wanted: Ablation, base: BaseModel, backward: str, settings: Settings, folder: Path, progress: Progress
+) -> Material:
+    """What the memories are made of; the reverse base is loaded when it is first needed."""
+    from engine.base import LanguagePair
+    from engine.corpora import Segment
+    from engine.phrases import PhraseOptions
+
+    def pair() -> LanguagePair:
+        from engine.base import BaseModel
+
+        if backward:
+            return LanguagePair(base, BaseModel.load(backward, base.target, base.source, settings=settings))
+        return LanguagePair(base, base.directed(base.target, base.source))
+
+    both = zip(wanted.sources, wanted.references, strict=True)
+    texts = {"oracle": [Segment(target, source) for source, target in both if source.strip() and target.strip()]}
+    if "foreign" in wanted.against:
+        texts["foreign"] = foreign_text(wanted, base, settings)
+    return Material(
+        base, texts, folder, settings, wanted.phrase_options or PhraseOptions(), pair, wanted.seed, progress
+    )
+
+
+def foreign_text(wanted: Ablation, base: BaseModel, settings: Settings) -> list[Segment]:
+    """The user's general text, else the sample that came along, without the sentences under test. Raises CorpusError."""
+    from engine.corpora import Segment, import_corpus
+    from engine.corpora.general_text import general_sentences
+
+    if wanted.foreign:
+        result = list(import_corpus(wanted.foreign, base.target, source_language=base.source).segments)
+    else:
+        result = [Segment(text) for text in general_sentences(settings.assets_dir, base.target)]
+    own = {" ".join(line.split()) for line in wanted.references}
+    return [segment for segment in result if " ".join(segment.text.split()) not in own]
+
+
+def exchange_memory(base: BaseModel, plugin: Plugin, kind: str, material: Material) -> None:
+    """Give a loaded plugin another memory: its method's own, and the datastore that it carries beside it."""
+    from engine.methods.knn.ablation import another_datastore
+
+    if plugin.method.capabilities.has_memory:
+        plugin.method.ablate(base, plugin.module, kind, material)
+        plugin.module.to(base.dtype)
+    if plugin.knn is not None:
+        plugin.knn = another_datastore(base, plugin.knn, kind, material, plugin)
+
+
+def mean_loss(base: BaseModel, wanted: Ablation, plugin: Plugin | None) -> float:
+    """Negative log-likelihood of the references, nats a token."""
+    from engine.decoding.scoring import score
+
+    pairs = [pair for pair in zip(wanted.sources, wanted.references, strict=True) if pair[1].strip()]
+    scored = score(base, pairs, plugin)
+    return -sum(total for total, _ in scored) / max(1, sum(count for _, count in scored))
+
+
+def row(
+    name: str, report: Report, losses: Mapping[str, float], systems: Mapping[str, Sequence[str]], reasons: Mapping[str, str]
+) -> dict[str, Any]:  # fmt: skip
+    """A variant's figures; of one that cannot be had the reason."""
+    if name in reasons:
+        return {"memory": name, **dict.fromkeys(FIGURES), "reason": reasons[name]}
+    scores = next(system for system in report.systems if system.name == name)
+    assert scores.bleu is not None
+    assert scores.chrf is not None
+    return {
+        "memory": name,
+        "bleu": round(scores.bleu.score, 3),
+        "chrf": round(scores.chrf.score, 3),
+        "nll": round(losses[name], 4),
+        "p": None if scores.bleu.p is None else round(scores.bleu.p, 4),
+        "changed": sum(a != b for a, b in zip(systems[name], systems[TRUE], strict=True)),
+        "translations": list(systems[name]),
+    }
+
+
+def table_rows(figures: Mapping[str, Any]) -> list[list[str]]:
+    """The variants as cells: memory, what it holds, BLEU, chrF, NLL, p, changed lines, or the reason why there is none."""
+    rows = []
+    for one in [{"memory": "no plugin", **figures["base"]}, *figures["variants"]]:
+        name = one["memory"]
+        holds = HOLDS.get(name, "as it is" if name == TRUE else "the base alone")
+        if one.get("reason"):
+            rows.append([name, holds, "", "", "", "", one["reason"]])
+            continue
+        p = "" if one["p"] is None else f"{one['p']:.3f}"
+        changed = "" if one.get("changed") is None or name == TRUE else str(one["changed"])
+        rows.append([name, holds, f"{one['bleu']:.2f}", f"{one['chrf']:.2f}", f"{one['nll']:.3f}", p, changed])
+    return rows

@@ -1,0 +1,172 @@
+"""Taking a bundle in, check by check, so that a person sees what was looked at and where it stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.languages import same_language
+from engine.errors import BundleError, TailorError
+from engine.messages import Message, mark
+from engine.plugins.bundle import check_bytes, check_config, check_names, open_bundle, read_bundle_text, read_config
+from engine.plugins.bundle_content import check_decoding, check_tensors, check_texts
+from engine.plugins.trial import try_bundle
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+
+TITLES = {
+    "file": mark("A plugin bundle"),
+    "format": mark("Format"),
+    "checksums": mark("Checksums"),
+    "languages": mark("Languages"),
+    "base": mark("Base"),
+    "loading": mark("Loads and fits"),
+    "trial": mark("Translates"),
+    "licence": mark("Licence"),
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One look at a bundle: what was found, in a sentence. `ok` is false where the bundle cannot be used."""
+
+    name: str
+    ok: bool
+    sentence: str
+    restricted: bool = False  # of the licence: it asks for a word of the user
+
+    @property
+    def title(self) -> str:
+        return TITLES[self.name]
+
+    def to_mapping(self) -> dict[str, Any]:
+        return {"name": self.name, "ok": self.ok, "sentence": self.sentence}
+
+
+def check_bundle(
+    path: str | Path,
+    *,
+    base: Callable[[], BaseModel] | None = None,
+    direction: tuple[str, str] | None = None,
+    cache: Path | None = None,
+    shown: str = "",
+) -> Iterator[Check]:
+    """The checks in the order in which they are made; ends after the first that fails.
+
+    Without `direction` (source, target) and `base`, which is loaded only when it is needed, the checks that compare with them
+    are left out. `shown` takes the place of the path in sentences.
+    """
+    path = Path(path)
+    look = _Look(path, base, direction, cache)
+    for name in TITLES:
+        try:
+            result = getattr(look, name)()
+        except TailorError as error:
+            yield Check(name, False, error.message.naming(str(path), shown) if shown else error.message)
+            return
+        if result is not None:
+            yield result
+
+
+class _Look:
+    """What the checks share; each method is one, returns None where it does not apply and raises where it fails."""
+
+    def __init__(
+        self,
+        path: Path,
+        base: Callable[[], BaseModel] | None,
+        direction: tuple[str, str] | None,
+        cache: Path | None,
+    ) -> None:
+        self.path, self.load, self.direction, self.cache = path, base, direction, cache
+        self.about: dict[str, Any] = {}
+        self.needs_endpoint = False
+
+    def file(self) -> Check:
+        with open_bundle(self.path) as bundle:
+            check_names(self.path, bundle)
+            count = len(bundle.namelist())
+        return Check(
+            "file", True, Message("{count} files, all of kinds that a plugin has, none too large.", count=count)
+        )
+
+    def format(self) -> Check:
+        with open_bundle(self.path) as bundle:
+            self.about = read_config(self.path, bundle)
+        check_config(self.path, self.about)
+        check_texts(self.path, self.about)
+        check_decoding(self.path, self.about)
+        made = str(self.about["provenance"].get("created", ""))[:10]
+        version = {"format": self.about["format_version"], "version": self.about.get("tailormt_version", "?")}
+        if not made:
+            return Check("format", True, Message("Format {format}, made by Tailor MT {version}.", **version))
+        words = Message("Format {format}, made by Tailor MT {version} on {day}.", **version, day=made)
+        return Check("format", True, words)
+
+    def checksums(self) -> Check:
+        with open_bundle(self.path) as bundle:
+            count = check_bytes(self.path, bundle)
+        return Check(
+            "checksums", True, Message("All {count} files are, to the byte, what the manifest says.", count=count)
+        )
+
+    def languages(self) -> Check | None:
+        if self.direction is None:
+            return None
+        own = (self.about["source"], self.about["target"])
+        if not all(same_language(one, other) for one, other in zip(own, self.direction, strict=True)):
+            raise BundleError(
+                "The plugin translates from {source} to {target}, this project from {project_source} to {project_target}. Import "
+                "it into a project of its languages.",
+                source=own[0], target=own[1], project_source=self.direction[0], project_target=self.direction[1],
+            )  # fmt: skip
+        return Check(
+            "languages", True, Message("From {source} to {target}, as this project.", source=own[0], target=own[1])
+        )
+
+    def base(self) -> Check | None:
+        if self.load is None:
+            return None
+        from engine.plugins.plugin import short
+
+        base, mark = self.load(), self.about["base_fingerprint"]
+        if mark != base.fingerprint():
+            raise BundleError(
+                "The plugin was made for the base {made_for} ({made_for_id}), this project has {base} "
+                "({base_id}). Import it into a project with its own base.",
+                made_for=self.about["base_model_name_or_path"], made_for_id=short(mark), base=base.name,
+                base_id=short(base.fingerprint()),
+            )  # fmt: skip
+        words = Message("Made for {base} ({mark}), the base of this project.", base=base.name, mark=short(mark))
+        return Check("base", True, words)
+
+    def loading(self) -> Check | None:
+        if self.load is None:
+            return None
+        from engine.plugins.plugin import Plugin
+
+        plugin = Plugin.load(self.path, self.load(), cache=self.cache)
+        if plugin.folder is not None:
+            check_tensors(self.path, plugin.folder)
+        self.needs_endpoint = plugin.method.capabilities.needs_endpoint
+        weights = sum(value.numel() for value in plugin.module.state_dict().values())
+        title = Message(plugin.method.capabilities.title)
+        words = Message("{method}, {count:,} weights of its own.", method=title, count=weights)
+        return Check("loading", True, words)
+
+    def trial(self) -> Check | None:
+        if self.load is None or self.needs_endpoint:
+            return None
+        try_bundle(self.path, self.load(), self.cache)
+        return Check("trial", True, mark("Translated three sentences in a process of its own."))
+
+    def licence(self) -> Check:
+        from engine.core.model_card import parse_card
+
+        card = parse_card(read_bundle_text(self.path))
+        if not card.license:
+            return Check("licence", True, mark("The plugin states none. The licence of its base holds for its use."))
+        return Check("licence", True, card.license_line.removeprefix("Licence: "), restricted=card.restricted)

@@ -1,0 +1,178 @@
+"""One batch whose sentences have plugins of their own: the base works once for all, each plugin on its rows.
+
+Grouped by plugin, 64 sentences with 64 plugins are 64 passes through the base, each of one sentence. Here they are one pass; at
+each place where plugins work, its states are taken apart by plugin, changed, and put together again.
+
+    hidden states (B · k, T, d)   rows of a sentence follow each other, sentences of a plugin follow each other
+    plugin p                      rows from begin_p · k to end_p · k, whatever k is: 1, or the hypotheses of a beam search
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import InputError
+from engine.plugins.plugin import Plugin, check_strength
+
+if TYPE_CHECKING:
+    import torch
+
+    from engine.base import BaseModel
+    from engine.base.decoding_options import Decoding
+    from engine.core.progress import Progress
+    from engine.methods.interface import HookPoint
+    from engine.plugins.stack import PluginStack
+
+
+def can_mix(base: BaseModel, plugins: Sequence[Plugin | PluginStack | None], strength: float) -> bool:
+    """Whether the rows of one batch can have these plugins: each works in the base's layers alone, row by row."""
+    return all(one is None or spots_of(base, one, strength) is not None for one in plugins)
+
+
+def spots_of(base: BaseModel, plugin: Plugin | PluginStack, strength: float) -> Sequence[HookPoint] | None:
+    if not isinstance(plugin, Plugin) or plugin.knn is not None or plugin.fixed_rows or not plugin.shares_source:
+        return None
+    return None if plugin.logits_processors(base, strength) else plugin.method.spots(base, plugin.module, strength)
+
+
+class MixedBatch:
+    """Several plugins for one batch; `which` says for each text which of them it has. Stands where a plugin stands."""
+
+    fixed_rows = False
+    shares_source = True
+
+    def __init__(self, plugins: Sequence[Plugin | None], which: Sequence[int]) -> None:
+        self.plugins, self.which = list(plugins), list(which)
+        self.begins: list[int] = []  # where each plugin's sentences begin, and where the last one's end
+        self.owners: torch.Tensor  # (B,) the plugin of each sentence of the batch
+
+    @classmethod
+    def of(cls, base: BaseModel, plugins: Sequence[Plugin | PluginStack | None], strength: float) -> MixedBatch | None:
+        """For texts with these plugins; None where a batch cannot have them all."""
+        different: dict[int, Any] = {id(plugin): plugin for plugin in plugins}
+        if len(different) < 2 or not can_mix(base, list(different.values()), strength):
+            return None
+        number = {key: index for index, key in enumerate(different)}
+        return cls(list(different.values()), [number[id(plugin)] for plugin in plugins])
+
+    def arrange(self, texts: Sequence[int]) -> list[int]:
+        """A batch of these texts begins; returns the order, as places in `texts`, in which its rows must stand."""
+        import torch
+
+        order = sorted(range(len(texts)), key=lambda place: self.which[texts[place]])
+        self.owners = torch.tensor([self.which[texts[place]] for place in order])  # (B,)
+        self.stay(torch.arange(len(order)))
+        return order
+
+    def stay(self, alive: torch.Tensor) -> None:
+        """The sentences of the batch, numbered from 0, that are still worked on."""
+        counts = self.owners[alive.cpu()].bincount(minlength=len(self.plugins))  # (P,)
+        self.begins = [0, *counts.cumsum(0).tolist()]
+
+    def translate(self, *_: Any) -> None:
+        return None
+
+    def check_likelihood(self) -> None:
+        for plugin in self.plugins:
+            if plugin is not None:
+                plugin.check_likelihood()
+
+    def see(self, base: BaseModel, sources: torch.Tensor) -> None:
+        pass
+
+    def logits_processors(self, base: BaseModel, strength: float = 1.0) -> Sequence[Any]:
+        return ()
+
+    @contextlib.contextmanager
+    def attached(self, base: BaseModel, strength: float = 1.0) -> Iterator[None]:
+        """All plugins, each for its rows. Raises OptionError on a strength below 0 or above 2."""
+        check_strength(strength)
+        places: dict[tuple[Any, bool], list[tuple[int, Any]]] = {}
+        for number, plugin in enumerate(self.plugins):
+            for spot in (spots_of(base, plugin, strength) or ()) if plugin is not None else ():
+                places.setdefault((spot.target, spot.at_input), []).append((number, spot.change))
+        handles = []
+        try:
+            for (target, at_input), changes in places.items():
+                if at_input:
+                    handles.append(target.register_forward_pre_hook(self.at_input(changes)))
+                else:
+                    handles.append(target.register_forward_hook(self.at_output(changes), with_kwargs=True))
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def at_output(self, changes: list[tuple[int, Any]]) -> Any:
+        def hook(module: Any, args: Any, kwargs: Any, output: Any) -> Any:
+            given = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]
+            if isinstance(output, tuple):
+                return (self.apart(changes, output[0], given), *output[1:])
+            return self.apart(changes, output, given)
+
+        return hook
+
+    def at_input(self, changes: list[tuple[int, Any]]) -> Any:
+        return lambda module, args: (self.apart(changes, args[0], args[0]), *args[1:])
+
+    def apart(self, changes: list[tuple[int, Any]], output: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
+        """The output (R, T, d) with each plugin's change in its rows; plugins in rising order, several changes of one in theirs."""
+        import torch
+
+        each = len(output) // max(1, self.begins[-1])  # rows of a sentence
+        pieces: list[torch.Tensor] = []
+        done, last = 0, -1
+        for number, change in changes:
+            begin, end = self.begins[number] * each, self.begins[number + 1] * each
+            if begin == end:
+                continue
+            if number == last:  # a second change of the same rows, at the same place
+                pieces[-1] = change(pieces[-1], given[begin:end])
+                continue
+            if begin > done:
+                pieces.append(output[done:begin])
+            pieces.append(change(output[begin:end], given[begin:end]))
+            done, last = end, number
+        if done < len(output):
+            pieces.append(output[done:])
+        return torch.cat(pieces)
+
+
+def translate_mixed(
+    base: BaseModel,
+    texts: Sequence[str],
+    plugins: Sequence[Plugin | PluginStack | None],
+    *,
+    strength: float = 1.0,
+    decoding: Decoding | None = None,
+    progress: Progress | None = None,
+) -> list[str]:
+    """Translate texts of which each names its plugin: in common batches where plugins work in the base's layers alone, each on
+    its rows; else those of one plugin together. Raises InputError unless there is one plugin, or None, for each text.
+    """
+    from engine.core.progress import Progress
+    from engine.decoding.translate import translate
+
+    if len(plugins) != len(texts):
+        raise InputError(
+            "{plugins} plugins were given for {texts} texts. Give one for each.", plugins=len(plugins), texts=len(texts)
+        )
+    progress = progress or Progress()
+    mixed = MixedBatch.of(base, plugins, strength)
+    if mixed is not None:
+        return translate(base, texts, mixed, strength=strength, decoding=decoding, progress=progress)
+    groups: dict[int, list[int]] = {}
+    for i, plugin in enumerate(plugins):
+        groups.setdefault(id(plugin), []).append(i)
+    results = [""] * len(texts)
+    done = 0
+    for rows in groups.values():
+        progress.advance(done, len(texts))
+        some = translate(base, [texts[i] for i in rows], plugins[rows[0]], strength=strength, decoding=decoding)
+        for i, text in zip(rows, some, strict=True):
+            results[i] = text
+        done += len(rows)
+    progress.advance(done, len(texts))
+    return results

@@ -1,0 +1,120 @@
+"""Other samples for a plugin, without training: the bundle of a method that looks sentences up, with another set of them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.progress import Progress
+from engine.errors import CorpusError, OptionError
+from engine.plugins.bundle import CONFIG, MANIFEST, WEIGHTS
+
+if TYPE_CHECKING:
+    from engine.base import LanguagePair
+    from engine.core.settings import Settings
+    from engine.corpora.types import SentencePair
+    from engine.methods import Method
+    from engine.plugins.plugin import Plugin
+
+
+def check_swap(method: Method) -> None:
+    """Raises OptionError when a plugin of this method cannot be given other samples."""
+    if not method.capabilities.offers_swap:
+        raise OptionError(
+            "A plugin of the method {method} has learnt its samples by heart and cannot be given others. Make a new "
+            "one with `tailormt customize`.",
+            method=method.name,
+        )
+
+
+def swap_bundle(
+    path: Path,
+    output: Path,
+    samples: Sequence[str],
+    *,
+    base: str,
+    backward: str = "",
+    download: bool = False,
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Write `output`: the bundle `path` with `samples` (files) in the place of its own; returns counts.
+
+    Samples without sources are translated back by `backward` where the method needs sources. Raises OptionError when the
+    method does not offer it, CorpusError on samples that cannot be used, BundleError, StorageError.
+    """
+    from engine.base import BaseModel, LanguagePair
+    from engine.core.settings import load_settings
+    from engine.corpora import import_corpus
+    from engine.methods import get_method
+    from engine.methods.data import with_sources
+    from engine.methods.knn.build import another
+    from engine.plugins.bundle import read_bundle_card
+    from engine.plugins.export import write_bundle
+    from engine.plugins.plugin import Plugin
+
+    progress, settings = progress or Progress(), settings or load_settings()
+    card = read_bundle_card(path)
+    method = get_method(card["method"])
+    check_swap(method)
+    progress.begin("Reading samples", 0, 3)
+    corpus = import_corpus(
+        [Path(sample) for sample in samples], card["target"], source_language=card["source"], progress=progress
+    )
+    if not corpus.segments:
+        raise CorpusError("No sentence in {target} is left of the samples. Give others.", target=card["target"])
+    wanted = method.capabilities.swaps_pairs or "knn" in card  # a datastore beside the method is of pairs
+    lacking = wanted and any(segment.source is None for segment in corpus.segments)
+    with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
+        if lacking:
+            pair = LanguagePair.load(
+                base, card["source"], card["target"], backward=backward, download=download, settings=settings
+            )
+            forward = pair.forward
+            progress.begin("Writing source sentences", 1, 3)
+            pairs = with_sources(corpus.segments, pair.backward, Path(folder) / "sources.partial.jsonl", progress)
+            pairs = weighed(pairs, pair, settings, progress)
+        else:
+            forward = BaseModel.load(base, card["source"], card["target"], download=download, settings=settings)
+            pairs = with_sources(corpus.segments, None, Path(folder), progress)
+        plugin = Plugin.load(path, forward, cache=settings.home_dir / "unpacked")
+        progress.begin("Exchanging the samples", 2, 3)
+        replaced = method.swap(forward, plugin.module, pairs, Path(folder), progress).files
+        if plugin.knn is not None:
+            replaced |= another(forward, plugin.knn, pairs, Path(folder), progress, plugin)[1]
+        write_bundle(output, described(plugin, len(pairs)), {**kept(plugin), **replaced})
+    return {"output": str(output), "method": method.name, "sentences": len(pairs), "bytes": output.stat().st_size}
+
+
+def weighed(
+    pairs: Sequence[SentencePair], pair: LanguagePair, settings: Settings, progress: Progress
+) -> list[SentencePair]:
+    """The pairs with the plausibility of those sources that the base wrote."""
+    from engine.corpora.general_text import general_sentences
+    from engine.evaluation.plausibility import weigh
+
+    general = general_sentences(settings.assets_dir, pair.forward.source)
+    values = iter(weigh(pair, [(one.source, one.target) for one in pairs if one.synthetic], general, progress))
+    return [replace(one, plausibility=next(values).plausibility) if one.synthetic else one for one in pairs]
+
+
+def kept(plugin: Plugin) -> dict[str, Path]:
+    """The files of a loaded bundle that a copy takes over, the weights among them."""
+    assert plugin.folder is not None
+    skipped = {CONFIG, MANIFEST, "README.md"}
+    files = {file.name: file for file in sorted(plugin.folder.iterdir()) if file.name not in skipped}
+    return {WEIGHTS: files.pop(WEIGHTS), **files}
+
+
+def described(plugin: Plugin, sentences: int) -> dict[str, Any]:
+    """The bundle's configuration with its new samples; figures were measured with the old ones, so they are dropped."""
+    assert plugin.folder is not None
+    about: dict[str, Any] = json.loads((plugin.folder / CONFIG).read_text(encoding="utf-8"))
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    provenance = {**about["provenance"], "sentences": sentences, "samples_exchanged": now}
+    return {**about, "provenance": provenance, "metrics": {}}

@@ -1,0 +1,1 @@
+"""Loaded models shared by callers: model cache, batcher, translation of tagged units."""

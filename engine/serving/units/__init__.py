@@ -1,0 +1,1 @@
+"""Translation of units with tags and placeholders: mask, translate, assemble."""

@@ -1,0 +1,281 @@
+"""A unit's translation from those of its sentences: placeholders checked and put back, tags placed, doubts noted."""
+
+from __future__ import annotations
+
+import re
+import string
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.core.flagged import FLAGS, flag_of, flagged
+from engine.core.languages import unspaced
+from engine.corpora.formats.documents.model import Result
+from engine.corpora.formats.documents.placeholders import renumbered
+from engine.corpora.formats.tagged_text import Tag, TaggedText
+from engine.corpora.words import word_spans
+from engine.decoding.tag_projection import project
+from engine.decoding.word_alignment import Alignment
+from engine.serving.units.mask import ATOM, FIRST, Masked, Prepared, Restored, decode, restore
+
+NUMBER = re.compile(r"\d(?:[\d.,\u00a0\u202f']*\d)?")
+LONG_RUN = 4.0  # times the source's length (in characters, wide ones twice): what is longer is babble
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a unit as the model got it, and what came back. `again` is a second try with other stand-ins."""
+
+    place: tuple[int, int]  # in the prepared text
+    masked: Masked
+    translation: str
+
+
+def needs_alignment(found: Prepared, sentence: Sentence) -> bool:
+    """Must the words of this sentence be aligned: is a tag in the midst of it, or a placeholder of it lost?"""
+    begin, end = sentence.place
+    if bisect_left(found.tags, end) > bisect_right(found.tags, begin):
+        return True
+    return bool(restore(sentence.translation, sentence.masked.names).lost)
+
+
+def assemble(
+    found: Prepared, sentences: Sequence[Sentence], alignments: Mapping[int, Alignment], target: str
+) -> Result:
+    """The unit in the language `target`; `alignments` are of the sentences (by index) that need one, as the model got them."""
+    text = found.text
+    if all(sentence.translation == sentence.masked.text for sentence in sentences):
+        return Result(found.unit.parts)  # nothing was changed, so nothing is: spaces and all
+    doubts: list[str] = []
+    whole = Builder(text, target)
+    for k, sentence in enumerate(sentences):
+        back = restore(sentence.translation, sentence.masked.names)
+        if back.lost or back.doubled:
+            lost = ", ".join(_shown(found, sentence.masked.names[name]) for name in back.lost)
+            doubts.append(
+                f"{lost} was lost in translation and put back: check its place."
+                if lost
+                else "A placeholder came twice from the model; one of them was taken out."
+            )
+        whole.add(sentence, back, alignments.get(k))
+        flag = flag_of(sentence.translation)
+        doubts += [FLAGS[flag]] if flag else _odd(sentence)
+    shown, links = whole.finish()
+    tagged = any(isinstance(part, Tag) for part in found.parts)
+    parts: TaggedText = project(found.parts, shown, links, spaced=not unspaced(target)) if tagged else [shown]
+    parts, doubt = _in_order(found, parts)
+    parts = _with_shortcut(found, parts, target)
+    flag = flag_of(flagged("", [flag_of(sentence.translation) for sentence in sentences]))
+    return Result(decode(found, parts), " ".join(dict.fromkeys([*doubts, *doubt])), flag)
+
+
+class Builder:
+    """The target text and its alignment with the source text, piece by piece."""
+
+    def __init__(self, source: str, target: str) -> None:
+        self.source = source
+        self.solid = unspaced(target)
+        self.text = ""
+        self.at = 0  # in the source
+        self.links: list[tuple[tuple[int, int], dict[int, float]]] = []
+        self.words = word_spans(source)
+        self.ends = [end for _, end in self.words]
+        self.indices = {span: i for i, span in enumerate(self.words)}
+
+    def add(self, sentence: Sentence, back: Restored, alignment: Alignment | None) -> None:
+        """The next sentence."""
+        begin, end = sentence.place
+        self._between(begin, back.text)
+        origin = len(self.text)
+        inside = range(bisect_left(self.words, (begin,)), bisect_right(self.ends, end))
+        if alignment is None:
+            rows = _block(word_spans(back.text), inside)
+        else:
+            rows = self._rows(sentence.masked, back, alignment)
+        text, rows = self._with_lost(sentence, back, rows)
+        self.text += text
+        self.links += [((origin + a, origin + b), row) for (a, b), row in rows]
+        self.at = end
+
+    def finish(self) -> tuple[str, Alignment]:
+        """What follows the last sentence, and the whole."""
+        self._copy(self.source[self.at :], self.at)
+        return self.text, Alignment(self.words, [span for span, _ in self.links], [row for _, row in self.links])
+
+    def _between(self, begin: int, following: str) -> None:
+        """What stands before the next sentence: kept where it is more than a space or where a line ends."""
+        piece = self.source[self.at : begin]
+        if self.at and not piece.strip():
+            wide = bool(self.text) and (not self.text[-1].isascii() or not following[:1].isascii())
+            piece = "" if self.solid and wide else piece or " "
+        self._copy(piece, self.at)
+
+    def _copy(self, piece: str, begin: int) -> None:
+        """Text that is not translated: its words come from themselves."""
+        for a, b in word_spans(piece):
+            origin = self.indices.get((begin + a, begin + b))
+            row = {} if origin is None else {origin: 1.0}
+            self.links.append(((len(self.text) + a, len(self.text) + b), row))
+        self.text += piece
+
+    def _rows(self, masked: Masked, back: Restored, alignment: Alignment) -> Rows:
+        """The model's alignment in terms of the prepared text and of the restored translation."""
+        owners: list[range] = []
+        for a, b in alignment.source:
+            start, end = masked.starts[a], masked.ends[b - 1]
+            owners.append(range(bisect_right(self.ends, start), bisect_left(self.words, (end,))))
+        rows: Rows = []
+        for (a, b), weights in zip(alignment.target, alignment.weights, strict=True):
+            start, end = back.starts[a], back.ends[b - 1]
+            row: dict[int, float] = {}
+            for i, weight in weights.items():
+                for owner in owners[i]:
+                    row[owner] = row.get(owner, 0.0) + weight / len(owners[i])
+            # One stand-in may stand for several words of the text, and a word then comes once.
+            for x, y in word_spans(back.text[start:end]):
+                if not rows or rows[-1][0][1] <= start + x:
+                    rows.append(((start + x, start + y), dict(row)))
+        return rows
+
+    def _with_lost(self, sentence: Sentence, back: Restored, rows: Rows) -> tuple[str, Rows]:
+        """Put what the model dropped in the place of what it wrote instead, else beside the words that it was beside."""
+        text = back.text
+        begin, end = sentence.place
+        for name in back.lost:
+            value = sentence.masked.names[name]
+            word = self.source.index(value, begin, end)
+            places = range(bisect_left(self.words, (word,)), bisect_right(self.ends, word + len(value)))
+            before = range(bisect_left(self.words, (begin,)), bisect_right(self.ends, word))
+            first = next(
+                (j for j, (_, row) in enumerate(rows) if row and max(row, key=lambda i: row[i]) in places), None
+            )
+            k = -1  # the target word after which it goes
+            if first is not None:
+                last = first
+                while last + 1 < len(rows) and max(rows[last + 1][1], default=-1, key=rows[last + 1][1].get) in places:  # type: ignore[arg-type]
+                    last += 1
+                at = rows[first][0][0]
+                text, rows = _cut(text, rows, first, last)
+                k = first - 1
+            else:
+                if before and rows:
+                    k = max(range(len(rows)), key=lambda j: (rows[j][1].get(before[-1], 0.0), -j))
+                at = rows[k][0][1] if k >= 0 else 0
+            left = "" if self.solid or not at or text[at - 1].isspace() or not text[at - 1].isalnum() else " "
+            right = " " if not self.solid and text[at : at + 1].isalnum() else ""
+            fresh: Rows = [((at + len(left) + a, at + len(left) + b), {min(places): 1.0}) for a, b in word_spans(value)]
+            size = len(left) + len(value) + len(right)
+            text = text[:at] + left + value + right + text[at:]
+            moved: Rows = [((a + size, b + size), row) if a >= at else ((a, b), row) for (a, b), row in rows]
+            rows = [*moved[: k + 1], *fresh, *moved[k + 1 :]]
+        return text, rows
+
+
+Rows = list[tuple[tuple[int, int], dict[int, float]]]
+
+
+def _cut(text: str, rows: Rows, first: int, last: int) -> tuple[str, Rows]:
+    """A text without some of its words, from `first` to `last`."""
+    begin, end = rows[first][0][0], rows[last][0][1]
+    size = end - begin
+    moved: Rows = [((a - size, b - size), row) for (a, b), row in rows[last + 1 :]]
+    return text[:begin] + text[end:], [*rows[:first], *moved]
+
+
+def _block(words: Sequence[tuple[int, int]], sources: Sequence[int]) -> Rows:
+    """Words of a sentence without a tag in it: all come from all, the first from the first, the last from the last."""
+    if not sources:
+        return [(span, {}) for span in words]
+    row = dict.fromkeys(sources, 1.0 / len(sources))
+    rows: Rows = [(span, row) for span in words]
+    if rows:
+        rows[0] = (rows[0][0], {sources[0]: 1.0})
+        rows[-1] = (rows[-1][0], {sources[-1]: 1.0})
+    return rows
+
+
+def _shown(found: Prepared, value: str) -> str:
+    """A lost placeholder in words for a person."""
+    parts = decode(found, [value])
+    return "".join(part if isinstance(part, str) else "a tag" for part in parts)
+
+
+def _odd(sentence: Sentence) -> list[str]:
+    """What looks wrong about a translation."""
+    source, translation = sentence.masked.text, sentence.translation
+    for name in sentence.masked.names:
+        source, translation = source.replace(name, " "), translation.replace(name, " ")
+    if not translation.strip():
+        return ["The model gave no translation."] if not sentence.masked.names else []
+    if _size(translation) > 40 + LONG_RUN * _size(source):
+        return ["The translation is much longer than its source."]
+    result = Counter(re.sub(r"\D", "", number) for number in NUMBER.findall(translation))
+    missing = Counter(one for number in NUMBER.findall(source) if len(one := re.sub(r"\D", "", number)) > 2) - result
+    return [f"The number {number} is not in the translation." for number in missing]
+
+
+def _size(text: str) -> int:
+    return sum(1 + (c > "\u2e7f") for c in text)
+
+
+def _in_order(found: Prepared, parts: TaggedText) -> tuple[TaggedText, list[str]]:
+    """Number placeholders that are told apart by their order, where that has changed."""
+    text = found.text
+    atoms = [ord(c) - FIRST for c in ATOM.findall(text)]
+    atoms = [k for k in atoms if k < len(found.atoms) and isinstance(found.atoms[k], str)]
+    there = [
+        k
+        for part in parts
+        if isinstance(part, str)
+        for c in ATOM.findall(part)
+        if (k := ord(c) - FIRST) < len(found.atoms) and isinstance(found.atoms[k], str)
+    ]
+    values = [str(found.atoms[k]) for k in atoms]
+    order = [atoms.index(k) for k in there]
+    numbered = renumbered(values, order, found.unit.placeholders)
+    if numbered is None:
+        # The program that fills them in goes by their order: better a clumsy sentence than a crash.
+        again = iter(sorted(there, key=atoms.index))
+        moved = [
+            part if isinstance(part, Tag) else ATOM.sub(lambda m: _next(found, m[0], again), part) for part in parts
+        ]
+        return moved, ["Its placeholders are told apart by their order, which the translation had changed: check it."]
+    for k, value in zip(there, numbered, strict=True):
+        found.atoms[k] = value
+    return parts, []
+
+
+def _next(found: Prepared, atom: str, order: object) -> str:
+    k = ord(atom) - FIRST
+    if k >= len(found.atoms) or not isinstance(found.atoms[k], str):
+        return atom
+    return chr(FIRST + next(order))  # type: ignore[call-overload,no-any-return]
+
+
+def _with_shortcut(found: Prepared, parts: TaggedText, target: str) -> TaggedText:
+    """Put the mark of a keyboard shortcut back: before its letter, or as (_F) behind a text in another script."""
+    letter, mark = found.shortcut, found.unit.shortcut
+    if not letter:
+        return parts
+    text = "".join(part for part in parts if isinstance(part, str))
+    start = re.search(rf"(?<!\w){re.escape(letter)}", text, re.IGNORECASE) or re.search(
+        re.escape(letter), text, re.IGNORECASE
+    )
+    if unspaced(target) or not any(c.isascii() and c.isalpha() for c in text):
+        last = max((k for k, part in enumerate(parts) if isinstance(part, str) and part.strip()), default=None)
+        if last is None:
+            return parts
+        body = str(parts[last])
+        cut = len(body.rstrip(f"{string.whitespace}\u3000\xa0.…:：。"))
+        return [*parts[:last], f"{body[:cut]}({mark}{letter.upper()}){body[cut:]}", *parts[last + 1 :]]
+    position = start.start() if start else next(i for i, c in enumerate(text) if c.isalpha())
+    done: TaggedText = []
+    for part in parts:
+        if isinstance(part, str) and 0 <= position < len(part):
+            part = part[:position] + mark + part[position:]  # noqa: PLW2901
+            position = -1
+        elif isinstance(part, str):
+            position -= len(part) if position >= 0 else 0
+        done.append(part)
+    return done

@@ -1,0 +1,298 @@
+"""A unit made ready for a sentence model: its sentences, with stand-ins for what must come through unharmed.
+
+Whatever is no language but stands in a sentence (a placeholder, an address, a picture that stands for a word) becomes one
+private character each, an atom; so does what ends a sentence (a line break). For the model each atom is written as a word
+that models keep, a stand-in. Other tags stay beside the text and are put back by alignment.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from engine.corpora.formats.documents.model import Unit
+from engine.corpora.formats.documents.placeholders import find_placeholders, find_tags, stand_in_pattern, stand_ins
+from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
+
+FIRST, LAST = 0xF0000, 0xFFFFD  # plane 15, for private use
+ATOM = re.compile(f"[{chr(FIRST)}-{chr(LAST)}]")
+# An atom with the letters and digits that touch it: "%dpx" is one word to a model.
+# The letters before are read from their first on, so that a text without atoms is read once.
+GROUP = re.compile(rf"(?:(?<![0-9A-Za-z])[0-9A-Za-z]+)?(?:[{chr(FIRST)}-{chr(LAST)}][0-9A-Za-z]*)+")
+MOST_ATOMS = 99  # in one sentence
+
+
+@dataclass
+class Prepared:
+    """`parts` are the unit's with atoms; `sentences` are places in their text that are translated."""
+
+    unit: Unit
+    parts: TaggedText
+    atoms: list[str | Tag] = field(default_factory=list)  # what each private character stands for
+    breaks: set[int] = field(default_factory=set)  # those of the atoms that end a sentence
+    written: dict[int, str] = field(default_factory=dict)  # tags that were written in the text, by their id
+    percent: bool = False  # a percent sign is written %%
+    shortcut: str = ""  # the letter of the keyboard shortcut, empty for none
+    text: str = ""  # of the parts
+    tags: list[int] = field(default_factory=list)  # the places in the text of the tags beside it
+    sentences: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Masked:
+    """A sentence as the model gets it; of each of its characters, the place in the prepared text."""
+
+    text: str
+    starts: list[int]
+    ends: list[int]
+    names: dict[str, str]  # stand-in -> what of the prepared text it stands for
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A translation with its atoms again; of each character of the model's text, the place in it."""
+
+    text: str
+    starts: list[int]
+    ends: list[int]
+    lost: list[str]  # stand-ins that the model dropped
+    doubled: bool
+
+
+def prepare(unit: Unit, source: str) -> Prepared:
+    """Find atoms, written tags and sentences in a unit; `source` is its language."""
+    result = Prepared(unit, [])
+    result.percent = any(kind in unit.placeholders for kind in ("printf", "named")) and "%%" in unit.text
+    names: list[tuple[str, int]] = []
+    fresh = 1 + max((part.id for part in unit.parts if isinstance(part, Tag)), default=0)
+    for part in unit.parts:
+        if isinstance(part, Tag):
+            if part.kind == "alone" and (part.id in unit.words or part.id in unit.breaks):
+                _atom(result, part, part.id in unit.breaks)
+            else:
+                result.parts.append(part)
+            continue
+        at = 0
+        for begin, end, kind, name in find_tags(part) if unit.markup else ():
+            _text(result, part[at:begin])
+            at = end
+            raw = part[begin:end]
+            if name == "br":
+                _atom(result, raw, True)
+                continue
+            if kind == "close" and (position := _opened(names, name)) is not None:
+                id = names.pop(position)[1]
+                result.written[-id] = raw
+                result.parts.append(Tag("close", id))
+                continue
+            result.written[fresh] = raw
+            result.parts.append(Tag("open" if kind == "open" else "alone", fresh))
+            if kind == "open":
+                names.append((name, fresh))
+            fresh += 1
+        _text(result, part[at:])
+    _find_shortcut(result)
+    result.parts = _merged(result.parts)
+    result.text = text_of(result.parts)
+    at = 0
+    for part in result.parts:
+        if isinstance(part, Tag):
+            result.tags.append(at)
+        else:
+            at += len(part)
+    result.sentences = _sentences(result, source)
+    return result
+
+
+def _opened(names: Sequence[tuple[str, int]], name: str) -> int | None:
+    return next((position for position in reversed(range(len(names))) if names[position][0] == name), None)
+
+
+def _atom(found: Prepared, value: str | Tag, ends: bool) -> None:
+    if ends:
+        found.breaks.add(len(found.atoms))
+    found.parts.append(chr(FIRST + len(found.atoms)))
+    found.atoms.append(value)
+
+
+def _text(found: Prepared, text: str) -> None:
+    """Text, with its placeholders as atoms."""
+    at = 0
+    for begin, end in find_placeholders(text, found.unit.placeholders):
+        if found.percent and text[begin:end] == "%%":
+            continue
+        _plain(found, text[at:begin])
+        _atom(found, text[begin:end], False)
+        at = end
+    _plain(found, text[at:])
+
+
+def _plain(found: Prepared, text: str) -> None:
+    if found.percent:
+        text = text.replace("%%", "%")
+    at = 0
+    for match in re.finditer(f"{ATOM.pattern}|\r\n|\n", text):
+        line = match[0] in ("\n", "\r\n")
+        if line and not found.unit.keep_lines:
+            continue
+        found.parts.append(text[at : match.start()])
+        _atom(found, match[0], line)  # a private character of the document's own is an atom too
+        at = match.end()
+    found.parts.append(text[at:])
+
+
+def _find_shortcut(found: Prepared) -> None:
+    """Take the mark of a keyboard shortcut out of a text that has one: `_Open file` is about the word Open."""
+    mark = found.unit.shortcut
+    if not mark:
+        return
+    pattern = re.compile(rf"(?<![\w&]){mark}(?=[^\W_])")
+    places = [
+        (k, match) for k, part in enumerate(found.parts) if isinstance(part, str) for match in pattern.finditer(part)
+    ]
+    inside = "".join(part for part in found.parts if isinstance(part, str))
+    if len(places) != 1 or inside.count(mark) != 1:
+        return
+    k, match = places[0]
+    part = str(found.parts[k])
+    found.shortcut = part[match.end()]
+    found.parts[k] = part[: match.start()] + part[match.end() :]
+
+
+def _merged(parts: TaggedText) -> TaggedText:
+    """Neighbouring texts as one, without empty ones."""
+    done: TaggedText = []
+    for part in parts:
+        if isinstance(part, str) and done and isinstance(done[-1], str):
+            done[-1] += part
+        elif part != "":
+            done.append(part)
+    return done
+
+
+def _sentences(found: Prepared, source: str) -> list[tuple[int, int]]:
+    """Places of the sentences that have something to translate."""
+    text = found.text
+    places: list[tuple[int, int]] = []
+    at = 0
+    ends = [m.start() for m in ATOM.finditer(text) if ord(m[0]) - FIRST in found.breaks]
+    for end in [*ends, len(text)]:
+        places += _split(text, at, end, "" if found.unit.whole else source)
+        at = end + 1
+    return [(a, b) for a, b in places if _has_words(text[a:b])]
+
+
+def _has_words(text: str) -> bool:
+    """Is there something to translate, and not only numbers, signs and atoms? More atoms than stand-ins are no language."""
+    rest, atoms = GROUP.subn("", text)
+    return atoms < MOST_ATOMS and any(map(str.isalpha, rest))
+
+
+def _split(text: str, begin: int, end: int, source: str) -> list[tuple[int, int]]:
+    """The sentences in a stretch of text, which without a language is one; with stand-ins for atoms, which end no sentence."""
+    from engine.corpora.sentences import split_sentences
+
+    whole = mask(text, begin, end)
+    if not whole.text:
+        return []
+    places, at = [], 0
+    for sentence in split_sentences(whole.text, source) if source else [whole.text]:
+        for _ in range(sum(not c.isspace() for c in sentence)):  # a splitter may change spaces, nothing else
+            at += 1
+            while at < len(whole.text) and whole.text[at].isspace():
+                at += 1
+        places.append(at)
+    cuts = [0, *places[:-1], len(whole.text)]
+    results = []
+    for a, b in itertools.pairwise(cuts):
+        size = len(whole.text[a:b].rstrip())
+        if size:
+            results.append((whole.starts[a], whole.ends[a + size - 1]))
+    return results
+
+
+def mask(text: str, begin: int, end: int, *, family: int = 0) -> Masked:
+    """A stretch of prepared text for the model: stand-ins for atoms, single spaces. It has no stand-ins where the family
+    has too few.
+    """
+    groups = list(GROUP.finditer(text, begin, end))
+    words = stand_ins(text[begin:end], len(groups), family)
+    letters: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    names: dict[str, str] = {}
+
+    def add(shown: str, start: int, stop: int) -> None:
+        letters.extend(shown)
+        starts.extend([start] * len(shown))
+        ends.extend([stop] * len(shown))
+
+    def add_plain(start: int, stop: int) -> None:
+        for k in range(start, stop):
+            if not text[k].isspace():
+                add(text[k], k, k + 1)
+            elif letters and letters[-1] != " ":
+                add(" ", k, k + 1)
+
+    at = begin
+    for group, word in zip(groups, words, strict=False):
+        add_plain(at, group.start())
+        names[word] = group[0]
+        add(word, group.start(), group.end())
+        at = group.end()
+    add_plain(at, end)
+    if letters and letters[-1] == " ":
+        del letters[-1], starts[-1], ends[-1]
+    return Masked("".join(letters), starts, ends, names)
+
+
+def restore(translation: str, names: dict[str, str]) -> Restored:
+    """Put what the stand-ins stand for back into a translation."""
+    text, starts, ends = "", [], []
+    left = dict(names)
+    doubled = False
+    at = 0
+
+    def add(piece: str) -> None:
+        nonlocal text
+        for character in piece:
+            starts.append(len(text))
+            text += character
+            ends.append(len(text))
+
+    for match in stand_in_pattern(tuple(names)).finditer(translation) if names else ():
+        word = "".join(match[0].split())
+        add(translation[at : match.start()])
+        at = match.end()
+        value = left.pop(word, "")
+        doubled = doubled or not value
+        begin = len(text)
+        text += value
+        starts += [begin] * len(match[0])
+        ends += [len(text)] * len(match[0])
+    add(translation[at:])
+    return Restored(text, starts, ends, list(left), doubled)
+
+
+def decode(found: Prepared, parts: Sequence[str | Tag]) -> TaggedText:
+    """Parts of a translation with what atoms and written tags stand for."""
+    done: TaggedText = []
+    for part in parts:
+        if isinstance(part, Tag):
+            key = -part.id if part.kind == "close" else part.id
+            done.append(found.written.get(key, part))
+            continue
+        at = 0
+        for match in ATOM.finditer(part):
+            position = ord(match[0]) - FIRST
+            done.append(_escaped(found, part[at : match.start()]))
+            done.append(found.atoms[position] if position < len(found.atoms) else match[0])
+            at = match.end()
+        done.append(_escaped(found, part[at:]))
+    return _merged(done)
+
+
+def _escaped(found: Prepared, text: str) -> str:
+    return text.replace("%", "%%") if found.percent else text

@@ -1,0 +1,36 @@
+"""Translation in parts, which other machines can take (engine.core.remote_map)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from engine.base.remote import load_base
+
+if TYPE_CHECKING:
+    pass
+
+
+TRANSLATE = "engine.serving.units.remote:Translate"
+
+
+class Translate:
+    """Translation with a plugin or without, texts as `packed` makes them; `bundle` is its path, the same on all machines."""
+
+    def __init__(self, **arguments: Any) -> None:
+        from engine.base.decoding_options import Decoding
+        from engine.core.settings import Settings
+        from engine.plugins import Plugin
+
+        self.base = load_base(arguments)
+        cache = Settings.from_mapping(arguments["settings"]).home_dir / "unpacked"
+        bundle = arguments["bundle"]
+        self.plugin = Plugin.load(bundle, self.base, cache=cache) if bundle else None
+        self.strength = float(arguments["strength"])
+        self.decoding = Decoding.from_mapping(arguments["decoding"])
+
+    def __call__(self, texts: list[str]) -> list[str | list[str]]:
+        from engine.core.flagged import packed
+        from engine.decoding.translate import translate
+
+        made = translate(self.base, texts, self.plugin, strength=self.strength, decoding=self.decoding)
+        return [packed(text) for text in made]

@@ -1,0 +1,257 @@
+"""The units of a document through a translator: each different sentence once, in batches, kept as they are finished."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.base.decoding_options import Decoding
+from engine.base.remote import base_arguments
+from engine.core.flagged import packed, unpacked
+from engine.core.progress import Progress, Quiet
+from engine.core.remote_map import map_remotely
+from engine.corpora.formats.documents.model import Result, Unit
+from engine.corpora.formats.documents.placeholders import FAMILIES
+from engine.decoding.translate import length_batches
+from engine.decoding.word_alignment import Alignment, align
+from engine.errors import storage_errors
+from engine.messages import Message
+from engine.serving.units.assemble import Sentence, assemble, needs_alignment
+from engine.serving.units.mask import Prepared, mask, prepare, restore
+from engine.serving.units.remote import TRANSLATE
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.plugins import Plugin, PluginStack
+
+SHARE = 0.95  # of the time is translation, the rest is alignment
+PART = 64  # sentences aligned between two looks at the progress
+
+
+class Translator(ABC):
+    """What turns sentences of one language into those of another."""
+
+    source: str
+    target: str
+
+    @abstractmethod
+    def key(self) -> str:
+        """Equal exactly where two translators translate alike."""
+
+    @abstractmethod
+    def batches(self, sentences: Sequence[str]) -> list[tuple[list[int], float]]:
+        """Which sentences are translated together, with the work that they are; every one in one batch."""
+
+    @abstractmethod
+    def translate(self, sentences: Sequence[str], progress: Progress) -> list[str]:
+        """One translation a sentence."""
+
+    def spread(self, parts: Sequence[list[str]], progress: Progress) -> Iterator[list[str]] | None:
+        """What `translate` gives for each part, in order, where other machines do them; None where they do not."""
+        return None
+
+    @abstractmethod
+    def align(self, pairs: Sequence[tuple[str, str]], progress: Progress) -> list[Alignment]:
+        """The alignment of each (sentence, translation)."""
+
+
+class BaseTranslator(Translator):
+    """A base, customized or not. What it gives for a list of sentences is what `base.translate` gives, bit for bit."""
+
+    def __init__(
+        self,
+        base: BaseModel,
+        plugin: Plugin | PluginStack | None = None,
+        strength: float = 1.0,
+        decoding: Decoding | None = None,
+        bundle: str = "",
+    ) -> None:
+        self.bundle = bundle  # the plugin's file, where other machines may load it too
+        self.base, self.plugin, self.strength = base, plugin, strength
+        self.decoding = decoding or base.decoding()
+        self.source, self.target = base.source, base.target
+
+    def key(self) -> str:
+        plugins = getattr(self.plugin, "plugins", [self.plugin] if self.plugin else [])
+        parts = [
+            self.base.fingerprint(), self.base.precision, self.source, self.target,
+            [plugin.folder.name if plugin.folder else plugin.name for plugin in plugins],
+            getattr(self.plugin, "weights", None), self.strength if plugins else 0, self.decoding.to_mapping(),
+        ]  # fmt: skip
+        return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
+
+    def batches(self, sentences: Sequence[str]) -> list[tuple[list[int], float]]:
+        with self.base.lock:
+            sizes = [len(ids) for ids in self.base.encode(list(sentences))]
+        result = length_batches(sizes, self.decoding.batch_tokens)
+        return [(batch, float(sum(sizes[i] for i in batch))) for batch in result]
+
+    def translate(self, sentences: Sequence[str], progress: Progress) -> list[str]:
+        from engine.decoding.translate import translate
+
+        return translate(
+            self.base,
+            list(sentences),
+            self.plugin,
+            strength=self.strength,
+            decoding=self.decoding,
+            progress=Quiet(progress),
+        )
+
+    def spread(self, parts: Sequence[list[str]], progress: Progress) -> Iterator[list[str]] | None:
+        if self.plugin is not None and not self.bundle:
+            return None
+        own = {"bundle": self.bundle, "strength": self.strength, "decoding": self.decoding.to_mapping()}
+        result = map_remotely(TRANSLATE, lambda: base_arguments(self.base) | own, parts, progress)
+        return None if result is None else ([unpacked(text) for text in part] for part in result)
+
+    def align(self, pairs: Sequence[tuple[str, str]], progress: Progress) -> list[Alignment]:
+        return align(self.base, pairs, progress=progress)
+
+
+class TranslationCache:
+    """Translations that are done, kept in a file so that a run that was stopped goes on from there.
+
+    The file's first line says whose they are; with another translator it is begun anew. A line that a crash cut short is
+    passed over.
+    """
+
+    def __init__(self, file: Path | None, key: str) -> None:
+        self.file, self.key = file, key
+        self.known: dict[str, str] = {}
+        if file is None or not file.exists():
+            return
+        lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
+        if lines[0] != json.dumps(key):
+            file.unlink()
+            return
+        for line in lines[1:]:
+            try:
+                part = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if isinstance(part, list):
+                self.known |= {text: unpacked(made) for text, made in part}
+
+    def add(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Keep some more, all or none of them. Raises StorageError."""
+        self.known |= dict(pairs)
+        if self.file is None:
+            return
+        with storage_errors("the translations", self.file):
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            fresh = not self.file.exists()
+            rows = [(text, packed(made)) for text, made in pairs]
+            with self.file.open("a", encoding="utf-8") as out:
+                # A new line first: the last one may have been cut short.
+                out.write((json.dumps(self.key) if fresh else "") + "\n" + json.dumps(rows, ensure_ascii=False))
+
+
+def translate_units(
+    units: Sequence[Unit],
+    translator: Translator,
+    finished: TranslationCache,
+    progress: Progress,
+) -> list[Result]:
+    """One result a unit, in order; one step of `progress`.
+
+    Raises Cancelled when `progress` says so; what was translated is in `finished`.
+    """
+    progress.begin("Translating")
+    prepared = []
+    for i, unit in enumerate(units):
+        if i % 64 == 0:
+            progress.check()
+        prepared.append(prepare(unit, translator.source))
+    plans = [[(position, mask(result.text, *position)) for position in result.sentences] for result in prepared]
+    _translate([masked.text for plan in plans for _, masked in plan], translator, finished, progress)
+    sentences = [
+        [Sentence(position, masked, finished.known[masked.text]) for position, masked in plan] for plan in plans
+    ]
+    _try_again(prepared, sentences, translator, finished, Quiet(progress))
+    alignments = _alignments(prepared, sentences, translator, progress)
+    results = []
+    for i, (result, own) in enumerate(zip(prepared, sentences, strict=True)):
+        if i % 64 == 0:
+            progress.check()
+        results.append(assemble(result, own, alignments.get(i, {}), translator.target))
+    return results
+
+
+def _translate(texts: Sequence[str], translator: Translator, finished: TranslationCache, progress: Progress) -> None:
+    """Translate each different text that is not finished yet, batch by batch."""
+    different = list(dict.fromkeys(texts))
+    batches = translator.batches(different) if different else []
+    whole = sum(work for _, work in batches)
+    done = 0.0
+    sentences = 0
+    # The same batches after a stop as without one, so that the result is the same to the bit.
+    parts = [[different[i] for i in batch] for batch, _ in batches]
+    missing = [part for part in parts if any(text not in finished.known for text in part)]
+    elsewhere = translator.spread(missing, progress)
+    for part, (batch, work) in zip(parts, batches, strict=True):
+        progress.advance(
+            SHARE * done / whole, 1.0, Message("{done:,} of {all:,} sentences", done=sentences, all=len(different))
+        )
+        if any(text not in finished.known for text in part):
+            made = translator.translate(part, progress) if elsewhere is None else next(elsewhere)
+            finished.add(list(zip(part, made, strict=True)))
+        done += work
+        sentences += len(batch)
+    progress.advance(SHARE, 1.0, f"{sentences:,} sentences")
+
+
+def _try_again(
+    prepared: Sequence[Prepared],
+    sentences: list[list[Sentence]],
+    translator: Translator,
+    finished: TranslationCache,
+    progress: Progress,
+) -> None:
+    """Where a placeholder was lost, translate the sentence again with other stand-ins; kept where it went better."""
+    for family in range(1, len(FAMILIES)):
+        places = [
+            (i, k, mask(prepared[i].text, *sentence.place, family=family))
+            for i, own in enumerate(sentences)
+            for k, sentence in enumerate(own)
+            if _trouble(sentence)
+        ]
+        places = [(i, k, masked) for i, k, masked in places if len(masked.names) == len(sentences[i][k].masked.names)]
+        _translate([masked.text for _, _, masked in places], translator, finished, progress)
+        for i, k, masked in places:
+            fresh = Sentence(sentences[i][k].place, masked, finished.known[masked.text])
+            if _trouble(fresh) < _trouble(sentences[i][k]):
+                sentences[i][k] = fresh
+
+
+def _trouble(sentence: Sentence) -> int:
+    back = restore(sentence.translation, sentence.masked.names)
+    return 2 * len(back.lost) + back.doubled
+
+
+def _alignments(
+    prepared: Sequence[Prepared], sentences: Sequence[Sequence[Sentence]], translator: Translator, progress: Progress
+) -> Mapping[int, dict[int, Alignment]]:
+    """{unit: {sentence: alignment}} of those that need one."""
+    wanted = [
+        (i, k)
+        for i, own in enumerate(sentences)
+        if any(sentence.translation != sentence.masked.text for sentence in own)
+        for k, sentence in enumerate(own)
+        if needs_alignment(prepared[i], sentence)
+    ]
+    pairs = [(sentences[i][k].masked.text, sentences[i][k].translation) for i, k in wanted]
+    result: dict[int, dict[int, Alignment]] = {}
+    different = list(dict.fromkeys(pairs))
+    aligned: dict[tuple[str, str], Alignment] = {}
+    for begin in range(0, len(different), PART):
+        progress.advance(SHARE + (1 - SHARE) * begin / len(different), 1.0, "placing tags")
+        part = different[begin : begin + PART]
+        aligned |= zip(part, translator.align(part, Quiet(progress)), strict=True)
+    for (i, k), pair in zip(wanted, pairs, strict=True):
+        result.setdefault(i, {})[k] = aligned[pair]
+    return result

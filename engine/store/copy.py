@@ -1,0 +1,118 @@
+"""A whole store into an empty one, of the same database or another: all rows with their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Table, func, insert, select, text
+
+from engine.core.progress import Progress
+from engine.errors import InputError
+from engine.store.database import sentences
+from engine.store.store import Store
+from engine.store.tables import Base, SchemaVersion
+
+PART = 1000  # rows in one statement
+
+
+def copy_store(
+    source_url: str, target_url: str, *, live: bool = False, progress: Progress | None = None
+) -> dict[str, int]:
+    """Copy all rows of a store into one that is new or empty; returns how many, by table.
+
+    What is read is the source as it was at one moment; what is written is there whole or not at all. `live`: copy also
+    while a worker serves the source, for a backup; to move, nothing may change any more. Raises InputError where the
+    target holds rows, a worker is at work, or source and target are one; otherwise as `Store` does.
+    """
+    progress = progress or Progress()
+    source, target = Store(source_url), Store(target_url)
+    if source.url == target.url:
+        raise InputError("A store cannot be copied to itself. Give another address with --to.")
+    if not live and (workers := source.workers.list(within=20)):
+        raise InputError(
+            "A worker serves {place} on {host}. Stop the studio and all workers first, so that nothing changes "
+            "while it is copied.",
+            place=source.place,
+            host=workers[0].host,
+        )
+    tables = [table for table in Base.metadata.sorted_tables if table is not SchemaVersion.__table__]
+    level = {} if source.url.get_backend_name() == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+    counts: dict[str, int] = {}
+    progress.begin("copying")
+    try:
+        with (
+            sentences(source.place),
+            source._engine.connect().execution_options(**level) as origin,
+            sentences(target.place),
+            target._writer.begin() as goal,
+        ):
+            _refuse_rows(goal, tables, target.place)
+            total = sum(origin.scalar(select(func.count()).select_from(table)) or 0 for table in tables)
+            for table in tables:
+                counts[table.name] = _copy(origin, goal, table, progress, sum(counts.values()), total)
+            _numbers(origin, goal, tables)
+    finally:
+        source.close()
+        target.close()
+    return counts
+
+
+def _refuse_rows(goal: Connection, tables: list[Table], place: str) -> None:
+    for table in tables:
+        if goal.execute(select(table).limit(1)).first() is not None:
+            raise InputError(
+                "The store at {place} holds rows already ({table}). Give an empty database with --to.",
+                place=place,
+                table=table.name,
+            )
+
+
+def _copy(origin: Connection, goal: Connection, table: Table, progress: Progress, before: int, total: int) -> int:
+    count = 0
+    # In the order of their numbers: a row that refers to another one of its table refers to an earlier one.
+    query = select(table).order_by(*table.primary_key.columns)
+    rows = origin.execute(query, execution_options={"yield_per": PART})
+    for part in rows.mappings().partitions():
+        goal.execute(insert(table), [_clean(row) for row in part])
+        count += len(part)
+        progress.advance(before + count, max(1, total), table.name)
+    return count
+
+
+def _clean(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """SQLite holds the character NUL in a text, PostgreSQL does not."""
+    return {
+        str(name): value.replace("\0", "\ufffd") if isinstance(value, str) else value for name, value in row.items()
+    }
+
+
+def _numbers(origin: Connection, goal: Connection, tables: list[Table]) -> None:
+    """Numbers that were given in the source are not given again, not even those of rows that were deleted."""
+    for table in tables:
+        column = table.autoincrement_column
+        if column is None or column.name != "id":
+            continue
+        last = max(_last(origin, table), goal.scalar(select(func.max(column))) or 0)
+        if last == 0:
+            continue
+        if goal.dialect.name == "sqlite":
+            goal.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": table.name})
+            goal.execute(
+                text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)"),
+                {"name": table.name, "last": last},
+            )
+        else:
+            goal.execute(
+                text("SELECT setval(pg_get_serial_sequence(:name, 'id'), :last)"), {"name": table.name, "last": last}
+            )
+
+
+def _last(origin: Connection, table: Table) -> int:
+    if origin.dialect.name == "sqlite":
+        result = origin.scalar(text("SELECT seq FROM sqlite_sequence WHERE name = :name"), {"name": table.name})
+    else:
+        result = origin.scalar(
+            text("SELECT pg_sequence_last_value(pg_get_serial_sequence(:name, 'id')::regclass)"), {"name": table.name}
+        )
+    return int(result or 0)

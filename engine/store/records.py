@@ -1,0 +1,193 @@
+"""The rows of the store as plain frozen dataclasses. Times are UTC and aware; durations are seconds."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Required, TypedDict
+
+
+class TrailStep(TypedDict):
+    """A step that a job began."""
+
+    step: str
+    index: int  # from 0
+    begun: str  # ISO 8601, UTC
+    attempt: int
+
+
+class JobFigures(TypedDict, total=False):
+    """How far a job is; the fields of `JobRow` of the same names."""
+
+    step: Required[str]
+    step_index: int
+    steps: int
+    done: float
+    total: float | None
+    eta: float | None
+    note: str
+    metrics: dict[str, Any]
+    trail: list[TrailStep]
+
+
+class JobState(StrEnum):
+    """Where a job stands. `interrupted` means that its process ended without a word: it can be resumed."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+
+
+ACTIVE = (JobState.QUEUED, JobState.RUNNING)
+RESUMABLE = (JobState.FAILED, JobState.CANCELLED, JobState.INTERRUPTED)
+
+
+@dataclass(frozen=True)
+class ProjectRow:
+    """One customisation in the making: a language direction, a base model, and what is made for them."""
+
+    id: int
+    name: str
+    source: str
+    target: str
+    base: str
+    created: datetime.datetime
+    updated: datetime.datetime
+
+
+@dataclass(frozen=True)
+class CorpusRow:
+    """Samples of one project: `kept` sentences lie in `folder`; `skipped` counts the others by reason."""
+
+    id: int
+    project_id: int
+    name: str
+    state: str  # new, reading, ready, failed
+    folder: str
+    kept: int
+    skipped: dict[str, int]
+    report: dict[str, Any]
+    created: datetime.datetime
+
+
+@dataclass(frozen=True)
+class PhraseSetRow:
+    """The phrases found in a corpus: a JSONL file, how many, and which parser gave them."""
+
+    id: int
+    corpus_id: int
+    path: str
+    parser: str
+    count: int
+    created: datetime.datetime
+
+
+@dataclass(frozen=True)
+class JobRow:
+    """A piece of work: what was asked, where it stands, and how it ended."""
+
+    id: int
+    project_id: int | None
+    kind: str
+    arguments: dict[str, Any]
+    state: JobState
+    step: str
+    step_index: int  # from 0
+    steps: int
+    done: float
+    total: float | None
+    eta: float | None  # seconds left in this step
+    note: str
+    metrics: dict[str, Any]  # the latest row of figures
+    heartbeat: datetime.datetime | None
+    worker: str
+    pid: int | None
+    attempt: int  # 1 at first, one more at each resume
+    error: str
+    result: dict[str, Any]
+    log_path: str
+    created: datetime.datetime
+    started: datetime.datetime | None
+    finished: datetime.datetime | None
+    cancel_requested: bool
+    owner: str  # who asked for it; empty where nobody signs in
+    priority: int  # what is higher begins first
+    device: str  # "cpu", "gpu", or empty for wherever models run
+    trail: list[TrailStep]
+    not_before: datetime.datetime | None
+    retries: int  # attempts that ended without getting further, one after the other
+
+    @property
+    def active(self) -> bool:
+        """Waiting or at work."""
+        return self.state in ACTIVE
+
+    @property
+    def resumable(self) -> bool:
+        """Ended without success, so that it can be queued again."""
+        return self.state in RESUMABLE
+
+    @property
+    def fraction(self) -> float:
+        """How much of the work is done, 0 to 1, every step counting the same."""
+        if self.state == JobState.SUCCEEDED:
+            return 1.0
+        part = min(1.0, self.done / self.total) if self.total else 0.0
+        return min(1.0, (self.step_index + part) / max(1, self.steps))
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the latest attempt has been running, or ran."""
+        if self.started is None:
+            return None
+        spent = ((self.finished or datetime.datetime.now(datetime.UTC)) - self.started).total_seconds()
+        return max(0.0, spent)  # the clock may have been set back since
+
+
+@dataclass(frozen=True)
+class PluginRow:
+    """A finished plugin bundle and its scores."""
+
+    id: int
+    project_id: int
+    job_id: int | None
+    name: str
+    method: str
+    path: str
+    base_fingerprint: str
+    metrics: dict[str, Any]
+    created: datetime.datetime
+    imported: bool = False
+
+    @property
+    def exists(self) -> bool:
+        """Whether the bundle still lies where it was written."""
+        return Path(self.path).is_file()
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """Sentences translated by several systems side by side; `rows` is a list of mappings that the studio defines."""
+
+    id: int
+    project_id: int
+    title: str
+    rows: list[dict[str, Any]]
+    created: datetime.datetime
+
+
+@dataclass(frozen=True)
+class WorkerRow:
+    """A worker process that serves this store, and when it last said so."""
+
+    name: str
+    host: str
+    pid: int
+    job_id: int | None
+    started: datetime.datetime
+    heartbeat: datetime.datetime

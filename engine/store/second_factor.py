@@ -1,0 +1,95 @@
+"""Codes of an authenticator beside the password: TOTP (RFC 6238) with SHA-1, six digits and 30 seconds, and recovery codes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+import struct
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from engine.errors import InputError
+from engine.store.accounts import AppUser
+from engine.store.tokens import digest
+
+if TYPE_CHECKING:
+    from engine.store.store import Store
+
+STEP = 30  # seconds that a code is good for
+DIGITS = 6
+DRIFT = 1  # steps that the two clocks may differ
+RECOVERY_CODES = 10
+
+
+def code_at(secret: str, step: int) -> str:
+    """The code of a secret (base32) in that step of 30 seconds since 1970."""
+    mac = hmac.digest(base64.b32decode(secret), struct.pack(">Q", step), hashlib.sha1)
+    position = mac[-1] & 15
+    number = struct.unpack(">I", mac[position : position + 4])[0] & 0x7FFFFFFF
+    return f"{number % 10**DIGITS:0{DIGITS}}"
+
+
+def address_of(secret: str, name: str) -> str:
+    """The address that authenticator programs read."""
+    return f"otpauth://totp/Tailor%20MT:{quote(name, safe='')}?secret={secret}&issuer=Tailor%20MT"
+
+
+class SecondFactors:
+    """The second factor of accounts that have one. Recovery codes are kept as hashes, and each is good once, as is each code."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self._store, self._clock = store, clock
+
+    def begin(self, user_id: int) -> str:
+        """A new secret, which counts once `confirm` saw a code of it; one that counts already stays until then."""
+        secret = base64.b32encode(secrets.token_bytes(20)).decode("ascii")
+        with self._store.write() as session:
+            record = session.get_one(AppUser, user_id)
+            record.factor = {**(record.factor or {}), "offered": secret}
+        return secret
+
+    def confirm(self, user_id: int, code: str) -> list[str]:
+        """Let the secret that was offered count; returns new recovery codes. Raises InputError on a code that is not its."""
+        with self._store.write() as session:
+            record = session.get_one(AppUser, user_id, with_for_update=True)
+            offered = (record.factor or {}).get("offered")
+            step = self._step(str(offered), code, -1) if offered else None
+            if step is None:
+                raise InputError("That is not the code that your authenticator shows now.")
+            codes = [secrets.token_hex(5) for _ in range(RECOVERY_CODES)]
+            record.factor = {"secret": offered, "step": step, "recovery": [digest(one) for one in codes]}
+        return codes
+
+    def remove(self, user_id: int) -> None:
+        """Ask for the password alone from now on."""
+        with self._store.write() as session:
+            session.get_one(AppUser, user_id).factor = None
+
+    def passes(self, user_id: int, code: str) -> bool:
+        """Is the code good, or none needed? One that was used is not good again."""
+        with self._store.write() as session:
+            record = session.get_one(AppUser, user_id, with_for_update=True)
+            factor: dict[str, Any] = record.factor or {}
+            if "secret" not in factor:
+                return True
+            step = self._step(factor["secret"], code, factor["step"])
+            if step is not None:
+                record.factor = {**factor, "step": step}
+                return True
+            used = digest("".join(code.split()).lower())
+            if used in factor["recovery"]:
+                record.factor = {**factor, "recovery": [one for one in factor["recovery"] if one != used]}
+                return True
+            return False
+
+    def _step(self, secret: str, code: str, last: int) -> int | None:
+        """The step whose code this is, later than the last that was used."""
+        given, now = "".join(code.split()).encode("utf-8", "surrogatepass"), int(self._clock()) // STEP
+        for step in range(now - DRIFT, now + DRIFT + 1):
+            if step > last and hmac.compare_digest(code_at(secret, step).encode(), given):
+                return step
+        return None

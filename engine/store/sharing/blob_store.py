@@ -1,0 +1,346 @@
+"""The content-addressed store over fsspec: a folder or an S3 bucket in which a file's name is the SHA-256 of its bytes.
+
+    blobs/ab/abcdef…       one file's bytes, written once and never changed
+
+A file is there whole or not at all: folders get it under a temporary name that is renamed, S3 shows an object only when all
+of it was sent. Two workers that publish the same content write the same bytes. Every read is checked against the name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+from engine.errors import InputError, MissingError, StorageError, storage_errors
+
+if TYPE_CHECKING:
+    from engine.core.settings import Settings
+
+CHUNK = 1 << 20
+WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between the tries
+# Files that grow in place: never one with a blob.
+APPENDED = ("metrics.jsonl", "decisions.jsonl", "excluded_phrases.jsonl", "sentences.jsonl")
+TEMPORARY = ".tmp-"
+
+Found = TypeVar("Found")
+
+
+class DamagedError(StorageError):
+    """A blob whose bytes are not those of its name."""
+
+
+@dataclass(frozen=True)
+class Blob:
+    """A blob as the store lists it; `age` in seconds since it was written or last asked for by a publisher."""
+
+    name: str
+    bytes: int
+    age: float
+
+
+def open_blobs(settings: Settings) -> BlobStore | None:
+    """The store that the settings name; None where artefacts lie in the data folder alone.
+
+    Raises InputError on an address that is none, MissingError where its library is not installed.
+    """
+    return BlobStore(settings.artefacts, endpoint=settings.artefacts_endpoint) if settings.artefacts else None
+
+
+class BlobStore:
+    """`url`: a folder, or anything fsspec opens, as s3://bucket/prefix. `endpoint`: of an S3-compatible service."""
+
+    waits = WAITS
+
+    def __init__(self, url: str, *, endpoint: str = "") -> None:
+        self.url = url.rstrip("/")
+        self.local = Path(self.url.removeprefix("file://")).expanduser().absolute() if _is_folder(self.url) else None
+        self._system: Any = None
+        self.root = str(self.local)
+        if self.local is None:
+            self._system, self.root = _open(self.url, endpoint)
+
+    def place(self, name: str) -> str:
+        return f"{self.root}/blobs/{name[:2]}/{name}"
+
+    # -- writing
+
+    def put(self, path: Path, file: BinaryIO, size: int, name: str, *, fresh_for: float = 3600.0) -> bool:
+        """Keep the first `size` bytes of an open file under `name`, their SHA-256; says whether they had to be sent.
+
+        What is there already is not sent again, but what is older than `fresh_for` seconds is made young, so that a
+        collection that runs beside this passes over it. Raises StorageError.
+        """
+        known = self._try(f"{path.name} could not be looked up", lambda: self.look(name))
+        if known is not None and known.bytes == size:
+            if known.age < fresh_for:
+                return False
+            if self.local:
+                with contextlib.suppress(OSError):
+                    os.utime(self.place(name))
+                return False
+        send = self._put_local if self.local else self._put_remote
+        try:
+            self._try(f"{path.name} could not be published", lambda: send(path, file, size, name))
+        except FileNotFoundError:
+            raise StorageError(
+                "{path} could not be published: there is no bucket {url}. Make it first.", path=path.name, url=self.url
+            ) from None
+        return True
+
+    def _put_local(self, path: Path, file: BinaryIO, size: int, name: str) -> None:
+        place = Path(self.place(name))
+        with storage_errors(f"the artefact {path.name}", place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            temporary = place.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
+            try:
+                if not _linked(path, file, size, temporary):
+                    with temporary.open("wb") as out:
+                        _copy(file, size, name, out)
+                        out.flush()
+                        os.fsync(out.fileno())
+                else:
+                    os.utime(temporary)
+                os.replace(temporary, place)
+            finally:
+                temporary.unlink(missing_ok=True)
+
+    def _put_remote(self, path: Path, file: BinaryIO, size: int, name: str) -> None:
+        position, system = self.place(name), self._system
+        if size <= 4 * CHUNK:
+            file.seek(0)
+            data = file.read(size)
+            if hashlib.sha256(data).hexdigest() != name:
+                raise Changed
+            system.pipe_file(position, data)
+            return
+        out = system.open(position, "wb", block_size=16 * CHUNK)
+        try:
+            _copy(file, size, name, out)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                out.discard()
+            raise
+        out.close()
+
+    # -- reading
+
+    def look(self, name: str) -> Blob | None:
+        """What the store knows of a blob, without reading it; None where there is none."""
+        try:
+            if self.local:
+                result = os.stat(self.place(name))
+                return Blob(name, result.st_size, time.time() - result.st_mtime)
+            self._system.invalidate_cache(self.place(name))
+            about = self._system.info(self.place(name))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return Blob(name, int(about["size"]), _age(about))
+
+    def fetch(self, name: str, path: Path) -> None:
+        """Write a blob's bytes to `path`, which is replaced; in a folder on the same disk it costs no room.
+
+        Raises DamagedError where the bytes are not those of the name, StorageError where it is gone or cannot be reached; then
+        `path` is as it was.
+        """
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+        with storage_errors(f"the artefact {path.name}", path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                self._try(f"{path.name} could not be fetched", lambda: self._fetch(name, path, temporary))
+                os.replace(temporary, path)
+            finally:
+                temporary.unlink(missing_ok=True)
+
+    def _fetch(self, name: str, path: Path, temporary: Path) -> None:
+        try:
+            with self.open(name) as file:
+                if self.local and path.name not in APPENDED and _link(self.place(name), temporary):
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+                else:
+                    with temporary.open("wb") as out:
+                        digest = _pour(file, out)
+        except FileNotFoundError:
+            raise StorageError(
+                "The artefact {path} ({name}) is gone from {url}. Run `tailormt doctor`; where no copy is left, its "
+                "step has to be done again.",
+                path=path.name, name=name[:12], url=self.url,
+            ) from None  # fmt: skip
+        if digest != name:
+            raise DamagedError(
+                "The artefact {path} ({name}) in {url} is damaged: its bytes are not those that were published. Run "
+                "`tailormt doctor --repair`.",
+                path=path.name, name=name[:12], url=self.url,
+            )  # fmt: skip
+
+    def open(self, name: str) -> Any:
+        """A blob's bytes as a file; the caller checks them."""
+        return open(self.place(name), "rb") if self.local else self._system.open(self.place(name), "rb")
+
+    def whole(self, name: str) -> bool:
+        """Whether a blob is there with the bytes of its name; all of it is read."""
+
+        def read() -> bool:
+            try:
+                with self.open(name) as file:
+                    return _pour(file) == name
+            except FileNotFoundError:
+                return False
+
+        return self._try(f"The artefact {name[:12]} could not be read", read)
+
+    # -- looking over
+
+    def all(self) -> Iterator[Blob]:
+        """All blobs. Raises StorageError."""
+        for position, about in self._all().items():
+            name = position.rsplit("/", 1)[1]
+            if len(name) == 64:
+                yield Blob(name, int(about["size"]), _age(about))
+
+    def leftovers(self) -> list[tuple[str, float]]:
+        """Temporary files that a crash left in a folder, each with its age in seconds."""
+        return [
+            (position, _age(about))
+            for position, about in self._all().items()
+            if position.rsplit("/", 1)[1].startswith(TEMPORARY)
+        ]
+
+    def _all(self) -> dict[str, Any]:
+        def find() -> dict[str, Any]:
+            if self.local:
+                result = {}
+                for file in Path(self.root, "blobs").glob("*/*"):
+                    with contextlib.suppress(FileNotFoundError):
+                        about = file.stat()
+                        result[str(file)] = {"size": about.st_size, "mtime": about.st_mtime}
+                return result
+            self._system.invalidate_cache()
+            try:
+                return dict(self._system.find(f"{self.root}/blobs", detail=True))
+            except FileNotFoundError:
+                return {}
+
+        return self._try("The artefacts could not be listed", find)
+
+    def remove(self, place: str) -> None:
+        """Remove a blob by its name, or a leftover by its place. One that is gone already is fine."""
+
+        def remove() -> None:
+            with contextlib.suppress(FileNotFoundError):
+                target = self.place(place) if len(place) == 64 else place
+                os.unlink(target) if self.local else self._system.rm_file(target)
+
+        self._try("An artefact could not be removed", remove)
+
+    def _try(self, what: str, work: Callable[[], Found]) -> Found:
+        """Do it, and where the service fails, again after a while. Raises StorageError with one sentence."""
+        for wait in (*(() if self.local else self.waits), None):
+            try:
+                return work()
+            except (StorageError, FileNotFoundError, Changed):
+                raise
+            except Exception as error:
+                if self.local:
+                    raise
+                if _for_good(error) or wait is None:
+                    raise StorageError(
+                        "{what} at {url}: {words}. Resume the job once the store answers; what is finished is kept.",
+                        what=what, url=self.url, words=_words(error),
+                    ) from error  # fmt: skip
+                time.sleep(wait)
+        raise AssertionError("not reached")
+
+
+class Changed(Exception):  # noqa: N818 - not an error but a reason to look again
+    """A file was written while it was being published."""
+
+
+def _is_folder(url: str) -> bool:
+    return "://" not in url or url.startswith("file://")
+
+
+def _open(url: str, endpoint: str) -> tuple[Any, str]:
+    import fsspec
+
+    options: dict[str, Any] = {}
+    if url.startswith("s3://"):
+        patience = {"connect_timeout": 5, "read_timeout": 60, "retries": {"max_attempts": 2, "mode": "standard"}}
+        options = {"config_kwargs": patience, "use_listings_cache": False, "skip_instance_cache": True}
+        if endpoint:
+            options["client_kwargs"] = {"endpoint_url": endpoint}
+    try:
+        system, root = fsspec.core.url_to_fs(url, **options)
+    except ImportError as error:
+        raise MissingError(
+            "Artefacts at {url} need another library ({error}): pip install 'tailor-mt[s3]'.", url=url, error=error
+        ) from None
+    except ValueError as error:
+        raise InputError(
+            "artefacts: {url} is no folder and no address that is known ({error}).", url=url, error=error
+        ) from None
+    if hasattr(system, "retries"):
+        system.retries = 1  # we try again ourselves, and say so
+    return system, str(root).rstrip("/")
+
+
+def _link(source: str | Path, target: Path) -> bool:
+    try:
+        os.link(source, target)
+    except OSError:  # another disk, or one without links
+        return False
+    return True
+
+
+def _linked(path: Path, file: BinaryIO, size: int, temporary: Path) -> bool:
+    """One file under two names, where its bytes never change in place and it is still the one that was opened."""
+    if path.name in APPENDED or "partial" in path.name or path.suffix in (".log", ".db") or not _link(path, temporary):
+        return False
+    one, other = os.fstat(file.fileno()), temporary.stat()
+    if (one.st_ino, one.st_dev, other.st_size) == (other.st_ino, other.st_dev, size):
+        return True
+    temporary.unlink()
+    return False
+
+
+def _copy(file: BinaryIO, size: int, name: str, out: Any) -> None:
+    """Copy the first `size` bytes. Raises Changed where they are no longer those of the name."""
+    file.seek(0)
+    digest, left = hashlib.sha256(), size
+    while left and (block := file.read(min(CHUNK, left))):
+        digest.update(block)
+        out.write(block)
+        left -= len(block)
+    if left or digest.hexdigest() != name:
+        raise Changed
+
+
+def _pour(file: Any, out: Any = None) -> str:
+    digest = hashlib.sha256()
+    while block := file.read(CHUNK):
+        digest.update(block)
+        if out is not None:
+            out.write(block)
+    return digest.hexdigest()
+
+
+def _age(about: dict[str, Any]) -> float:
+    moment: Any = about.get("mtime") or about.get("LastModified")
+    stamp = moment.timestamp() if hasattr(moment, "timestamp") else moment
+    return max(0.0, time.time() - float(stamp)) if stamp is not None else 0.0
+
+
+def _for_good(error: Exception) -> bool:
+    """Whether trying again cannot help: wrong keys, no bucket, no permission."""
+    return isinstance(error, PermissionError) or "NoSuchBucket" in str(error) or "NoCredentials" in type(error).__name__
+
+
+def _words(error: Exception) -> str:
+    words = " ".join(str(error).split()) or type(error).__name__
+    return (words if len(words) < 200 else words[:200] + " …").rstrip(".")

@@ -1,0 +1,135 @@
+"""Looking over the store of artefacts: what is there, whether it is whole, what nothing names any more."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.progress import Progress
+from engine.store.sharing.blob_store import BlobStore, open_blobs
+from engine.store.sharing.workspace_sync import WorkspaceSync
+
+if TYPE_CHECKING:
+    from engine.core.settings import Settings
+    from engine.store import Store
+
+
+def named(store: Store) -> dict[str, tuple[int, list[str]]]:
+    """{SHA-256: (bytes, where it is)} of all that rows name."""
+    result: dict[str, tuple[int, list[str]]] = {}
+    for row in store.artefacts.list():
+        for path, (sha, size) in row.files.items():
+            result.setdefault(sha, (size, []))[1].append(f"{row.workspace}/{path}")
+    return result
+
+
+def listing(settings: Settings, store: Store) -> dict[str, Any]:
+    """How many files each workspace has published, and what the store of artefacts holds."""
+    blobs = open_blobs(settings)
+    rows = [
+        {"workspace": row.workspace, "files": len(row.files), "bytes": row.bytes, "version": row.version,
+         "changed": row.changed.isoformat(timespec="seconds")}
+        for row in store.artefacts.list()
+    ]  # fmt: skip
+    result: dict[str, Any] = {"store": blobs.url if blobs else f"{settings.home_dir} (in place)", "workspaces": rows}
+    if blobs is not None:
+        selected = list(blobs.all())
+        wanted = named(store)
+        idle = [one for one in selected if one.name not in wanted]
+        result |= {"blobs": len(selected), "bytes": sum(one.bytes for one in selected)}
+        result |= {"unnamed": len(idle), "unnamed_bytes": sum(one.bytes for one in idle)}
+    return result
+
+
+def verify(settings: Settings, store: Store, progress: Progress | None = None) -> list[dict[str, str]]:
+    """Read every artefact that a row names; returns what is wrong: {"artefact", "where", "problem"}.
+
+    In a store of its own each blob is compared with its name; in place each file with what was noted of it.
+    """
+    progress, blobs, wrong = progress or Progress(), open_blobs(settings), []
+    if blobs is None:
+        rows = store.artefacts.list()
+        progress.begin("Reading artefacts")
+        for number, row in enumerate(rows):
+            tree = WorkspaceSync(settings.home_dir / row.workspace, row.workspace, store, None)
+            for path, entry, why in tree.missing(row):
+                wrong.append({"artefact": entry.sha256, "where": f"{row.workspace}/{path}", "problem": why})
+            progress.advance(number + 1, len(rows))
+        return wrong
+    wanted = named(store)
+    progress.begin("Reading artefacts")
+    for number, (name, (_, places)) in enumerate(sorted(wanted.items())):
+        if not blobs.whole(name):
+            wrong.append(
+                {"artefact": name, "where": places[0], "problem": "gone" if blobs.look(name) is None else "changed"}
+            )
+        progress.advance(number + 1, len(wanted))
+    return wrong
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a collection removed, or would remove."""
+
+    blobs: int = 0
+    bytes: int = 0
+    leftovers: int = 0
+    young: int = 0  # nothing names them, but a publication may be under way
+    names: list[str] = field(default_factory=list, repr=False)
+
+    def to_mapping(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+def collect(settings: Settings, store: Store, *, dry_run: bool = False, hours: float | None = None) -> Collected:
+    """Remove blobs that no row names and that are older than `hours` (the settings' where None).
+
+    A publisher sends its blobs first and names them then: younger ones may be on their way. Raises StorageError.
+    """
+    blobs = open_blobs(settings)
+    if blobs is None:
+        return Collected()
+    limit = 3600 * (settings.artefacts_keep_hours if hours is None else hours)
+    selected = list(blobs.all())
+    wanted = named(store)  # after the list: what was named meanwhile is wanted
+    idle = [one for one in selected if one.name not in wanted]
+    old = [one for one in idle if one.age >= limit]
+    crumbs = [position for position, age in blobs.leftovers() if age >= limit]
+    if not dry_run:
+        for one in old:
+            blobs.remove(one.name)
+        for position in crumbs:
+            blobs.remove(position)
+    return Collected(
+        len(old), sum(one.bytes for one in old), len(crumbs), len(idle) - len(old), [one.name for one in old]
+    )
+
+
+def mend(settings: Settings, store: Store, wrong: Mapping[str, str]) -> bool:
+    """Bring back one artefact that `verify` found gone or changed from the data folder; says whether it could."""
+    blobs, name = open_blobs(settings), wrong["artefact"]
+    if blobs is None:
+        return False
+    for row in store.artefacts.list():
+        for path, (sha, size) in row.files.items():
+            place = Path(settings.home_dir, row.workspace, path)
+            if sha != name or not place.is_file() or place.stat().st_size != size:
+                continue
+            with contextlib.suppress(Exception), place.open("rb") as file:
+                _replace(blobs, place, file, size, name)
+                if blobs.whole(name):
+                    return True
+    return False
+
+
+def _replace(blobs: BlobStore, place: Path, file: Any, size: int, name: str) -> None:
+    import hashlib
+
+    if (
+        hashlib.file_digest(file, "sha256").hexdigest() == name
+    ):  # what is here is good: send it in the place of what is not
+        blobs.remove(name)
+        blobs.put(place, file, size, name)

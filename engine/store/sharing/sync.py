@@ -1,0 +1,173 @@
+"""Who brings a workspace up to date, and when: a job at its start, its checkpoints and its end; the studio all the time."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from engine.errors import StorageError, TailorError
+from engine.store.sharing.blob_store import Changed, open_blobs
+from engine.store.sharing.workspace_sync import WorkspaceSync
+
+if TYPE_CHECKING:
+    from engine.core.progress import Progress
+    from engine.core.settings import Settings
+    from engine.store import Store
+    from engine.store.records import JobRow
+    from engine.store.sharing.blob_store import BlobStore
+
+LOOK_SECONDS = 1.0  # between two looks of the studio
+SETTLING_SECONDS = 30.0  # that files may go on changing at a job's end
+
+log = logging.getLogger(__name__)
+
+_shares: weakref.WeakKeyDictionary[Store, Sharing] = weakref.WeakKeyDictionary()
+
+
+def tree_of(
+    settings: Settings, store: Store, blobs: BlobStore | None, project_id: int | None, job_id: int = 0
+) -> WorkspaceSync:
+    """The workspace of a project, or of a job that has none."""
+    name = f"projects/{project_id}" if project_id is not None else f"jobs/{job_id}"
+    return WorkspaceSync(settings.home_dir / name, name, store, blobs, project_id)
+
+
+@contextlib.contextmanager
+def working(settings: Settings, store: Store, job: JobRow, progress: Progress | None = None) -> Iterator[None]:
+    """Around a job's work: its workspace is fetched, published while it grows, and published when the work is done.
+
+    A job that fails or is stopped publishes what it has, so that another machine can go on. Raises StorageError where the
+    store of artefacts cannot be reached at the start or the end.
+    """
+    blobs = open_blobs(settings)
+    tree = tree_of(settings, store, blobs, job.project_id, job.id)
+    if blobs is not None:
+        if progress is not None:
+            progress.begin("Fetching the project's files")
+        tree.pull()
+    done = threading.Event()
+    beside = threading.Thread(
+        target=_publish_now_and_then, args=(tree, done, settings.artefacts_seconds), name="artefacts", daemon=True
+    )
+    if blobs is not None:
+        beside.start()
+    try:
+        yield
+    except BaseException:
+        done.set()
+        if blobs is not None:
+            with contextlib.suppress(TailorError, OSError, Changed):
+                beside.join()
+                tree.push()
+        raise
+    done.set()
+    if blobs is not None:
+        beside.join()
+    publish(tree)
+
+
+def publish(tree: WorkspaceSync) -> None:
+    """Publish what a finished job made. Raises StorageError; in place it is only noted, which fails no job."""
+    if tree.blobs is None:
+        try:
+            tree.push()
+        except (TailorError, OSError, Changed) as error:
+            log.warning("The files of %s could not be noted: %s", tree.name, error or "they keep changing")
+        return
+    deadline = time.monotonic() + SETTLING_SECONDS
+    while True:
+        try:
+            tree.push()
+            return
+        except Changed:
+            if time.monotonic() > deadline:
+                raise StorageError(
+                    "The files in {folder} kept changing, so they could not be published. Resume the job.",
+                    folder=tree.folder,
+                ) from None
+            time.sleep(0.2)
+
+
+def _publish_now_and_then(tree: WorkspaceSync, done: threading.Event, seconds: float) -> None:
+    while not done.wait(seconds):
+        try:
+            if tree.changed():
+                tree.push()
+        except Changed:
+            continue
+        except (TailorError, OSError) as error:  # the next look tries again, and the end says so
+            log.warning("%s", error)
+
+
+class Sharing:
+    """The studio's side: what changes in its data folder is published, what workers publish is fetched."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self.settings, self.store = settings, store
+        self.blobs = open_blobs(settings)
+        self._own: Store | None = None
+        self._stop = threading.Event()
+        self._turn = threading.Lock()
+
+    def start(self) -> None:
+        """Look after the projects in a thread of its own; nothing to do where artefacts lie in place."""
+        if self.blobs is not None:
+            threading.Thread(target=self._run, name="artefacts", daemon=True).start()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def publish(self, project_id: int) -> None:
+        """Publish a project's files, so that a job which is queued next finds them. Raises StorageError."""
+        if self.blobs is not None:
+            with self._turn:
+                tree = tree_of(self.settings, self.store, self.blobs, project_id)
+                if tree.folder.is_dir() and tree.changed():
+                    publish(tree)
+
+    def look(self) -> int:
+        """One turn over all projects; returns how many files came or went."""
+        from engine.store import Store
+
+        assert self.blobs is not None
+        if self._own is None:  # a connection that sees all projects, whoever is asking something right now
+            self._own = Store(self.settings.store_url)
+        store, count = self._own, 0
+        versions = store.artefacts.versions()
+        for row in store.projects.list():
+            with self._turn:
+                tree = tree_of(self.settings, store, self.blobs, row.id)
+                if versions.get(tree.name, 0) != tree.version:
+                    count += tree.pull()
+                if tree.folder.is_dir() and tree.changed():
+                    with contextlib.suppress(Changed):
+                        count += tree.push()
+        return count
+
+    def _run(self) -> None:
+        while not self._stop.wait(LOOK_SECONDS):
+            try:
+                self.look()
+            except (TailorError, OSError, Changed) as error:
+                log.warning("%s", error)
+                self._stop.wait(5 * LOOK_SECONDS)
+
+
+def share_of(settings: Settings, store: Store) -> Sharing:
+    """The sharing of an open store; jobs that are queued in it have their project published first."""
+    result = _shares.get(store)
+    if result is None:
+        result = _shares[store] = Sharing(settings, store)
+    return result
+
+
+def before_queueing(store: Store, project_id: int | None) -> None:
+    """Publish a project's files before a job of it is queued, where the store's owner shares them."""
+    result = _shares.get(store)
+    if result is not None and project_id is not None:
+        result.publish(project_id)

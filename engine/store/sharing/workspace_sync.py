@@ -1,0 +1,203 @@
+"""The files of one workspace: what they hold now, what they held when last published, and bringing the two together."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.core.atomic_files import read_json, write_json
+from engine.errors import StorageError, storage_errors
+from engine.store.sharing.blob_store import Changed
+
+if TYPE_CHECKING:
+    from engine.store import Store
+    from engine.store.artefacts import ArtefactSet
+    from engine.store.sharing.blob_store import BlobStore
+
+STATE = ".artefacts.json"
+LOCK = ".artefacts.lock"
+LAST = ("steps.json",)  # says what the other files are: written when they are there
+TRIES = 5
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a file holds."""
+
+    sha256: str
+    bytes: int
+
+
+Look = tuple[int, int, int]  # bytes, nanoseconds of the last change, inode
+
+
+class WorkspaceSync:
+    """A workspace folder, known in the store by `name`, as projects/3. `blobs` None: the files lie in place, and are noted."""
+
+    def __init__(
+        self, folder: Path, name: str, store: Store, blobs: BlobStore | None, project_id: int | None = None
+    ) -> None:
+        self.folder, self.name, self.store, self.blobs, self.project_id = folder, name, store, blobs, project_id
+        data = read_json(folder / STATE)
+        self.version = data["version"] if isinstance(data.get("version"), int) else 0
+        self.known: dict[str, Entry] = {}  # as of that version
+        self._looks: dict[str, Look] = {}
+        self._fresh: dict[str, Look] = {}  # as of the last time that everything was hashed
+        files = data.get("files")
+        for path, row in files.items() if isinstance(files, dict) else ():
+            with contextlib.suppress(TypeError, ValueError, KeyError):
+                self.known[path] = Entry(str(row["sha256"]), int(row["bytes"]))
+                size, moment, inode = row["look"]
+                self._looks[path] = (int(size), int(moment), int(inode))
+
+    # -- what is there
+
+    def looks(self) -> dict[str, Look]:
+        """All files of the workspace that are nobody's temporary ones."""
+        result: dict[str, Look] = {}
+        for parent, folders, names in os.walk(self.folder):
+            folders[:] = [one for one in folders if not _passing(one)]
+            for name in names:
+                path = Path(parent, name)
+                if _passing(name) or path.is_symlink():
+                    continue
+                with contextlib.suppress(FileNotFoundError):
+                    about = path.stat()
+                    result[path.relative_to(self.folder).as_posix()] = (about.st_size, about.st_mtime_ns, about.st_ino)
+        return result
+
+    def changed(self) -> bool:
+        """Whether a file is another than when it was last published, as far as size, time and inode tell."""
+        return self.looks() != self._looks
+
+    def hashed(self) -> dict[str, Entry]:
+        """What all files hold at one moment. Raises Changed when they do not come to rest."""
+        for _ in range(TRIES):
+            before, entries = self.looks(), {}
+            for path, look in before.items():
+                if self._looks.get(path) == look and path in self.known:
+                    entries[path] = self.known[path]
+                    continue
+                with contextlib.suppress(FileNotFoundError), (self.folder / path).open("rb") as file:
+                    entries[path] = Entry(hashlib.file_digest(file, "sha256").hexdigest(), look[0])
+            if self.looks() == before and entries.keys() == before.keys():
+                self._fresh = before
+                return entries
+            time.sleep(0.05)
+        raise Changed
+
+    # -- to and from the others
+
+    def push(self) -> int:
+        """Publish what has changed here; returns how many files. Raises StorageError, or Changed where work goes on."""
+        with self._held():
+            now = self.hashed()
+            new = {path: one for path, one in now.items() if self.known.get(path) != one}
+            gone = [path for path in self.known if path not in now]
+            if not new and not gone and self.version:
+                self._remember(now, self.version)
+                return 0
+            if self.blobs is not None:
+                for path, one in new.items():
+                    file_path = self.folder / path
+                    with self._there(), file_path.open("rb") as file:
+                        self.blobs.put(file_path, file, one.bytes, one.sha256)
+            rows = {path: [one.sha256, one.bytes] for path, one in new.items()}
+            after = self.store.artefacts.merge(self.name, rows, gone, project_id=self.project_id)
+            # What others published meanwhile is not here yet: the next pull brings it.
+            self._remember(now, after.version if after.files.keys() == now.keys() else self.version)
+            return len(new) + len(gone)
+
+    def pull(self) -> int:
+        """Fetch what others have published, but for files that changed here; returns how many. Raises StorageError."""
+        if self.blobs is None:
+            return 0
+        row = self.store.artefacts.get(self.name)
+        if row is None or row.version == self.version:
+            return 0
+        with self._held():
+            now, count = self.hashed(), 0
+            wanted = {path: Entry(sha, size) for path, (sha, size) in row.files.items()}
+            after = dict(now)
+            for path in sorted(wanted, key=lambda one: (Path(one).name in LAST, one)):
+                mine, one = now.get(path), wanted[path]
+                if mine == one or (mine is not None and mine != self.known.get(path)):
+                    continue
+                self._check_inside(path)
+                self.blobs.fetch(one.sha256, self.folder / path)
+                after[path], count = one, count + 1
+            for path in self.known.keys() - wanted.keys():
+                if now.get(path) == self.known[path]:
+                    (self.folder / path).unlink(missing_ok=True)
+                    after.pop(path, None)
+                    count += 1
+            self._fresh = self.looks()
+            # Files that changed here stay unknown, so that the next push publishes them.
+            self._remember({path: one for path, one in wanted.items() if after.get(path) == one}, row.version)
+            return count
+
+    def missing(self, row: ArtefactSet) -> Iterator[tuple[str, Entry, str]]:
+        """(path, what it held, what is wrong) of each published file that is gone here or holds something else."""
+        for path, (sha, size) in sorted(row.files.items()):
+            folder = self.folder / path
+            try:
+                with folder.open("rb") as file:
+                    if folder.stat().st_size != size or hashlib.file_digest(file, "sha256").hexdigest() != sha:
+                        yield path, Entry(sha, size), "changed"
+            except OSError:
+                yield path, Entry(sha, size), "gone"
+
+    # -- inside
+
+    def _remember(self, entries: Mapping[str, Entry], version: int) -> None:
+        self.known, self.version = dict(entries), version
+        self._looks = {path: look for path, look in self._fresh.items() if path in entries}
+        files = {
+            path: {"sha256": one.sha256, "bytes": one.bytes, "look": list(self._looks.get(path, ()))}
+            for path, one in entries.items()
+        }
+        if self.folder.is_dir():
+            write_json(self.folder / STATE, {"version": version, "files": files}, "the list of artefacts")
+
+    def _check_inside(self, path: str) -> None:
+        if path.startswith(("/", "\\")) or ".." in Path(path).parts or not path:
+            raise StorageError(
+                "The list of artefacts of {name} names {path!r}, which leads out of its folder.",
+                name=self.name,
+                path=path,
+            )
+
+    @contextlib.contextmanager
+    def _there(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError:
+            raise Changed from None
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[None]:
+        """One process at a time brings a workspace up to date."""
+        with storage_errors("the workspace", self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file = (self.folder / LOCK).open("w")
+        try:
+            with contextlib.suppress(ImportError):  # Windows knows no such lock; there, one program uses a data folder
+                import fcntl
+
+                fcntl.flock(file, fcntl.LOCK_EX)
+            fresh = WorkspaceSync(self.folder, self.name, self.store, self.blobs)  # as another process may have left it
+            self.version, self.known, self._looks = fresh.version, fresh.known, fresh._looks
+            yield
+        finally:
+            file.close()
+
+
+def _passing(name: str) -> bool:
+    """Names of what is only there for a while, or belongs to this machine alone."""
+    return name.startswith(".") or name.endswith((".tmp", ".old", ".lock"))

@@ -1,0 +1,77 @@
+"""Translating a few sentences now and then while a method learns: what becomes better, and what is forgotten for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.base.decoding_options import Decoding
+from engine.core.progress import Progress
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from engine.base import BaseModel
+    from engine.methods.interface import Method
+
+GREEDY = Decoding(guard=False, beam=1, no_repeat_ngram=3, max_length_ratio=1.5, longest=64)
+
+
+class TranslationProbe:
+    """Held-out pairs of the samples and of general text, translated greedily each time it is asked.
+
+    A few sentences tell a direction and no more: the figures of a finished plugin are measured on more of them, by beam
+    search.
+    """
+
+    def __init__(self, base: BaseModel, style: Sequence[tuple[str, str]], general: Sequence[tuple[str, str]]) -> None:
+        self.base, self.style, self.general = base, list(style), list(general)
+
+    def row(self, method: Method, module: nn.Module | None, progress: Progress) -> dict[str, Any]:
+        """`style_bleu` and `general_bleu` (0 to 100) with the module as it is, of the base alone where it is None; and one of
+        the style sentences: `sample_source`, `sample_translation`, `sample_reference`.
+
+        The module must not be attached. Empty where there is nothing to translate.
+        """
+        from engine.decoding.translate import translate
+        from engine.evaluation.metrics import metrics
+        from engine.plugins import Plugin
+
+        pairs = [*self.style, *self.general]
+        if not pairs:
+            return {}
+        # A plugin goes this far from the base once it is trained; see `Method.complete`.
+        strength = float(getattr(getattr(module, "config", None), "shrink", 1.0))
+        strength = strength if method.capabilities.offers_strength else 1.0
+        sources = [source for source, _ in pairs]
+        progress.check()
+        if module is None:
+            translated = translate(self.base, sources, decoding=GREEDY)
+        else:
+            with method.trial(module):
+                translated = translate(
+                    self.base, sources, Plugin(method, module, {}), strength=strength, decoding=GREEDY
+                )
+        bleu = metrics(self.base.target)["BLEU"]
+        row: dict[str, Any] = {}
+        parts = {
+            "style_bleu": (translated[: len(self.style)], self.style),
+            "general_bleu": (translated[len(self.style) :], self.general),
+        }
+        for key, (translations, known) in parts.items():
+            if known:
+                row[key] = round(float(bleu.corpus_score(translations, [[target for _, target in known]]).score), 2)
+        if self.style:
+            position = self.sample
+            row |= {
+                "sample_source": self.style[position][0],
+                "sample_translation": translated[position],
+                "sample_reference": self.style[position][1],
+            }
+        return row
+
+    @property
+    def sample(self) -> int:
+        """The sentence of middle length: neither too short to change nor too long for a page."""
+        order = sorted(range(len(self.style)), key=lambda i: (len(self.style[i][1]), i))
+        return order[len(order) // 2]

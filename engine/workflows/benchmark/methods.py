@@ -1,0 +1,254 @@
+"""`tailormt bench methods`: every method on the same samples, one table.
+
+A system is a method, or a method with kNN decoding on top ("memory_adapter+knn"). Each is made by `tailormt customize` in a
+process of its own, and translates the task's test and a general text with the same decoding settings, so that the table shows
+methods and not decoding. Finished cells are kept: a stopped bench goes on. What all systems of a task have in common (samples,
+phrases, back-translated pairs) is made once and counts in nobody's seconds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import platform
+import resource
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.base.decoding_options import Decoding
+from engine.core.atomic_files import write_json
+from engine.core.options import named_values
+from engine.core.progress import Progress
+from engine.core.step_cache import StepCache
+from engine.core.subprocesses import last_line, run_program
+from engine.errors import Cancelled, OptionError, TailorError
+from engine.methods import get_method, method_names
+from engine.workflows.benchmark.tasks import TASKS, load_task
+from engine.workflows.customize.request import CustomizeRequest, unlike_the_paper
+
+VANILLA = "vanilla"
+KNN = "+knn"
+SETTINGS = (
+    "Settings that a row does not name are the method's defaults, which are its paper's; a row with others is not the "
+    "paper's method."
+)
+# Steps of a workspace that depend on the samples alone, in their order, with the files they leave.
+COMMON = {
+    "samples": ("corpus.jsonl", "import_report.json"),
+    "phrases": ("phrases.jsonl", "phrases.info.json"),
+    "pairs": ("pairs.jsonl",),
+}
+
+
+def default_systems() -> list[str]:
+    """Vanilla, every method that calls no service, and the main method with kNN decoding."""
+    names = [name for name in method_names() if not get_method(name).capabilities.needs_endpoint]
+    return [VANILLA, *names, *([f"memory_adapter{KNN}"] if "knn" in names else [])]
+
+
+@dataclass(frozen=True)
+class MethodBench:
+    """What is compared: systems (none: all) on tasks, made from `sentences` and scored on `lines` (0: all)."""
+
+    data: Path
+    folder: Path
+    base: str = ""
+    tasks: Sequence[str] = ("luxun", "shake")
+    systems: Sequence[str] = ()
+    sentences: int = 2000
+    lines: int = 0
+    budget: str = "quick"
+    decoding: Decoding = Decoding()  # noqa: RUF009 - frozen
+    seed: int = 1
+    training_options: Sequence[str] = ()  # NAME=VALUE over the budget's
+
+    def identity(self, task: str, system: str) -> dict[str, Any]:
+        """What a row hangs on, as it is kept with it."""
+        return {
+            "task": task, "system": system, "sentences": self.sentences, "lines": self.lines, "budget": self.budget,
+            "seed": self.seed, "base": self.base, "decoding": self.decoding.to_mapping(),
+            **({"training_options": list(self.training_options)} if self.training_options else {}),
+        }  # fmt: skip
+
+
+def bench_methods(bench: MethodBench, progress: Progress | None = None) -> list[dict[str, Any]]:
+    """One row a task and system: BLEU, chrF2 and p on the task's test, BLEU on general text, seconds and sizes.
+
+    A system that fails is a row with its sentence in `error`. Raises OptionError on an unknown task or system.
+    """
+    progress, tasks = progress or Progress(), bench.tasks
+    systems = list(dict.fromkeys([VANILLA, *(bench.systems or default_systems())]))
+    for system in systems[1:]:
+        get_method(system.removesuffix(KNN))
+    for task in tasks:
+        if task not in TASKS:
+            raise OptionError(f"There is no task {task}. Known: {', '.join(TASKS)}.")
+    cells = [(task, system) for task in tasks for system in systems]
+    progress.begin("Making and scoring plugins")
+    rows = []
+    for done, (task, system) in enumerate(cells):
+        progress.advance(done, len(cells), f"{task}, {system}")
+        folder = bench.folder / task
+        cached = folder / f"{system}.json"
+        wanted = bench.identity(task, system)
+        row = json.loads(cached.read_text(encoding="utf-8")) if cached.exists() else {}
+        if {key: row.get(key) for key in wanted} != wanted or "error" in row:  # what failed is tried again
+            _, files = load_task(
+                task, bench.data, folder, sentences=bench.sentences, lines=bench.lines, seed=bench.seed
+            )
+            row = {**wanted, **cell(bench, task, system, files, progress)}
+            write_json(cached, row, "the bench's result")
+        rows.append(row)
+    progress.advance(len(cells), len(cells))
+    return rows
+
+
+def cell(bench: MethodBench, name: str, system: str, files: Mapping[str, Path], progress: Progress) -> dict[str, Any]:
+    """Make one system's plugin and score it."""
+    base, budget, position = bench.base, bench.budget, bench.folder / name
+    task = TASKS[name]
+    pair = ["--source", task.source, "--target", task.target, *(["--base", base] if base else [])]
+    bundle = position / f"{system}.zip"
+    row: dict[str, Any] = {}
+    try:
+        if system != VANILLA:
+            knn = ["--knn"] if system.endswith(KNN) else []
+            options = [part for one in bench.training_options for part in ("--training-option", one)]
+            hand_down(position, position / f"{system}.workspace")
+            made, _, peak = tailormt(
+                progress, "customize", *pair, "--samples", str(files["samples"]), "--method", system.removesuffix(KNN), *knn,
+                "--budget", budget, *options, "--workspace", str(position / f"{system}.workspace"), "-o", str(bundle),
+            )  # fmt: skip
+            row |= {
+                "seconds": own_seconds(made["seconds"]),
+                "training_seconds": made["seconds"].get("training", 0.0),
+                "parameters": made.get("parameters", 0),
+                "bytes": bundle.stat().st_size,
+                "peak_gib": round(peak, 2),
+                "preset": preset(system, budget, options),
+                "training": made.get("training", ""),
+            }
+        flags = decoding_flags(bench.decoding.to_mapping())
+        plugin = [] if system == VANILLA else ["--plugin", str(bundle)]
+        for kind in ("test", "general"):
+            output = position / f"{system}.{kind}.txt"
+            _, seconds, _ = tailormt(
+                progress, "translate", *pair, *plugin, *flags, str(files[f"{kind}.source"]), "-o", str(output)
+            )
+            row[f"{kind}_seconds"] = round(seconds, 1)
+            against = [f"{VANILLA}={position / f'{VANILLA}.{kind}.txt'}"] if system != VANILLA else []
+            report, _, _ = tailormt(
+                progress, "evaluate", *against, f"{system}={output}", "--reference", str(files[f"{kind}.target"]),
+                "--target", task.target, "--no-ter",
+            )  # fmt: skip
+            row[kind] = report["systems"][-1]
+            row["signatures"] = report["signatures"]
+    except Cancelled:
+        raise
+    except TailorError as error:
+        row["error"] = str(error)
+    return row
+
+
+def preset(system: str, budget: str, flags: Sequence[str] = ()) -> str:
+    """How a system is made, for its row: the budget, and the settings that are not the method's defaults, which are its paper's;
+    `flags` are those of `tailormt customize`.
+    """
+    if system == VANILLA:
+        return ""
+    own: dict[str, dict[str, str]] = {"--method-option": {}, "--training-option": {}}
+    for flag, value in itertools.pairwise(flags):
+        if flag in own:
+            own[flag] |= named_values([value], flag)
+    request = CustomizeRequest(method=system.removesuffix(KNN), budget=budget, method_options=own["--method-option"])
+    unlike = unlike_the_paper(request)
+    training = ", ".join(f"{name} = {value}" for name, value in own["--training-option"].items())
+    return f"{budget}{training and f', {training}'}{unlike and f'; {unlike}'}"
+
+
+def how_made(row: Mapping[str, Any]) -> str:
+    """A row's preset, and how its training ended where that was not after all of its updates."""
+    stopped = str(row.get("training") or "")
+    return "; ".join(part for part in (row.get("preset", ""), stopped if stopped.startswith("stopped") else "") if part)
+
+
+def decoding_flags(decoding: Mapping[str, Any]) -> list[str]:
+    """The settings as `tailormt translate` takes them."""
+    results: list[str] = []
+    for key, value in decoding.items():
+        name = key.replace("_", "-")
+        results += [f"--{name}" if value else f"--no-{name}"] if isinstance(value, bool) else [f"--{name}", str(value)]
+    return results
+
+
+def own_seconds(times: dict[str, float]) -> float:
+    """What a system took without the steps that all of a task have in common."""
+    return round(times["total"] - sum(times.get(step, 0.0) for step in COMMON), 1)
+
+
+def hand_down(place: Path, workspace: Path) -> None:
+    """Give a new workspace the common steps that others of the task have done. A stamp that does not fit is done again."""
+    if workspace.exists():
+        return
+    stamps: dict[str, str] = {}
+    for earlier in sorted(place.glob("*.workspace")):
+        done = StepCache(earlier)
+        for step, files in COMMON.items():
+            if step in stamps or not done.get(step) or not all((earlier / name).is_file() for name in files):
+                continue
+            if done.get("samples") != stamps.get("samples", done.get("samples")):
+                continue
+            workspace.mkdir(exist_ok=True)
+            for name in files:
+                shutil.copyfile(earlier / name, workspace / name)
+            stamps[step] = done.get(step)
+    if stamps:
+        write_json(workspace / "steps.json", stamps, "the steps' stamps")
+
+
+def tailormt(progress: Progress, *flags: str) -> tuple[Any, float, float]:
+    """Run a command in a process of its own; returns (its JSON, seconds, GiB of the largest child so far).
+
+    Raises TailorError with the command's sentence when it fails, Cancelled when the user stops.
+    """
+    begin = time.monotonic()
+    status, out, err = run_program([sys.executable, "-m", "engine.cli", *flags, "--json", "--quiet"], progress)
+    if status:
+        texts = [line for line in err.splitlines() if line.startswith("tailormt: ")]
+        raise TailorError(
+            texts[-1].removeprefix("tailormt: ")
+            if texts
+            else f"tailormt {flags[0]} ended with {status}: {last_line(err)[:200]}"
+        )
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+    return json.loads(out), time.monotonic() - begin, peak
+
+
+def table_text(rows: Sequence[dict[str, Any]]) -> str:
+    """The rows as a Markdown table, a task after another, with the machine."""
+    lines = [
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}", "",
+        "| task | system | preset and changed settings | BLEU [95 %] | p | chrF2 | general BLEU | making s (training s) | "
+        "weights | bundle MiB | translating s |",
+        "|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]  # fmt: skip
+    for row in rows:
+        title = TASKS[row["task"]].title
+        if "error" in row:
+            lines.append(f"| {title} | {row['system']} | | {row['error']} | | | | | | | |")
+            continue
+        bleu, chrf, general = row["test"]["bleu"], row["test"]["chrf"], row["general"]["bleu"]
+        p = f"{bleu['p']:.3f}" if bleu.get("p") is not None else ""
+        made = f"{row['seconds']:.0f} ({row['training_seconds']:.0f})" if "seconds" in row else ""
+        lines.append(
+            f"| {title} | {row['system']} | {how_made(row)} | {bleu['score']:.2f} [{bleu['low']:.2f}, {bleu['high']:.2f}] | {p} | "
+            f"{chrf['score']:.2f} | {general['score']:.2f} | {made} | {row.get('parameters', 0):,} | "
+            f"{row.get('bytes', 0) / 2**20:.1f} | {row['test_seconds']:.0f} |"
+        )
+    return "\n".join([*lines, "", SETTINGS])

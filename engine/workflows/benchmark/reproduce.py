@@ -1,0 +1,200 @@
+"""`tailormt reproduce`: an experiment of the papers as one command, its figures beside theirs.
+
+Rows are made like those of `tailormt bench methods` (a process each, common steps once, finished rows kept), and rows that
+several experiments share are made once.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.base.decoding_options import Decoding
+from engine.core.progress import Progress
+from engine.core.settings import Settings
+from engine.errors import OptionError
+from engine.workflows.benchmark.experiment import Experiment
+from engine.workflows.benchmark.experiments import EXPERIMENTS
+from engine.workflows.benchmark.methods import SETTINGS, VANILLA, how_made, preset
+from engine.workflows.benchmark.paper_1 import layer_variants
+from engine.workflows.benchmark.row import Row, Scale
+from engine.workflows.benchmark.tasks import TASKS
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+
+ROUNDS = 3  # of timing, of which the median counts
+SURE = 0.05  # p below which a difference to the base is marked
+MARGIN = 8  # the least number of batches' worth of sentences is this over the batch size
+
+
+SCALES = {
+    "quick": Scale(1000, 100, "quick"),
+    "balanced": Scale(4000, 250, "balanced"),
+    "best": Scale(0, 0, "best"),
+}
+
+
+def reproduce(
+    name: str,
+    data: Path,
+    folder: Path,
+    settings: Settings,
+    *,
+    base: str = "",
+    scale: Scale = SCALES["quick"],
+    tasks: Sequence[str] = (),
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """One row a task and variant, with its figures under "found" and the paper's under "paper". A variant that fails has its
+    sentence in "error". Rows lie in `folder`; a second run makes only what is missing.
+
+    Raises OptionError on an unknown experiment or task, InputError when the data is not there, Cancelled.
+    """
+    progress = progress or Progress()
+    if name not in EXPERIMENTS:
+        raise OptionError(f"There is no experiment {name}. Known: {', '.join(EXPERIMENTS)}.")
+    experiment = EXPERIMENTS[name]
+    chosen = tuple(tasks) or experiment.tasks
+    for task in chosen:
+        if task not in experiment.tasks:
+            raise OptionError(f"{name} is not about {task}. Its tasks: {', '.join(experiment.tasks)}.")
+    if not experiment.variants:
+        experiment = replace(experiment, variants=layer_variants(decoder_layers(chosen[0], base, settings)))
+    progress.begin(experiment.title)
+    cells = [(task, variant) for task in chosen for variant in experiment.variants]
+    rows = []
+    for done, (task, variant) in enumerate(cells):
+        progress.advance(done, len(cells), f"{TASKS[task].title}, {variant.label}")
+        row = Row(task, variant, experiment, data, folder, scale, base, seed, progress).made()
+        rows.append({"task": task, "label": variant.label, "paper": dict(variant.paper.get(task, {})), **row})
+    if any(measure.startswith("seconds@") for measure in experiment.measures):
+        add_seconds(rows, experiment, folder, base, settings, progress)
+    progress.advance(len(cells), len(cells))
+    return rows
+
+
+def decoder_layers(task: str, base: str, settings: Settings) -> int:
+    """Of the base that the task is done with."""
+    from engine.base import read_card
+    from engine.base.registry import BaseRegistry
+
+    about = TASKS[task]
+    return int(read_card(base or BaseRegistry(settings).default(about.source, about.target))["decoder_layers"])
+
+
+# -- figure 5: seconds side by side
+
+
+def add_seconds(
+    rows: list[dict[str, Any]], experiment: Experiment, folder: Path, base: str, settings: Settings, progress: Progress
+) -> None:
+    """Translate the same sentences by all systems in turns, in this process; the median of each goes into its row."""
+    from engine.base import BaseModel
+    from engine.base.registry import BaseRegistry
+    from engine.plugins import Plugin
+
+    for task in dict.fromkeys(row["task"] for row in rows):
+        about = TASKS[task]
+        position = base or str(BaseRegistry(settings).default(about.source, about.target))
+        model = BaseModel.load(position, about.source, about.target, settings=settings)
+        texts = [
+            line
+            for line in (folder / task / f"test.{about.source}.txt").read_text("utf-8").splitlines()
+            if line.strip()
+        ]
+        usable = [row for row in rows if row["task"] == task and "error" not in row]
+        plugins = {
+            row["label"]: None if row["system"] == VANILLA else Plugin.load(row["bundle"], model) for row in usable
+        }
+        for measure in experiment.measures:
+            size = int(measure.partition("@")[2] or 0)
+            if size:
+                times = timed(model, plugins, texts, size, progress)
+                for row in usable:
+                    row["found"][measure] = times[row["label"]]
+
+
+def timed(
+    base: BaseModel, plugins: Mapping[str, Any], texts: list[str], size: int, progress: Progress
+) -> dict[str, float]:
+    """Median seconds of each system over the same sentences, `size` at a time."""
+    from engine.decoding.translate import translate
+
+    count = min(len(texts), max(size, MARGIN))
+    batches = [texts[position : position + size] for position in range(0, count, size)]
+    result: dict[str, list[float]] = {label: [] for label in plugins}
+    for number in range(ROUNDS + 1):  # the first is not counted: memories are mapped, buffers made
+        for label, one in plugins.items():
+            progress.check()
+            begin = time.perf_counter()
+            for batch in batches:
+                # As many tokens at once as there are: a batch is what the experiment says.
+                translate(base, batch, one, decoding=Decoding(guard=False, batch_tokens=1_000_000))
+            if number:
+                result[label].append(time.perf_counter() - begin)
+    return {label: round(statistics.median(times), 3) for label, times in result.items()}
+
+
+# -- what is shown
+
+
+def comparison_text(name: str, rows: Sequence[dict[str, Any]], base: str, scale: Scale) -> str:
+    """A Markdown table, the paper's figures in brackets beside ours, and what differs."""
+    experiment = EXPERIMENTS[name]
+    tasks = list(dict.fromkeys(row["task"] for row in rows))
+    heads = [f"{TASKS[task].title}: {measure}" for task in tasks for measure in experiment.measures]
+    lines = [
+        f"### {experiment.title}",
+        "",
+        f"| | preset and changed settings | {' | '.join(heads)} |",
+        f"|---|---|{'---:|' * len(heads)}",
+    ]
+    by = {(row["task"], row["label"]): row for row in rows}
+    for label in dict.fromkeys(row["label"] for row in rows):
+        cells = [cell_text(by.get((task, label)), measure) for task in tasks for measure in experiment.measures]
+        made = next((how for row in rows if row["label"] == label and (how := how_made(preset_of(row, scale)))), "")
+        lines.append(f"| {label} | {made} | {' | '.join(cells)} |")
+    for row in rows:
+        if "error" in row:
+            lines.append(f"\n{TASKS[row['task']].title}, {row['label']}: {row['error']}")
+    size = "all samples" if not scale.sentences else f"{scale.sentences:,} samples"
+    much = "whole texts" if not scale.lines else f"{scale.lines:,} lines of each text"
+    signature = next((row["signatures"]["BLEU"] for row in rows if row.get("signatures")), "")
+    lines += [
+        "",
+        f"Ours, the paper's in brackets. Base {base or 'that came along'}, {size}, {much}, budget {scale.budget}; "
+        f"{platform.machine()}, {os.cpu_count()} cores, {datetime.date.today()}. BLEU {signature}.",
+        f"{SETTINGS.removesuffix('.')}, but where that is what it varies.",
+        f"What differs: {experiment.differs}",
+    ]
+    if any(row.get("p") is not None for row in rows):
+        lines.insert(-1, f"`*`: differs from the base alone (paired bootstrap, p < {SURE}).")
+    return "\n".join(lines)
+
+
+def preset_of(row: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
+    """A row with its preset; the clock, by which the budgets stop, is off in all of them."""
+    return {
+        **row,
+        "preset": preset(str(row.get("system", VANILLA)), str(row.get("budget", scale.budget)), row.get("flags", ())),
+    }
+
+
+def cell_text(row: Mapping[str, Any] | None, measure: str) -> str:
+    if row is None:
+        return ""
+    result, paper = row["found"].get(measure), row["paper"].get(measure)
+    digits = 3 if measure == "valid_loss" or measure.startswith("own@") else 2 if measure.startswith("seconds") else 1
+    ours = "-" if result is None else f"{result:.{digits}f}"
+    if measure == "bleu" and row.get("p") is not None and row["p"] < SURE:
+        ours += "*"
+    return ours if paper is None else f"{ours} ({paper:g})"

@@ -1,0 +1,25 @@
+"""`bench/RESULTS.md`: parts made by commands, each between its own marks; the rest of the file stays as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.core.atomic_files import atomic_write
+
+HEAD = "# Results\n\nMade by the commands that stand with each table; edits by hand are lost.\n"
+
+
+def put_part(path: Path, name: str, text: str) -> None:
+    """Put `text` between the marks of `name`; a file without them gets them at its end. Raises InputError when it cannot be
+    written.
+    """
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    whole = path.read_text(encoding="utf-8") if path.exists() else HEAD
+    part = f"{begin}\n{text.strip()}\n{end}\n"
+    if begin in whole and end in whole:
+        before, _, rest = whole.partition(begin)
+        whole = before + part + rest.partition(end)[2].lstrip("\n")
+    else:
+        whole = f"{whole.rstrip()}\n\n{part}"
+    with atomic_write(path, "the results") as temporary:
+        temporary.write_text(whole, encoding="utf-8")

@@ -1,0 +1,254 @@
+"""A row of an experiment of the papers: its plugin made, its text translated and measured; kept, so that it is made once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from engine.base.decoding_options import Decoding
+from engine.core.atomic_files import atomic_write, write_json
+from engine.core.progress import Progress
+from engine.core.step_cache import content_hash
+from engine.errors import Cancelled, InputError, TailorError
+from engine.workflows.benchmark.experiment import Experiment, Variant
+from engine.workflows.benchmark.methods import KNN, VANILLA, decoding_flags, hand_down, own_seconds, tailormt
+from engine.workflows.benchmark.tasks import TASKS, Task, dev_sentences, load_task
+
+COSTS = ("seconds", "parameters", "peak_gib", "training")
+# A budget's minutes would make a figure hang on what else the machine did.
+NO_CLOCK = ("--training-option", "max_minutes=none")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of it all: samples at random (0: all), lines of a text (0: all), and the budget of training."""
+
+    sentences: int
+    lines: int
+    budget: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """`variant` on `task`; `folder` has a folder for each task, `data` the texts, `base` is a folder or empty for the default."""
+
+    task: str
+    variant: Variant
+    experiment: Experiment
+    data: Path
+    folder: Path
+    scale: Scale
+    base: str
+    seed: int
+    progress: Progress
+
+    def made(self) -> dict[str, Any]:
+        """The row, from its file where it is kept, else made; what fails has its sentence in "error". Raises Cancelled."""
+        selected = self.place / f"{self.stem}.{self.experiment.text}.row.json"
+        row = json.loads(selected.read_text(encoding="utf-8")) if selected.exists() else {}
+        lacks = set(self.experiment.measures) & ({"classifier", "perplexity"} | self.owns) - set(row.get("found", ()))
+        if row and "error" not in row and not lacks:
+            return {**row, "bundle": str(self.bundle)}
+        # What making the plugin took stays where only a measure is missing.
+        row = {**{name: row[name] for name in COSTS if name in row}, **self.wanted, "found": {}}
+        try:
+            files = self.files
+            if self.experiment.text == "dev":
+                files = {**files, **self.dev_files()}
+            if self.variant.system != VANILLA and not self.bundle.exists():
+                row |= self.customize()
+            row["valid_loss"] = valid_losses(self.workspace)  # of a plugin that another experiment made, too
+            self.score(row, files)
+            for measure in sorted(self.owns):
+                row["found"][measure] = self.own_share(measure.partition("@")[2])
+        except Cancelled:
+            raise
+        except TailorError as error:
+            row["error"] = str(error)
+        write_json(selected, row, "the experiment's row")
+        return {**row, "bundle": str(self.bundle)}
+
+    # -- names and places
+
+    @cached_property
+    def wanted(self) -> dict[str, Any]:
+        """What the row is made of, by which it is known again."""
+        variant, scale = self.variant, self.scale
+        wanted: dict[str, Any] = {
+            "system": variant.system, "flags": list(variant.flags), "sentences": variant.sentences or scale.sentences,
+            "lines": scale.lines, "budget": scale.budget, "base": self.base, "seed": self.seed,
+        }  # fmt: skip
+        if variant.system != VANILLA:  # only where it is said, so that rows without it keep their names
+            wanted |= {"learn": list(variant.learn)} if variant.learn else {}
+            wanted |= {"swap": True} if variant.swap else {}
+            wanted |= {"pairs": True} if self.experiment.pairs else {}
+        return wanted
+
+    @cached_property
+    def stem(self) -> str:
+        return f"{self.variant.system}-{content_hash(self.wanted)[:10]}"
+
+    @property
+    def about(self) -> Task:
+        return TASKS[self.task]
+
+    @property
+    def pair(self) -> list[str]:
+        """Direction and base as flags."""
+        base = ["--base", self.base] if self.base else []
+        return ["--source", self.about.source, "--target", self.about.target, *base]
+
+    @property
+    def place(self) -> Path:
+        """Where the row and its output lie."""
+        return self.folder / self.task
+
+    @property
+    def learnt(self) -> Path:
+        """Where the plugin is made: one that learns from other tasks is made once for all rows."""
+        return self.folder / "+".join(self.variant.learn or (self.task,))
+
+    @property
+    def trained(self) -> Path:
+        """The plugin as it was learnt: the same for the row that swaps its samples afterwards and the one that does not."""
+        whole = {key: value for key, value in self.wanted.items() if key != "swap"}
+        return self.learnt / f"{self.variant.system}-{content_hash(whole)[:10]}.zip"
+
+    @property
+    def workspace(self) -> Path:
+        return self.trained.with_suffix(".workspace")
+
+    @property
+    def bundle(self) -> Path:
+        return self.place / f"{self.stem}.zip" if self.variant.swap else self.trained
+
+    @property
+    def owns(self) -> set[str]:
+        """Measures of domain proportions, which only a plugin that has them gets."""
+        mixing = self.variant.system == "domain_mixing"
+        return {one for one in self.experiment.measures if one.startswith("own@")} if mixing else set()
+
+    @cached_property
+    def files(self) -> dict[str, Path]:
+        return self.texts(self.task)
+
+    def texts(self, task: str) -> dict[str, Path]:
+        """A task's texts in its own folder, as large as the scale says. Raises InputError when the data is not there."""
+        scale = self.scale
+        folder = self.folder / task
+        return load_task(task, self.data, folder, sentences=scale.sentences, lines=scale.lines, seed=self.seed)[1]
+
+    def samples(self, task: str) -> Path:
+        """The file of samples to learn from. Raises InputError where pairs are asked for and there are none."""
+        result = self.files if task == self.task else self.texts(task)
+        if self.variant.sentences:
+            # The same first sentences of the same order, so that each number of samples holds the smaller ones.
+            own = self.folder / task / f"samples.{self.variant.sentences}"
+            result = load_task(task, self.data, own, sentences=self.variant.sentences, lines=1, seed=self.seed)[1]
+        kind = "pairs" if self.experiment.pairs else "samples"
+        if kind not in result:
+            raise InputError(f"The samples of {TASKS[task].title} have no sources.")
+        return result[kind]
+
+    # -- the steps
+
+    def customize(self) -> dict[str, Any]:
+        """Make the plugin, and give it the task's samples where the variant says so."""
+        row: dict[str, Any] = {}
+        if not self.trained.exists():
+            row = self.train(self.trained)
+        if self.variant.swap:
+            base = self.pair[4:]
+            tailormt(
+                self.progress, "plugin", "swap", str(self.trained), "--samples", str(self.samples(self.task)), *base,
+                "-o", str(self.bundle),
+            )  # fmt: skip
+        return row
+
+    def train(self, output: Path) -> dict[str, Any]:
+        """`tailormt customize` on what the plugin learns from."""
+        variant = self.variant
+        tasks = variant.learn or (self.task,)
+        samples = [str(self.samples(task)) for task in tasks]
+        if not variant.sentences and not any("phrase-option" in flag for flag in variant.flags):
+            hand_down(self.learnt, self.workspace)
+        domains = ["--domains", *tasks] if len(tasks) > 1 else []
+        knn = ["--knn"] if variant.system.endswith(KNN) else []
+        result, _, peak = tailormt(
+            self.progress, "customize", *self.pair, "--samples", *samples, *domains, "--method",
+            variant.system.removesuffix(KNN), *knn, *NO_CLOCK, *variant.flags, "--budget", self.scale.budget,
+            "--workspace", str(self.workspace), "-o", str(output),
+        )  # fmt: skip
+        return {
+            "seconds": own_seconds(result["seconds"]),
+            "parameters": result.get("parameters", 0),
+            "peak_gib": round(peak, 2),
+            "training": result.get("training", ""),
+        }
+
+    def score(self, row: dict[str, Any], files: Mapping[str, Path]) -> None:
+        """Translate the text and measure it, against vanilla where that is there."""
+        text, variant = self.experiment.text, self.variant
+        styled = bool({"classifier", "perplexity"} & set(self.experiment.measures))
+        output = self.place / f"{self.stem}.{text}.txt"
+        bundle = [] if variant.system == VANILLA else ["--plugin", str(self.bundle)]
+        decoding = decoding_flags(Decoding().to_mapping())
+        source = str(files[f"{text}.source"])
+        tailormt(self.progress, "translate", *self.pair, *bundle, *decoding, source, "-o", str(output))
+        vanilla = self.place / f"{VANILLA}-{content_hash(row['lines'], row['base'])[:10]}.{text}.txt"
+        if variant.system == VANILLA:
+            with atomic_write(vanilla, "the translations") as temporary:
+                temporary.write_bytes(output.read_bytes())
+        against = [f"{VANILLA}={vanilla}"] if variant.system != VANILLA and vanilla.exists() else []
+        samples = ["--samples", str(files["samples"])] if styled else []
+        report, _, _ = tailormt(
+            self.progress, "evaluate", *against, f"{variant.label.replace('=', ' ')}={output}", "--reference",
+            str(files[f"{text}.target"]), *self.pair, *samples, "--no-ter",
+        )  # fmt: skip
+        system = report["systems"][-1]
+        row["found"] |= {
+            name: system[name]["score"] for name in ("bleu", "chrf", "perplexity", "classifier") if system.get(name)
+        }
+        row["p"] = system["bleu"].get("p")
+        row["signatures"] = report["signatures"]
+        if row.get("valid_loss"):
+            row["found"]["valid_loss"] = min(loss for _, loss in row["valid_loss"])
+
+    def own_share(self, side: str) -> float:
+        """The mean proportion that words of held-out sentences have of the task's own domain."""
+        column = 1 if side == "encoder" else 0
+        sentences = dev_sentences(self.task, self.data, column=column)[: self.scale.lines or None]
+        text = self.place / f"own.{side}.txt"
+        text.write_text("".join(f"{one}\n" for one in sentences), encoding="utf-8")
+        result, _, _ = tailormt(
+            self.progress, "proportions", *self.pair, "--plugin", str(self.bundle), "--input", str(text), "--side", side
+        )
+        own = result["domains"].index(self.task)
+        shares = [word["proportions"][own] for sentence in result["sentences"] for word in sentence["words"]]
+        return sum(shares) / max(1, len(shares))
+
+    def dev_files(self) -> dict[str, Path]:
+        """Held-out sentences of the style and their machine translations, which are the sources, as paper 1 has them."""
+        about = self.about
+        target, source = self.place / f"dev.{about.target}.txt", self.place / f"dev.{about.source}.txt"
+        text = "".join(f"{one}\n" for one in dev_sentences(self.task, self.data)[: self.scale.lines or None])
+        if not target.exists() or target.read_text(encoding="utf-8") != text or not source.exists():
+            target.write_text(text, encoding="utf-8")
+            back = ["--source", about.target, "--target", about.source, *self.pair[4:]]
+            tailormt(self.progress, "translate", *back, str(target), "-o", str(source))
+        return {"dev.source": source, "dev.target": target}
+
+
+def valid_losses(workspace: Path) -> list[list[float]]:
+    """(update, loss on held-out samples) of each validation of the training."""
+    results = []
+    for file in sorted(workspace.glob("**/metrics.jsonl")):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            if "valid_loss" in row:
+                results.append([float(row["step"]), float(row["valid_loss"])])
+    return results

@@ -1,0 +1,151 @@
+"""What was read from memory for one word of a translation: phrases by layer, neighbours, found sentences, domains."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import InputError
+from engine.messages import mark
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.plugins import Plugin
+
+TOP = 5
+MARK = "\u2581"  # SentencePiece's space
+BYTE = re.compile(r"^<0x[0-9A-F]{2}>$")
+
+
+@dataclass(frozen=True)
+class Place:
+    """What one place of the model read, a mean over the word's tokens. `layer` is from 0, -1 the output; `share` (0 to 1) is
+    what came from memory and not from the base; `items` are {"text", "source", "weight", …}, the heaviest first, those of a
+    datastore with `text_span`, the characters of the word that is looked up there, and `source_span`, those of its source.
+    """
+
+    layer: int
+    place: str
+    share: float
+    items: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class WordAttribution:
+    """`word` is the text of all tokens that the asked stretch touches, from `start` to `end`; `places` is empty where nothing
+    was read, and `why` then says why, in a sentence.
+    """
+
+    word: str
+    start: int
+    end: int
+    places: list[Place]
+    why: str = ""
+
+
+def read_word(
+    plugin: Plugin | None, base: BaseModel, source: str, text: str, start: int, end: int, *, top: int = TOP
+) -> WordAttribution:
+    """What `plugin` read for the characters `start` to `end` of its translation `text`, by teacher forcing as at strength 1.
+
+    `plugin` None is the base alone. Raises InputError on a stretch outside the text, or a sentence too long for the base.
+    """
+    if not 0 <= start < end <= len(text):
+        raise InputError("That word is not in the translation any more. Click it again.")
+    if plugin is None:
+        return WordAttribution(
+            text[start:end], start, end, [], "The base alone wrote this. It has no memory to read from."
+        )
+    with base.lock:
+        longest = max(len(base.encode([source])[0]), len(base.label([text])[0]))
+        result = spans(base, text)
+    if longest > base.max_tokens:
+        raise InputError("This sentence is longer than the base's positions, so it cannot be looked into. Split it.")
+    touched = [index for index, span in enumerate(result) if span and span[0] < end and span[1] > start]
+    known = [span for index in touched if (span := result[index])]
+    start, end = (known[0][0], known[-1][1]) if known else (start, end)
+    word = text[start:end].strip()
+    if not (plugin.method.capabilities.offers_reads or plugin.knn is not None):
+        title = plugin.method.capabilities.title
+        return WordAttribution(word, start, end, [], f"{title} reads nothing: what it learnt is in its weights.")
+    rows = plugin.reads(base, source, text, top=4 * top)
+    selected = [row for row in rows if row["position"] in touched or row["place"] == "prompt"]
+    places = with_words(base, merged(selected, top))
+    why = "" if places else mark("Nothing was looked up for this word: the base was sure enough of it.")
+    return WordAttribution(word, start, end, places, why)
+
+
+def spans(base: BaseModel, text: str) -> list[tuple[int, int] | None]:
+    """For each target token of a text where it stands in it, in characters; None for special ones.
+
+    Characters that the tokenizer spells otherwise, or as bytes, belong to the first token between its neighbours'.
+    """
+    ids = base.label([text])[0]
+    pieces = base.tokenizer.convert_ids_to_tokens(ids)
+    spelled, owners = "", []
+    for index, (token, piece) in enumerate(zip(ids, pieces, strict=True)):
+        shown = "" if token in base.special_ids else BYTE.sub("\ufffd", piece).replace(MARK, " ")
+        spelled += shown
+        owners += [index] * len(shown)
+    results: list[tuple[int, int] | None] = [None] * len(ids)
+    for block in difflib.SequenceMatcher(None, spelled, text, autojunk=False).get_matching_blocks():
+        for i in range(block.size):
+            index, at = owners[block.a + i], block.b + i
+            if not text[at].isspace():
+                known = results[index]
+                results[index] = (known[0] if known else at, at + 1)
+    lone = [p for p in range(len(ids)) if results[p] is None and p in owners and spelled[owners.index(p) :].strip()]
+    for index in lone:
+        before = max((span[1] for span in results[:index] if span), default=0)
+        after = min((span[0] for span in results[index + 1 :] if span), default=len(text))
+        gap = text[before:after]
+        if gap.strip():
+            begin = before + len(gap) - len(gap.lstrip())
+            results[index] = (begin, begin + len(gap.strip()))
+    return results
+
+
+def with_words(base: BaseModel, places: list[Place]) -> list[Place]:
+    """The places, the neighbours of a datastore with the spans of their words: the next word there, and by the base's
+    attention what it was translated from.
+    """
+    from engine.decoding.word_alignment import align
+
+    near = [item for position in places for item in position.items if "at" in item and item["text"]]
+    if not near:
+        return places
+    for item, result in zip(near, align(base, [(item["source"] or "", item["text"]) for item in near]), strict=True):
+        with base.lock:
+            known = spans(base, item["text"])
+        span = known[item["at"]] if item["at"] < len(known) else None
+        if span is None:
+            continue
+        word = next((j for j, (a, b) in enumerate(result.target) if a < span[1] and span[0] < b), None)
+        item["text_span"] = span if word is None else result.target[word]
+        if word is not None and result.weights[word]:
+            item["source_span"] = result.source[max(result.weights[word].items(), key=lambda one: one[1])[0]]
+    return places
+
+
+def merged(rows: Sequence[Mapping[str, Any]], top: int) -> list[Place]:
+    """Rows of single tokens put together by layer and place: means of the shares and of each item's weights."""
+    groups: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((int(row["layer"]), str(row["place"])), []).append(row)
+    places = []
+    for (layer, position), group in sorted(groups.items()):
+        items: dict[Any, dict[str, Any]] = {}
+        for row in group:
+            for item in row["items"]:
+                key = (item.get("row"), item["text"], item["source"])
+                if key in items:
+                    items[key]["weight"] += item["weight"] / len(group)
+                else:
+                    items[key] = {**item, "weight": item["weight"] / len(group)}
+        best = sorted(items.values(), key=lambda item: -item["weight"])[:top]
+        share = 1 - sum(float(row["gate"]) for row in group) / len(group)
+        places.append(Place(layer, position, share, best))
+    return places

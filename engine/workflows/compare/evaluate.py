@@ -1,0 +1,184 @@
+"""The figures of a comparison: on its own sentences, and on general text beside it, each with interval and p against vanilla.
+
+BLEU and chrF need references; the style's perplexity and classifier score need only the samples. General text shows what a
+plugin does where it was not asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.progress import Progress
+from engine.core.step_cache import content_hash
+from engine.evaluation.evaluate import ExtraMetrics, evaluate
+from engine.evaluation.general_text import general_text, keep_translations, kept_text, translations
+from engine.messages import Message, mark
+from engine.workflows.compare.systems import VANILLA, Translator
+from engine.workflows.compare.translate_missing import largest_change
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.evaluation.style_scorers import StyleScorers
+    from engine.store.comparisons import ComparisonLineRow
+
+STEPS = 6  # of a comparison with everything: translating, three of the style's scorers, general text, scoring
+SAMPLES = 1000  # bootstrap resamples
+PART = 16  # general sentences translated between two looks at whether to stop
+
+
+@dataclass(frozen=True)
+class EvalContext:
+    """What figures rest on beside the sentences: the style's samples (with sources where they have some), the reverse model
+    and the assets for general text, and the folder where what was learnt and translated is kept.
+    """
+
+    folder: Path
+    assets: Path
+    texts: Sequence[str] = ()
+    sources: Sequence[str | None] = ()
+    backward: BaseModel | None = None
+    seed: int = 12345
+    general: bool = True
+    notes: list[str] = field(default_factory=list)
+
+
+def measure(
+    lines: Sequence[ComparisonLineRow],
+    systems: Sequence[Mapping[str, Any]],
+    translate: Translator,
+    ground: EvalContext,
+    progress: Progress,
+    further: ExtraMetrics | None = None,
+) -> dict[str, Any]:
+    """Figures as JSON can hold them: "text" and "general" (reports as `engine.evaluation.Report` maps them, or None),
+    "style" (what its scorers rest on, or None), "decoding" (by system), "notes", "measured".
+
+    Raises Cancelled; what was learnt and translated until then is kept.
+    """
+    scorers = style_scorers(translate.base, ground, progress)
+    general = measure_general(systems, translate, ground, progress) if ground.general else None
+    progress.begin("Scoring", 5, STEPS)
+    with_reference = [line for line in lines if line.reference]
+    used = with_reference or list(lines)
+    notes = list(ground.notes)
+    if with_reference and len(with_reference) < len(lines):
+        notes.append(
+            Message(
+                "Measured on the {count:,} of {all:,} sentences that have a reference.", count=len(used), all=len(lines)
+            )
+        )
+    asked = ExtraMetrics(style=scorers)
+    if further:
+        asked = dataclasses.replace(further, style=scorers, sources=[line.source for line in used])
+    report = None
+    if with_reference or scorers is not None or (further is not None and further.comet_scores(None)):
+        report = evaluate(
+            {str(system["name"]): [line.texts[i] or "" for line in used] for i, system in enumerate(systems)},
+            [line.reference or "" for line in used] if with_reference else None,
+            language=translate.base.target,
+            baseline=str(systems[0]["name"]),
+            samples=SAMPLES,
+            seed=ground.seed,
+            further=asked,
+            progress=progress,
+        ).to_mapping()
+    return {
+        "text": report,
+        "general": general,
+        "style": scorers.to_mapping() if scorers else None,
+        "decoding": {str(system["name"]): translate.decoding(system) for system in systems},
+        "notes": notes,
+        "measured": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def style_scorers(base: BaseModel, ground: EvalContext, progress: Progress) -> StyleScorers | None:
+    """Those of the samples, learnt where that was not done; None, with a note, where there are too few of them."""
+    from engine.errors import CorpusError
+    from engine.evaluation.style_scorers import learn_style
+
+    if not ground.texts:
+        return None
+    try:
+        return learn_style(
+            ground.texts, base, ground.folder, ground.assets,
+            backward=ground.backward, sources=ground.sources, progress=progress, first_step=1, steps=STEPS,
+        )  # fmt: skip
+    except CorpusError as error:
+        ground.notes.append(error.message)
+        return None
+
+
+def measure_general(
+    systems: Sequence[Mapping[str, Any]], translate: Translator, ground: EvalContext, progress: Progress
+) -> dict[str, Any] | None:
+    """BLEU and chrF of every system on general text; None, with a note, where there is none of the language."""
+    progress.begin("Translating general text", 4, STEPS)
+    base = translate.base
+    text = general_text(ground.assets, ground.backward, ground.folder, progress) if ground.backward else None
+    if text is None:
+        ground.notes.append(
+            mark("General text is not scored: no general sample of the language came along, or no reverse model.")
+        )
+        return None
+    made: dict[str, list[str]] = {}
+    total = len(systems) * len(text.sources)
+    for system in systems:
+        stamp = general_stamp(text.sources, system, translate)
+        result = translations(ground.folder, stamp)
+        if result is None or len(result) != len(text.sources):
+            result = []
+            for begin in range(0, len(text.sources), PART):
+                progress.advance(len(made) * len(text.sources) + begin, total, str(system["name"]))
+                result += translate(system, text.sources[begin : begin + PART])
+            keep_translations(ground.folder, stamp, result)
+        made[str(system["name"])] = result
+    progress.advance(total, total)
+    return evaluate(
+        made, text.references, language=base.target, baseline=str(systems[0]["name"]), samples=SAMPLES, seed=ground.seed
+    ).to_mapping()
+
+
+def ready(systems: Sequence[Mapping[str, Any]], translate: Translator, ground: EvalContext) -> bool:
+    """Whether all that `measure` would have to learn or translate is kept already, so that it takes no time."""
+    from engine.evaluation.style_scorers import load_style
+
+    base = translate.base
+    if ground.texts and load_style(ground.texts, base, ground.folder) is None:
+        return False
+    if not ground.general or ground.backward is None:
+        return bool(ground.texts)
+    text = kept_text(ground.assets, ground.backward, ground.folder)
+    return text is not None and all(
+        translations(ground.folder, general_stamp(text.sources, system, translate)) is not None for system in systems
+    )
+
+
+def general_stamp(sources: Sequence[str], system: Mapping[str, Any], translate: Translator) -> str:
+    base = translate.base
+    return content_hash(base.fingerprint(), base.source, base.target, list(sources), identity(system, translate))
+
+
+def identity(system: Mapping[str, Any], translate: Translator) -> list[Any]:
+    """What makes a system write what it writes: its bundle's content, its strength, its decoding."""
+    plugin = translate.plugin(system)
+    if plugin is None:
+        return [VANILLA]
+    # Bundles are unpacked to a folder that their content names.
+    return [plugin.folder.name if plugin.folder else plugin.name, float(system["strength"]), translate.decoding(system)]
+
+
+def scored_by_style(lines: Sequence[ComparisonLineRow], scorers: StyleScorers) -> Iterator[ComparisonLineRow]:
+    """Lines without references, scored by how sure the classifier is of the style, 0 to 100."""
+    if scorers.classifier is None:
+        return
+    lone = [line for line in lines if not line.reference]
+    columns = [scorers.classifier.score([line.texts[i] or "" for line in lone]) for i in range(len(lines[0].texts))]
+    for index, line in enumerate(lone):
+        scores: list[float | None] = [round(100 * column[index], 2) for column in columns]
+        yield dataclasses.replace(line, scores=scores, change=largest_change(scores))

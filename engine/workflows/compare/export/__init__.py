@@ -1,0 +1,8 @@
+"""A comparison as a file: XLSX, TMX 1.4b, JSON, and one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+from engine.workflows.compare.export.content import Content, content_of
+from engine.workflows.compare.export.write import FORMATS, FileFormat, write
+
+__all__ = ["FORMATS", "Content", "FileFormat", "content_of", "write"]

@@ -1,0 +1,136 @@
+"""Sentences to compare, with or without references, from a file or a pair of files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.core.settings import load_settings
+from engine.corpora.formats.read import READERS, format_of, open_samples
+from engine.corpora.formats.records import Record, Request
+from engine.corpora.language import identify, language_name
+from engine.errors import CorpusError, InputError
+from engine.messages import Message
+
+MOST = 50_000
+STATED = ("tmx", "xliff")  # formats that say which language each text is in
+LONE = ("txt", "docx", "odt", "srt", "pdf")  # formats with one language a file
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """(source, reference or None) of each sentence; `notes` say in sentences how the files were understood."""
+
+    lines: list[tuple[str, str | None]]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def references(self) -> int:
+        return sum(reference is not None for _, reference in self.lines)
+
+
+def split_lines(text: str, most: int) -> list[str]:
+    """The sentences of a text, one a line, without empty ones. Raises InputError when there are too many."""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    if len(lines) > most:
+        raise InputError(
+            "Up to {most:,} sentences can be typed here, these are {count:,}. Open them as a file.",
+            most=most,
+            count=len(lines),
+        )
+    return lines
+
+
+def read_sentences(paths: Sequence[str | Path], source: str, target: str) -> Sentences:
+    """From one file (sources alone, or a table, TMX, XLIFF or PO with references) or from two plain texts, sources and
+    references, a line for a line. Raises CorpusError or InputError on files that cannot be used so.
+    """
+    files = [Path(path) for path in paths]
+    if not files:
+        raise InputError(
+            "Choose a file with sentences in {language_name}.", language_name=Message(language_name(source))
+        )
+    if len(files) > 2:
+        raise InputError("Choose one file, or two of the same number of lines: sentences and their references.")
+    result = pair(files, source, target) if len(files) == 2 else single(files[0], source, target)
+    if not result.lines:
+        raise CorpusError(
+            "{file} holds no sentence in {language_name}. Choose another file.",
+            file=files[0].name,
+            language_name=Message(language_name(source)),
+        )
+    if len(result.lines) > MOST:
+        raise InputError(
+            "{file} holds {count:,} sentences; a comparison takes up to {most:,}. Split the file.",
+            file=files[0].name, count=len(result.lines), most=MOST,
+        )  # fmt: skip
+    return result
+
+
+def single(path: Path, source: str, target: str) -> Sentences:
+    kind = format_of(path)
+    if kind in LONE:
+        texts = [record.text for record in records(path, source, None)]
+        check_language(path, texts, source, target)
+        return Sentences([(one, None) for one in texts])
+    if kind in STATED:  # read from the other side, so that units without a translation are taken as well
+        turned = records(path, source, target)
+        return Sentences([(record.text, clean(record.source)) for record in turned])
+    known = records(path, target, source)
+    if all(record.source is None for record in known):
+        texts = [record.text for record in known]
+        check_language(path, texts, source, target)
+        return Sentences([(one, None) for one in texts])
+    return Sentences([(one.source.strip(), clean(one.text)) for one in known if one.source and one.source.strip()])
+
+
+def pair(files: Sequence[Path], source: str, target: str) -> Sentences:
+    """Two plain texts. Which one holds the sources is told by their language."""
+    from engine.evaluation.evaluate import read_lines
+
+    for path in files:
+        if format_of(path) != "txt":
+            raise InputError(
+                "{path} is {readers}; of two files both must be plain text.",
+                path=path.name,
+                readers=Message(READERS[format_of(path)].title),
+            )
+    texts = [[" ".join(line.split()) for line in read_lines(path)] for path in files]
+    if len(texts[0]) != len(texts[1]):
+        raise InputError(
+            "{file} has {lines:,} lines and {other} {other_lines:,}, so sentences and references cannot be put together "
+            "line by line.",
+            file=files[0].name, lines=len(texts[0]), other=files[1].name, other_lines=len(texts[1]),
+        )  # fmt: skip
+    shares = [(identify(part, source, target) or {}).get(source, 0.5) for part in texts]
+    first = int(shares[1] > shares[0])
+    check_language(files[first], texts[first], source, target)
+    lines = [(a, b or None) for a, b in zip(texts[first], texts[1 - first], strict=True) if a]
+    return Sentences(lines, [f"{files[first].name} holds the sentences, {files[1 - first].name} their references."])
+
+
+def records(path: Path, language: str, source_language: str | None) -> list[Record]:
+    """What the reader of samples finds in the file, tidied; nothing is left out but what is empty."""
+    most = load_settings().max_line_chars
+    reading = open_samples(path, Request(language, source_language, most))
+    results = [one for one in reading.items if isinstance(one, Record)]
+    return [
+        Record(one.line, " ".join(one.text.split()), clean(one.source), one.domain)
+        for one in results
+        if one.text.strip()
+    ]
+
+
+def clean(text: str | None) -> str | None:
+    return " ".join(text.split()) or None if text else None
+
+
+def check_language(path: Path, texts: Sequence[str], source: str, target: str) -> None:
+    """Raises CorpusError where sentences are plainly in the language that is translated to."""
+    result = identify(texts, source, target)
+    if result and result.get(target, 0.0) > 0.6 and result.get(source, 0.0) < 0.2:
+        raise CorpusError(
+            "{path} is in {language}. Choose a file in {expected}, the language that is translated from.",
+            path=path.name, language=Message(language_name(target)), expected=Message(language_name(source)),
+        )  # fmt: skip

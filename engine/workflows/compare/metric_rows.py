@@ -1,0 +1,113 @@
+"""The figures of a comparison in rows that a page, a spreadsheet and a report show alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.messages import mark
+
+TITLES = {
+    "bleu": mark("BLEU"),
+    "chrf": mark("chrF"),
+    "ter": mark("TER"),
+    "classifier": mark("Style classifier"),
+    "perplexity": mark("Perplexity"),
+    "terms": mark("Terms used"),
+    "comet": mark("COMET"),
+}
+SHARES = {"length": mark("Length over the reference's"), "copied": mark("Words copied from the source")}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric on one kind of text ("text", "general") of one system: score, 95 % interval, the base's score, and p
+    against it (None for the base itself), by paired bootstrap and, as `p_ar`, by approximate randomisation.
+    """
+
+    kind: str
+    metric: str
+    system: str
+    score: float
+    low: float
+    high: float
+    before: float | None = None
+    p: float | None = None
+    p_ar: float | None = None
+
+    @property
+    def title(self) -> str:
+        name = TITLES[self.metric]
+        return f"{name}, general text" if self.kind == "general" else name
+
+
+def figure_rows(figures: Mapping[str, Any]) -> list[Row]:
+    """All figures of a comparison (`compare.evaluate`), by kind and metric; general text always after the other."""
+    rows = []
+    for kind in ("text", "general"):
+        report = figures.get(kind) or {}
+        systems = [one for one in report.get("systems", []) if isinstance(one, Mapping)]
+        for metric in TITLES:
+            base: float | None = None
+            for system in systems:
+                result = system.get(metric)
+                if not isinstance(result, Mapping):
+                    continue
+                name, score = str(system["name"]), float(result["score"])
+                rows.append(
+                    Row(
+                        kind,
+                        metric,
+                        name,
+                        score,
+                        result["low"],
+                        result["high"],
+                        base,
+                        result.get("p"),
+                        result.get("p_ar"),
+                    )
+                )
+                if name == report.get("baseline"):
+                    base = score
+    return rows
+
+
+@dataclass(frozen=True)
+class Share:
+    """A plain figure of one system over the comparison's own sentences, without an interval."""
+
+    name: str
+    system: str
+    share: float
+
+    @property
+    def title(self) -> str:
+        return SHARES[self.name]
+
+    @property
+    def text(self) -> str:
+        return f"{self.share:.1f} %" if self.name == "copied" else f"{self.share:.2f}"
+
+
+def share_rows(figures: Mapping[str, Any]) -> list[Share]:
+    """Length and copied words of every system, as far as they are known."""
+    systems = [one for one in (figures.get("text") or {}).get("systems", []) if isinstance(one, Mapping)]
+    return [
+        Share(name, str(system["name"]), float(system[name]))
+        for name in SHARES
+        for system in systems
+        if isinstance(system.get(name), int | float)
+    ]
+
+
+def value(metric: str, score: float) -> str:
+    """A score as it is written: `13.4`, `67 %`, `97`."""
+    if metric in ("classifier", "terms"):
+        return f"{score:.0f} %"
+    return f"{score:,.0f}" if metric == "perplexity" and score >= 100 else f"{score:.1f}"
+
+
+def sure(p: float | None) -> str:
+    """A p-value as it is written: `p < 0.001`, `p = 0.041`."""
+    return "" if p is None else "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"

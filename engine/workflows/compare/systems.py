@@ -1,0 +1,85 @@
+"""What a comparison compares: the base alone, and up to three plugins, each at a strength."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import InputError
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.plugins import Plugin
+    from engine.store import PluginRow
+
+VANILLA = "vanilla"
+MOST_PLUGINS = 3
+
+
+def systems_of(plugins: Sequence[PluginRow], strengths: Sequence[float] = ()) -> list[dict[str, Any]]:
+    """The base alone, then the plugins, as a sheet holds them; equal names get numbers. Raises InputError on too many."""
+    if len(plugins) > MOST_PLUGINS:
+        raise InputError(
+            "Up to {most_plugins} plugins stand side by side, these are {count}. Take some away.",
+            most_plugins=MOST_PLUGINS,
+            count=len(plugins),
+        )
+    results: list[dict[str, Any]] = [{"name": VANILLA, "plugin_id": None, "method": "", "strength": 1.0}]
+    for index, row in enumerate(plugins):
+        name, number = row.name, 2
+        while name in [one["name"] for one in results]:
+            name, number = f"{row.name} ({number})", number + 1
+        strength = strengths[index] if index < len(strengths) else 1.0
+        results.append({"name": name, "plugin_id": row.id, "method": row.method, "strength": strength})
+    return results
+
+
+def has_dial(method: str) -> bool:
+    """Whether plugins of this method can be used in part."""
+    from engine.errors import TailorError
+    from engine.methods import get_method
+
+    try:
+        return get_method(method).capabilities.offers_strength
+    except TailorError:
+        return False
+
+
+class Translator:
+    """Translates with any system over one base. `load` gives the loaded plugin of a system."""
+
+    def __init__(self, base: BaseModel, load: Callable[[Mapping[str, Any]], Plugin]) -> None:
+        self.base = base
+        self.load = load
+
+    @classmethod
+    def of_files(cls, base: BaseModel, paths: Mapping[str, Path], cache: Path) -> Translator:
+        """With bundles by the names of their systems."""
+        from engine.plugins import Plugin
+
+        loaded = {name: Plugin.load(path, base, cache=cache) for name, path in paths.items()}
+        return cls(base, lambda system: loaded[system["name"]])
+
+    def plugin(self, system: Mapping[str, Any]) -> Plugin | None:
+        """The plugin in use; None for the base alone, which a plugin of strength 0 is."""
+        alone = system["name"] == VANILLA or not float(system["strength"])
+        return None if alone else self.load(system)
+
+    def decoding(self, system: Mapping[str, Any]) -> dict[str, Any]:
+        """How it decodes where that is not the default: as the plugin was tuned."""
+        plugin = self.plugin(system)
+        return dict(plugin.card.get("decoding", {})) if plugin else {}
+
+    def __call__(self, system: Mapping[str, Any], texts: Sequence[str], **more: Any) -> list[str]:
+        """Translations, one a text, in order."""
+        from engine.decoding.translate import translate
+
+        return translate(
+            self.base,
+            list(texts),
+            self.plugin(system),
+            strength=float(system["strength"]),
+            decoding=self.base.decoding(self.decoding(system)),
+            **more,
+        )

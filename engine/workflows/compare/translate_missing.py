@@ -1,0 +1,81 @@
+"""Filling a comparison: the translations that lines still lack, a few lines at a time, so that it can be watched, stopped
+and gone on with by whoever comes next.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.evaluation.edit_distance import difference, sentence_score
+
+if TYPE_CHECKING:
+    from engine.store import Store
+    from engine.store.comparisons import ComparisonLineRow
+
+Translate = Callable[[Mapping[str, Any], Sequence[str]], list[str]]
+
+
+def fill(
+    store: Store, comparison_id: int, translate: Translate, language: str, part: int, revision: int | None = None
+) -> Iterator[list[ComparisonLineRow]]:
+    """Translate what is missing, `part` lines at a time, each written as soon as it is there, and given out.
+
+    What another process has filled in the meantime is not done again. Where a strength was changed meanwhile, the lines at
+    work are dropped and begun anew; with `revision`, the sheet's at the start, it ends there, for whoever made the change.
+    """
+    worked = False
+    while True:
+        sheet = store.sheets.get(comparison_id)
+        if revision is not None and sheet.revision != revision:
+            return
+        lines = store.sheets.pending(comparison_id, part)
+        if not lines:
+            break
+        done = [judged(line, language) for line in translated(lines, sheet.systems, translate)]
+        if store.sheets.fill(comparison_id, sheet.revision, done):
+            worked = True
+            yield done
+    if worked:
+        store.sheets.mirror(comparison_id)
+
+
+def translated(
+    lines: Sequence[ComparisonLineRow], systems: Sequence[Mapping[str, Any]], translate: Translate
+) -> list[ComparisonLineRow]:
+    """The lines with all their translations; the base alone comes first, and a plugin of strength 0 is the same."""
+    columns: list[list[str | None]] = []
+    for index, system in enumerate(systems):
+        column: list[str | None] = [line.texts[index] for line in lines]
+        lacking = [i for i, text in enumerate(column) if text is None]
+        if lacking and index and not float(system["strength"]):
+            made = [columns[0][i] for i in lacking]
+        else:
+            made = list(translate(system, [lines[i].source for i in lacking])) if lacking else []
+        for i, text in zip(lacking, made, strict=True):
+            column[i] = text
+        columns.append(column)
+    return [dataclasses.replace(line, texts=[column[i] for column in columns]) for i, line in enumerate(lines)]
+
+
+def judged(line: ComparisonLineRow, language: str) -> ComparisonLineRow:
+    """The line with the scores of its texts, where it has a reference, and how far the plugins are from the base alone."""
+    vanilla, *others = (text or "" for text in line.texts)
+    scores = line.scores
+    if line.reference:
+        scores = [None if text is None else round(sentence_score(text, line.reference), 2) for text in line.texts]
+    return dataclasses.replace(
+        line,
+        scores=scores,
+        change=largest_change(scores),
+        difference=round(max((difference(vanilla, text, language) for text in others), default=0.0), 4),
+    )
+
+
+def largest_change(scores: Sequence[float | None]) -> float | None:
+    """Of the plugins' changes of the score the one that is furthest from none."""
+    if not scores or scores[0] is None:
+        return None
+    changes = [score - scores[0] for score in scores[1:] if score is not None]
+    return round(max((abs(change), change) for change in changes)[1], 2) if changes else None

@@ -1,0 +1,1 @@
+"""The main job: samples to a plugin bundle."""

@@ -1,0 +1,63 @@
+"""The evaluation of a customized base, as a step that is done once: decoding settings and figures, kept in evaluation.json."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.core.atomic_files import read_json, write_json
+from engine.core.progress import Progress
+from engine.core.step_cache import StepCache, content_hash
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from engine.methods.data import Samples
+    from engine.plugins import Plugin
+
+MOST = 60  # held-out sentences to choose decoding on, and as many others to compare on
+FILE = "evaluation.json"
+
+
+def evaluate_step(
+    samples: Samples, plugin: Plugin, texts: Sequence[str], pairs: str, stamps: StepCache, progress: Progress
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Decoding settings, chosen on one half of the held-out pairs, and figures of the other half.
+
+    `texts` are all sentences of the samples, `pairs` the stamp of the pairs. A service is called, and paid, when the user
+    translates: a method that needs one is not evaluated here.
+    """
+    from engine.workflows.customize.decoding_search import tune_decoding
+    from engine.workflows.customize.evaluate import evaluate_plugin
+    from engine.workflows.customize.steps import STEPS
+
+    if plugin.method.capabilities.needs_endpoint:
+        return {}, {}
+    knn = plugin.knn.options.to_mapping() if plugin.knn is not None else None
+    base = samples.pair.forward
+    made_from = [stamps.get("method"), stamps.get("knn"), stamps.get("samples"), pairs, hash_weights(plugin.module)]
+    stamp = content_hash(*made_from, knn, base.fingerprint(), base.precision, [content_hash(text) for text in texts], 2)
+    file = stamps.folder / FILE
+    if stamps.holds("evaluation", stamp, file) and (data := read_json(file)):
+        return data["decoding"], data["metrics"]
+    known = [(one.source, one.target) for one in samples.pairs("valid")]
+    tuning, held_out = known[::2][:MOST], known[1::2][:MOST] or known
+    progress.begin("Choosing decoding settings", 6, STEPS)
+    decoding = tune_decoding(base, plugin, tuning, progress)
+    progress.begin("Comparing with the base", 6, STEPS)
+    metrics = evaluate_plugin(
+        samples.pair, plugin, held_out, base.decoding(decoding), samples.settings, list(texts), progress
+    )
+    stamps.begin("evaluation")
+    write_json(file, {"decoding": decoding, "metrics": metrics}, "the evaluation")
+    stamps.set("evaluation", stamp)
+    return decoding, metrics
+
+
+def hash_weights(module: nn.Module) -> str:
+    """A SHA-256 of a module's weights."""
+    result = hashlib.sha256()
+    for key, value in sorted(module.state_dict().items()):
+        result.update(key.encode() + value.detach().cpu().float().numpy().tobytes())
+    return result.hexdigest()

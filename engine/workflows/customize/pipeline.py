@@ -1,0 +1,341 @@
+"""The main job: from a user's sentences to a plugin, in steps that are done once.
+
+    samples -> phrases -> what the method makes of them -> sentence pairs -> training -> evaluation -> bundle
+
+Phrases are only found for a method that needs them; pairs come before the method's turn where it needs those.
+
+A workspace is a folder; each step leaves files there and a stamp of what it was made from in steps.json. Called again,
+steps whose stamp still holds are skipped, and an interrupted training goes on from its checkpoint.
+
+Several runs can share a workspace: samples, phrases and pairs are made once for all of them, and what belongs to a run alone
+(method, training, datastore, summary) lies in a folder of its own, so that none destroys what another has made.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.progress import Progress
+from engine.core.settings import Settings
+from engine.core.step_cache import StepCache, content_hash
+from engine.errors import CorpusError, InputError
+from engine.evaluation.general_text import general_pairs
+from engine.messages import Message
+from engine.workflows.customize.metrics import evaluate_step, hash_weights
+from engine.workflows.customize.replay import with_replay
+from engine.workflows.customize.request import (
+    CustomizeRequest,
+    candidates,
+    knn_config,
+    method_config,
+    training_config,
+)
+from engine.workflows.customize.run import Datastore, Run, Step
+from engine.workflows.customize.selection import best_of, keep_best
+from engine.workflows.customize.steps import (
+    FEWEST,
+    STEPS,
+    find_phrases,
+    load_pair,
+    make_pairs,
+    read_samples,
+    split_samples,
+    validated,
+    without_excluded,
+    workspace_lock,
+)
+from engine.workflows.customize.summary import summarize, write_bundle
+from engine.workflows.throughput import TimedProgress, record_run
+
+if TYPE_CHECKING:
+    from engine.base import LanguagePair
+    from engine.corpora import Corpus
+    from engine.methods import Method
+    from engine.methods.data import Samples
+    from engine.training.probe import TranslationProbe
+
+
+def prepare(
+    request: CustomizeRequest, workspace: Path, progress: Progress | None = None, settings: Settings | None = None, *,
+    after_samples: Callable[[Corpus, LanguagePair], None] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The first two steps, as done after an upload: samples read, phrases found. Returns their counts.
+
+    `after_samples` is called between them, for what should not wait for the parser.
+    """
+    from engine.core.settings import load_settings
+
+    progress, settings = progress or Progress(), settings or load_settings()
+    request = validated(request)
+    with workspace_lock(workspace):
+        stamps = StepCache(workspace)
+        corpus = read_samples(request, workspace, stamps, progress)
+        train, valid = split_samples(corpus)
+        pair = load_pair(request, settings)
+        if after_samples is not None:
+            after_samples(corpus, pair)
+        phrases = find_phrases(request, train, valid, pair.forward, stamps, progress, settings)
+    return {"sentences": len(corpus), "phrases": len(phrases), "parser": phrases.parser}
+
+
+def customize(
+    request: CustomizeRequest,
+    workspace: Path,
+    progress: Progress | None = None,
+    settings: Settings | None = None,
+    *,
+    run: Path | None = None,
+    stop_after: str = "bundle",
+) -> dict[str, Any]:
+    """The whole main job; returns a summary of counts, figures and times, also kept in summary.json.
+
+    `run`: the folder of what belongs to this run alone, where several share the workspace; else the workspace.
+    `stop_after` ("memory", "training", "bundle") ends it after that step with what is known then.
+    Raises a TailorError with one sentence on bad input, Cancelled when the user stops it; finished steps stay.
+    """
+    from engine.core.settings import load_settings
+
+    progress, settings = progress or Progress(), settings or load_settings()
+    request = validated(request)
+    if not request.output and stop_after == "bundle":
+        raise InputError("output is needed: the bundle to write, as PLUGIN.zip.")
+    begin = time.monotonic()
+    with workspace_lock(workspace):
+        cache, folder = StepCache(workspace, shared=run is not None), run or workspace
+        folder.mkdir(parents=True, exist_ok=True)
+        own = StepCache(folder) if run is not None else cache
+        now = Run(request, workspace, folder, settings, TimedProgress(progress), cache, own, begin)
+        wanted = candidates(request)
+        if stop_after != "bundle":  # a single step of a method that has it
+            wanted = [one for one in wanted if one.method == "memory_adapter"] or wanted
+        if len(wanted) == 1:
+            now.request = wanted[0]
+            execute(now, (*BEFORE_CHOICE, *OF_A_METHOD, *AFTER_CHOICE), stop_after)
+        else:
+            execute(now, BEFORE_CHOICE)
+            now = best_of(now, wanted, lambda trial: execute(trial, OF_A_METHOD), add_datastore)
+            execute(now, AFTER_CHOICE)
+        if stop_after == "bundle":
+            record_run(now)
+        if now.folder != folder:
+            keep_best(now, folder)
+        return summarize(now, stop_after)
+
+
+def execute(run: Run, steps: Sequence[Step], stop_after: str = "") -> None:
+    """Do the steps that are needed, up to one of that name."""
+    for step in steps:
+        if step.needed(run):
+            with run.timed(step.name):
+                step.do(run)
+        if step.name == stop_after:
+            break
+
+
+# -- the steps
+
+
+def read(run: Run) -> None:
+    """The samples, cleaned and split."""
+    run.corpus = read_samples(run.request, run.workspace, run.cache, run.progress)
+    run.train, run.valid = split_samples(run.corpus)
+
+
+def load(run: Run) -> None:
+    """The base and its reverse."""
+    run.pair = load_pair(run.request, run.settings)
+
+
+def set_up(run: Run) -> None:
+    """The method with its settings, and the samples as it may use them."""
+    from engine.base.precision import check_trainable
+    from engine.methods import get_method
+    from engine.methods.data import Samples
+    from engine.phrases.exclusions import Exclusions
+
+    run.method, run.config = get_method(run.request.method), method_config(run.request)
+    run.training = training_config(run.request)
+    if run.method.capabilities.trains:
+        check_trainable(run.pair.forward)
+    run.exclusions = Exclusions.load(run.workspace)
+    excluded = run.exclusions.holder(run.request.target)
+    # Sentences of phrases that the user left out are not there for any method.
+    selected = [one for one in run.train if not excluded(one.text)]
+    run.samples = Samples(run.pair, selected, run.valid, run.folder / "method", run.settings)
+    check_samples(run.samples, run.method)
+
+
+def find(run: Run) -> None:
+    """Phrases of the samples."""
+    phrases = find_phrases(run.request, run.train, run.valid, run.pair.forward, run.cache, run.progress, run.settings)
+    run.samples.phrases = without_excluded(phrases, run.exclusions, run.request.target)
+
+
+def pair_sentences(run: Run) -> None:
+    """Sentence pairs; sources that are missing are written by the reverse base."""
+    needs = run.method.capabilities
+    run.samples.sentence_pairs = make_pairs(
+        run.train if needs.trains or needs.needs_pairs or run.request.knn else [],
+        run.valid, run.pair, run.training.keep_pairs, run.cache, run.progress, run.exclusions, run.settings.assets_dir,
+    )  # fmt: skip
+
+
+def prepare_method(run: Run) -> None:
+    """The method's own files, in a folder that is emptied when what they are made from has changed."""
+    run.progress.begin("Preparing the method", 2, STEPS)
+    needs, method, config, pair = run.method.capabilities, run.method, run.config, run.pair
+    made_from: list[Any] = [run.cache.used["phrases"] if needs.needs_phrases else run.cache.get("samples")]
+    made_from += [run.cache.used["pairs"], run.training.keep_pairs] if needs.needs_pairs else [""]
+    left_out = run.exclusions.stamp() if needs.needs_phrases else run.exclusions.sentence_stamp()
+    made_from += [content_hash(left_out)] if left_out else []  # nothing where nothing is: older stamps hold
+    made_from += [method.name, config.to_mapping(), pair.forward.fingerprint(), pair.backward.fingerprint()]
+    folder = run.samples.workspace
+    renew(run.own, "method", content_hash(*made_from), folder)
+    folder.mkdir(exist_ok=True)
+    run.artefacts = method.prepare(run.samples, config, run.progress)
+    run.config = run.artefacts.config or config
+
+
+def train(run: Run) -> None:
+    """The module, trained where the method trains, ready for decoding."""
+    import torch
+
+    from engine.plugins import Plugin
+    from engine.training.loop import train as train_module
+
+    method, training, base = run.method, run.training, run.pair.forward
+    watch = None
+    if method.capabilities.trains and training.watch:
+        watch = make_probe(run.samples, training.watch, run.progress)
+    pairs = (
+        with_replay(run, method.encode(base, run.samples, "train", run.progress))
+        if method.capabilities.trains
+        else None
+    )
+    run.progress.begin("Training" if method.capabilities.trains else "Building", 5, STEPS)
+    torch.manual_seed(training.seed)  # the module's first weights
+    run.module = method.build(base, run.artefacts, run.config)
+    if pairs is not None:
+        folder = run.folder / "training"
+        made_from = [run.own.get("method"), run.cache.used["pairs"], training.to_mapping(), run.settings.precision]
+        renew(run.own, "training", content_hash(*made_from), folder)
+        run.result = train_module(
+            base,
+            method,
+            run.module,
+            pairs,
+            method.encode(base, run.samples, "valid", run.progress),
+            training,
+            folder,
+            precision=run.settings.precision,
+            watch=watch,
+            progress=run.progress,
+        )
+        method.complete(run.module)
+    method.finish(run.module)
+    run.plugin = Plugin(method, run.module, {})
+
+
+def add_datastore(run: Run) -> None:
+    """A datastore of the samples by the customized base, which the plugin decodes with from now on.
+
+    Its settings are chosen on that half of the held-out pairs on which decoding is chosen too, so that the comparison with the
+    base stays fair.
+    """
+    from engine.methods.knn.build import make_knn
+
+    run.progress.begin("Recording the datastore", 5, STEPS)
+    options, folder = knn_config(run.request), run.folder / "knn"
+    made_from = [run.own.get("method"), run.cache.used["pairs"], hash_weights(run.module), options.to_mapping()]
+    renew(run.own, "knn", content_hash(*made_from), folder)
+    folder.mkdir(exist_ok=True)
+    remembered = [one for one in run.samples.pairs("memory") if one.source]
+    run.plugin.knn, files, figures = make_knn(
+        run.pair.forward, remembered, run.samples.pairs("valid")[::2], options, folder, run.plugin, run.progress,
+        lambda: run.samples.general_pairs(run.progress),
+    )  # fmt: skip
+    run.datastore = Datastore(files, run.plugin.knn.options.to_mapping(), figures)
+
+
+def evaluate(run: Run) -> None:
+    """Decoding settings, and figures of the plugin beside the base alone."""
+    texts = [segment.text for segment in run.corpus.segments]
+    run.decoding, run.metrics = evaluate_step(
+        run.samples, run.plugin, texts, run.cache.used["pairs"], run.own, run.progress
+    )
+    if run.result:
+        run.metrics |= {
+            "validation_loss_before": round(run.result.first_loss, 4),
+            "validation_loss": round(run.result.best_loss, 4),
+        }
+
+
+def needs_pairs_first(run: Run) -> bool:
+    """Whether the method prepares itself from sentence pairs."""
+    return run.method.capabilities.needs_pairs
+
+
+BEFORE_CHOICE = (Step("samples", read), Step("loading", load))
+OF_A_METHOD = (
+    Step("loading", set_up),
+    Step("phrases", find, lambda run: run.method.capabilities.needs_phrases),
+    Step("pairs", pair_sentences, needs_pairs_first),
+    Step("memory", prepare_method),
+    Step("pairs", pair_sentences, lambda run: not needs_pairs_first(run)),
+    Step("training", train),
+    Step("knn", add_datastore, lambda run: bool(run.request.knn)),
+)
+AFTER_CHOICE = (Step("evaluation", evaluate), Step("bundle", write_bundle))
+
+
+# -- what they use
+
+
+def renew(cache: StepCache, step: str, stamp: str, folder: Path) -> None:
+    """Empty the step's folder where it was made from something else."""
+    if not cache.holds(step, stamp):
+        cache.begin(step)
+        shutil.rmtree(folder, ignore_errors=True)
+        cache.set(step, stamp)
+
+
+def check_samples(samples: Samples, method: Method) -> None:
+    """Raises CorpusError when the samples lack what the method needs, saying what is missing."""
+    needs = method.capabilities
+    if len(samples.train) < FEWEST // 2:
+        raise CorpusError(
+            "Only {count} sentences are left beside those of the phrases that you left out. Take some back.",
+            count=len(samples.train),
+        )
+    lone = sum(segment.source is None for segment in samples.train)
+    if needs.needs_bilingual and lone:
+        raise CorpusError(
+            "The method {method} needs samples with their sources; {lone} of {count} sentences have none. Give a "
+            "table of source and target, or choose a method that needs the target side alone.",
+            method=method.name, lone=lone, count=len(samples.train),
+        )  # fmt: skip
+    if len(samples.domains) < needs.needs_domains:
+        raise CorpusError(
+            "The method {method} needs samples of {needed} domains or more; there {there}. Give a file for each domain.",
+            method=method.name,
+            needed=needs.needs_domains,
+            there=Message("is one")
+            if len(samples.domains) == 1
+            else Message("are {count}", count=len(samples.domains)),
+        )
+
+
+def make_probe(samples: Samples, count: int, progress: Progress) -> TranslationProbe:
+    """What is translated while a method learns: that half of the held-out pairs on which decoding is chosen, and general text."""
+    from engine.training.probe import TranslationProbe
+
+    progress.begin("Choosing sentences to watch", 5, STEPS)
+    known = [segment.text for segment in (*samples.train, *samples.valid)]
+    style = [(one.source, one.target) for one in samples.pairs("valid")][::2][:count]
+    return TranslationProbe(
+        samples.pair.forward, style, general_pairs(samples.pair, samples.settings.assets_dir, count, but=known)
+    )

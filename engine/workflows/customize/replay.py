@@ -1,0 +1,65 @@
+"""Replay: general text among the training pairs, translated by the base itself, so that training leaves other text alone.
+
+The targets are the frozen base's own translations, as in learning without forgetting (Li and Hoiem, 2016) and the regularised
+fine-tuning of Khayrallah et al. (2018): what is learnt from them is to stay where the base is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.core.atomic_files import read_json, write_json
+from engine.core.step_cache import content_hash
+from engine.methods.batches import Pairs
+from engine.workflows.customize.steps import STEPS
+
+if TYPE_CHECKING:
+    from engine.workflows.customize.run import Run
+
+FILE = "replay.json"
+MOST_COPIES = 20  # of a general sentence in a pass over the samples
+
+
+def with_replay(run: Run, pairs: Pairs) -> Pairs:
+    """The pairs with as much general text among them that it has the share `replay` of the target tokens; the pairs alone where
+    no general sample of the source language is bundled or the method takes none.
+    """
+    share = run.training.replay
+    if not share or not run.method.capabilities.replays:
+        return pairs
+    general = Pairs.encode(run.pair.forward, general_translations(run))
+    if not len(general):
+        return pairs
+    wanted = share / (1 - share) * sum(map(len, pairs.labels))
+    added: list[int] = []
+    while wanted > 0 and len(added) < MOST_COPIES * len(general):
+        added.append(len(added) % len(general))
+        wanted -= len(general.labels[added[-1]])
+    return Pairs(
+        pairs.sources + [general.sources[i] for i in added],
+        pairs.labels + [general.labels[i] for i in added],
+        pairs.sentences + [general.sentences[i] for i in added],
+    )
+
+
+def general_translations(run: Run) -> list[tuple[str, str]]:
+    """The base's translations of general text: of the source language's general sentences, and of back-translations of the target
+    language's, which are what it is measured on; made once a workspace.
+    """
+    from engine.corpora.general_text import general_sentences
+    from engine.decoding.greedy_search import back_translate
+    from engine.evaluation.general_text import learnable_pairs
+
+    base, assets = run.pair.forward, run.settings.assets_dir
+    segments = [*run.train, *run.valid]
+    plain = general_sentences(assets, base.source, exclude=[one.source for one in segments if one.source])
+    stamp = content_hash(base.fingerprint(), run.pair.backward.fingerprint(), run.cache.get("samples"), plain)
+    cached = read_json(run.workspace / FILE)
+    if cached.get("stamp") != stamp:
+        run.progress.begin("Translating general text", 4, STEPS)
+        own = [one.text for one in segments]
+        sources = plain + [one.source for one in learnable_pairs(run.pair, assets, but=own, most=None)]
+        translations = back_translate(base, sources, progress=run.progress)
+        cached = {"stamp": stamp, "pairs": [[a, b] for a, b in zip(sources, translations, strict=True) if b]}
+        write_json(run.workspace / FILE, cached, "the general text's translations")
+    return [(source, translation) for source, translation in cached["pairs"]]

@@ -1,0 +1,202 @@
+"""What the main job is asked to do, and the settings that follow from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from engine.core.options import Options, describe, option
+from engine.errors import CorpusError, InputError, OptionError
+from engine.messages import Message, mark
+
+if TYPE_CHECKING:
+    from engine.corpora import CorpusOptions
+    from engine.methods.knn.options import KnnOptions
+    from engine.phrases import PhraseOptions
+    from engine.training import TrainingOptions
+
+
+AUTO = "auto"
+# What `auto` tries under each budget, the simplest first; each method that is trained is tried with kNN decoding on top too.
+CANDIDATES = {
+    "quick": ("knn", "houlsby_adapter"),
+    "balanced": ("knn", "houlsby_adapter", "memory_adapter"),
+    "best": ("knn", "lhuc", "houlsby_adapter", "memory_adapter", "fine_tuning"),
+}
+
+
+@dataclass(frozen=True)
+class CustomizeRequest(Options):
+    """Customization."""
+
+    base: str = option("", "Folder, short name or hub id of the base model.")
+    source: str = option("", "Language that is translated from, as en, zh, de.")
+    target: str = option("", "Language that is translated to: the language of the samples.")
+    samples: tuple[str, ...] = option((), "Files with your sentences.")
+    domains: tuple[str, ...] = option(
+        (), "A domain label for each file, in their order; none: the files' names where there are several."
+    )
+    method: str = option(
+        AUTO,
+        "Method of customization (see `tailormt methods`); auto tries several and keeps the best on held-out samples.",
+    )
+    budget: str = option(
+        "balanced",
+        "How much time training may take: minutes, tens of minutes, hours.",
+        choices=("quick", "balanced", "best"),
+    )
+    output: str = option("", "The plugin bundle to write.")
+    name: str = option("", "The plugin's name; empty: the bundle's file name.")
+    backward: str = option("", "Base of the other direction, where the base translates one way only.")
+    method_options: Mapping[str, Any] = option({}, 'Settings of the method, as {"temperature": 0.1}.', advanced=True)
+    training_options: Mapping[str, Any] = option({}, 'Settings of training, as {"max_updates": 500}.', advanced=True)
+    corpus_options: Mapping[str, Any] = option(
+        {}, 'Settings of reading the samples, as {"inline_tags": "placeholders"}.', advanced=True
+    )
+    phrase_options: Mapping[str, Any] = option({}, 'Settings of phrase extraction, as {"l_max": 8}.', advanced=True)
+    knn: bool = option(False, "Put a datastore for kNN decoding into the bundle, beside what the method makes.")
+    knn_options: Mapping[str, Any] = option({}, 'Settings of kNN decoding, as {"k": 8}.', advanced=True)
+    with_phrases: bool = option(
+        True,
+        "Put the phrases into the bundle; without, it holds their vectors only. A method that looks sentences up needs them.",
+        advanced=True,
+    )
+    download: bool = option(False, "Allow the base to be fetched from the hub when it is not on disk.", advanced=True)
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> Self:
+        return super().from_mapping(read_older(values))
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the method is left to the run; empty in older requests."""
+        return self.method in ("", AUTO)
+
+    @classmethod
+    def of_job(cls, arguments: Mapping[str, Any]) -> Self:
+        """From what the row of a job holds. Raises OptionError."""
+        return cls.from_mapping({name: value for name, value in arguments.items() if name != "corpus_id"})
+
+
+MAPPINGS = {item.name for item in describe(CustomizeRequest) if item.type is dict}
+
+
+def read_older(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A request's fields where the mappings among them may be JSON text, as in older rows of jobs. Raises OptionError."""
+    result = dict(values)
+    for name in MAPPINGS & values.keys():
+        if isinstance(text := values[name], str):
+            try:
+                result[name] = json.loads(text or "{}")
+            except (ValueError, RecursionError) as error:  # ValueError: numbers of thousands of digits too
+                raise OptionError("{name}: not valid JSON ({error}).", name=name, error=error) from None
+    return result
+
+
+def method_config(request: CustomizeRequest) -> Any:
+    """The method's settings: its defaults, then the budget's, then the request's own."""
+    from engine.methods import get_method
+    from engine.training import budget_options
+
+    preset = budget_options(request.budget, request.method)["method"]
+    return get_method(request.method).config_class.from_mapping({**preset, **request.method_options})
+
+
+def unlike_the_paper(request: CustomizeRequest) -> str:
+    """The method's settings that the budget and the request change, `alpha = 0, phrases_per_layer = 500`; the defaults are
+    those of the method's paper.
+    """
+    from engine.methods import get_method
+
+    if get_method(request.method).capabilities.needs_endpoint:
+        return ""  # whose settings name a service
+    config = method_config(request)
+    default, own = type(config)().to_mapping(), config.to_mapping()
+    changed = {name: value for name, value in own.items() if value != default[name]}
+    return ", ".join(
+        f"{name} = {f'{value:g}' if isinstance(value, float) else value}" for name, value in changed.items()
+    )
+
+
+def training_config(request: CustomizeRequest) -> TrainingOptions:
+    """The training's settings: defaults, then the budget's, then the request's own."""
+    from engine.training import TrainingOptions, budget_options
+
+    preset = budget_options(request.budget, request.method)["training"]
+    return TrainingOptions.from_mapping({**preset, **request.training_options})
+
+
+def validate(request: CustomizeRequest) -> None:
+    """Refuse what cannot work before any work is done. Raises InputError or OptionError."""
+    for key in ("base", "source", "target", "samples"):
+        if not getattr(request, key):
+            raise InputError("{key} is needed.", key=key)
+    for sample in request.samples:
+        if not Path(sample).is_file():
+            what = mark("is a folder, not a file of sentences")
+            what = Message(what if Path(sample).is_dir() else mark("does not exist"))
+            raise CorpusError("{sample} {what}. Give files of text.", sample=sample, what=what)
+    candidates(request)
+    corpus_config(request)
+    phrase_config(request)
+
+
+def check_method(request: CustomizeRequest) -> None:
+    """Refuse settings of the method, of training and of kNN decoding that cannot be. Raises InputError or OptionError."""
+    if not request.with_phrases:
+        from engine.methods import get_method
+        from engine.plugins.export import check_without_texts
+
+        check_without_texts(get_method(request.method))
+    method_config(request)
+    training_config(request)
+    knn_config(request)
+
+
+def candidates(request: CustomizeRequest) -> list[CustomizeRequest]:
+    """The request itself, or where its method is `auto`, one for each method that is tried: those of `CANDIDATES` that have all
+    its settings, or else the first method that has. Raises InputError or OptionError where none has.
+    """
+    from importlib.util import find_spec
+
+    if not request.automatic:
+        check_method(request)
+        return [request]
+    able = [name for name in CANDIDATES["best"] if name != "knn" or (find_spec("faiss") and not request.knn)]
+    fits = [one for name in able if (one := fitting(request, name)) is not None]
+    if not fits:
+        check_method(request.replace(method="memory_adapter"))  # which says what is wrong
+    return [one for one in fits if one.method in CANDIDATES.get(request.budget, ())] or fits[:1]
+
+
+def fitting(request: CustomizeRequest, method: str) -> CustomizeRequest | None:
+    """The request by that method; None where it lacks a setting."""
+    try:
+        check_method(named := request.replace(method=method))
+    except (InputError, OptionError):
+        return None
+    return named
+
+
+def knn_config(request: CustomizeRequest) -> KnnOptions:
+    """The settings of kNN decoding."""
+    from engine.methods.knn.options import KnnOptions
+
+    return KnnOptions.from_mapping(request.knn_options)
+
+
+def corpus_config(request: CustomizeRequest) -> CorpusOptions:
+    """The settings of reading samples; several files are domains of their own where nothing else is said."""
+    from engine.corpora import CorpusOptions
+
+    return CorpusOptions.from_mapping({"domain_from_file": len(request.samples) > 1, **request.corpus_options})
+
+
+def phrase_config(request: CustomizeRequest) -> PhraseOptions:
+    """The phrase extraction's settings."""
+    from engine.phrases import PhraseOptions
+
+    return PhraseOptions.from_mapping(request.phrase_options)

@@ -1,0 +1,115 @@
+"""One run of the main job: what it has at hand, filled by its steps from top to bottom."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.settings import Settings
+from engine.core.step_cache import StepCache
+from engine.workflows.customize.request import CustomizeRequest
+from engine.workflows.throughput import TimedProgress
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from engine.base import LanguagePair
+    from engine.corpora import Corpus, Segment
+    from engine.methods import Artefacts, Method
+    from engine.methods.data import Samples
+    from engine.phrases.exclusions import Exclusions
+    from engine.plugins import Plugin
+    from engine.training import TrainingOptions
+    from engine.training.loop import Result
+
+
+TRIED = "tried"  # of a run by `auto`: a folder for each method
+
+
+@dataclass(frozen=True)
+class Datastore:
+    """What goes into the bundle for kNN decoding beside the method: files, settings, figures; nothing by default."""
+
+    files: dict[str, Path] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What `auto` measured of one method: BLEU and chrF on held-out samples and on general text, beside the base's; seconds."""
+
+    method: str
+    knn: bool
+    bleu: float
+    chrf: float
+    general_bleu: float | None
+    seconds: float
+    chosen: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} + knn" if self.knn else self.method
+
+
+@dataclass
+class Run:
+    """A customization under way.
+
+    `workspace` holds what several runs may share, `folder` what is this run's alone; `cache` and `own` are their step caches.
+    `times` are seconds by step.
+    """
+
+    request: CustomizeRequest
+    workspace: Path
+    folder: Path
+    settings: Settings
+    progress: TimedProgress
+    cache: StepCache
+    own: StepCache
+    begin: float = field(default_factory=time.monotonic)
+    times: dict[str, float] = field(default_factory=dict)
+    # Filled by the steps, in this order.
+    corpus: Corpus = field(init=False)
+    train: list[Segment] = field(init=False)
+    valid: list[Segment] = field(init=False)
+    method: Method = field(init=False)
+    config: Any = field(init=False)
+    training: TrainingOptions = field(init=False)
+    pair: LanguagePair = field(init=False)
+    exclusions: Exclusions = field(init=False)
+    samples: Samples = field(init=False)
+    artefacts: Artefacts = field(init=False)
+    module: nn.Module = field(init=False)
+    result: Result | None = None
+    plugin: Plugin = field(init=False)
+    datastore: Datastore = field(default_factory=Datastore)
+    decoding: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
+
+    tried: list[Trial] = field(default_factory=list)  # by `auto`, the chosen one among them
+
+    @property
+    def memory_sizes(self) -> list[int]:
+        """Phrases of each decoder layer's memory; empty for a method without one."""
+        return self.artefacts.memory.sizes if self.artefacts.memory else []
+
+    @contextlib.contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        """Note how long the block takes."""
+        start = time.monotonic()
+        yield
+        self.times[step] = round(time.monotonic() - start, 1)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the main job, which fills the run; left out where it is not `needed`."""
+
+    name: str
+    do: Callable[[Run], None]
+    needed: Callable[[Run], bool] = lambda run: True

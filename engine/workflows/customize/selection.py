@@ -1,0 +1,161 @@
+"""Method `auto`: several methods are tried on the same samples, alone and with kNN decoding on top, and the best is kept.
+
+Best is what translates that half of the held-out samples best on which settings are chosen too, by the mean of BLEU and chrF,
+among those that cost general text at most `COST` BLEU. The other half stays for the comparison with the base.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.core.atomic_files import read_json, write_json
+from engine.core.progress import Progress
+from engine.core.step_cache import StepCache, content_hash
+from engine.evaluation.general_text import general_pairs
+from engine.workflows.customize.evaluate import GENERAL
+from engine.workflows.customize.metrics import MOST, hash_weights
+from engine.workflows.customize.request import CustomizeRequest
+from engine.workflows.customize.run import TRIED, Run, Trial
+from engine.workflows.customize.steps import STEPS
+from engine.workflows.throughput import TimedProgress, record_run
+
+if TYPE_CHECKING:
+    from engine.plugins import Plugin
+
+FILE = "trial.json"
+COST = 0.5  # BLEU on general text that a method may cost
+MARGIN = 0.3  # BLEU and chrF, their mean, by which a later trial has to be better: the simpler ones come first
+STEPS_OF_A_TRIAL = STEPS + 6  # those of a datastore on top and of the comparison come after the others
+BASE = "base"  # the trial of the base alone
+
+
+class TrialProgress(TimedProgress):
+    """Counts the steps of one of `count` trials, or after them those of the chosen one, among all; the bar never goes back."""
+
+    def __init__(self, inner: Progress, number: int, count: int) -> None:
+        super().__init__(inner)
+        self.first, self.all = number * STEPS_OF_A_TRIAL, (count + 1) * STEPS_OF_A_TRIAL
+        self.last = self.first - 1
+
+    def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
+        at = max(self.first + index, self.last + (step != self.step))
+        self.last = min(at, self.first + STEPS_OF_A_TRIAL - 1)
+        super().begin(step, self.last, self.all)
+
+
+def best_of(
+    run: Run, requests: Sequence[CustomizeRequest], train: Callable[[Run], None], add_datastore: Callable[[Run], None]
+) -> Run:
+    """The run of the best method, trained, with `tried` filled. `run` has its samples and base; `train` does the steps of a
+    method, `add_datastore` those of kNN decoding on top of it.
+    """
+    own = [segment.text for segment in run.corpus.segments]
+    general = general_pairs(run.pair, run.settings.assets_dir, GENERAL, but=own)
+    best: Run | None = None
+    trials: list[Trial] = []
+    for number, request in enumerate(requests):
+        start = time.monotonic()
+        for trial in ways(branch(run, request, number, len(requests)), train, add_datastore):
+            if best is None:
+                trials.append(measure(trial, None, general, time.monotonic()))
+            trials.append(measure(trial, trial.plugin, general, start))
+            if best is None or trials[-1] is chosen(trials):
+                best = trial
+        run.times[request.method] = round(time.monotonic() - start, 1)
+    assert best is not None
+    best.times, best.progress = run.times, TrialProgress(run.progress, len(requests), len(requests))
+    best.tried = [dataclasses.replace(one, chosen=one is chosen(trials)) for one in trials]
+    return best
+
+
+def keep_best(best: Run, folder: Path) -> None:
+    """Move what the chosen method left to where a run of that method alone leaves it, and remove the rest."""
+    for file in best.folder.iterdir():
+        target = folder / file.name
+        if target.is_dir():
+            shutil.rmtree(target)
+        file.replace(target)
+    shutil.rmtree(folder / TRIED)
+    best.folder, best.own = folder, StepCache(folder)
+
+
+def branch(run: Run, request: CustomizeRequest, number: int, count: int) -> Run:
+    """A run of one method in a folder of its own, with the samples and the base of `run`."""
+    folder = run.folder / TRIED / request.method
+    folder.mkdir(parents=True, exist_ok=True)
+    trial = copy.copy(run)
+    trial.request, trial.folder, trial.own = request, folder, StepCache(folder)
+    trial.progress, trial.times = TrialProgress(run.progress, number, count), dict(run.times)
+    return trial
+
+
+def ways(trial: Run, train: Callable[[Run], None], add_datastore: Callable[[Run], None]) -> Iterator[Run]:
+    """The trial's method as it was asked for, then with kNN decoding on top where that was left open."""
+    from engine.plugins import Plugin
+
+    train(trial)
+    record_run(trial)
+    yield trial
+    about = trial.method.capabilities
+    if trial.request.knn or not (about.trains and about.offers_likelihood and find_spec("faiss")):
+        return
+    stacked = copy.copy(trial)
+    stacked.request, stacked.plugin = trial.request.replace(knn=True), Plugin(trial.method, trial.module, {})
+    add_datastore(stacked)
+    yield stacked
+
+
+def measure(run: Run, plugin: Plugin | None, general: list[tuple[str, str]], start: float) -> Trial:
+    """What a plugin, or the base alone, makes of the held-out samples and of general text; kept in trial.json."""
+    from engine.decoding.translate import translate
+    from engine.evaluation.metrics import metrics
+
+    base, samples = run.pair.forward, run.samples
+    knn = plugin.knn.options.to_mapping() if plugin is not None and plugin.knn is not None else None
+    weights = hash_weights(plugin.module) if plugin is not None else ""
+    stamp = content_hash(run.cache.used.get("pairs"), run.own.get("method"), weights, knn, base.fingerprint())
+    known = read_json(run.folder / FILE)
+    if stamp in known:
+        return Trial(**known[stamp])
+    run.progress.begin("Comparing methods", STEPS - 1, STEPS)
+    style = [(one.source, one.target) for one in samples.pairs("valid")][::2][:MOST]
+    translations = translate(base, [source for source, _ in style + general], plugin, progress=run.progress)
+
+    def score(metric: str, pairs: Sequence[tuple[str, str]], lines: Sequence[str]) -> float:
+        return round(metrics(base.target)[metric].corpus_score(lines, [[target for _, target in pairs]]).score, 2)
+
+    made = Trial(
+        method=run.request.method if plugin is not None else BASE,
+        knn=plugin is not None and plugin.knn is not None,
+        bleu=score("BLEU", style, translations[: len(style)]),
+        chrf=score("chrF2", style, translations[: len(style)]),
+        general_bleu=score("BLEU", general, translations[len(style) :]) if general else None,
+        seconds=round(time.monotonic() - start, 1),
+    )
+    write_json(run.folder / FILE, {**known, stamp: dataclasses.asdict(made)}, "what was measured of a method")
+    return made
+
+
+def chosen(trials: Sequence[Trial]) -> Trial:
+    """The one to keep of the trials, whose first is that of the base; where each costs general text too much, the one that costs
+    it least.
+    """
+    base, *others = trials
+    harmless = [one for one in others if loss(one, base) <= COST] or [min(others, key=lambda one: loss(one, base))]
+    best = harmless[0]
+    for one in harmless[1:]:
+        if (one.bleu + one.chrf) / 2 > (best.bleu + best.chrf) / 2 + MARGIN:
+            best = one
+    return best
+
+
+def loss(trial: Trial, base: Trial) -> float:
+    """BLEU that a trial costs general text; 0 where there is none."""
+    return (base.general_bleu or 0.0) - (trial.general_bleu or 0.0)

@@ -1,0 +1,281 @@
+"""The steps of the main job that are the same for every method: samples, phrases, sentence pairs.
+
+Each leaves files in the workspace and a stamp of what it was made from; while the stamp holds, it is skipped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.atomic_files import write_jsonl
+from engine.core.languages import canonical
+from engine.core.progress import Progress
+from engine.core.settings import Settings
+from engine.core.step_cache import StepCache, content_hash, digest_files
+from engine.errors import CorpusError, InputError
+from engine.workflows.customize.request import CustomizeRequest, corpus_config, phrase_config, validate
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel, LanguagePair
+    from engine.corpora import Corpus, Decisions, Segment
+    from engine.corpora.types import SentencePair
+    from engine.phrases import PhraseSet
+    from engine.phrases.exclusions import Exclusions
+
+STEPS = 7
+EXCLUDED = "excluded"  # the part of pairs.jsonl that is not trained on
+FEWEST = 20  # sentences; below that nothing is left to validate on
+
+
+def load_pair(request: CustomizeRequest, settings: Settings) -> LanguagePair:
+    import torch
+
+    from engine.base import LanguagePair
+
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
+    return LanguagePair.load(
+        request.base, request.source, request.target,
+        backward=request.backward, download=request.download, settings=settings,
+    )  # fmt: skip
+
+
+def validated(request: CustomizeRequest) -> CustomizeRequest:
+    """The request with its languages' canonical tags. Raises InputError or OptionError on what cannot work."""
+    validate(request)
+    return request.replace(source=canonical(request.source), target=canonical(request.target))
+
+
+def read_samples(request: CustomizeRequest, workspace: Path, stamps: StepCache, progress: Progress) -> Corpus:
+    """Step 1: corpus.jsonl and import_report.json, with what was skipped or noticed beside them."""
+    from engine.corpora import Corpus, Decisions, ImportReport, import_to
+
+    options, decisions = corpus_config(request), Decisions.load(workspace)
+    stamp = samples_stamp(request, decisions)
+    if stamps.holds("samples", stamp, workspace / "corpus.jsonl"):
+        return Corpus.load(workspace)
+
+    def enough(report: ImportReport) -> None:
+        if report.kept < FEWEST:
+            raise CorpusError(
+                "Only {kept} sentences in {target} are left of {segments} in the samples; at least {fewest} are "
+                "needed, some hundreds are better.",
+                kept=report.kept, target=request.target, segments=report.segments, fewest=FEWEST,
+            )  # fmt: skip
+        stamps.begin("samples")
+
+    progress.begin("Reading samples", 0, STEPS)
+    import_to(
+        workspace, [Path(sample) for sample in request.samples], request.target, source_language=request.source,
+        domains=request.domains, options=options, decisions=decisions, progress=progress, check=enough,
+    )  # fmt: skip
+    stamps.set("samples", stamp)
+    return Corpus.load(workspace)
+
+
+def samples_stamp(request: CustomizeRequest, decisions: Decisions) -> str:
+    """What the samples step is made from. Settings and decisions count where there are some, so older stamps hold."""
+    own: list[Any] = [{"options": json.dumps(request.corpus_options, sort_keys=True)}] if request.corpus_options else []
+    return content_hash(
+        request.source, request.target, digest_files(request.samples), *request.domains, *own, *decisions.to_list()
+    )
+
+
+def split_samples(corpus: Corpus) -> tuple[list[Segment], list[Segment]]:
+    """Training and validation sentences: a twelfth for validation, 16 to 500, nothing alike on both sides."""
+    from engine.corpora import split
+
+    parts = split(corpus, valid=min(500, max(min(16, len(corpus) // 4), len(corpus) // 12)))
+    if not parts.valid or len(parts.train) < FEWEST // 2:
+        raise CorpusError("The samples are too much alike to keep some for validation. Add different sentences.")
+    return parts.train, parts.valid
+
+
+def find_phrases(
+    request: CustomizeRequest, train: list[Segment], valid: list[Segment], base: BaseModel, stamps: StepCache, progress: Progress,
+    settings: Settings,
+) -> PhraseSet:  # fmt: skip
+    """Step 2: phrases.jsonl, from the training part alone, so that validation stays honest; trees and counts beside it."""
+    from engine.phrases import PhraseSet, extract_phrases
+    from engine.phrases.table import open_table
+    from engine.phrases.tree_store import TREES_FILE, writing_trees
+
+    options = phrase_config(request)
+    stamp = content_hash(
+        stamps.get("samples"), options.to_mapping(), base.fingerprint(), *map(str, settings.parser_dirs)
+    )
+    home = stamps.home("phrases", stamp)
+    file = home.folder / "phrases.jsonl"
+    if home.holds("phrases", stamp, file):
+        return PhraseSet.load(file)
+    progress.begin("Finding phrases", 1, STEPS)
+    shown = home is stamps  # the phrases that pages show, with trees and counts beside them
+    with writing_trees(home.folder / TREES_FILE) if shown else contextlib.nullcontext() as trees:
+        result = extract_phrases(
+            [segment.text for segment in train],
+            request.target,
+            options,
+            parser_dirs=settings.parser_dirs,
+            pieces=base.pieces,
+            trees=trees,
+            draw_too=[segment.text for segment in valid],
+            progress=progress,
+        )
+    home.begin("phrases")
+    result.save(file)
+    if shown:
+        progress.begin("Comparing with general text", 1, STEPS)
+        open_table(home.folder, request.target, settings.assets_dir, train, result, progress)
+    home.set("phrases", stamp)
+    return result
+
+
+def write_sources(segments: Sequence[Segment], pair: LanguagePair, stamps: StepCache, progress: Progress) -> list[str]:
+    """The source of each segment, by the frozen reverse model where the user gave none; kept in sources.jsonl until the
+    pairs are made of them.
+    """
+    from engine.decoding.back_translation import write_back
+
+    missing = [segment.text for segment in segments if segment.source is None]
+    stamp = content_hash(stamps.get("samples"), pair.backward.fingerprint(), content_hash(missing), "beam")
+    home = stamps.home("sources", stamp)
+    file = home.folder / "sources.jsonl"
+    if not home.holds("sources", stamp, file):
+        progress.begin("Writing source sentences", 4, STEPS)
+        made = write_back(pair.backward, missing, home.folder / "sources.partial.jsonl", progress)
+        home.begin("sources")
+        write_jsonl(file, ({"source": source} for source in made), "the source sentences")
+        home.set("sources", stamp)
+    with file.open(encoding="utf-8") as lines:
+        written = iter([str(json.loads(line)["source"]) for line in lines])
+    return [next(written) if segment.source is None else segment.source for segment in segments]
+
+
+def make_pairs(
+    train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, keep: float, stamps: StepCache, progress: Progress,
+    exclusions: Exclusions | None = None, assets: Path | None = None,
+) -> dict[str, list[SentencePair]]:  # fmt: skip
+    """Step 3 or 4: pairs.jsonl; sources by the frozen reverse model, but where the user gave them.
+
+    Returns "train", "memory" and "valid": of the synthetic training pairs the most plausible share `keep` is trained on, less
+    where too many are hallucinated, and all are remembered. With an empty `train` only the validation pairs are made. Training
+    pairs that hold a phrase which the user left out with its sentences stay in the file as the part "excluded", and are not
+    returned. `assets` holds the general text that hallucinated words are told by.
+    """
+    from engine.evaluation.pair_filter import best_supported
+    from engine.evaluation.plausibility import HALLUCINATED, pair_of
+
+    made_from = stamps.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), bool(train)
+    stamp, before = content_hash(*made_from, 3), content_hash(*made_from, 2)
+    if before in (stamps.get("pairs written"), stamps.get("pairs")):
+        stamp = before  # pairs of an older version, which a project goes on with
+    home = stamps.home("pairs written", stamp)
+    file = home.folder / "pairs.jsonl"
+    if not home.holds("pairs written", stamp, file) and not home.holds("pairs", stamp, file):
+        rows = write_pairs(train, valid, pair, stamps, progress, assets)
+        home.begin("pairs")
+        write_jsonl(file, rows, "the sentence pairs")
+        home.set("pairs written", stamp)
+        home.set("pairs", stamp)
+        (stamps.home("sources", stamps.used["sources"]).folder / "sources.jsonl").unlink(missing_ok=True)
+    stamps.used["pairs"] = mark_excluded(file, stamp, pair.forward.target, home, exclusions)
+    stored: dict[str, list[SentencePair]] = {"train": [], "valid": []}
+    with file.open(encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            part = row.pop("part")
+            if part != EXCLUDED:
+                stored[part].append(pair_of(row))
+    stored["memory"] = stored["train"]
+    sourced = [one for one in stored["train"] if one.source]
+    good = best_supported([one.plausibility if one.synthetic else None for one in sourced], keep, HALLUCINATED)
+    stored["train"] = [one for one, selected in zip(sourced, good, strict=True) if selected]
+    return stored
+
+
+def write_pairs(
+    train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, stamps: StepCache, progress: Progress,
+    assets: Path | None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """The rows of pairs.jsonl: sources written where there are none, and weighed. A held-out sentence needs a source; one to
+    remember does not.
+    """
+    from engine.corpora.general_text import general_sentences
+    from engine.evaluation.plausibility import weigh
+
+    both = [*train, *valid]
+    rows: list[dict[str, Any]] = [
+        {
+            "source": source,
+            "target": segment.text,
+            "domain": segment.domain,
+            "part": "train" if i < len(train) else "valid",
+            "synthetic": segment.source is None,
+        }
+        for i, (segment, source) in enumerate(zip(both, write_sources(both, pair, stamps, progress), strict=True))
+    ]
+    rows = [row for row in rows if row["source"] or row["part"] == "train"]
+    progress.begin("Weighing the sentence pairs", 4, STEPS)
+    weighed = [row for row in rows if row["synthetic"]]
+    general = general_sentences(assets, pair.forward.source) if assets is not None else []
+    values = weigh(pair, [(row["source"], row["target"]) for row in weighed], general, progress)
+    for row, value in zip(weighed, values, strict=True):
+        row["support"], row["plausibility"] = round(value.support, 4), round(value.plausibility, 4)
+    return rows
+
+
+def mark_excluded(file: Path, stamp: str, language: str, stamps: StepCache, exclusions: Exclusions | None) -> str:
+    """Mark the training pairs in pairs.jsonl that the user left out; sources, which take long, are not written again. Returns
+    the stamp of the pairs as they are used.
+
+    The stamp "pairs" says which pairs there are and which of them are used, "pairs written" only the first.
+    """
+    left_out = exclusions.sentence_stamp() if exclusions else []
+    wanted = content_hash(stamp, left_out) if left_out else stamp
+    if stamps.holds("pairs", wanted, file):
+        return wanted
+    holds = exclusions.holder(language) if exclusions else lambda _: False
+    with file.open(encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    for row in rows:
+        if row["part"] != "valid":
+            row["part"] = EXCLUDED if holds(row["target"]) else "train"
+    stamps.begin("pairs")
+    stamps.set("pairs written", stamp)
+    write_jsonl(file, rows, "the sentence pairs")
+    stamps.set("pairs", wanted)
+    return wanted
+
+
+def without_excluded(phrases: PhraseSet, exclusions: Exclusions, language: str) -> PhraseSet:
+    """The phrases but for those that the user left out."""
+    from engine.phrases import PhraseSet
+
+    return PhraseSet(exclusions.keep(phrases, language), phrases.parser) if exclusions else phrases
+
+
+@contextlib.contextmanager
+def workspace_lock(workspace: Path) -> Iterator[None]:
+    """Keep a second process out of the workspace. Raises InputError when one is at work there."""
+    from engine.errors import storage_errors
+
+    with storage_errors("the workspace", workspace):
+        workspace.mkdir(parents=True, exist_ok=True)
+        file = (workspace / ".lock").open("w")
+    try:
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # no such lock on Windows; jobs of one project are kept apart by the store
+            pass
+        except OSError:
+            raise InputError(
+                "Another process is at work in {workspace}. Wait for it, or choose another output.", workspace=workspace
+            ) from None
+        yield
+    finally:
+        file.close()

@@ -1,0 +1,88 @@
+"""From a document to its translation in the same format: read, translate, rebuild; stopped and resumed at any sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.core.atomic_files import atomic_write, check_writable
+from engine.core.progress import Progress
+from engine.corpora.formats.documents.formats import MOST_BYTES, open_document
+from engine.corpora.formats.documents.model import Context, DocumentOptions
+from engine.corpora.formats.tagged_text import text_of
+from engine.serving.units.translate import TranslationCache, Translator, translate_units
+
+MOST_DOUBTS = 200  # kept in a report; their number is always whole
+EXCERPT = 160
+
+
+@dataclass(frozen=True)
+class DocumentReport:
+    """What was done with a document, as plain data for people and JSON."""
+
+    title: str  # "Word document"
+    units: int
+    characters: int
+    kept: dict[str, int]  # what was left as it was, by reason
+    doubtful: int
+    doubts: list[dict[str, str]] = field(default_factory=list)  # {"place", "source", "translation", "why"}
+
+    def to_mapping(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return dict(vars(self))
+
+
+def translate_document(
+    path: Path,
+    output: Path,
+    translator: Translator,
+    *,
+    options: DocumentOptions | None = None,
+    progress: Progress | None = None,
+    partial: Path | None = None,
+    name: str = "",
+    most_bytes: int = MOST_BYTES,
+) -> DocumentReport:
+    """Translate a document and write it in the same format.
+
+    `partial` is a file that keeps finished sentences: after a stop the same call goes on from there; it is removed at the end.
+    `name` is what messages call the document, and its ending says the format. Raises DocumentError, StorageError, and
+    Cancelled when `progress` says so, with nothing written to `output`.
+    """
+    progress = progress or Progress()
+    progress.begin("Reading the document")
+    check_writable(output, "the translation")
+    context = Context(name or path.name, translator.source, translator.target, options or DocumentOptions())
+    document = open_document(path, context, most_bytes=most_bytes)
+    finished = TranslationCache(partial, translator.key())
+    results = translate_units(document.units, translator, finished, progress)
+    progress.check()
+    data = document.build(results)
+    with atomic_write(output, "the translation") as temporary:
+        temporary.write_bytes(data)
+    if partial is not None:
+        partial.unlink(missing_ok=True)
+    doubts = [
+        {
+            "place": unit.place,
+            "source": _excerpt(unit.text),
+            "translation": _excerpt(text_of(result.parts)),
+            "why": result.doubt,
+        }
+        for unit, result in zip(document.units, results, strict=True)
+        if result.doubt
+    ]
+    return DocumentReport(
+        title=document.title,
+        units=len(document.units),
+        characters=sum(len(unit.text) for unit in document.units),
+        kept=dict(document.kept),
+        doubtful=len(doubts),
+        doubts=doubts[:MOST_DOUBTS],
+    )
+
+
+def _excerpt(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= EXCERPT else flat[: EXCERPT - 2] + " …"

@@ -1,0 +1,332 @@
+"""What a run will take, before it starts: seconds, memory, disk; and how sure that is.
+
+The time is a sum over the steps of the main job. Where this machine has done a step with this base before (`workflows.throughput`),
+its own speed counts. Otherwise the step's share of a plain forward pass does, whose speed was measured when the samples were
+weighed or looked up; and where nothing was measured at all, the pass is guessed from the base's size and the processor.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.languages import unspaced
+from engine.core.settings import Settings
+from engine.messages import Message, mark
+from engine.methods.cost import Shape, Workload
+from engine.workflows.customize.request import candidates, corpus_config, method_config, training_config
+from engine.workflows.throughput import ThroughputLog, decoded_tokens, machine, shape_key, threads
+
+if TYPE_CHECKING:
+    from engine.workflows.customize.request import CustomizeRequest
+
+MiB, GiB = 2**20, 2**30
+# A plain forward pass in full precision is 1; how many times as much a token of each kind of work costs, where half precision
+# is fast, as it is on GPUs and newer processors. Measured with bench/paces.py.
+WORK = {"sources": 1.9, "weighing": 2.6, "datastore": 1.0, "evaluation": 5.5}
+SLOW = 2.2  # how much longer training takes where half precision is not fast
+FLOPS = {"cpu": 25e9, "cuda": 15e12, "mps": 2e12}  # a second; of one thread for a CPU
+PHRASES = 4_000.0  # characters a second through a parser
+START = 8.0  # seconds to load Python's libraries and a small base
+PROCESS = 650 * MiB  # what they hold
+SURE = {"measured": 1.25, "scaled": 1.6, "guessed": 2.5}  # the time lies within this factor, mostly
+WORDS = {
+    "measured": mark("from earlier runs on this machine"),
+    "scaled": mark("from this base's speed on this machine; the method itself has not run here yet"),
+    "guessed": mark("from the base's size alone; nothing was measured here yet"),
+}
+PARTS = (  # the steps whose seconds are told
+    mark("start"),
+    mark("phrases"),
+    mark("sources"),
+    mark("weighing"),
+    mark("method"),
+    mark("translations"),
+    mark("training"),
+    mark("datastore"),
+    mark("evaluation"),
+)
+
+
+@dataclass(frozen=True)
+class CorpusStats:
+    """What is known of the samples: `characters` of all sentences, `sourced`: the share that has sources of its own."""
+
+    sentences: int
+    characters: int
+    phrases: int = 0
+    sourced: float = 0.0
+    domains: int = 1
+    language: str = ""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds with their range and parts by step; bytes of memory, of the bundle, and of the disk while it works."""
+
+    seconds: float
+    low: float
+    high: float
+    parts: dict[str, float]
+    memory: int
+    bundle: int
+    disk: int
+    weights: int
+    sure: str  # measured, scaled, guessed
+    device: str
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def sentence(self) -> str:
+        """How sure, in words."""
+        return WORDS[self.sure]
+
+    def to_mapping(self) -> dict[str, Any]:
+        return {**dataclasses.asdict(self), "how_sure": self.sentence}
+
+
+def estimate(
+    request: CustomizeRequest, counts: CorpusStats, settings: Settings, done: Collection[str] = ()
+) -> Estimate:
+    """What a run would take whose request names the folder of its base. `done` are steps that need not be done again: phrases,
+    sources, pairs. Raises ModelError where the folder is no usable base, OptionError on a setting.
+    """
+    made: list[Estimate] = []
+    for one in candidates(request):
+        made.append(_Estimator(one, counts, settings, {*done, "start", "sources", "pairs"} if made else done).run())
+    return made[0] if len(made) == 1 else together(made)
+
+
+def together(estimates: Sequence[Estimate]) -> Estimate:
+    """That of runs one after another in one process, of which one bundle is kept."""
+    last = max(estimates, key=lambda one: list(SURE).index(one.sure))
+    named = [name for name in PARTS if any(name in one.parts for one in estimates)]
+    return dataclasses.replace(
+        last,
+        **{name: round(sum(getattr(one, name) for one in estimates), 1) for name in ("seconds", "low", "high")},
+        **{name: max(getattr(one, name) for one in estimates) for name in ("memory", "bundle", "weights")},
+        disk=sum(one.disk for one in estimates),
+        parts={name: round(sum(one.parts.get(name, 0.0) for one in estimates), 1) for name in named},
+        notes=list(dict.fromkeys(note for one in estimates for note in one.notes)),
+    )
+
+
+def estimate_samples(request: CustomizeRequest, settings: Settings) -> Estimate:
+    """The same for a request of the main job, whose samples are read for it. Raises as reading and checking them does."""
+    from engine.base.registry import BaseRegistry
+    from engine.corpora import import_corpus
+    from engine.workflows.customize.steps import validated
+
+    request = validated(request)
+    segments = import_corpus(
+        [Path(sample) for sample in request.samples], request.target, source_language=request.source,
+        domains=request.domains, options=corpus_config(request),
+    ).segments  # fmt: skip
+    counts = CorpusStats(
+        len(segments),
+        sum(len(one.text) for one in segments),
+        sourced=sum(one.source is not None for one in segments) / max(1, len(segments)),
+        domains=len({one.domain for one in segments}) or 1,
+        language=request.target,
+    )
+    base = str(BaseRegistry(settings).find(request.base, download=request.download))
+    return estimate(request.replace(base=base), counts, settings)
+
+
+@cache
+def has_fast_half() -> bool:
+    """Whether the processor says that it multiplies bfloat16 fast; without torch, so that a page can request."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+    return "avx512_bf16" in flags or "amx_bf16" in flags
+
+
+class _Estimator:
+    def __init__(
+        self, request: CustomizeRequest, counts: CorpusStats, settings: Settings, done: Collection[str]
+    ) -> None:
+        from engine.base.files import count_parameters, read_config
+        from engine.methods import get_method
+
+        self.request, self.settings, self.counts, self.done = request, settings, counts, done
+        self.config, self.options = method_config(request), training_config(request)
+        config = read_config(Path(request.base))
+        self.shape = Shape.of(config, count_parameters(Path(request.base)))
+        method = get_method(request.method)
+        self.needs = method.capabilities
+        self.paces = ThroughputLog(settings, shape_key(config))
+        self.kind = machine(settings).split(", ")[1]
+        count = threads(settings)
+        self.device = (
+            f"CPU, {count} {'thread' if count == 1 else 'threads'}" if self.kind == "cpu" else self.kind.upper()
+        )
+        self.parts: dict[str, float] = {}
+        self.how: dict[str, str] = {}
+        measured = self.paces.get("tokens a character " + counts.language)
+        self.per_character = measured.value if measured else 0.8 if unspaced(counts.language or "en") else 0.28
+        self.forward, self.known = self._forward()
+        half = settings.precision != "float32" and (self.kind != "cpu" or has_fast_half())
+        self.slower = 1.0 if half else SLOW  # in training
+        held = self.kept(1.0)
+        self.work = Workload(
+            self.shape,
+            counts.sentences,
+            counts.characters * self.per_character / max(1, counts.sentences),
+            self.kept(self.options.keep_pairs),
+            held,
+            held * self.per_character,
+            float(counts.phrases or counts.sentences * 12),
+            counts.domains,
+        )
+        self.cost = method.cost(self.config, self.work)
+
+    def _forward(self) -> tuple[float, bool]:
+        """Tokens a second of a forward pass over sentence pairs, and whether that was measured."""
+        result = self.paces.get("weighing")
+        if result:
+            return result.value * self.per_character * WORK["weighing"], True
+        result = self.paces.get("datastore")
+        if result:
+            return result.value * self.per_character * WORK["datastore"], True
+        shape = self.shape
+        used = shape.encoder * shape.layer(False) + shape.decoder * shape.layer(True) + shape.words * shape.d
+        speed = FLOPS.get(self.kind, FLOPS["cpu"]) * (threads(self.settings) if self.kind == "cpu" else 1)
+        return speed / (2 * used), False
+
+    def add(self, part: str, amount: float, pace: str, fallback: float) -> None:
+        """A step of `amount` units: at the measured pace, else `fallback` seconds."""
+        if amount <= 0:
+            return
+        result = self.paces.get(pace)
+        self.parts[part] = self.parts.get(part, 0.0) + (amount / result.value if result else fallback)
+        self.how[part] = "measured" if result else "scaled" if self.known else "guessed"
+
+    def run(self) -> Estimate:
+        request, counts = self.request, self.counts
+        characters, tokens = counts.characters, counts.characters * self.per_character
+        missing = 1 - counts.sourced
+        started = self.paces.get("start")
+        if "start" not in self.done:
+            self.parts["start"] = started.value if started else START + self.shape.weights * 4 / (500 * MiB)
+            self.how["start"] = "measured" if started else "scaled"
+        if self.needs.needs_phrases and "phrases" not in self.done:
+            self.add("phrases", characters, "phrases", 4 + characters / PHRASES)
+        if "pairs" not in self.done and (self.needs.trains or self.needs.needs_pairs or request.knn):
+            if "sources" not in self.done:
+                self.add("sources", characters * missing, "sources", missing * self.passes("sources", tokens))
+            self.add("weighing", characters * missing, "weighing", missing * self.passes("weighing", tokens))
+        cost, learnt = self.cost, self.work.learnt
+        units = learnt if cost.units is None else cost.units
+        preparing = (cost.preparing * units + cost.warming * self.slower) / self.forward
+        self.add("method", units, f"method {request.method}", preparing)
+        if cost.translates:
+            text = learnt + self.held_out * characters / max(1, counts.sentences)
+            self.add("translations", text, "translations", self.passes("evaluation", text * self.per_character))
+        notes = []
+        if self.needs.trains:
+            seconds, how, note = self.training(learnt * self.per_character)
+            self.parts["training"], self.how["training"] = seconds, how
+            notes += [note] if note else []
+        if request.knn:
+            self.add("datastore", characters, "datastore", self.passes("datastore", tokens))
+        if not self.needs.needs_endpoint:
+            decoded = decoded_tokens(self.held_out / 2, tokens / max(1, counts.sentences))
+            slower = 1.4 if request.knn else cost.decoding
+            self.add("evaluation", decoded, f"evaluation {request.method}", slower * self.passes("evaluation", decoded))
+        seconds = sum(self.parts.values())
+        sure = self.sure(seconds)
+        weights = int(cost.weights)
+        files = cost.files + (self.work.datastore() if request.knn else 0)
+        peak = self.paces.get(f"peak {request.method} {self.options.tokens_per_batch}")
+        return Estimate(
+            seconds=round(seconds, 1),
+            low=round(seconds / SURE[sure], 1),
+            high=round(seconds * SURE[sure], 1),
+            parts={key: round(value, 1) for key, value in self.parts.items()},
+            memory=int(peak.value) if peak else self.memory(weights, files),
+            bundle=int(4 * weights + files + 20_000),
+            # Beside the bundle: what the method prepared, and two checkpoints of weights, best weights and optimiser.
+            disk=int(4 * weights + 2 * files + (32 * weights if self.needs.trains else 0) + characters * 12),
+            weights=weights,
+            sure=sure,
+            device=self.device,
+            notes=notes,
+        )
+
+    def passes(self, kind: str, tokens: float) -> float:
+        return WORK[kind] * tokens / self.forward
+
+    def kept(self, keep_pairs: float) -> float:
+        """Characters of the sentences that are learnt from: all but the held-out ones, and that share of those whose sources
+        are synthetic.
+        """
+        counts = self.counts
+        share = counts.sourced + (1 - counts.sourced) * keep_pairs
+        return counts.characters * (1 - self.held_out / max(1, counts.sentences)) * share
+
+    @property
+    def held_out(self) -> int:
+        """Sentences that are kept for validation; see `engine.workflows.customize.steps.split_samples`."""
+        return min(500, max(min(16, self.counts.sentences // 4), self.counts.sentences // 12))
+
+    def training(self, tokens: float) -> tuple[float, str, str]:
+        """Seconds, how sure, and a note for the user."""
+        options = self.options
+        batch = options.tokens_per_batch * options.accumulate
+        whole = max(1.0, 1.1 * tokens / options.tokens_per_batch)  # batches an epoch: padding takes its part
+        updates = float(options.max_updates)
+        if options.max_epochs is not None:
+            updates = min(updates, whole * options.max_epochs / options.accumulate)
+        used = self.paces.get(f"share {self.request.method} {self.request.budget}")
+        if used and options.patience:
+            updates *= used.value
+        # A batch cannot hold more than there is.
+        full = min(1.0, tokens * 1.1 / options.tokens_per_batch)
+        result = self.paces.get(f"training {self.request.method}")
+        if result:
+            seconds = self.cost.terms * updates * batch * full / result.value
+            how = "measured"
+        else:
+            each = self.cost.training * self.cost.terms * self.slower
+            seconds = updates * batch * full * each / self.forward
+            looks = 1 + updates / options.validate_every
+            watched = 2 * options.watch * 20 * WORK["evaluation"] / 2 / self.forward
+            seconds += looks * (watched + self.held_out * 30 / self.forward)
+            how = "scaled" if self.known else "guessed"
+        note = ""
+        if options.max_minutes is not None and seconds > 60 * options.max_minutes:
+            seconds, note = (
+                60.0 * options.max_minutes,
+                Message("Training stops after {count:g} min at the latest.", count=options.max_minutes),
+            )
+            how = "measured"
+        elif options.patience and not used:
+            note = mark("Training may stop earlier, when nothing gets better any more.")
+        return seconds, how, note
+
+    def sure(self, seconds: float) -> str:
+        """The least sure kind that makes up a third of the time or more."""
+        share = {
+            kind: sum(self.parts[part] for part, how in self.how.items() if how == kind) / max(1e-9, seconds)
+            for kind in SURE
+        }
+        if share["guessed"] >= 1 / 3:
+            return "guessed"
+        return "measured" if share["measured"] >= 2 / 3 else "scaled"
+
+    def memory(self, weights: int, files: float) -> int:
+        """Bytes at the peak: libraries, base, what is trained with its gradients and moments, and a batch's activations."""
+        shape, options = self.shape, self.options
+        bytes_each = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}[self.settings.base_precision]
+        total = PROCESS + shape.weights * bytes_each + 20 * weights + 2 * files
+        tokens = options.tokens_per_batch if self.needs.trains else 4096
+        # Per token and layer about 16 vectors of the hidden size are kept for the way back; logits three times over.
+        layers = shape.encoder + 1.5 * shape.decoder
+        total += tokens * 4 * (layers * (16 * shape.d + 2 * shape.hidden) + 4 * shape.words)
+        return int(total)

@@ -1,0 +1,1 @@
+"""Works behind the pages that explore samples."""

@@ -1,0 +1,204 @@
+"""The proportions of a project, ready to be looked at: fitted right after its samples were read, and those of its plugins.
+
+    <workspace>/proportions/           fitted on the frozen base, before any training
+        pairs.jsonl                    the sentences they were fitted on: some of each domain, with sources
+        proportions.safetensors, .json
+        shown.json                     what there is to be seen: corpus, held-out figures, a few sentences; or why not
+    <workspace>/proportions/plugin-7/
+        shown.json                     the same of a trained plugin's own proportions
+
+Sentences without a source get one by the frozen reverse model, so that the encoder is seen reading the language that it
+will read. That takes the greater part of the time, so only as many sentences are drawn as `WORDS` pieces a domain need.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.atomic_files import write_json, write_jsonl
+from engine.core.progress import Progress
+from engine.core.step_cache import content_hash
+from engine.errors import CorpusError, InputError
+from engine.methods.domain_mixing.domains import by_domain, with_general
+from engine.methods.domain_mixing.model import ProportionModel
+from engine.methods.domain_mixing.proportions import (
+    check_domains,
+    corpus_proportions,
+    draw,
+    fit_proportions,
+    parts,
+    proportions,
+)
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.methods.domain_mixing.model import ProportionModel
+    from engine.plugins import Plugin
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel, LanguagePair
+    from engine.corpora import Segment
+    from engine.plugins import Plugin
+
+FOLDER = "proportions"
+SHOWN = "shown.json"
+PAIRS = "pairs.jsonl"
+WORDS = 2500  # pieces of each domain
+EXAMPLES = 2  # sentences of each domain that are ready to be looked at
+VERSION = 1
+
+
+def folder_of(workspace: Path, plugin: int | None = None) -> Path:
+    """Where the proportions of a project, or of one of its plugins by number, lie."""
+    return workspace / FOLDER / f"plugin-{plugin}" if plugin else workspace / FOLDER
+
+
+def explore_samples(
+    segments: Sequence[Segment], pair: LanguagePair, workspace: Path, assets: Path, *, stamp: str = "",
+    words: int | None = None, progress: Progress | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Fit the proportions of the samples' domains, with the bundled general text as another where there is one only.
+
+    `stamp` says what the samples are; done once for each. Raises CorpusError where there is nothing to tell apart (it is
+    kept, and shown), Cancelled.
+    """
+    progress, folder = progress or Progress(), folder_of(workspace)
+    base, begin, words = pair.forward, time.monotonic(), words or WORDS
+    mark = content_hash(stamp, base.fingerprint(), words, VERSION)
+    result = read_shown(folder)
+    if result.get("stamp") == mark:
+        return result
+    try:
+        domains = with_general(by_domain(segments), base.target, assets, "auto", [segment.text for segment in segments])
+        check_domains(domains)
+        progress.begin("Fitting domain proportions", progress.index, progress.steps)
+        pairs = drawn_pairs(domains, pair, words, progress)
+        write_jsonl(
+            folder / PAIRS,
+            ({"source": a, "target": b, "domain": name} for name, some in pairs.items() for a, b in some),
+            "the sentences of the proportions",
+        )
+        check_domains(pairs)
+        model = fit_proportions(base, pairs, words=words, index=True, progress=progress)
+    except CorpusError as error:
+        write_json(folder / SHOWN, {"stamp": mark, "error": error.message}, "the proportions")
+        raise
+    model.save(folder)
+    shown = {
+        "stamp": mark,
+        "seconds": round(time.monotonic() - begin, 1),
+        "domains": model.domains,
+        "sentences": {name: len(some) for name, some in pairs.items()},
+        "held_out": model.held_out,
+        "corpus": model.corpus,
+        "examples": examples(base, model, pairs),
+    }
+    write_json(folder / SHOWN, shown, "the proportions")
+    return shown
+
+
+def explore_plugin(
+    base: BaseModel, plugin: Plugin, number: int, workspace: Path, progress: Progress | None = None
+) -> dict[str, Any]:
+    """The same for the proportions that a plugin was trained with, on the sentences of `explore_samples`.
+
+    Raises InputError where the plugin has none, or the samples' were not fitted.
+    """
+    from engine.corpora.types import SentencePair
+
+    progress, begin = progress or Progress(), time.monotonic()
+    model = model_of(plugin, str(plugin.card.get("name") or "This plugin"))
+    pairs: dict[str, list[tuple[str, str]]] = {}
+    for one in read_pairs(workspace / FOLDER / PAIRS, SentencePair):
+        pairs.setdefault(one.domain, []).append((one.source, one.target))
+    if not pairs:
+        raise InputError("Fit the proportions of the samples first; a plugin's are shown on the same sentences.")
+    progress.begin("Reading domain proportions", progress.index, progress.steps)
+    shown = {
+        "seconds": 0.0,
+        "domains": model.domains,
+        "sentences": {name: len(pairs.get(name, ())) for name in model.domains},
+        "held_out": {},
+        "corpus": corpus_proportions(base, model, pairs, plugin=plugin, index=True, progress=progress),
+        "examples": examples(base, model, pairs, plugin),
+    }
+    shown["seconds"] = round(time.monotonic() - begin, 1)
+    write_json(folder_of(workspace, number) / SHOWN, shown, "the proportions")
+    return shown
+
+
+def sentence_shares(
+    base: BaseModel, model: ProportionModel, source: str, translation: str, plugin: Plugin | None = None
+) -> dict[str, Any]:
+    """The proportions of a sentence's words as the encoder reads them, and of its translation's as the decoder does."""
+    shown: dict[str, Any] = {"source": source, "translation": translation}
+    if "encoder" in model.layers and model.encoder_reads == "source":
+        shown["encoder"] = proportions(base, model, source, "encoder", plugin=plugin)
+    if "decoder" in model.layers:
+        shown["decoder"] = proportions(
+            base, model, translation, "decoder", source=source if model.sources else "", plugin=plugin
+        )
+    return shown
+
+
+def drawn_pairs(
+    domains: Mapping[str, Sequence[Any]], pair: LanguagePair, words: int, progress: Progress
+) -> dict[str, list[tuple[str, str]]]:
+    """Some sentences of each domain, up to `words` pieces, each with its source: the user's, or one written now."""
+    from engine.decoding.greedy_search import back_translate
+
+    drawn = {
+        name: [parts(one) for one in draw(pair.forward, list(some), words, random.Random(f"1/{name}"))[0]]
+        for name, some in domains.items()
+    }
+    missing = list(dict.fromkeys(target for some in drawn.values() for source, target in some if not source))
+    made = dict(zip(missing, back_translate(pair.backward, missing, progress=progress), strict=True))
+    return {
+        name: [(source or made[target], target) for source, target in some if source or made[target].strip()]
+        for name, some in drawn.items()
+    }
+
+
+def examples(
+    base: BaseModel,
+    model: ProportionModel,
+    pairs: Mapping[str, Sequence[tuple[str, str]]],
+    plugin: Plugin | None = None,
+) -> list[dict[str, Any]]:
+    """Short sentences of each domain with their shares, so that there is something to see at once."""
+    chosen = []
+    for name in model.domains:
+        short = sorted(pairs.get(name, ()), key=lambda one: (abs(len(one[0].split()) - 9), one))[:EXAMPLES]
+        chosen += [(name, *one) for one in short]
+    return [{"domain": name, **sentence_shares(base, model, source, target, plugin)} for name, source, target in chosen]
+
+
+def read_pairs(path: Path, kind: Any) -> list[Any]:
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8") as lines:
+        return [kind(**row) for row in map(json.loads, lines)]
+
+
+def read_shown(folder: Path) -> dict[str, Any]:
+    """What there is to be seen in a folder; empty where nothing is."""
+    try:
+        data = json.loads((folder / SHOWN).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def model_of(plugin: Plugin, path: str) -> ProportionModel:
+    """The trained proportions of a plugin. Raises InputError where its method has none."""
+    if not plugin.method.capabilities.offers_proportions:
+        raise InputError(
+            "{path} is of the method {method}, which has no domain proportions.", path=path, method=plugin.method.name
+        )
+    result: ProportionModel = plugin.module.proportion_model()  # type: ignore[operator]
+    return result

@@ -1,0 +1,181 @@
+"""Phrases as points on a plane: phrases.map.json.gz, drawn from vectors of the memory or of the frozen base.
+
+Vectors. Where a memory adapter was trained, what it holds of each phrase's source (the encoder's output, the values of
+equation 8 in paper 1): all layers in one space. Before that, the frozen base's own: the encoder's output over the phrase,
+averaged over its tokens, where the base reads the phrases' language; else the decoder's last layer over an empty source.
+Plane. The first two principal components of the vectors at length 1, the direction of each chosen so that the heaviest
+loading is positive: the same vectors give the same picture.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.core.atomic_files import atomic_write
+from engine.core.progress import Progress
+from engine.core.workspace import latest_file
+from engine.decoding.translate import length_batches
+from engine.errors import CorpusError, ModelError
+from engine.messages import mark
+from engine.phrases.table import PhraseTable, layers_of
+
+if TYPE_CHECKING:
+    import torch
+
+    from engine.base import BaseModel
+
+MAP_FILE = "phrases.map.json.gz"
+MOST = 50_000  # points; more are no clearer
+BATCH = 4096  # tokens
+OF_MEMORY = mark("Vectors are what the memory of the last run holds of each phrase's source.")
+OF_ENCODER = mark("Vectors are the frozen base's, of its encoder, which reads this language too.")
+OF_DECODER = mark("Vectors are the frozen base's, of its decoder's last layer.")
+MEMORY, PAIRS = "memory.safetensors", "phrase_pairs.jsonl"
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """(n, d) vectors of phrases, and a sentence that says what they are."""
+
+    texts: list[str]
+    values: np.ndarray
+    about: str
+
+
+def make_map(
+    table: PhraseTable, base: BaseModel, workspace: Path, most: int = MOST, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Draw the map and write it; the most typical phrases first, where there are more than `most`.
+
+    Returns how many points there are and what they are. Raises CorpusError with fewer than three phrases, Cancelled.
+    """
+    progress = progress or Progress()
+    if len(table) < 3:
+        raise CorpusError("There are too few phrases for a map. Add more sentences.")
+    result = memory_vectors(latest_file(workspace, f"method/{MEMORY}").parent) or base_vectors(
+        table, base, most, progress
+    )
+    progress.begin("Drawing the map", progress.index, progress.steps)
+    points, explained = plane(result.values)
+    places = {text: index for index, text in enumerate(table.texts)}
+    rows = np.array([places.get(text, -1) for text in result.texts], dtype=np.int64)
+    rows, points = rows[rows >= 0], points[rows >= 0]
+    selected = rows[np.argsort(-importance(table)[rows], kind="stable")[:most]]
+    at = {int(row): index for index, row in enumerate(rows)}
+    points = points[[at[int(row)] for row in selected]]
+    layers = len(base.decoder_layers)
+    value = {
+        "x": np.round(points[:, 0], 4).tolist(),
+        "y": np.round(points[:, 1], 4).tolist(),
+        "text": [table.texts[row] for row in selected],
+        "layer": layers_of(table.lengths, layers)[selected].tolist(),
+        "layers": layers,
+        "domain": table.by_domain[selected].argmax(1).tolist() if len(table.domains) > 1 else [],
+        "domains": table.domains,
+        "explained": [round(float(share), 4) for share in explained],
+        "about": result.about,
+        "made_from": table.made_from,
+    }
+    with (
+        atomic_write(workspace / MAP_FILE, "the map") as temporary,
+        gzip.open(temporary, "wt", encoding="utf-8") as file,
+    ):
+        json.dump(value, file, ensure_ascii=False, separators=(",", ":"))
+    return {"points": len(selected), "about": result.about, "explained": value["explained"]}
+
+
+def importance(table: PhraseTable) -> np.ndarray:
+    """(n,) what comes first where there is no room for all: typical phrases, then frequent ones."""
+    order: np.ndarray = table.keyness.value * 1e6 + table.counts
+    return order
+
+
+def memory_vectors(folder: Path) -> Vectors | None:
+    """What a trained memory adapter in this folder holds; None where there is none that is whole."""
+    from engine.errors import TailorError
+    from engine.memory import Memory, load_pairs
+
+    if not (folder / MEMORY).is_file() or not (folder / PAIRS).is_file():
+        return None
+    try:
+        memory, pairs = Memory(folder / MEMORY), load_pairs(folder / PAIRS)
+        texts = [[pair.target for pair in pairs if pair.layer == layer] for layer in range(memory.layers)]
+        if not pairs or [len(some) for some in texts] != memory.sizes:
+            return None
+        values = np.concatenate([memory.source(layer).float().numpy() for layer in range(memory.layers)])
+    except (TailorError, OSError):
+        return None
+    return Vectors([text for some in texts for text in some], values, OF_MEMORY)
+
+
+def base_vectors(table: PhraseTable, base: BaseModel, most: int, progress: Progress) -> Vectors:
+    """The frozen base's own vectors of the most important phrases."""
+    rows = np.argsort(-importance(table), kind="stable")[:most]
+    texts = [table.texts[row] for row in rows]
+    progress.begin("Reading phrases", progress.index, progress.steps)
+    values, about = phrase_vectors(base, texts, progress)
+    return Vectors(texts, values, about)
+
+
+def phrase_vectors(base: BaseModel, texts: Sequence[str], progress: Progress | None = None) -> tuple[np.ndarray, str]:
+    """(n, d) mean hidden states of phrases in the base's target language, and a sentence saying what they are."""
+    import torch
+
+    from engine.memory.record import pool
+
+    progress = progress or Progress()
+    try:
+        reader, about = base.directed(base.target, base.source), OF_ENCODER
+        rows = [row[: base.max_tokens] for row in reader.encode(texts)]
+    except ModelError:
+        reader, about = base, OF_DECODER
+        rows = [row[: base.max_tokens] for row in base.label(texts)]
+    special = torch.tensor(sorted(base.special_ids), device=base.device)
+    values = np.zeros((len(texts), base.d_model), dtype=np.float32)
+    done = 0
+    with base.using(None), torch.no_grad():
+        for batch in length_batches([len(row) for row in rows], BATCH):
+            ids = base.pad_batch([rows[i] for i in batch])  # (B, T)
+            states = encoder_states(reader, ids) if reader is not base else decoder_states(base, ids)  # (B, T, d)
+            real = (~torch.isin(ids, special)).to(states.dtype)  # (B, T)
+            values[batch] = pool(states, real, "mean").float().cpu().numpy()
+            done += len(batch)
+            progress.advance(done, len(rows))
+    return values, about
+
+
+def encoder_states(base: BaseModel, ids: torch.Tensor) -> torch.Tensor:
+    states: torch.Tensor = base.model.get_encoder()(
+        input_ids=ids, attention_mask=(ids != base.pad).long()
+    ).last_hidden_state
+    return states
+
+
+def decoder_states(base: BaseModel, ids: torch.Tensor) -> torch.Tensor:
+    """Over an empty source, at the positions where the tokens go in."""
+    empty = base.pad_batch([base.encode([""])[0]])
+    encoded = encoder_states(base, empty)
+    states: torch.Tensor = base.model.get_decoder()(
+        input_ids=ids, encoder_hidden_states=encoded.expand(len(ids), -1, -1), use_cache=False
+    ).last_hidden_state
+    return states
+
+
+def plane(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first two principal components (n, 2) of vectors (n, d) at length 1, and the shares of variance they explain."""
+    x = vectors.astype(np.float64)
+    x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+    x -= x.mean(0)
+    variance, axes = np.linalg.eigh(x.T @ x / len(x))
+    order = np.argsort(-variance)[:2]
+    axes = axes[:, order]
+    axes *= np.sign(axes[np.abs(axes).argmax(0), range(axes.shape[1])])
+    total = max(float(variance.sum()), 1e-12)
+    return x @ axes, np.maximum(variance[order], 0.0) / total

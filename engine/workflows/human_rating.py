@@ -1,0 +1,303 @@
+"""A blind rating round: made from a comparison, asked item by item, read as a table, a CSV or a JSON file.
+
+Whoever rates sees A and B. Which system is A is drawn for each item, half of the items each way; the order of the items is
+drawn for each rater. Both follow from the round's seed, so that a reload, a restart and an export agree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.core.csv_export import write_row
+from engine.errors import InputError
+from engine.evaluation.rater_agreement import CHOICES, QUESTIONS, Summary, summarize
+from engine.store.ratings import SKIP, AnswerRow, RaterRow, RatingItem, RoundRow, decided
+
+if TYPE_CHECKING:
+    from engine.store import Store
+
+SIDES = ("a", "same", "b")  # what a rater chooses
+MOST = 2000  # items in a round; nobody rates more
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What a comparison holds: sources, and each system's translations of them by the system's name."""
+
+    sources: list[str]
+    systems: dict[str, list[str]]
+
+
+def texts_of(store: Store, comparison_id: int) -> Texts:
+    """Sources and systems of a saved comparison; sentences that a system has not translated yet are left out.
+
+    Raises InputError when there is no comparison.
+    """
+    from sqlalchemy import select
+
+    from engine.store.comparisons import ComparisonLine
+
+    sheet = store.sheets.get(comparison_id)
+    names = [str(system["name"]) for system in sheet.systems]
+    query = select(ComparisonLine.source, ComparisonLine.texts).where(ComparisonLine.comparison_id == comparison_id)
+    with store.read() as session:  # two columns of up to 50,000 lines, without an object for each
+        rows = session.execute(query.where(ComparisonLine.done.is_(True)).order_by(ComparisonLine.place)).all()
+    columns = zip(*(row.texts for row in rows), strict=True) if rows else [[] for _ in names]
+    return Texts([row.source for row in rows], dict(zip(names, map(list, columns), strict=True)))
+
+
+def pick_items(
+    texts: Texts, one: str, two: str, *, sentences: int | None = None, seed: int = 1
+) -> tuple[list[RatingItem], int]:
+    """(items to be rated, how many were left out because both systems wrote the same).
+
+    `sentences` is the most items, drawn at random and kept in their order. Raises InputError where a system is not known,
+    both are one, or nothing is left to be rated.
+    """
+    if len(texts.systems) < 2:
+        raise InputError("This comparison is of the base alone. Compare it with a plugin, then let people rate.")
+    for name in (one, two):
+        if name not in texts.systems:
+            raise InputError(
+                "The comparison has no system {name}. It has {systems}.", name=name, systems=", ".join(texts.systems)
+            )
+    if one == two:
+        raise InputError("Choose two different systems to be rated against each other.")
+    rows = zip(texts.sources, texts.systems[one], texts.systems[two], strict=True)
+    items: list[RatingItem] = [{"source": source, "one": first, "two": second} for source, first, second in rows]
+    different = [item for item in items if " ".join(item["one"].split()) != " ".join(item["two"].split())]
+    if not different:
+        raise InputError(
+            "{one} and {two} wrote the same for every sentence that both have done: there is nothing to rate.",
+            one=one,
+            two=two,
+        )
+    most = min(MOST, sentences or MOST)
+    drawn = sorted(_drawn(seed, "items", len(different))[:most])
+    return [different[position] for position in drawn], len(items) - len(different)
+
+
+def new_round(
+    store: Store,
+    project_id: int,
+    texts: Texts,
+    one: str,
+    two: str,
+    *,
+    title: str = "",
+    raters: Sequence[str] = (),
+    sentences: int | None = None,
+    seed: int | None = None,
+    comparison_id: int | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> RoundRow:
+    """Store a round with its raters; without a `seed` one is drawn. Raises InputError as `pick_items` does, and where two
+    raters have one name."""
+    project = store.projects.get(project_id)
+    seed = secrets.randbelow(2**31) if seed is None else seed
+    items, same = pick_items(texts, one, two, sentences=sentences, seed=seed)
+    names = [" ".join(name.split()) for name in raters]
+    if len(set(names)) < len(names):
+        raise InputError("Two raters have the same name. Give each a name of its own.")
+    row = store.ratings.create(
+        project_id,
+        title.strip() or f"{one} against {two}",
+        one=one,
+        two=two,
+        source=project.source,
+        target=project.target,
+        seed=seed,
+        items=items,
+        about={**(about or {}), "same": same, "sentences": len(texts.sources)},
+        comparison_id=comparison_id,
+    )
+    for name in names:
+        store.ratings.add_rater(row.id, name)
+    return row
+
+
+# -- what is drawn
+
+
+def _drawn(seed: int, what: str, count: int) -> list[int]:
+    """The numbers below `count` in an order that follows from the seed alone, in every version of Python."""
+    return sorted(range(count), key=lambda i: hashlib.sha256(f"{seed}/{what}/{i}".encode()).digest())
+
+
+def sides(row: RoundRow) -> list[bool]:
+    """For each item whether system one is A; so for half of them."""
+    first = set(_drawn(row.seed, "sides", row.size)[: (row.size + 1) // 2])
+    return [position in first for position in range(row.size)]
+
+
+def rater_order(row: RoundRow, rater: RaterRow) -> list[int]:
+    """The order in which a rater meets the items."""
+    return _drawn(row.seed, f"rater {rater.id}", row.size)
+
+
+# -- rating
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a rater sees next: an item with both texts by side, what of it is decided, and how far the rater is."""
+
+    done: int
+    total: int
+    skipped: int
+    closed: bool
+    item: int | None = None
+    source: str = ""
+    a: str = ""
+    b: str = ""
+    answers: Mapping[str, str] | None = None  # {question: a, same or b}
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Plain data for the rater's page; nothing in it tells the systems apart."""
+        return {
+            "done": self.done, "total": self.total, "skipped": self.skipped, "closed": self.closed, "item": self.item,
+            "source": self.source, "a": self.a, "b": self.b, "answers": dict(self.answers or {}),
+        }  # fmt: skip
+
+
+def task(store: Store, rater: RaterRow) -> Task:
+    """The rater's next item: the first of its order that is neither decided nor skipped."""
+    row = store.ratings.get(rater.round_id)
+    answers = store.ratings.answers(rater_id=rater.id)
+    known, skipped = decided(answers), {one.item for one in answers if one.question == SKIP}
+    over = {item for item, some in known.items() if item in skipped or len(some) == len(QUESTIONS)}
+    common: dict[str, Any] = {
+        "done": len(over), "total": row.size, "skipped": len(skipped), "closed": row.closed is not None,
+    }  # fmt: skip
+    item = next((position for position in rater_order(row, rater) if position not in over), None)
+    if item is None or common["closed"]:
+        return Task(**common)
+    flipped = not sides(row)[item]
+    texts = (row.items[item]["one"], row.items[item]["two"])
+    a, b = reversed(texts) if flipped else texts
+    shown = {question: _side(choice, flipped) for question, choice in known.get(item, {}).items()}
+    return Task(**common, item=item, source=row.items[item]["source"], a=a, b=b, answers=shown)
+
+
+def _side(choice: str, flipped: bool) -> str:
+    return SIDES[CHOICES.index(choice)] if not flipped else SIDES[2 - CHOICES.index(choice)]
+
+
+def choose(store: Store, rater: RaterRow, item: int, question: str, side: str) -> None:
+    """Note that the rater found side a or b better, or both the same. Raises InputError on anything else, and when the round
+    is closed."""
+    row = _open_round(store, rater, item)
+    if question not in QUESTIONS or side not in SIDES:
+        raise InputError(
+            "There is no question {question!r} with the answer {side!r}. Reload the page.", question=question, side=side
+        )
+    position = SIDES.index(side)
+    choice = CHOICES[position if sides(row)[item] else 2 - position]
+    store.ratings.answer(rater.id, item, question, choice)
+
+
+def skip(store: Store, rater: RaterRow, item: int) -> None:
+    """Pass an item over; it counts for nothing."""
+    _open_round(store, rater, item)
+    store.ratings.answer(rater.id, item, SKIP, "")
+
+
+def undo(store: Store, rater: RaterRow) -> None:
+    """Take the last decision back; nothing happens where there is none."""
+    _open_round(store, rater, 0)
+    store.ratings.undo(rater.id)
+
+
+def ask_again(store: Store, rater: RaterRow) -> None:
+    """Ask the skipped items again."""
+    _open_round(store, rater, 0)
+    store.ratings.ask_again(rater.id)
+
+
+def _open_round(store: Store, rater: RaterRow, item: int) -> RoundRow:
+    row = store.ratings.get(rater.round_id)
+    if row.closed is not None:
+        raise InputError("This rating is closed. Nothing more is taken.")
+    if not 0 <= item < row.size:
+        raise InputError("There is no such sentence in this rating. Reload the page.")
+    return row
+
+
+# -- what came out
+
+
+def ratings_of(store: Store, row: RoundRow) -> dict[str, dict[int, dict[str, str]]]:
+    """{rater: {item: {question: choice}}}; what was decided of a skipped item does not count."""
+    answers = store.ratings.answers(row.id)
+    result = {}
+    for rater in store.ratings.raters(row.id):
+        own = [one for one in answers if one.rater_id == rater.id]
+        skipped = {one.item for one in own if one.question == SKIP}
+        result[rater.name] = {item: some for item, some in decided(own).items() if item not in skipped}
+    return result
+
+
+def summary(store: Store, row: RoundRow) -> Summary:
+    """The table of a round: system one against system two."""
+    return summarize(ratings_of(store, row), seed=row.seed or 1)
+
+
+COLUMNS = ("item", "rater", "source", "one", "two", "one_text", "two_text", "side_a", *QUESTIONS, "skipped", "rated")
+
+
+def _lines(store: Store, row: RoundRow) -> list[dict[str, Any]]:
+    """One row a rater and item that was answered or skipped, in the order of items."""
+    first = sides(row)
+    names = {rater.id: rater.name for rater in store.ratings.raters(row.id)}
+    groups: dict[tuple[int, int], list[AnswerRow]] = {}
+    for answer in store.ratings.answers(row.id):
+        groups.setdefault((answer.item, answer.rater_id), []).append(answer)
+    lines = []
+    for (item, rater), its in sorted(groups.items()):
+        some = {one.question: one.choice for one in its}
+        lines.append({
+            "item": item + 1, "rater": names[rater], "source": row.items[item]["source"], "one": row.one, "two": row.two,
+            "one_text": row.items[item]["one"], "two_text": row.items[item]["two"],
+            "side_a": row.one if first[item] else row.two,
+            **{question: some.get(question, "") for question in QUESTIONS},
+            "skipped": SKIP in some,
+            "rated": max(one.moment for one in its).isoformat(timespec="seconds"),
+        })  # fmt: skip
+    return lines
+
+
+def as_csv(store: Store, row: RoundRow) -> str:
+    """A line for each item that a rater answered; win means that system one is better."""
+    out = io.StringIO()
+    write_row(out, COLUMNS, "\n")
+    for line in _lines(store, row):
+        shown = {**line, "skipped": "yes" if line["skipped"] else ""}
+        write_row(out, [shown.get(name, "") for name in COLUMNS], "\n")
+    return out.getvalue()
+
+
+def as_mapping(store: Store, row: RoundRow) -> dict[str, Any]:
+    """Everything of a round but the raters' links: systems, seed, items with their sides, answers, and the table."""
+    first = sides(row)
+    return {
+        "title": row.title,
+        "one": row.one,
+        "two": row.two,
+        "source_language": row.source,
+        "target_language": row.target,
+        "seed": row.seed,
+        "created": row.created.isoformat(timespec="seconds"),
+        "closed": row.closed.isoformat(timespec="seconds") if row.closed else None,
+        "about": row.about,
+        "raters": [rater.name for rater in store.ratings.raters(row.id)],
+        "items": [{**item, "side_a": "one" if first[index] else "two"} for index, item in enumerate(row.items)],
+        "answers": [
+            {key: line[key] for key in ("item", "rater", *QUESTIONS, "skipped", "rated")} for line in _lines(store, row)
+        ],
+        "summary": summary(store, row).to_mapping(),
+    }

@@ -1,0 +1,140 @@
+"""One archive with everything of an installation, taken while it works: rows as of one moment, each file whole."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hashlib
+import json
+import os
+import sqlite3
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import engine
+from engine.core.atomic_files import atomic_write, check_writable
+from engine.core.progress import Progress
+from engine.errors import InputError, storage_errors
+from engine.workflows.maintenance.archive import CHUNK, FORMAT, HOME, MANIFEST, STORE, left_out
+
+if TYPE_CHECKING:
+    from engine.core.settings import Settings
+
+PACKED = (".zip", ".safetensors", ".faiss", ".pt", ".docx", ".odt", ".pdf", ".gz", ".png")
+
+
+def make_backup(
+    settings: Settings, output: Path, *, samples: bool = True, bases: bool = True, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Write the backup; returns {"file", "bytes", "files", "rows"}. It holds settings and hashed passwords: keep it safe.
+
+    The rows are those of one moment, also of a PostgreSQL server; files are taken after them, so that what a row names is
+    there. A file that goes away meanwhile is passed over. `samples` False leaves the user's own sentences out, but for
+    those inside of plugins and comparisons; `bases` False leaves added bases and parsers out. Raises StorageError.
+    """
+    progress = progress or Progress()
+    check_writable(output, "the backup")
+    home, files = settings.home_dir, {}
+    progress.begin("Copying the store", 0, 2)
+    with (
+        tempfile.TemporaryDirectory(prefix="tailormt-backup-") as folder,
+        atomic_write(output, "the backup") as temporary,
+    ):
+        os.chmod(temporary, 0o600)
+        store = Path(folder) / STORE
+        rows = copy_rows(settings, store)
+        places = [path for path in walk(home) if not left_out(path, samples=samples, bases=bases)]
+        places = [path for path in places if not same(home / path, output) and not same(home / path, temporary)]
+        progress.begin("Copying files", 1, 2)
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, allowZip64=True, strict_timestamps=False) as archive:
+            files[STORE] = add(archive, store, STORE)
+            for number, path in enumerate(places):
+                progress.check()
+                with contextlib.suppress(FileNotFoundError):
+                    files[HOME + path.as_posix()] = add(archive, home / path, HOME + path.as_posix())
+                progress.advance(number + 1, len(places), path.name)
+            about = {
+                "format": FORMAT,
+                "version": engine.__version__,
+                "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+                "home": str(home.absolute()),
+                "samples": samples,
+                "bases": bases,
+                "files": files,
+            }
+            archive.writestr(MANIFEST, json.dumps(about, indent=1, sort_keys=True, ensure_ascii=False))
+    os.chmod(output, 0o600)  # settings, hashed passwords and sentences are not for all users of the machine
+    return {"file": str(output), "bytes": output.stat().st_size, "files": len(files), "rows": rows}
+
+
+def copy_rows(settings: Settings, target: Path) -> int:
+    """All rows into an SQLite file, as of one moment; returns how many."""
+    from engine.store import Store
+    from engine.store.copy import copy_store
+    from engine.store.database import file_of, parse, sentences
+
+    position = parse(settings.store_url)
+    file = file_of(position)
+    if file is None:
+        return sum(copy_store(settings.store_url, f"sqlite:///{target}", live=True).values())
+    if not file.exists():
+        raise InputError(
+            "There is no store at {file}: nothing was made here yet, so there is nothing to back up.", file=file
+        )
+    with sentences(str(file)), storage_errors("the backup", target):
+        try:
+            with (
+                contextlib.closing(sqlite3.connect(file)) as origin,
+                contextlib.closing(sqlite3.connect(target)) as goal,
+            ):
+                origin.execute("PRAGMA busy_timeout = 15000")
+                origin.backup(goal, pages=4096, sleep=0.01)  # SQLite's own way while others write
+                goal.execute("PRAGMA journal_mode = DELETE")
+                if (result := goal.execute("PRAGMA quick_check").fetchone()[0]) != "ok":
+                    raise InputError(
+                        "The store at {file} is damaged ({found}). Run `tailormt doctor`.", file=file, found=result
+                    )
+        except sqlite3.DatabaseError as error:
+            raise InputError(
+                "The store at {file} cannot be copied ({error}). Run `tailormt doctor`.", file=file, error=error
+            ) from None
+    store = Store(f"sqlite:///{target}")
+    try:
+        from engine.store.status import status
+
+        return sum(status(f"sqlite:///{target}")["rows"].values())
+    finally:
+        store.close()
+        for rest in (f"{target}-wal", f"{target}-shm"):
+            Path(rest).unlink(missing_ok=True)
+
+
+def walk(home: Path) -> Iterator[Path]:
+    """Plain files of the data folder, by their paths in it; links are not followed."""
+    for parent, folders, names in os.walk(home):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(parent, name)
+            if path.is_file() and not path.is_symlink():
+                yield path.relative_to(home)
+
+
+def same(one: Path, other: Path) -> bool:
+    return one.absolute() == other.absolute()
+
+
+def add(archive: zipfile.ZipFile, path: Path, name: str) -> dict[str, Any]:
+    """One file into the archive; what is noted is what was read, though the file may grow meanwhile."""
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        about = zipfile.ZipInfo.from_file(path, name, strict_timestamps=False)
+        about.compress_type = zipfile.ZIP_STORED if path.suffix in PACKED else zipfile.ZIP_DEFLATED
+        with archive.open(about, "w", force_zip64=True) as out:
+            while block := file.read(CHUNK):
+                digest.update(block)
+                out.write(block)
+                size += len(block)
+    return {"sha256": digest.hexdigest(), "bytes": size}

@@ -1,0 +1,86 @@
+"""`tailormt doctor`: looks over an installation and its data folder, and mends what it can without losing anything.
+
+Nothing is changed without `repair`; what is not understood is moved to `lost+found` in the data folder, never removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from engine.core.progress import Progress
+from engine.errors import TailorError
+from engine.workflows.maintenance import files, installation, rows
+from engine.workflows.maintenance.finding import Finding
+
+if TYPE_CHECKING:
+    from engine.core.settings import Settings
+    from engine.store import Store
+
+Look = Callable[["Settings", "Store"], Iterator[Finding]]
+
+FIRST: dict[str, Callable[[Settings], Iterator[Finding]]] = {
+    "permissions": installation.permissions,
+    "disk": installation.disk,
+    "libraries": installation.libraries,
+    "bases": installation.bases,
+    "parsers": installation.parsers,
+    "store": rows.store_whole,
+}
+THEN: dict[str, Look] = {  # these need the rows
+    "jobs": rows.stale_jobs,
+    "projects": rows.projects,
+    "missing": rows.missing_files,
+    "bundles": rows.bundles,
+    "checksums": files.checksums,
+    "unnamed": files.unnamed,
+    "leftovers": files.leftovers,
+}
+CLOSED = ("store",)  # a finding of these, and the rows cannot be looked at
+
+
+def examine(settings: Settings, *, repair: bool = False, progress: Progress | None = None) -> list[Finding]:
+    """All that is not as it should be, mended where `repair` is set and it can be. Raises only what the user stops."""
+    progress, result = progress or Progress(), []
+    count = len(FIRST) + len(THEN)
+
+    def look(name: str, number: int, work: Callable[[], Iterator[Finding]]) -> None:
+        progress.begin(f"Looking at {name}", number, count)
+        progress.check()
+        try:
+            for finding in work():
+                if repair and finding.mend is not None:
+                    mend(finding)
+                result.append(finding)
+        except TailorError as error:
+            result.append(Finding(name, str(error)))
+        except OSError as error:
+            result.append(
+                Finding(name, f"{name.capitalize()} could not be looked at: {error}.", str(error.filename or ""))
+            )
+
+    for number, (name, check) in enumerate(FIRST.items()):
+        look(name, number, lambda check=check: check(settings))  # type: ignore[misc]
+    if any(one.check in CLOSED and not one.mended for one in result):
+        return result
+    store = rows.opened(settings)
+    if store is not None:
+        try:
+            for number, (name, check_rows) in enumerate(THEN.items(), len(FIRST)):
+                look(name, number, lambda check=check_rows: check(settings, store))  # type: ignore[misc]
+        finally:
+            store.close()
+    return result
+
+
+def mend(finding: Finding) -> None:
+    assert finding.mend is not None
+    try:
+        finding.mended = finding.mend()
+    except (TailorError, OSError) as error:
+        finding.sentence += f" It could not be mended: {str(error).rstrip('.')}."
+
+
+def to_mapping(found: list[Finding]) -> dict[str, Any]:
+    left = [one for one in found if not one.mended]
+    return {"ok": not left, "findings": [one.to_mapping() for one in found]}

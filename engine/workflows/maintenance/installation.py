@@ -1,0 +1,137 @@
+"""Checks of the program itself and of where it works: permissions, room, libraries, bases, parsers."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from engine.core.settings import home_path
+from engine.errors import InputError, MissingError, ModelError
+from engine.workflows.maintenance.finding import Finding
+
+if TYPE_CHECKING:
+    from engine.core.settings import Settings
+
+LITTLE = 1 << 30  # bytes of free room with which a customization may not end
+
+
+def permissions(settings: Settings) -> Iterator[Finding]:
+    home = home_path(settings.home)
+    if not home.exists():
+        yield Finding(
+            "permissions", f"There is no data folder {home} yet: it is made when the studio starts.", str(home)
+        )
+        return
+    for place in (home, home / "projects", home / "jobs", home / "tailor.db"):
+        if place.exists() and not os.access(place, os.R_OK | os.W_OK | (os.X_OK if place.is_dir() else 0)):
+            yield Finding(
+                "permissions", f"{place} cannot be read and written by this user: change its permissions.", str(place)
+            )
+    for place in (home / "tailor.db", home / "settings.toml"):
+        if os.name == "posix" and place.exists() and place.stat().st_mode & 0o002:
+
+            def mend(place=place) -> str:  # type: ignore[no-untyped-def]
+                os.chmod(place, place.stat().st_mode & ~0o002)
+                return f"{place} can be written by its owner and group only."
+
+            yield Finding(
+                "permissions",
+                f"{place} can be written by every user of the machine: chmod o-w {place}.",
+                str(place),
+                mend,
+            )
+
+
+def disk(settings: Settings) -> Iterator[Finding]:
+    home = home_path(settings.home)
+    if home.exists() and (free := shutil.disk_usage(home).free) < LITTLE:
+        yield Finding(
+            "disk",
+            f"Only {free / 1e6:,.0f} MB are free at {home}, which training may not do with: free some space.",
+            str(home),
+        )
+
+
+def libraries(settings: Settings) -> Iterator[Finding]:
+    from importlib.metadata import PackageNotFoundError, requires, version
+
+    try:
+        wanted = requires("tailor-mt") or []
+    except PackageNotFoundError:  # run from a folder without being installed
+        return
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    for line in wanted:
+        try:
+            one = Requirement(line)
+            if one.marker is not None and not one.marker.evaluate({"extra": ""}):
+                continue
+            have = version(one.name)
+        except InvalidRequirement:
+            continue
+        except PackageNotFoundError:
+            yield Finding("libraries", f"The library {one.name} is not installed: pip install '{one}'.")
+            continue
+        if not one.specifier.contains(have, prereleases=True):
+            yield Finding(
+                "libraries", f"{one.name} {have} is not what was tested ({one.specifier}): pip install '{one}'."
+            )
+
+
+def bases(settings: Settings) -> Iterator[Finding]:
+    from engine.base.registry import BaseRegistry
+
+    shelf = BaseRegistry(settings)
+    entries = shelf.entries()
+    if not entries:
+        yield Finding(
+            "bases", f"There is no base model in {settings.assets_dir / 'models'}: add one with `tailormt base add`."
+        )
+    for entry in entries:
+        try:
+            entry.card()
+            broken = next((file for file in entry.folder.glob("*.safetensors") if not whole_tensors(file)), None)
+        except ModelError as error:
+            yield Finding("bases", f"The base {entry.name} cannot be used: {error}", str(entry.folder))
+            continue
+        if broken is not None:
+            yield Finding("bases", f"{broken} is damaged: get the base {entry.name} again.", str(broken))
+
+
+def whole_tensors(path: os.PathLike[str]) -> bool:
+    """Whether a safetensors file is as long as its header says."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np"):
+            return True
+    except (SafetensorError, OSError):
+        return False
+
+
+def parsers(settings: Settings) -> Iterator[Finding]:
+    """Files that resources.json names, with the checksums that it gives."""
+    from engine.phrases.parser_resources import read_resources
+
+    for folder in settings.parser_dirs:
+        try:
+            entries = read_resources(folder)
+        except (InputError, MissingError) as error:
+            yield Finding("parsers", str(error), str(folder))
+            continue
+        for code, entry in entries.items():
+            for processor, packages in entry.items() if isinstance(entry, dict) else ():
+                for name, about in packages.items() if isinstance(packages, dict) else ():
+                    file = folder / code / processor / f"{name}.pt"
+                    if not isinstance(about, dict) or not re.fullmatch(r"[0-9a-f]{32}", str(about.get("md5", ""))):
+                        continue
+                    if file.exists():  # of stanza's list only what was fetched is there
+                        with file.open("rb") as opened:
+                            if hashlib.file_digest(opened, "md5").hexdigest() != about["md5"]:
+                                yield Finding(
+                                    "parsers", f"{file} is damaged: get the parser of {code} again.", str(file)
+                                )

@@ -1,0 +1,194 @@
+"""Checks of the store: is it whole, does what its rows name exist, is what they say is at work at work."""
+
+from __future__ import annotations
+
+import datetime
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.errors import BundleError, MissingError
+from engine.workflows.maintenance.finding import Finding
+
+if TYPE_CHECKING:
+    from engine.core.settings import Settings
+    from engine.store import Store
+
+SILENT = 60.0  # seconds without a heartbeat, and nobody is at work
+LOST = "Nobody was at work on it any more. Resume it: finished steps and the last checkpoint are kept."
+
+
+def store_whole(settings: Settings) -> Iterator[Finding]:
+    from engine.store.database import file_of, parse
+    from engine.store.status import bring_up, status
+
+    file = file_of(parse(settings.store_url))
+    if file is not None and file.exists():
+        try:
+            with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+                words = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)")]
+                strays = connection.execute("PRAGMA foreign_key_check").fetchall()
+        except sqlite3.DatabaseError as error:
+            words, strays = [str(error)], []
+        if words != ["ok"]:
+            yield Finding(
+                "store",
+                f"{file} is damaged ({'; '.join(words)}): bring a backup back with `tailormt restore`.",
+                str(file),
+            )
+            return
+        if strays:
+            count, names = len(strays), sorted({row[0] for row in strays})
+
+            def remove() -> str:
+                with closing(sqlite3.connect(file)) as connection, connection:
+                    for table, number, *_ in strays:
+                        connection.execute(f'DELETE FROM "{table}" WHERE rowid = ?', (number,))
+                return f"{count} rows were removed."
+
+            yield Finding(
+                "rows",
+                f"{count} rows of {', '.join(names)} belong to something that is gone: they are of no use.",
+                str(file),
+                remove,
+            )
+    result = status(settings.store_url)
+    if result["pending"] and result["schema"]:
+
+        def upgrade() -> str:
+            before, after, selected = bring_up(settings.store_url)
+            return f"The schema was brought from {before} to {after}" + (
+                f"; what it was is at {selected}." if selected else "."
+            )
+
+        yield Finding(
+            "schema", f"The store has schema {result['schema']}, this program makes {result['newest']}: `tailormt store upgrade`.",
+            result["store"], upgrade,
+        )  # fmt: skip
+
+
+def opened(settings: Settings) -> Store | None:
+    """The store where there is one: looking makes none."""
+    from engine.store import Store
+    from engine.store.status import status
+
+    return Store(settings.store_url) if status(settings.store_url)["schema"] else None
+
+
+def stale_jobs(settings: Settings, store: Store) -> Iterator[Finding]:
+    moment = datetime.datetime.now(datetime.UTC)
+
+    def silent(beat: datetime.datetime | None) -> bool:
+        return beat is None or (moment - beat).total_seconds() > SILENT
+
+    workers = {row.name for row in store.workers.list(within=None) if not silent(row.heartbeat)}
+    for job in store.jobs.list(states=["running"]):
+        if not silent(job.heartbeat) or job.worker in workers:
+            continue
+
+        def interrupt(job=job) -> str:  # type: ignore[no-untyped-def]
+            store.jobs.interrupt(job.id, job.attempt, LOST)
+            return f"Job {job.id} is interrupted and can be resumed."
+
+        yield Finding(
+            "jobs", f"Job {job.id} ({job.kind}) is said to be at work, but nobody has been for {_ago(moment, job.heartbeat)}: "
+            "start a worker, or repair.", f"job {job.id}", interrupt,
+        )  # fmt: skip
+    busy = {job.project_id for job in store.jobs.list(states=["running", "queued"])}
+    for corpus in store.corpora.list():
+        if corpus.state == "reading" and corpus.project_id not in busy:
+
+            def reset(corpus=corpus) -> str:  # type: ignore[no-untyped-def]
+                store.corpora.update(corpus.id, state="failed")
+                return "It can be read again."
+
+            yield Finding(
+                "jobs", f"The samples of project {corpus.project_id} are said to be being read, but no job does so.",
+                f"corpus {corpus.id}", reset,
+            )  # fmt: skip
+    if store.jobs.list(states=["queued"], limit=1) and not workers:
+        yield Finding("jobs", "Jobs wait, but no worker serves this store: start the studio, or `tailormt worker`.")
+
+
+def _ago(now: datetime.datetime, then: datetime.datetime | None) -> str:
+    from engine.core.progress import duration
+
+    return "long" if then is None else duration((now - then).total_seconds())
+
+
+def projects(settings: Settings, store: Store) -> Iterator[Finding]:
+    """Bases that projects are over."""
+    from engine.base.registry import BaseRegistry
+
+    shelf = BaseRegistry(settings)
+    for row in store.projects.list():
+        if not row.base:
+            continue
+        try:
+            result = (shelf.find(row.base) / "config.json").exists()
+        except MissingError:
+            result = False
+        if not result:
+            yield Finding(
+                "projects", f"The base {row.base} of project {row.id} ({row.name}) is not here: add it with `tailormt base add`, "
+                "or choose another base in the studio.", row.base,
+            )  # fmt: skip
+
+
+def missing_files(settings: Settings, store: Store) -> Iterator[Finding]:
+    """Rows whose files are gone; brought back where the store of artefacts has them."""
+    shared = {}  # place: how to fetch it
+    from engine.store.sharing import open_blobs
+
+    blobs = open_blobs(settings)
+    for one in store.artefacts.list() if blobs is not None else ():
+        for path, (sha, _) in one.files.items():
+            shared[str(settings.home_dir / one.workspace / path)] = sha
+
+    def finding(place: str, sentence: str) -> Finding:
+        if place not in shared or blobs is None:
+            return Finding("missing", sentence, place)
+
+        def fetch() -> str:
+            blobs.fetch(shared[place], Path(place))
+            return f"{place} was fetched from {blobs.url}."
+
+        return Finding("missing", sentence, place, fetch)
+
+    for plugin in store.plugins.list():
+        if not Path(plugin.path).is_file():
+            yield finding(
+                plugin.path, f"The bundle of the plugin {plugin.name} (project {plugin.project_id}) is no longer at {plugin.path}: "
+                "put it back there, import it, or train it again.",
+            )  # fmt: skip
+    for corpus in store.corpora.list():
+        place = Path(corpus.folder) / "corpus.jsonl"
+        if corpus.state == "ready" and not place.is_file():
+            yield finding(
+                str(place),
+                f"The corpus of project {corpus.project_id} is no longer at {place}: read the samples again.",
+            )
+    for phrases in store.phrase_sets.list():
+        if phrases.count and not Path(phrases.path).is_file():
+            yield finding(phrases.path, f"The phrases at {phrases.path} are gone: read the samples again.")
+    for job in store.jobs.list(states=["queued", "interrupted"]):
+        for sample in job.arguments.get("samples") or ():
+            if not Path(str(sample)).is_file():
+                yield finding(
+                    str(sample), f"Job {job.id} is to read {sample}, which is gone: put it back, or cancel the job."
+                )
+
+
+def bundles(settings: Settings, store: Store) -> Iterator[Finding]:
+    """Every byte of every plugin against its manifest."""
+    from engine.plugins import verify_bundle
+
+    for plugin in store.plugins.list():
+        if not Path(plugin.path).is_file():
+            continue
+        try:
+            verify_bundle(plugin.path)
+        except BundleError as error:
+            yield Finding("bundles", f"The plugin {plugin.name} cannot be used: {error}", plugin.path)

@@ -1,0 +1,224 @@
+"""A first look: a few sentences by the base alone and by the base that looks words up in the samples (kNN-MT).
+
+Nothing is trained, so it is there within a minute of an upload, before the user has chosen anything. The source sentences
+that it writes are kept for the runs that follow.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.base.decoding_options import Decoding
+from engine.core.atomic_files import write_json
+from engine.core.progress import Progress, Quiet
+from engine.core.settings import Settings
+from engine.core.step_cache import StepCache, content_hash
+from engine.workflows.customize.request import CustomizeRequest
+from engine.workflows.customize.steps import (
+    load_pair,
+    read_samples,
+    split_samples,
+    validated,
+    workspace_lock,
+    write_sources,
+)
+from engine.workflows.throughput import IMPORTING, ThroughputLog, TimedProgress, peak_memory, tokens_a_character
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel, LanguagePair
+    from engine.corpora import Segment
+    from engine.corpora.types import SentencePair
+    from engine.methods.knn.decoder import Knn
+
+FILE = "preview.json"
+STEPS = (
+    "Reading samples", "Loading the base", "Writing source sentences", "Recording the datastore", "Indexing the datastore",
+    "Choosing kNN settings", "Translating a few sentences",
+)  # fmt: skip
+WHOLE = 1_000  # sentences; of more, this many are taken, so that the look stays a quick one
+HELD_OUT = 40  # on which the settings are chosen
+SCORED = 24  # further ones with the user's own sources, whose translations are scored
+SHOWN = 6  # sentences of each kind
+LOOK = Decoding(beam=2, guard=False, no_repeat_ngram=3, max_length_ratio=1.6, longest=64)
+
+
+class _Steps(TimedProgress):
+    """Counts the steps of the look, whatever number they have where they are done otherwise."""
+
+    def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
+        super().begin(step, STEPS.index(step) if step in STEPS else self.index, len(STEPS))
+
+
+def preview(
+    request: CustomizeRequest, workspace: Path, progress: Progress | None = None, settings: Settings | None = None
+) -> dict[str, Any]:
+    """Make the look and keep it in preview.json of the workspace; done once for the same samples and base.
+
+    Rows: `kind` ("plain" sentences of the source language, or "held out" from the samples), `source`, `vanilla`,
+    `customized`, and `reference`, the user's own sentence, of held-out ones. Also the settings that were chosen, the
+    held-out loss (nats a token) without and with them, `sourced`: the share of the samples with the user's own sources, and
+    the seconds of each step. Where all held-out sources are the user's own there are no plain sentences, and `bleu_base` and
+    `bleu` of sentences that no setting was chosen on.
+    Raises as `customize` does.
+    """
+    from engine.core.settings import load_settings
+
+    settings = settings or load_settings()
+    progress = clock = _Steps(progress or Progress())
+    request = validated(request)
+    with workspace_lock(workspace):
+        stamps = StepCache(workspace, shared=True)
+        corpus = read_samples(request, workspace, stamps, progress)
+        progress.begin("Loading the base")
+        pair = load_pair(request, settings)
+        stamp = content_hash(stamps.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), 2)
+        file = workspace / FILE
+        if stamps.holds("preview", stamp, file):
+            known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            return known
+        train, valid = split_samples(corpus)
+        result = _look(request, train, valid, pair, workspace / "preview", stamps, progress, settings)
+        clock.stop()
+        _note(ThroughputLog.of(settings, pair.forward), pair, train, valid, clock.seconds, stamps)
+        result["seconds"] = {step: round(seconds, 1) for step, seconds in clock.seconds.items()}
+        stamps.begin("preview")
+        write_json(file, result, "the first look")
+        stamps.set("preview", stamp)
+        return result
+
+
+def _look(
+    request: CustomizeRequest, train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, folder: Path,
+    stamps: StepCache, progress: TimedProgress, settings: Settings,
+) -> dict[str, Any]:  # fmt: skip
+    from engine.evaluation.general_text import learnable_pairs
+    from engine.methods.knn.build import make_knn
+    from engine.methods.knn.options import KnnOptions
+
+    base = pair.forward
+    learn, held_out = _pairs(train, valid, pair, stamps, progress)
+    sourced = sum(not one.synthetic for one in (*learn, *held_out)) / max(1, len(learn) + len(held_out))
+    own = bool(held_out) and not any(one.synthetic for one in held_out)
+    half = len(held_out) // 2
+    known, scored = (held_out[:half][:HELD_OUT], held_out[half:][:SCORED]) if own else (held_out[:HELD_OUT], [])
+    shutil.rmtree(folder, ignore_errors=True)  # an earlier look at other samples, or one that was cut short
+    texts = [segment.text for segment in (*train, *valid)]
+    knn, _, figures = make_knn(
+        base, learn, known, KnnOptions(retrieval="sentence"), folder, progress=progress,
+        general=lambda: learnable_pairs(pair, settings.assets_dir, but=texts, progress=progress),
+    )  # fmt: skip
+    progress.begin("Translating a few sentences")
+    plain = [] if own else _plain(settings, base.source)
+    shown = scored or known[: 2 * SHOWN]
+    rows = [{"kind": "plain", "source": text} for text in plain]
+    rows += [{"kind": "held out", "source": one.source, "reference": one.target} for one in shown]
+    for key, translations in _both(base, knn, [row["source"] for row in rows], progress).items():
+        for row, text in zip(rows, translations, strict=True):
+            row[key] = text
+    shutil.rmtree(folder, ignore_errors=True)
+    figures |= _scores(rows, base.target) if own else {}
+    return {
+        "rows": rows,
+        "sourced": round(sourced, 4),
+        **{key: figures[key] for key in ("bleu_base", "bleu") if key in figures},
+        "differ": sum(row["vanilla"] != row["customized"] for row in rows),
+        "sentences": len(learn),
+        "entries": figures["entries"],
+        "k": knn.options.k,
+        "temperature": knn.options.temperature,
+        "weight": knn.options.weight,
+        "loss_base": figures["loss_base"],
+        "loss": figures["loss"],
+        "base": base.name,
+        "source": request.source,
+        "target": request.target,
+    }
+
+
+def _pairs(
+    train: Sequence[Segment], valid: Sequence[Segment], pair: LanguagePair, stamps: StepCache, progress: Progress
+) -> tuple[list[SentencePair], list[SentencePair]]:
+    """Pairs to look up in, and held-out ones; sources of small samples are kept for the runs that follow."""
+    from engine.corpora.types import SentencePair
+    from engine.decoding.greedy_search import back_translate
+
+    if len(train) + len(valid) <= WHOLE:
+        both = [*train, *valid]
+        sources = write_sources(both, pair, stamps, progress)
+    else:
+        every = len(train) / WHOLE
+        train = [train[int(i * every)] for i in range(WHOLE)]
+        valid = valid[: HELD_OUT + SCORED]
+        both = [*train, *valid]
+        progress.begin("Writing source sentences")
+        missing = [segment.text for segment in both if segment.source is None]
+        made = iter(back_translate(pair.backward, missing, progress=progress))
+        sources = [next(made) if segment.source is None else segment.source for segment in both]
+    pairs = [
+        SentencePair(source, segment.text, segment.domain, segment.source is None)
+        for source, segment in zip(sources, both, strict=True)
+    ]
+    learn, known = pairs[: len(train)], pairs[len(train) :]
+    return [one for one in learn if one.source], [one for one in known if one.source]
+
+
+def _scores(rows: Sequence[dict[str, Any]], language: str) -> dict[str, float]:
+    """BLEU of both translations of the held-out sentences."""
+    from engine.evaluation.metrics import metrics
+
+    score, references = metrics(language)["BLEU"], [[row["reference"] for row in rows]]
+    return {
+        name: round(float(score.corpus_score([row[key] for row in rows], references).score), 1)
+        for name, key in (("bleu_base", "vanilla"), ("bleu", "customized"))
+    }
+
+
+def _plain(settings: Settings, language: str) -> list[str]:
+    """A few plain sentences of the source language; none where there are none."""
+    try:
+        text = (settings.assets_dir / "samples" / f"demo.{language}.txt").read_text(encoding="utf-8")
+    except OSError:
+        return []
+    return [line.strip() for line in text.splitlines() if line.strip()][: 2 * SHOWN]
+
+
+def _both(base: BaseModel, knn: Knn, sources: Sequence[str], progress: Progress) -> dict[str, list[str]]:
+    """`vanilla` and `customized` translations under the same decoding."""
+    from engine.decoding.translate import translate
+    from engine.methods import get_method
+    from engine.methods.knn.module import KnnModule
+    from engine.plugins import Plugin
+
+    quiet = Quiet(progress)
+    progress.advance(0, 2)
+    vanilla = translate(base, sources, decoding=LOOK, progress=quiet)
+    progress.advance(1, 2)
+    plugin = Plugin(get_method("knn"), KnnModule(knn), {})
+    customized = translate(base, sources, plugin, decoding=LOOK, progress=quiet)
+    return {"vanilla": vanilla, "customized": customized}
+
+
+def _note(
+    paces: ThroughputLog, pair: LanguagePair, train: Sequence[Segment], valid: Sequence[Segment], seconds: dict[str, float],
+    stamps: StepCache,
+) -> None:  # fmt: skip
+    """What the look says about this machine's speed with this base."""
+    learnt = sum(len(segment.text) for segment in train[:WHOLE])
+    missing = sum(len(segment.text) for segment in (*train, *valid) if segment.source is None)
+    per_character = tokens_a_character(pair.forward, [segment.text for segment in train])
+    figures = {
+        "start": seconds.get("Loading the base", 0.0) + IMPORTING,
+        f"tokens a character {pair.forward.target}": per_character,
+        "peak preview 0": float(peak_memory()),
+    }
+    recorded = seconds.get("Recording the datastore", 0.0)
+    if recorded > 0.05:
+        figures["datastore"] = learnt / recorded
+    written = seconds.get("Writing source sentences", 0.0)
+    if "sources" in stamps.made and written > 0.05:
+        figures["sources"] = missing / written
+    paces.note_all(figures)

@@ -1,0 +1,225 @@
+"""How fast this machine was: what runs leave behind so that the next one's time can be told before it starts.
+
+`<home>/paces.json` holds, by machine and by the shape of the base, one figure a kind of work: mostly units a second, and some
+plain values (a peak of memory, tokens a character). A new figure counts half, what was known before the other half.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.atomic_files import write_json
+from engine.core.progress import Progress
+from engine.core.settings import Settings
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.workflows.customize.run import Run
+
+IMPORTING = 3.0  # seconds, before anything can be timed
+
+
+class TimedProgress(Progress):
+    """Passes everything on to `inner`, and notes the seconds that each step took."""
+
+    def __init__(self, inner: Progress) -> None:
+        super().__init__()
+        self.inner = inner
+        self.seconds: dict[str, float] = {}
+        self._since = time.monotonic()
+
+    def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
+        self.stop()
+        self.step, self.index, self.steps = step, index, steps
+        self.inner.begin(step, index, steps)
+
+    def stop(self) -> None:
+        """The step at work counts up to here."""
+        now = time.monotonic()
+        if self.step:
+            self.seconds[self.step] = self.seconds.get(self.step, 0.0) + now - self._since
+        self._since = now
+
+    def advance(self, done: float, total: float | None, note: str = "") -> None:
+        self.inner.advance(done, total, note)
+
+    def metrics(self, row: dict[str, Any]) -> None:
+        self.inner.metrics(row)
+
+    def check(self) -> None:
+        self.inner.check()
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A figure and how often it was measured."""
+
+    value: float
+    times: int
+
+
+class ThroughputLog:
+    """The figures of one machine and one shape of base."""
+
+    def __init__(self, settings: Settings, base: str, device: str = "") -> None:
+        """`base` as of `shape_key`; `device` as of `machine`, by default the one that the settings lead to."""
+        self.file = settings.home_dir / "paces.json"
+        self.machine, self.base = device or machine(settings), base
+
+    @classmethod
+    def of(cls, settings: Settings, base: BaseModel) -> ThroughputLog:
+        """Those of a loaded base, on the device that it is on."""
+        return cls(settings, shape_key(base.model.config.to_dict()), machine(settings, base.device))
+
+    def get(self, what: str) -> Measurement | None:
+        """The figure of a kind of work; None where it was never measured here."""
+        result = self._all().get(self.machine, {}).get(self.base, {}).get(what)
+        return Measurement(float(result["value"]), int(result["times"])) if isinstance(result, dict) else None
+
+    def note(self, what: str, value: float) -> None:
+        """Keep a figure. One that cannot be right (zero, negative) is passed over."""
+        if value > 0:
+            self.note_all({what: value})
+
+    def note_all(self, values: dict[str, float]) -> None:
+        """Keep several at once."""
+        everything = self._all()
+        known = everything.setdefault(self.machine, {}).setdefault(self.base, {})
+        moment = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        for what, value in values.items():
+            if value > 0:
+                old = known.get(what)
+                mean = value if not isinstance(old, dict) else 0.5 * float(old["value"]) + 0.5 * value
+                times = 1 + (int(old["times"]) if isinstance(old, dict) else 0)
+                known[what] = {"value": float(f"{mean:.5g}"), "times": times, "when": moment}
+        write_json(self.file, everything, "the measured speeds")
+
+    def _all(self) -> dict[str, Any]:
+        import json
+
+        try:
+            data = json.loads(self.file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return data if isinstance(data, dict) else {}
+
+
+def machine(settings: Settings, device: Any = None) -> str:
+    """This machine and the device on it that works: `host, cpu, 2 threads` or `host, cuda`.
+
+    Without a device, what the settings lead to, as far as it can be told without loading torch.
+    """
+    kind = device.type if device is not None else settings.device
+    if kind == "auto":
+        apple = sys.platform == "darwin" and platform.machine() == "arm64"
+        kind = "mps" if apple else "cuda" if Path("/dev/nvidia0").exists() else "cpu"
+    host = socket.gethostname()
+    if kind.partition(":")[0] != "cpu":
+        return f"{host}, {kind.partition(':')[0]}"
+    return f"{host}, cpu, {threads(settings)} threads"
+
+
+def threads(settings: Settings) -> int:
+    """CPU threads that models run on."""
+    own = os.environ.get("OMP_NUM_THREADS", "")
+    return settings.threads or (int(own) if own.isdigit() and int(own) else os.cpu_count() or 1)
+
+
+def shape_key(config: dict[str, Any]) -> str:
+    """What a base's speed depends on, from its config.json: `marian 256x6+4, feed-forward 1024, 12003 words`."""
+    layers = f"{config.get('encoder_layers', 0)}+{config.get('decoder_layers', 0)}"
+    return (
+        f"{config.get('model_type', '')} {config.get('d_model', 0)}x{layers}, feed-forward "
+        f"{config.get('decoder_ffn_dim', 0)}, {config.get('vocab_size', 0)} words"
+    )
+
+
+def peak_memory() -> int:
+    """The most memory that this process has held so far, in bytes: the GPU's where one is used, else the machine's."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available() and torch.cuda.max_memory_allocated():
+        return int(torch.cuda.max_memory_reserved())
+    try:
+        import resource
+    except ImportError:  # Windows
+        import psutil
+
+        return int(psutil.Process().memory_info().peak_wset)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak if sys.platform == "darwin" else peak * 1024)
+
+
+def record_run(run: Run) -> None:
+    """What a whole run says about this machine: its steps' seconds against the amounts that they worked on."""
+    from engine.methods import get_method
+
+    request, samples, training, result, times = run.request, run.samples, run.training, run.result, run.times
+    stamps, own, remembered = run.cache, run.own, sum(run.memory_sizes)
+    run.progress.stop()
+    steps = run.progress.seconds
+    base, method = samples.pair.forward, request.method
+    segments = [*samples.train, *samples.valid]
+    missing = sum(len(segment.text) for segment in segments if segment.source is None)
+    learnt, held = (sum(len(pair.target) for pair in samples.pairs(part)) for part in ("train", "memory"))
+    answer = {
+        "start": times.get("loading", 0.0) + IMPORTING,
+        f"tokens a character {base.target}": tokens_a_character(base, [segment.text for segment in samples.train]),
+        f"peak {method} {training.tokens_per_batch}": peak_memory(),
+    }
+    if "phrases" in stamps.made:
+        answer["phrases"] = _pace(sum(len(segment.text) for segment in samples.train), steps.get("Finding phrases"))
+    if "sources" in stamps.made:
+        answer["sources"] = _pace(missing, steps.get("Writing source sentences"))
+    if "pairs" in stamps.made:
+        answer["weighing"] = _pace(missing, steps.get("Weighing the sentence pairs"))
+    if "method" in own.made:
+        gone_over = held if get_method(method).capabilities.holds_samples else learnt
+        answer[f"method {method}"] = _pace(remembered or gone_over, times.get("memory"))
+    if "Translating the sources" in steps:
+        held_out = sum(len(pair.target) for pair in samples.pairs("valid"))
+        answer["translations"] = _pace(learnt + held_out, steps["Translating the sources"])
+    if "knn" in own.made:
+        answer["datastore"] = _pace(held, times.get("knn"))
+    if "evaluation" in own.made:
+        tokens = answer[f"tokens a character {base.target}"] * sum(map(len, (one.text for one in samples.valid)))
+        decoded = decoded_tokens(len(samples.valid) / 2, tokens / max(1, len(samples.valid)))
+        answer[f"evaluation {method}"] = _pace(decoded, times.get("evaluation"))
+    if result is not None and result.updates:
+        batch = training.tokens_per_batch * training.accumulate
+        tokens = learnt * answer[f"tokens a character {base.target}"]
+        full = min(1.0, 1.1 * tokens / training.tokens_per_batch)
+        answer[f"training {method}"] = _pace(result.updates * batch * full, result.seconds)
+        limit = training.max_updates
+        if training.max_epochs is not None:
+            limit = min(
+                limit, int(1.1 * tokens / training.tokens_per_batch * training.max_epochs / training.accumulate) + 1
+            )
+        if result.stopped_by != "max_minutes":
+            answer[f"share {method} {request.budget}"] = min(1.0, result.updates / max(1, limit))
+    ThroughputLog.of(run.settings, base).note_all({key: value for key, value in answer.items() if value})
+
+
+def decoded_tokens(held_out: float, a_sentence: float) -> float:
+    """About how many tokens are written to choose decoding settings and to compare with the base: three settings on half of
+    the held-out sentences, base and plugin on the other half and on general text.
+    """
+    return 5 * min(60.0, held_out) * a_sentence + 2 * 40 * 14
+
+
+def tokens_a_character(base: BaseModel, texts: Sequence[str]) -> float:
+    """Target tokens of a character, of the first texts."""
+    some = [text for text in texts[:200] if text]
+    return sum(map(len, base.label(some))) / max(1, sum(map(len, some)))
+
+
+def _pace(amount: float, seconds: float | None) -> float:
+    return amount / seconds if seconds and seconds > 0.05 else 0.0

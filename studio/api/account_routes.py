@@ -1,0 +1,341 @@
+"""What the pages of the door do: sign in and out, the own account, accounts and members. Each act is for whoever signed in."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
+
+from fastapi import FastAPI, Form, Query, Request
+from fastapi.responses import PlainTextResponse, RedirectResponse, Response
+
+from engine.core.actor import THIS_MACHINE, Actor, Forbidden, act_as
+from engine.core.numerals import LARGEST, whole_number
+from engine.errors import InputError, TailorError
+from studio.api.second_factor_routes import add_second_factor
+from studio.auth.gateway import cookie_name, session_of
+from studio.auth.identity import KEY, RequestIdentity, headers_of, is_loopback, sign_in_needed
+from studio.auth.password_checks import PasswordChecks, TooManyError
+from studio.components import account_pages as pages
+from studio.i18n.translate import tr, translate_message
+
+if TYPE_CHECKING:
+    from engine.core.settings import Settings
+    from engine.store.accounts import AccountRow
+    from studio.services.service import Service
+
+Text = Annotated[str, Form(max_length=2000)]
+SHOWN = 100  # acts on a page of the log
+
+
+def add_door_routes(app: FastAPI, service: Service) -> None:
+    """All of them; where nobody signs in, there are none."""
+    app.state.first_code = ""
+    if sign_in_needed(service.settings):
+        checks = PasswordChecks(service.store, service.settings.sign_in_attempts)
+        door = SignIn(service, checks)
+        app.state.first_code = door.first_code
+        door.add_to(app)
+        _add_account(app, service, checks)
+        _add_admin(app, service)
+        _add_members(app, service)
+
+
+def check_door(settings: Settings) -> None:
+    """Raises InputError where others could reach a studio that nobody can sign in to, or that asks nobody to."""
+    from engine.store import Store
+
+    if is_loopback(settings.host) or settings.sign_in == "off":
+        return
+    store = Store(settings.store_url)
+    try:
+        if store.accounts.count():
+            return
+    finally:
+        store.close()
+    raise InputError(
+        f"The studio would listen on {settings.host}, where others can reach it, and nobody has an account. Make one with "
+        "`tailormt user add NAME --role admin`, or say --no-sign-in where something before it asks for a password."
+    )
+
+
+def _guest(request: Request) -> RequestIdentity:
+    identity: RequestIdentity = request.scope[KEY]
+    return identity
+
+
+def _who(request: Request) -> AccountRow:
+    """Whoever signed in; the gate lets nobody else get here."""
+    account = _guest(request).account
+    if account is None:
+        raise Forbidden("Sign in first.")
+    return account
+
+
+def _as_admin(request: Request) -> Actor:
+    """For acts that the store allows an admin alone and somebody may do on what is their own."""
+    who = _who(request)
+    return Actor(who.name, "admin", who.id, address=_guest(request).address)
+
+
+def _nothing() -> Response:
+    return PlainTextResponse(tr("There is nothing here."), 404)
+
+
+class SignIn:
+    """The pages for whoever is not signed in, and signing out."""
+
+    def __init__(self, service: Service, checks: PasswordChecks) -> None:
+        self.service = service
+        self.checks = checks
+        # Being on this machine is no right to the first account, which is an admin's: a proxy on it brings strangers.
+        self.first_code = secrets.token_urlsafe(24) if self._no_account() else ""
+        self._first = threading.Lock()
+
+    def add_to(self, app: FastAPI) -> None:
+        """Register the routes."""
+        app.get("/sign-in", include_in_schema=False)(self.form)
+        app.post("/sign-in", include_in_schema=False)(self.enter)
+        app.post("/sign-out", include_in_schema=False)(self.leave)
+        app.get("/first-account", include_in_schema=False)(self.first)
+        app.post("/first-account", include_in_schema=False)(self.make_first)
+
+    def form(self, request: Request, next: str = "/") -> Response:
+        if _guest(request).account is not None:
+            return RedirectResponse(_inside(next), 303)
+        if self._no_account():
+            return pages.sign_in_page("/", accounts=False)
+        return pages.sign_in_page(_inside(next))
+
+    def enter(
+        self,
+        request: Request,
+        name: Text,
+        password: Annotated[str, Form(max_length=1024)],
+        code: Text = "",
+        next: Text = "/",
+    ) -> Response:
+        position, shown = _inside(next), name[:80]
+        try:
+            account = self.checks.check(_guest(request).address, name, password, code)
+        except TooManyError as error:
+            response = pages.sign_in_page(position, name=shown, error=translate_message(error.message), status=429)
+            response.headers["Retry-After"] = str(error.seconds)
+            return response
+        if account is None:
+            return pages.sign_in_page(position, name=shown, error=tr("Name, password or code is wrong."), status=401)
+        return self._begin_session(request, account, position)
+
+    def leave(self, request: Request) -> Response:
+        secret = session_of(request.scope, headers_of(request.scope))
+        with act_as(THIS_MACHINE):
+            self.service.store.sign_ins.close(secret)
+            self.service.store.audit.note(Actor(_who(request).name, address=_guest(request).address), "sign out")
+        response = RedirectResponse("/sign-in", 303)
+        response.delete_cookie(**_cookie(request))
+        return response
+
+    def first(self, code: str = "") -> Response:
+        return pages.first_page(code) if self._may_make_first(code) else _nothing()
+
+    def make_first(self, request: Request, name: Text, password: Text, code: Text = "") -> Response:
+        with self._first:  # the code opens one account, whoever asks twice at once
+            if not self._may_make_first(code):
+                return _nothing()
+            try:
+                with act_as(THIS_MACHINE):
+                    account = self.service.store.accounts.create(name, password, "admin")
+            except InputError as error:
+                return pages.first_page(code, error=translate_message(error.message), name=name[:80])
+            self.first_code = ""
+        return self._begin_session(request, account, "/")
+
+    def _begin_session(self, request: Request, account: AccountRow, place: str) -> Response:
+        """A new secret, whatever cookie the browser showed."""
+        seconds = self.service.settings.session_hours * 3600
+        address = _guest(request).address
+        with act_as(THIS_MACHINE):
+            secret = self.service.store.sign_ins.open(account.id, seconds, address)
+            self.service.store.audit.note(Actor(account.name, address=address), "sign in")
+        response = RedirectResponse(place, 303)
+        response.set_cookie(value=secret, max_age=seconds, **_cookie(request))
+        return response
+
+    def _no_account(self) -> bool:
+        with act_as(THIS_MACHINE):
+            return self.service.store.accounts.count() == 0
+
+    def _may_make_first(self, code: str) -> bool:
+        expected = self.first_code
+        same = secrets.compare_digest(code.encode("utf-8", "replace"), expected.encode())
+        return bool(expected) and same and self._no_account()
+
+
+class Cookie(TypedDict):
+    """The session's cookie, as it is set and deleted."""
+
+    key: str
+    path: str
+    httponly: bool
+    samesite: Literal["lax"]
+    secure: bool
+
+
+def _cookie(request: Request) -> Cookie:
+    scheme = request.url.scheme
+    return Cookie(key=cookie_name(scheme), path="/", httponly=True, samesite="lax", secure=scheme == "https")
+
+
+def _add_account(app: FastAPI, service: Service, checks: PasswordChecks) -> None:
+    def shown(request: Request, **said: str) -> Response:
+        who = _who(request)
+        tokens = service.store.tokens.list(user_id=who.id)
+        return pages.account_page(who, tokens, service.store.projects.list(), **said)
+
+    @app.get("/account", include_in_schema=False)
+    def account(request: Request) -> Response:
+        return shown(request)
+
+    @app.post("/account/password", include_in_schema=False)
+    def password(request: Request, now: Text, new: Text, revoke: Text = "") -> Response:
+        who = _who(request)
+        try:
+            if checks.check(_guest(request).address, who.name, now, factor=False) is None:
+                raise InputError("That is not your password now.")
+            with act_as(_as_admin(request)):
+                service.store.accounts.set_password(who.id, new, keep=_guest(request).session)
+                for token in service.store.tokens.list(user_id=who.id) if revoke == "yes" else []:
+                    service.store.tokens.revoke(token.id)
+        except InputError as error:
+            return shown(request, error=translate_message(error.message))
+        return shown(request, good=tr("The password is changed."))
+
+    add_second_factor(app, service, checks, _who, shown)
+
+    @app.post("/account/tokens", include_in_schema=False)
+    def make(
+        request: Request,
+        name: Text,
+        scope: Annotated[list[str] | None, Form()] = None,
+        project: Text = "",
+        days: Text = "",
+    ) -> Response:
+        who = _who(request)
+        try:
+            wanted = scope or []
+            beyond = {"admin": (), "member": ("admin", "metrics")}.get(who.role, ("admin", "metrics", "write"))
+            if any(one in beyond for one in wanted):
+                raise InputError("A token may do no more than its account.")
+            number, until = whole_number(project), whole_number(days, 1, 3650)
+            if (project.strip() and number is None) or (days.strip() and until is None):
+                raise InputError("Give a project of the list, and 1 to 3650 days or none.")
+            row, secret = service.store.tokens.create(name, wanted, user_id=who.id, project_id=number, days=until)
+        except TailorError as error:
+            return shown(request, error=translate_message(error.message))
+        return pages.token_page(who, row, secret)
+
+    @app.post("/account/tokens/{number}/revoke", include_in_schema=False)
+    def revoke(request: Request, number: int) -> Response:
+        try:
+            if service.store.tokens.get(number).user_id != _who(request).id:
+                return _nothing()
+            service.store.tokens.revoke(number)
+        except InputError:
+            return _nothing()
+        return RedirectResponse("/account", 303)
+
+
+def _add_admin(app: FastAPI, service: Service) -> None:
+    def shown(request: Request, action: str = "", before: int | None = None, **said: str) -> Response:
+        who = _who(request)
+        store = service.store
+        log = store.audit.list(action=action, before=before, limit=SHOWN)
+        return pages.admin_page(who, store.accounts.list(), log, wanted=action, full=SHOWN, **said)
+
+    def act(request: Request, run: Callable[[], Any]) -> Response:
+        if _who(request).role != "admin":
+            return _nothing()
+        try:
+            run()
+        except TailorError as error:
+            return shown(request, error=translate_message(error.message))
+        return RedirectResponse("/admin", 303)
+
+    @app.get("/admin", include_in_schema=False)
+    def admin(
+        request: Request, action: str = "", before: Annotated[int | None, Query(ge=0, le=LARGEST)] = None
+    ) -> Response:
+        if _who(request).role != "admin":
+            return _nothing()
+        return shown(request, action[:64], before)
+
+    @app.post("/admin/accounts", include_in_schema=False)
+    def add(request: Request, name: Text, password: Text, role: Text = "member") -> Response:
+        return act(request, lambda: service.store.accounts.create(name, password, role))
+
+    @app.post("/admin/accounts/{number}/role", include_in_schema=False)
+    def role_of(request: Request, number: int, role: Text) -> Response:
+        return act(request, lambda: service.store.accounts.change(number, role=role))
+
+    @app.post("/admin/accounts/{number}/password", include_in_schema=False)
+    def password_of(request: Request, number: int, password: Text) -> Response:
+        return act(request, lambda: service.store.accounts.set_password(number, password))
+
+    @app.post("/admin/accounts/{number}/active", include_in_schema=False)
+    def active(request: Request, number: int, active: Text) -> Response:
+        return act(request, lambda: service.store.accounts.change(number, active=active == "yes"))
+
+    @app.post("/admin/accounts/{number}/delete", include_in_schema=False)
+    def delete(request: Request, number: int) -> Response:
+        return act(request, lambda: service.store.accounts.delete(number))
+
+
+def _add_members(app: FastAPI, service: Service) -> None:
+    def shown(request: Request, number: int, error: str = "") -> Response:
+        try:
+            project, role = service.store.projects.get(number), service.role(number)
+        except InputError:
+            return _nothing()
+        with act_as(THIS_MACHINE):  # names of other accounts; the project is theirs to see, as was just found
+            members = service.store.members.list(number)
+        return pages.members_page(_who(request), project, members, role == "owner", error=error)
+
+    def act(request: Request, number: int, run: Callable[[], Any]) -> Response:
+        role = service.role(number) if number < 2**31 else ""
+        if not role:
+            return _nothing()
+        if role != "owner":
+            return PlainTextResponse(tr("Only owners of a project change its members."), 403)
+        try:
+            run()
+        except TailorError as error:
+            return shown(request, number, translate_message(error.message))
+        return RedirectResponse(f"/members/{number}", 303)
+
+    @app.get("/members/{number}", include_in_schema=False)
+    def members(request: Request, number: int) -> Response:
+        return shown(request, number)
+
+    @app.post("/members/{number}/add", include_in_schema=False)
+    def add(request: Request, number: int, name: Text, role: Text = "member") -> Response:
+        def run() -> None:
+            with act_as(THIS_MACHINE):
+                user = service.store.accounts.named(name).id
+            service.store.members.set(number, user, role)
+
+        return act(request, number, run)
+
+    @app.post("/members/{number}/role", include_in_schema=False)
+    def role_of(request: Request, number: int, user: Annotated[int, Form()], role: Text) -> Response:
+        return act(request, number, lambda: service.store.members.set(number, user, role))
+
+    @app.post("/members/{number}/remove", include_in_schema=False)
+    def remove(request: Request, number: int, user: Annotated[int, Form()]) -> Response:
+        return act(request, number, lambda: service.store.members.remove(number, user))
+
+
+def _inside(place: str) -> str:
+    """A path of this studio; the first page for anything else, so that a link leads nobody elsewhere."""
+    inside = place.startswith("/") and not place.startswith(("//", "/\\")) and place.isprintable() and "\\" not in place
+    return place if inside and len(place) < 1000 else "/"

@@ -1,0 +1,70 @@
+"""Addresses for CAT tools, which can be told an address but no project: a route of DeepL's or LibreTranslate's interface also
+stands behind /cat/{project}, and behind /cat/{project}/{plugin}, where `base` is the project's base alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Request
+from fastapi.concurrency import run_in_threadpool
+
+from studio.api.form_or_json import Values, Wish, values_of, wished
+from studio.api.permissions import Caller, check
+
+Named = Annotated[str, Path(max_length=120, description="Its number or name.")]
+
+
+@dataclass(frozen=True)
+class Place:
+    """The project and plugin that an address names; empty where it names none."""
+
+    project: str = ""
+    plugin: str = ""
+
+
+def _place(request: Request) -> Place:
+    return Place(request.path_params.get("project", ""), request.path_params.get("plugin", ""))
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a client of another service sent, and who it is; `typed` where it came as JSON."""
+
+    values: Values
+    typed: bool
+    caller: Caller
+
+    def read(self, model: type[Wish]) -> Wish:
+        """The values as the model; null means that a value is not given. Raises RequestValidationError."""
+        return wished(model, {name: value for name, value in self.values.items() if value is not None}, self.typed)
+
+
+async def admit(request: Request, key: str, many: tuple[str, ...] = ()) -> Sent:
+    """The values of a request and who asks, whose token may be the value named `key`. Raises Problem.
+
+    Clients put values into the body of a GET too.
+    """
+    values, typed = await values_of(request, many)
+    token = values.get(key)
+    caller = await run_in_threadpool(check, request, "translate", token if isinstance(token, str) else "")
+    return Sent(values, typed, caller)
+
+
+PlaceDep = Annotated[Place, Depends(_place)]
+
+
+def _project(project: Named) -> None:
+    """Declares and checks the part of the address."""
+
+
+def _plugin(project: Named, plugin: Named) -> None:
+    """Declares and checks both parts of the address."""
+
+
+def mount(routes: APIRouter, router: APIRouter) -> None:
+    """Put the routes into a router: as they are, and behind both prefixes."""
+    router.include_router(routes)
+    router.include_router(routes, prefix="/cat/{project}", dependencies=[Depends(_project)])
+    router.include_router(routes, prefix="/cat/{project}/{plugin}", dependencies=[Depends(_plugin)])

@@ -1,0 +1,239 @@
+"""What the handlers share: the studio's service, the queue of texts, and the rules by which a request finds its plugin."""
+
+from __future__ import annotations
+
+import asyncio
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import anyio
+import anyio.to_thread
+from fastapi import Depends, Path, Query, Request
+
+from engine.core.languages import canonical, read_tag, same_language
+from engine.core.numerals import LARGEST as LARGEST_ID
+from engine.core.numerals import whole_number
+from engine.errors import InputError, TailorError
+from engine.jobs.backends import open_batcher
+from engine.serving.model_cache import TranslationSpec
+from studio.api.errors import Problem
+from studio.api.schemas import models
+
+if TYPE_CHECKING:
+    from engine.corpora.formats.documents.model import Result, Unit
+    from engine.store import PluginRow, ProjectRow, Store
+    from studio.services.service import Service
+
+ALONE = ("base", "none", "vanilla", "0")  # names that ask for the base without a plugin
+WAITERS = 64  # requests that wait for translations at once; others wait for one of them
+Got = TypeVar("Got")
+
+Id = Annotated[int, Path(ge=1, le=LARGEST_ID, description="Its number.")]
+Offset = Annotated[int, Query(ge=0, le=10**9, description="How many to pass over.")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="How many to give at most.")]
+
+
+@dataclass(frozen=True)
+class Route:
+    """What a request is translated with."""
+
+    base: str
+    source: str
+    target: str
+    project: ProjectRow | None = None
+    plugin: PluginRow | None = None
+
+    def work(self, strength: float = 1.0, decoding: Mapping[str, Any] | None = None) -> TranslationSpec:
+        path = self.plugin.path if self.plugin else ""
+        return TranslationSpec.of(self.base, self.source, self.target, path, strength, decoding)
+
+
+class Deps:
+    """One for the interface; safe to use from several threads."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.batcher = open_batcher(service.models)
+        self.seen: dict[int, float] = {}  # tokens, and when their use was last written down
+        self._waiters: anyio.CapacityLimiter | None = None
+        self.characters = 0  # translated since the start for callers without a token
+
+    @property
+    def store(self) -> Store:
+        """The studio's store; a row that there is not is NotFoundError, which becomes 404."""
+        return self.service.store
+
+    # -- which plugin
+
+    def find_project(self, wanted: str) -> ProjectRow:
+        """A project by its number or, in any case, its name. Raises Problem 404."""
+        number = whole_number(wanted, high=LARGEST_ID)
+        if number is not None:
+            return self.store.projects.get(number)
+        rows = self.store.projects.list()
+        project = next((row for row in rows if row.name.casefold() == wanted.strip().casefold()), None)
+        if project is None:
+            raise Problem(404, f"There is no project {wanted[:80]}. Name one by its number or its whole name.")
+        return project
+
+    def find_plugin(self, wanted: str, project: ProjectRow | None = None) -> PluginRow | None:
+        """A plugin by its number or its name, of the project where one is given; None for the base alone."""
+        wanted = wanted.strip()
+        if wanted.casefold() in ALONE:
+            return None
+        number, own = project.id if project else None, whole_number(wanted, high=LARGEST_ID)
+        if own is not None:
+            row: PluginRow | None = self.store.plugins.get(own)
+        else:
+            rows = self.store.plugins.list(number)
+            row = next((one for one in rows if one.name.casefold() == wanted.casefold()), None)
+        if row is None:
+            raise Problem(
+                404, f"There is no plugin {wanted[:80]}. Name one by its number or its whole name, or `base`."
+            )
+        if number is not None and row.project_id != number:
+            raise Problem(404, f"Plugin {row.id} belongs to another project than {number}. Name one of this project.")
+        return row
+
+    def means(
+        self, source: str = "", target: str = "", project: str = "", plugin: str | None = None, text: str = ""
+    ) -> Route:
+        """What to translate with, from what a request names.
+
+        A named plugin decides; else a named project and its default plugin; else the project of these languages that
+        changed last and its default plugin; else a base on the shelf that knows them, without a plugin. Without a source the
+        text tells it. Raises Problem or a TailorError where nothing fits.
+        """
+        row = self.find_project(project) if project else None
+        chosen = self.find_plugin(plugin, row) if plugin else None
+        if chosen is not None and row is None:
+            row = self.store.projects.get(chosen.project_id)
+        source, target = (canonical(one) if one else "" for one in (source, target))
+        if row is not None:
+            self._check(row, source, target, reverse_allowed=chosen is None and not plugin)
+            if (source and not same_language(source, row.source)) or (target and not same_language(target, row.target)):
+                return Route(row.base, row.target, row.source, row)  # the other direction has no plugin
+            return Route(row.base, row.source, row.target, row, self._default(row, plugin, chosen))
+        if not target:
+            raise InputError("Name the language to translate to, or a project.")
+        if not source:
+            source = self.guess(text, [one for one, other in self.directions() if same_language(other, target)])
+        if same_language(source, target):
+            raise InputError(f"Source and target are both {target}. Name two different languages.")
+        fitting = [
+            one
+            for one in self.store.projects.list()
+            if same_language(one.source, source) and same_language(one.target, target)
+        ]
+        row = max(fitting, key=lambda one: one.updated, default=None)
+        if row is not None:
+            return Route(row.base, row.source, row.target, row, self._default(row, plugin, chosen))
+        from engine.base.registry import BaseRegistry
+
+        try:
+            return Route(str(BaseRegistry(self.service.settings).default(source, target)), source, target)
+        except TailorError:
+            raise InputError(
+                f"Nothing here translates from {source} to {target}. Add a base with `tailormt base add`, or make a project."
+            ) from None
+
+    def _default(self, row: ProjectRow, plugin: str | None, chosen: PluginRow | None) -> PluginRow | None:
+        return chosen if plugin else self.store.defaults.get(row.id)
+
+    def _check(self, row: ProjectRow, source: str, target: str, *, reverse_allowed: bool) -> None:
+        """Raises InputError where the project cannot serve these languages."""
+        from engine.base.metadata import knows
+
+        wanted = source or row.source, target or row.target
+        fits = same_language(wanted[0], row.source) and same_language(wanted[1], row.target)
+        reverse = same_language(wanted[0], row.target) and same_language(wanted[1], row.source)
+        if fits or (reverse and reverse_allowed and knows(row.base, row.target, row.source)):
+            return
+        raise InputError(
+            f"The project {row.name} translates from {row.source} to {row.target}, not from {wanted[0]} to {wanted[1]}."
+        )
+
+    def directions(self) -> list[tuple[str, str]]:
+        """What can be translated: the projects' directions, then those of the bases on the shelf."""
+        from engine.base.registry import BaseRegistry
+
+        directions = {(row.source, row.target): None for row in self.store.projects.list()}
+        for entry in BaseRegistry(self.service.settings).entries():
+            sources, targets = _languages(str(entry.folder), _stamp(entry.folder))
+            directions |= {(a, b): None for a in sources for b in targets if a != b}
+        return list(directions)
+
+    def guess(self, text: str, among: Sequence[str]) -> str:
+        """The language of a text, of those that can be translated from."""
+        from engine.corpora.language import confidences
+
+        if not among:
+            raise InputError("Nothing here translates into that language. Name another, or add a base.")
+        short = {tag.language: str(tag) for one in among if (tag := read_tag(one))}
+        likely = [(code, value) for code, value in confidences(text, *short) if code in short]
+        return short[likely[0][0]] if likely else among[0]
+
+    # -- translating
+
+    async def translate(self, means: Route, texts: Sequence[str], strength: float = 1.0,
+                        decoding: Mapping[str, Any] | None = None) -> list[str]:  # fmt: skip
+        """Sentences as the base gives them; an empty one stays empty. Holds no thread while it waits."""
+        self._present(means)
+        return await asyncio.wrap_future(self.batcher.submit(means.work(strength, decoding), texts))
+
+    def through(self, means: Route, work: TranslationSpec, units: Sequence[Unit]) -> list[Result]:
+        """Units of texts, with their tags and placeholders in their places. Waits: for a thread of `apart`."""
+        from engine.serving.batched_translator import translate_through
+
+        self._present(means)
+        return translate_through(self.batcher, work, units)
+
+    async def apart(self, run: Callable[[], Got]) -> Got:
+        """Run what waits for translations in threads of their own, so that those of other requests stay free."""
+        if self._waiters is None:
+            self._waiters = anyio.CapacityLimiter(WAITERS)
+        return await anyio.to_thread.run_sync(run, limiter=self._waiters)
+
+    def _present(self, means: Route) -> None:
+        if means.plugin is not None and not means.plugin.exists:
+            raise InputError(f"The bundle of {means.plugin.name} is no longer at its place. Train or import it again.")
+
+    def reads(self, means: Route, pairs: Sequence[tuple[str, str]], top: int) -> list[list[models.JsonObject]]:
+        """What each token of each translation read from the plugin's memory; nothing without a plugin."""
+        if means.plugin is None:
+            return [[] for _ in pairs]
+        base = self.service.models.base(means.base, means.source, means.target)
+        plugin = self.service.models.plugin(means.plugin.path, base)
+        return [
+            plugin.reads(base, source, target, top) if source.strip() and target else [] for source, target in pairs
+        ]
+
+
+def _stamp(folder: pathlib.Path) -> float:
+    try:
+        return (folder / "config.json").stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+@lru_cache(maxsize=64)
+def _languages(folder: str, stamp: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """`engine.base.metadata.directions`, read once; nothing for a folder that is no base."""
+    from engine.base.metadata import directions
+
+    try:
+        sources, targets = directions(folder)
+    except TailorError:
+        return (), ()
+    return tuple(sources), tuple(targets)
+
+
+def _desk(request: Request) -> Deps:
+    desk: Deps = request.app.state.desk
+    return desk
+
+
+DeskDep = Annotated[Deps, Depends(_desk)]

@@ -1,0 +1,122 @@
+"""/projects/{number}/proportions: what words share with each domain, of the samples, of a plugin, and of any sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel, Field
+
+from engine.errors import OptionError
+from studio.api import serializers as rows
+from studio.api.deps import Deps, DeskDep, Id
+from studio.api.errors import Problem
+from studio.api.permissions import Caller, may
+from studio.api.schemas import models
+from studio.api.schemas import translate as bodies
+from studio.api.translate import count
+
+if TYPE_CHECKING:
+    from engine.store import PluginRow, ProjectRow
+
+router = APIRouter(tags=["proportions"])
+NOT_YET = (
+    "The proportions of this project are not fitted yet. Wait until its samples are read, or post to …/proportions/fit."
+)
+
+
+class Shown(BaseModel):
+    """What there is to be seen of proportions, as they were fitted."""
+
+    domains: list[str]
+    held_out: models.JsonObject = Field(description="How well words that were not fitted on lean to their own domain.")
+    corpus: models.JsonObject = Field(description="Histograms and words of the samples, a side each.")
+    examples: list[models.JsonObject]
+
+
+class FitWish(models.Given):
+    plugin: models.Number | None = Field(
+        None, description="A domain_mixing plugin of this project: its own proportions."
+    )
+
+
+def mixing_plugin(desk: Deps, project: ProjectRow, number: int) -> PluginRow:
+    """A plugin of the project that has proportions. Raises Problem, OptionError."""
+    from engine.methods import get_method
+
+    row = desk.store.plugins.get(number)
+    if row.project_id != project.id:
+        raise Problem(404, f"Plugin {row.id} belongs to another project than {project.id}. Name one of this project.")
+    try:
+        offers = get_method(row.method).capabilities.offers_proportions
+    except OptionError:
+        offers = False
+    if not offers:
+        raise OptionError(f"{row.name} is of the method {row.method}, which has no domain proportions.")
+    return row
+
+
+@router.get("/projects/{number}/proportions", dependencies=[may("read")])
+def get_proportions(
+    desk: DeskDep, number: Id, plugin: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
+) -> Shown:
+    """The proportions of the samples, which are fitted when these are read, or of a plugin."""
+    from engine.workflows.explore.domain_proportions import folder_of, read_shown
+
+    project = desk.store.projects.get(number)
+    row = mixing_plugin(desk, project, plugin) if plugin else None
+    result = read_shown(folder_of(desk.service.workspace(number), row.id if row else None))
+    if "corpus" not in result:
+        raise Problem(409, str(result.get("error") or NOT_YET))
+    return Shown(**rows.finite({key: result.get(key) or kind() for key, kind in KINDS.items()}))
+
+
+KINDS: dict[str, type[Any]] = {"domains": list, "held_out": dict, "corpus": dict, "examples": list}
+
+
+@router.post("/projects/{number}/proportions/fit", status_code=202, dependencies=[may("write")])
+def fit(desk: DeskDep, number: Id, wish: FitWish) -> models.Job:
+    """Queue the fitting of the samples' proportions, or the reading of a plugin's."""
+    from engine.jobs import enqueue
+
+    project = desk.store.projects.get(number)
+    if not (desk.service.workspace(number) / "corpus.jsonl").is_file():
+        raise Problem(409, "This project has no samples that were read yet. Add some and wait for their job.")
+    row = mixing_plugin(desk, project, wish.plugin) if wish.plugin else None
+    given = {"plugin_id": row.id} if row else {}
+    return rows.job(enqueue(desk.store, "proportions", given, project_id=number))
+
+
+@router.post("/projects/{number}/proportions")
+async def share(
+    desk: DeskDep, number: Id, wish: bodies.ProportionsWish, caller: Annotated[Caller, may("translate")]
+) -> bodies.Proportions:
+    """What each word of some sentences shares with each domain, by the samples' proportions or by a plugin's own."""
+    project = await run_in_threadpool(desk.store.projects.get, number)
+    shares = await run_in_threadpool(shares_of, desk, project, wish)
+    await run_in_threadpool(count, desk, caller, sum(map(len, wish.sentences)))
+    return shares
+
+
+def shares_of(desk: Deps, project: ProjectRow, wish: bodies.ProportionsWish) -> bodies.Proportions:
+    from engine.methods.domain_mixing.model import ProportionModel
+    from engine.methods.domain_mixing.proportions import proportions_of, reversed_base
+    from engine.workflows.explore.domain_proportions import folder_of
+
+    row = mixing_plugin(desk, project, wish.plugin) if wish.plugin else None
+    folder = folder_of(desk.service.workspace(project.id))
+    if row is None and not (folder / "proportions.json").is_file():
+        raise Problem(409, NOT_YET)
+    base = desk.service.base_model(project)
+    plugin = desk.service.plugin(row, base) if row else None
+    model: Any = plugin.module.proportion_model() if plugin else ProportionModel.load(folder, base)  # type: ignore[operator]
+    sources = None
+    if model.sources and wish.side == "decoder":  # it was fitted with sources, so it reads the sentences over some
+        other = reversed_base(base)
+        if other is not None:
+            from engine.decoding.greedy_search import back_translate
+
+            sources = back_translate(other, wish.sentences)
+    result = proportions_of(base, model, wish.sentences, wish.side, plugin=plugin, sources=sources)
+    return bodies.Proportions(domains=list(model.domains), sentences=rows.finite(result))

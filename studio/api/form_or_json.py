@@ -1,0 +1,78 @@
+"""Requests as the clients of other services send them: JSON, a form, or values in the address, one model for all three."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeVar
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import FormData, QueryParams
+
+from studio.api.errors import Problem
+from studio.auth.wellformed import repeated
+
+Wish = TypeVar("Wish", bound=BaseModel)
+Values = dict[str, object]
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+async def values_of(request: Request, many: tuple[str, ...] = ()) -> tuple[Values, bool]:
+    """The values of a request, the body's over the address's; and whether they came as JSON, with types of their own.
+
+    Those named in `many` may be repeated and come as lists then. Raises Problem 400 on a body that cannot be read.
+    """
+    why = repeated(request.query_params.multi_items(), many)
+    if why is not None:
+        raise Problem(400, why[1], code=why[0])
+    values = _plain(request.query_params, many)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in FORMS:
+        try:
+            async with request.form(max_files=0, max_fields=2000, max_part_size=8 << 20) as form:
+                why = repeated(form.multi_items(), many)
+                if why is not None:
+                    raise Problem(400, why[1], code=why[0])
+                return values | _plain(form, many), False
+        except Problem:
+            raise
+        except Exception:
+            raise Problem(400, "The form cannot be read.", code="bad_input") from None
+    body = await request.body()
+    if not body.strip():
+        return values, False
+    try:
+        body_values = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Problem(400, "The body is neither a form nor valid JSON.", code="bad_input") from None
+    if not isinstance(body_values, dict):
+        raise Problem(400, "The body must be a JSON object.", code="bad_input")
+    return values | body_values, True
+
+
+def _plain(given: FormData | QueryParams, many: tuple[str, ...]) -> Values:
+    values: Values = {}
+    for key in dict.fromkeys(given.keys()):
+        texts = [one for one in given.getlist(key) if isinstance(one, str)]
+        if texts:
+            values[key] = texts if key in many and len(texts) > 1 else texts[-1]
+    return values
+
+
+def wished(model: type[Wish], values: Values, typed: bool) -> Wish:
+    """The values as the model: from JSON with their types, from a form read from text. Raises RequestValidationError."""
+    try:
+        return model.model_validate(values, strict=typed)
+    except ValidationError as error:
+        problems = [
+            {**one, "loc": ("body", *one["loc"])} for one in error.errors(include_input=False, include_context=False)
+        ]
+        raise RequestValidationError(problems) from None
+
+
+def body_schema(model: type[BaseModel], *, needed: bool = True) -> dict[str, Any]:
+    """The OpenAPI of a body that may be JSON or a form."""
+    schema = model.model_json_schema()
+    kinds = ("application/json", FORMS[0])
+    return {"requestBody": {"required": needed, "content": {kind: {"schema": schema} for kind in kinds}}}

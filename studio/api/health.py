@@ -1,0 +1,226 @@
+"""How the studio is, for those who look after it: `/healthz`, `/readyz`, `/metrics`, and a line in the log for each request."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from engine.core.actor import THIS_MACHINE, act_as
+from engine.core.logging_setup import REQUEST, redacted
+from engine.core.metrics import ANSWERS, REGISTRY, REQUEST_SECONDS
+from engine.errors import TailorError
+from studio.auth.identity import KEY, from_here, headers_of, sign_in_needed
+
+if TYPE_CHECKING:
+    from studio.services.service import Service
+
+log = logging.getLogger("studio.requests")
+OWN = re.compile(r"[\w.-]{1,64}")
+JOB_BUCKETS = (10.0, 60.0, 300.0, 1800.0, 3600.0, 14400.0, 86400.0)  # seconds
+KEPT = 5.0  # seconds that the figures of the store are kept, however often somebody asks
+
+
+class MetricsMiddleware:
+    """Gives each request a number, counts and times it, and notes it. The outermost of all; plain ASGI."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        given = headers_of(scope).get("x-request-id", "")
+        number = given if OWN.fullmatch(given) else secrets.token_hex(8)
+        REQUEST.set(number)
+        status, begun = 500, time.perf_counter()
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-ID"] = number
+            await send(message)
+
+        kind = kind_of(scope["path"])
+        try:
+            with REQUEST_SECONDS.labels(kind).time():
+                await self.app(scope, receive, answer)
+        finally:
+            ANSWERS.labels(kind, f"{status // 100}xx").inc()
+            seconds = round(time.perf_counter() - begun, 4)
+            guest = scope.get(KEY)
+            who = guest.access.who if guest is not None and guest.access is not None else ""
+            path = redacted(scope["path"])  # without its query, which may hold a key or a text
+            fields = {"method": scope["method"], "path": path, "status": status, "seconds": seconds, "who": who}
+            log.info("%s %s %s %.3f s", scope["method"], path, status, seconds, extra={"fields": fields})
+
+
+def kind_of(path: str) -> str:
+    """What a request is, in few words, so that no number or name becomes a label."""
+    if path.startswith("/gradio_api/"):
+        return "stream" if "/queue/data" in path or "/heartbeat" in path else "event"
+    if path.startswith("/api/"):
+        return "api"
+    if path.startswith(("/v2/", "/v3/", "/cat/")):
+        return "deepl"
+    if path.startswith("/download/"):
+        return "download"
+    if path.startswith(("/assets/", "/static/", "/tm/", "/svelte/")):
+        return "asset"
+    return "page"
+
+
+def add_health_routes(app: FastAPI, service: Service) -> None:
+    """Two that anybody may ask and that tell nothing of what is inside, and the figures, for those who may read them."""
+    figures = Figures(service)
+
+    @app.get("/healthz", include_in_schema=False)
+    def healthz() -> Response:
+        return PlainTextResponse("ok\n", headers={"Cache-Control": "no-store"})
+
+    @app.get("/readyz", include_in_schema=False)
+    def readyz() -> Response:
+        result = checks(service)
+        ready = all(result.values())
+        return JSONResponse({"ready": ready, "checks": result}, 200 if ready else 503, {"Cache-Control": "no-store"})
+
+    @app.get("/metrics", include_in_schema=False)
+    def metrics(request: Request) -> Response:
+        if service.settings.metrics == "off":
+            return PlainTextResponse("There is nothing here.", 404)
+        if not may_read(request, service):
+            words = "The metrics are for this machine, and for tokens of the scope metrics or admin."
+            return PlainTextResponse(words, 401, {"WWW-Authenticate": "Bearer"})
+        return Response(figures.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def may_read(request: Request, service: Service) -> bool:
+    """The machine itself, an admin, or a program with a token for it."""
+    guest = request.scope[KEY]
+    if service.settings.metrics == "open" or (guest.account is not None and guest.account.role == "admin"):
+        return True
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        with act_as(THIS_MACHINE):
+            token = service.store.tokens.find(secret.strip())
+        return token is not None and (token.allows("metrics") or token.allows("admin"))
+    if service.settings.metrics == "auto" and sign_in_needed(service.settings):
+        return False  # a proxy on this machine that adds no headers would pass for the machine itself
+    return from_here(request.scope, headers_of(request.scope))
+
+
+def checks(service: Service) -> dict[str, bool]:
+    """Store, worker and base: is each there?"""
+    from engine.jobs.worker import worker_alive
+
+    result = {"store": False, "worker": False, "base": False}
+    try:
+        with act_as(THIS_MACHINE):
+            result["store"] = not service.store.lost()
+            result["worker"] = any(worker_alive(row) for row in service.store.workers.list())
+        result["base"] = bool(service.catalog.bases())
+    except TailorError as error:
+        log.warning("not ready: %s", error)
+    return result
+
+
+class Figures:
+    """What /metrics tells, in Prometheus's text form. A registry of its own, so that several studios of one process differ."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._lock = threading.Lock()
+        self._text, self._moment = b"", -KEPT
+
+    def text(self) -> bytes:
+        from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, generate_latest
+
+        with self._lock:
+            if time.monotonic() - self._moment >= KEPT:
+                registry = CollectorRegistry()
+                ProcessCollector(registry=registry)
+                PlatformCollector(registry=registry)
+                registry.register(self)  # type: ignore[arg-type]
+                self._text, self._moment = generate_latest(registry), time.monotonic()
+            return self._text
+
+    def collect(self) -> Iterator[Any]:
+        """prometheus_client asks this."""
+        with act_as(THIS_MACHINE):
+            rows = list(self._store())
+        yield from rows
+        yield from REGISTRY.collect()
+        yield from gpus()
+
+    def _store(self) -> Iterator[Any]:
+        from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily
+
+        up = GaugeMetricFamily("tailormt_store_up", "Whether the store answers.")
+        try:
+            jobs = self.service.store.jobs.list()
+            workers = self.service.store.workers.list()
+        except TailorError:
+            up.add_metric([], 0)
+            yield up
+            return
+        up.add_metric([], 1)
+        yield up
+        yield GaugeMetricFamily("tailormt_workers", "Workers heard of in the last seconds.", value=len(workers))
+        states = GaugeMetricFamily("tailormt_jobs", "Jobs by kind and state; queued ones are the queue's length.",
+                                   labels=["kind", "state"])  # fmt: skip
+        counts: dict[tuple[str, str], int] = {}
+        times: dict[str, list[float]] = {}
+        for job in jobs:
+            counts[job.kind, job.state.value] = counts.get((job.kind, job.state.value), 0) + 1
+            if job.finished is not None and job.seconds is not None and job.state == "succeeded":
+                times.setdefault(job.kind, []).append(job.seconds)
+        for key, count in sorted(counts.items()):
+            states.add_metric(key, count)
+        yield states
+        waiting = [job.created for job in jobs if job.state == "queued"]
+        oldest = time.time() - min(waiting).timestamp() if waiting else 0.0
+        yield GaugeMetricFamily("tailormt_queue_oldest_seconds", "How long the oldest waiting job waits.", value=oldest)
+        spent = HistogramMetricFamily(
+            "tailormt_job_seconds", "Seconds of the jobs that succeeded, by kind.", labels=["kind"]
+        )
+        for kind, values in sorted(times.items()):
+            steps = [(str(most), float(sum(value <= most for value in values))) for most in JOB_BUCKETS]
+            spent.add_metric([kind], [*steps, ("+Inf", float(len(values)))], sum(values))
+        yield spent
+        running = {job.id: job.kind for job in jobs if job.state == "running"}
+        memory = GaugeMetricFamily(
+            "tailormt_job_memory_bytes", "Memory of the jobs at work.", labels=["job", "kind", "of"]
+        )
+        for number, kind in running.items():
+            usage = self.service.store.usage.get(number)
+            if usage is not None:
+                memory.add_metric([str(number), kind, "processor"], usage.memory)
+                memory.add_metric([str(number), kind, "gpu"], usage.gpu)
+        yield memory
+
+
+def gpus() -> Iterator[Any]:
+    """Memory of the GPUs that this process uses; torch is not loaded for it."""
+    from prometheus_client.core import GaugeMetricFamily
+
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    result = GaugeMetricFamily("tailormt_gpu_memory_bytes", "Memory of each GPU.", labels=["gpu", "what"])
+    if cuda is not None and getattr(cuda, "is_initialized", bool)():
+        for number in range(cuda.device_count()):
+            free, total = cuda.mem_get_info(number)
+            result.add_metric([str(number), "used"], total - free)
+            result.add_metric([str(number), "total"], total)
+            result.add_metric([str(number), "own"], cuda.memory_reserved(number))
+    yield result

@@ -1,0 +1,93 @@
+"""/api/v1/docs: the OpenAPI as a plain page of this server. The usual viewers fetch their scripts from another host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from studio.components.templating import render
+
+router = APIRouter()
+Spec = Mapping[str, Any]
+
+
+@router.get("/docs", response_class=HTMLResponse)
+def page(request: Request) -> HTMLResponse:
+    """What there is, for people."""
+    return HTMLResponse(page_of(request.app.openapi()))
+
+
+@router.get("")
+@router.get("/")
+def start() -> RedirectResponse:
+    return RedirectResponse("/api/v1/docs")
+
+
+def page_of(spec: Spec) -> str:
+    """The page of an OpenAPI document."""
+    groups: dict[str, list[Operation]] = {}
+    for path, operations in spec["paths"].items():
+        for verb, operation in operations.items():
+            tag = (operation.get("tags") or ["other"])[-1]
+            groups.setdefault(tag, []).append(_operation(path, verb, operation, spec))
+    return render("openapi.html", info=spec["info"], groups=groups)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A command of the interface; `rows` are (name, where it goes, type, description) of what it takes."""
+
+    path: str
+    verb: str
+    short: str
+    description: str
+    rows: Sequence[tuple[str, str, str, str]]
+
+
+def _operation(path: str, verb: str, operation: Spec, spec: Spec) -> Operation:
+    rows = [
+        (one["name"], f"{one['in']}{'' if one.get('required') else ', optional'}", _kind(one.get("schema", {}), spec),
+         one.get("description") or one.get("schema", {}).get("description", ""))
+        for one in operation.get("parameters", ())
+    ]  # fmt: skip
+    content = operation.get("requestBody", {}).get("content", {})
+    for kind, body in list(content.items())[:1]:
+        schema = _resolved(body.get("schema", {}), spec)
+        needed = schema.get("required", ())
+        rows += [
+            (name, f"{'form' if 'form' in kind else 'body'}{'' if name in needed else ', optional'}", _kind(one, spec),
+             one.get("description", ""))
+            for name, one in schema.get("properties", {}).items()
+        ]  # fmt: skip
+    description = operation.get("description", "").replace("`", "")
+    short = description.split("\n\n")[0].split(". ")[0].rstrip(".")
+    return Operation(path, verb.upper(), short, description, rows)
+
+
+def _resolved(schema: Spec, spec: Spec) -> Spec:
+    if "$ref" in schema:
+        referred: Spec = spec["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        return referred
+    return schema
+
+
+def _kind(schema: Spec, spec: Spec) -> str:
+    """A type in words."""
+    return " or ".join(dict.fromkeys(_kinds(_resolved(schema, spec), spec)))
+
+
+def _kinds(schema: Spec, spec: Spec) -> Iterator[str]:
+    for one in schema.get("anyOf", ()):
+        yield _kind(one, spec)
+    if schema.get("enum"):
+        yield ", ".join(map(str, schema["enum"]))
+    elif schema.get("type") == "array":
+        yield f"list of {_kind(schema.get('items', {}), spec)}"
+    elif "type" in schema:
+        yield str(schema["type"])
+    elif "anyOf" not in schema:
+        yield "any"

@@ -1,0 +1,210 @@
+"""What the page Phrases shows beside the list: trees, sentences that hold a phrase, back-translations, the map, a table."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field, StringConstraints
+
+from studio.api import serializers as rows
+from studio.api.deps import Deps, DeskDep, Id, Limit, Offset
+from studio.api.errors import Problem
+from studio.api.permissions import Caller, may
+from studio.api.schemas import models
+from studio.api.translate import count
+
+if TYPE_CHECKING:
+    from engine.store import ProjectRow
+    from studio.services.phrases import Phrases
+
+router = APIRouter(tags=["phrases"])
+PhraseText = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+NOT_YET = "This project has no phrases yet. Add samples and wait until they are read."
+
+
+class KeyPhrase(BaseModel):
+    """A phrase with what makes it typical of the samples."""
+
+    text: str
+    source: str = Field(description="Its back-translation; empty while there is none.")
+    label: str
+    length: int = Field(description="Tokens of the parser.")
+    count: int = Field(description="How often the parser found it.")
+    layer: int = Field(description="The decoder layer that reads it, from 0; -1 where it is left out.")
+    excluded: bool
+    in_samples: int = Field(description="How often it stands in the samples, found or not.")
+    in_general_text: int
+    log_ratio: float | None = Field(
+        description="Binary logarithm of the ratio of frequencies; null without general text."
+    )
+    low: float | None = Field(description="The lower end of its 95 % interval.")
+    high: float | None
+    log_likelihood: float | None
+    domains: dict[str, int] = Field(description="How often by domain.")
+
+
+class Tree(BaseModel):
+    sentence: str
+    parser: str = Field(description="Which parser made the phrases, in a sentence.")
+    tree: models.JsonObject = Field(description="Nested: label, text, children.")
+
+
+class Holding(BaseModel):
+    place: int = Field(description="The sentence's place in the samples, from 0.")
+    text: str
+    source: str | None
+    file: str
+    line: int
+
+
+class BackWish(models.Given):
+    phrases: Annotated[list[PhraseText], Field(min_length=1, max_length=500)]
+
+
+class Map(BaseModel):
+    """Points on a plane by the likeness of the phrases' vectors."""
+
+    data: models.JsonObject
+
+
+def phrases(desk: Deps, project: ProjectRow) -> Phrases:
+    """The phrases as columns. Raises Problem 409 while there are none."""
+    from studio.services.phrases import phrases_of
+
+    service = desk.service
+    columns = phrases_of(service.workspace(project.id), project, service.settings, service.decoder_layers(project))
+    if columns is None:
+        raise Problem(409, NOT_YET)
+    return columns
+
+
+@router.get("/projects/{number}/phrases/typical", dependencies=[may("read")])
+def list_typical(
+    desk: DeskDep,
+    number: Id,
+    offset: Offset = 0,
+    limit: Limit = 100,
+    search: Annotated[str, Query(max_length=200, description="Words in the phrase or its back-translation.")] = "",
+) -> models.Page[KeyPhrase]:
+    """The phrases that set the samples apart from general text, the most typical first."""
+    from studio.services.phrases import PhraseView
+
+    columns = phrases(desk, desk.store.projects.get(number))
+    places = columns.select(PhraseView(words=search, show="all"))
+    items = [key_phrase(columns, int(one)) for one in places[offset : offset + limit]]
+    return models.Page[KeyPhrase](items=items, total=len(places), offset=offset)
+
+
+def key_phrase(columns: Phrases, place: int) -> KeyPhrase:
+    row = columns.row(place)
+    measured = row.ratio is not None
+    return KeyPhrase(
+        **{name: getattr(row, name) for name in ("text", "source", "label", "length", "count", "layer", "excluded")},
+        in_samples=row.own,
+        in_general_text=row.general,
+        log_ratio=rows.finite(row.ratio),
+        low=rows.finite(row.low) if measured else None,
+        high=rows.finite(row.high) if measured else None,
+        log_likelihood=rows.finite(row.log_likelihood) if measured else None,
+        domains={name: times for name, times, _ in row.per_domain},
+    )
+
+
+@router.get("/projects/{number}/phrases/sentences", dependencies=[may("read")])
+def list_holding(
+    desk: DeskDep,
+    number: Id,
+    phrase: Annotated[str, Query(min_length=1, max_length=2000)],
+    offset: Offset = 0,
+    limit: Limit = 100,
+) -> models.Page[Holding]:
+    """The sentences of the samples that hold a phrase."""
+    from studio.services.phrase_sentences import holding
+
+    project, sentences = desk.store.projects.get(number), desk.service.sentences(number)
+    places = holding(sentences, phrase, project.target) if phrase.strip() else []
+    items = []
+    for position in places[offset : offset + limit]:
+        row = sentences[position]
+        fields = {key: row[key] for key in ("text", "file", "line") if key in row}
+        items.append(Holding(**{"file": "", "line": 0, **fields}, place=position, source=row.get("source")))
+    return models.Page[Holding](items=items, total=len(places), offset=offset)
+
+
+@router.get("/projects/{number}/phrases/tree", dependencies=[may("read")])
+def get_tree(desk: DeskDep, number: Id, sentence: Annotated[str, Query(min_length=1, max_length=2000)]) -> Tree:
+    """The parse tree of a sentence of the project's target language, by the parser that finds its phrases."""
+    from studio.services.phrase_sentences import parsed_tree, tree_of
+
+    project, folder = desk.store.projects.get(number), desk.service.workspace(number)
+    text = " ".join(sentence.split())
+    if not text:
+        raise Problem(422, "sentence: it must say something.", code="invalid")
+    parsed = tree_of(folder, text) or parsed_tree(folder, text, project.target, desk.service.settings)
+    return Tree(sentence=text, parser=desk.service.parser(number), tree=parsed.to_mapping())
+
+
+@router.post("/projects/{number}/phrases/back-translations")
+def back_translate(
+    desk: DeskDep, number: Id, wish: BackWish, caller: Annotated[Caller, may("translate")]
+) -> dict[str, str]:
+    """Phrases by the base turned round, where it translates both ways; they are kept and shown with the phrases."""
+    from engine.decoding.greedy_search import back_translate as translate
+    from studio.services.phrases import own_sources
+
+    project, service = desk.store.projects.get(number), desk.service
+    wanted = [text for text in dict.fromkeys(" ".join(one.split()) for one in wish.phrases) if text]
+    if not wanted:
+        raise Problem(422, "phrases: at least one of them must say something.", code="invalid")
+    base = service.models.base(project.base, project.target, project.source)
+    made = dict(zip(wanted, translate(base, wanted), strict=True))
+    own_sources(service.workspace(number), made)
+    count(desk, caller, sum(map(len, wanted)))
+    return made
+
+
+@router.get(
+    "/projects/{number}/phrases/export",
+    dependencies=[may("read")],
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}, "description": "The table."}},
+)
+def export_phrases(desk: DeskDep, number: Id) -> StreamingResponse:
+    """All phrases with their figures as CSV, the most typical first."""
+    from studio.api.phrase_downloads import lines
+    from studio.services.phrases import PhraseView
+
+    columns = phrases(desk, desk.store.projects.get(number))
+    headers = {"Content-Disposition": f'attachment; filename="phrases-{number}.csv"'}
+    return StreamingResponse(lines(columns, PhraseView(show="all")), media_type="text/csv", headers=headers)
+
+
+@router.get("/projects/{number}/phrases/map", dependencies=[may("read")])
+def get_map(desk: DeskDep, number: Id) -> Map:
+    """The map of the phrases as it was drawn last."""
+    from engine.workflows.explore.phrase_map import MAP_FILE
+
+    desk.store.projects.get(number)
+    file = desk.service.workspace(number) / MAP_FILE
+    try:
+        data = json.loads(gzip.decompress(file.read_bytes()))
+    except (OSError, ValueError):
+        raise Problem(409, "There is no map of this project yet. Draw it by a POST to this address.") from None
+    return Map(data=rows.finite(data))
+
+
+@router.post("/projects/{number}/phrases/map", status_code=202, dependencies=[may("write")])
+def draw_map(desk: DeskDep, number: Id) -> models.Job:
+    """Queue the drawing of the map; one under way is not queued again."""
+    from engine.jobs import enqueue
+
+    desk.store.projects.get(number)
+    if not (desk.service.workspace(number) / "phrases.jsonl").is_file():
+        raise Problem(409, NOT_YET)
+    store = desk.store
+    busy = next((job for job in store.jobs.list(number) if job.kind == "phrase_map" and job.active), None)
+    return rows.job(busy or enqueue(store, "phrase_map", {}, project_id=number))

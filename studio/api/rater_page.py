@@ -1,0 +1,103 @@
+"""What a rater opens: one page at an address that only its rater knows, and the answers that it sends.
+
+It is a page of its own beside the studio's: a rater may be anybody, and sees two texts and three questions, nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from fastapi import Body, FastAPI, Response
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+
+from engine.errors import TailorError
+from studio.components.theme import STATIC, plain_colours
+from studio.i18n.translate import mark, tr, translate_message
+
+if TYPE_CHECKING:
+    from engine.store.ratings import RaterRow
+    from studio.services.service import Service
+
+UNKNOWN = mark("This link opens no rating. Ask whoever sent it to you for a new one.")
+PRIVATE = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+
+
+def add_rater_routes(app: FastAPI, service: Service) -> None:
+    """The raters' pages, what these send, and the downloads of a round."""
+    from engine.workflows import human_rating as rounds
+
+    def answered(token: str, act: Callable[[RaterRow], None] | None = None) -> Response:
+        rater = service.store.ratings.rater(token)
+        if rater is None:
+            return JSONResponse({"error": tr(UNKNOWN)}, 404, PRIVATE)
+        try:
+            if act is not None:
+                act(rater)
+            return JSONResponse(rounds.task(service.store, rater).to_mapping(), 200, PRIVATE)
+        except TailorError as error:
+            return JSONResponse({"error": translate_message(error.message)}, 400, PRIVATE)
+
+    @app.get("/rating/{token}", include_in_schema=False)
+    def rating_page(token: str) -> Response:
+        rater = service.store.ratings.rater(token)
+        if rater is None:
+            return PlainTextResponse(tr(UNKNOWN), 404)
+        row = service.store.ratings.get(rater.round_id)
+        shown = {"source": row.source, "target": row.target, "examples": row.about.get("examples", [])}
+        # `<` would end the script where a text holds `</script>`.
+        data = json.dumps(shown, ensure_ascii=False).replace("<", "\\u003c")
+        return HTMLResponse(rating_html().replace("/*about*/{}", data), 200, PRIVATE)
+
+    @app.get("/rating/{token}/state", include_in_schema=False)
+    def rating_state(token: str) -> Response:
+        return answered(token)
+
+    @app.post("/rating/{token}/answer", include_in_schema=False)
+    def rating_answer(
+        token: str, item: int = Body(), question: str = Body(max_length=20), side: str = Body(max_length=20)
+    ) -> Response:
+        return answered(token, lambda rater: rounds.choose(service.store, rater, item, question, side))
+
+    @app.post("/rating/{token}/skip", include_in_schema=False)
+    def rating_skip(token: str, item: int = Body(embed=True)) -> Response:
+        return answered(token, lambda rater: rounds.skip(service.store, rater, item))
+
+    @app.post("/rating/{token}/undo", include_in_schema=False)
+    def rating_undo(token: str) -> Response:
+        return answered(token, lambda rater: rounds.undo(service.store, rater))
+
+    @app.post("/rating/{token}/again", include_in_schema=False)
+    def rating_again(token: str) -> Response:
+        return answered(token, lambda rater: rounds.ask_again(service.store, rater))
+
+    @app.get("/download/ratings/{number}.{ending}", include_in_schema=False)
+    def rating_download(number: int, ending: str) -> Response:
+        return download(service, number, ending)
+
+
+def download(service: Service, number: int, ending: str) -> Response:
+    """A round as csv or json."""
+    from engine.workflows import human_rating as rounds
+
+    try:
+        row = service.store.ratings.get(number)
+    except TailorError as error:
+        return PlainTextResponse(translate_message(error.message), 404)
+    if ending == "csv":
+        text, kind = "\ufeff" + rounds.as_csv(service.store, row), "text/csv"  # the mark tells Excel that it is UTF-8
+    elif ending == "json":
+        data: Any = rounds.as_mapping(service.store, row)
+        text, kind = json.dumps(data, ensure_ascii=False, indent=2) + "\n", "application/json"
+    else:
+        return PlainTextResponse("A round can be had as csv or json.", 404)
+    headers = {"Content-Disposition": f'attachment; filename="rating-{number}.{ending}"'}
+    return Response(text, 200, headers, f"{kind}; charset=utf-8")
+
+
+@cache
+def rating_html() -> str:
+    """The page without its round: colours are the studio's, light or dark as the rater's machine is."""
+    return (STATIC / "rating.html").read_text(encoding="utf-8").replace("/*roles*/", plain_colours())

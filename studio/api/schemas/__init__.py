@@ -1,0 +1,1 @@
+"""Shapes of request and response bodies."""

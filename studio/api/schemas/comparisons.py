@@ -1,0 +1,142 @@
+"""What goes in and out of the operations on comparisons, described for the OpenAPI."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated
+
+from pydantic import BaseModel, Field, StringConstraints
+
+from studio.api.schemas import models
+
+Title = Annotated[str, StringConstraints(max_length=120)]
+Strength = Annotated[float, Field(ge=0, le=2)]
+
+
+class ComparisonWish(models.Given):
+    texts: Annotated[list[models.Text], Field(min_length=1, max_length=500)]
+    title: Title = ""
+    plugin: models.Reference | None = Field(None, description="Number or name; without, the project's default.")
+    strength: Strength = 1.0
+
+
+class SystemWish(models.Given):
+    plugin: models.Reference = Field(description="Number or name of a plugin of the project.")
+    strength: Strength = 1.0
+
+
+class SheetWish(models.Given):
+    texts: Annotated[list[models.Text], Field(min_length=1, max_length=10_000)]
+    references: list[models.Text] | None = Field(None, description="As many as texts; an empty one is none.")
+    systems: Annotated[list[SystemWish], Field(max_length=3)] = Field(
+        [], description="Plugins beside the base alone; none: the project's default."
+    )
+    title: Title = ""
+
+
+class ComparisonChange(models.Given):
+    title: models.Name | None = None
+    kept: bool | None = Field(None, description="A kept one does not change any more, since somebody has its address.")
+
+
+class StrengthWish(models.Given):
+    strength: Annotated[float, Field(ge=0, le=1)]
+
+
+class System(BaseModel):
+    """The base alone, which comes first, or a plugin at a strength."""
+
+    name: str
+    plugin_id: int | None
+    method: str
+    strength: float
+
+
+class Comparison(BaseModel):
+    id: int
+    project: int
+    title: str
+    file: str = Field(description="The file that its sentences came from; empty for typed ones.")
+    sentences: int
+    translated: int = Field(description="Sentences that all systems have translated.")
+    different: int = Field(description="Of these, those that a plugin translated otherwise than the base.")
+    references: int = Field(description="Sentences with a reference.")
+    systems: list[System]
+    kept: bool = Field(description="Whether another strength makes a copy of it.")
+    job: int | None = Field(description="The job that translates and measures it; null where there is none.")
+    created: datetime.datetime
+
+
+class ComparisonRows(Comparison):
+    rows: list[models.JsonObject] = Field(description="Each with source, vanilla and customized.")
+
+
+class ComparisonMade(ComparisonRows):
+    changed: int = Field(description="Sentences whose two translations differ.")
+
+
+class ComparisonQueued(BaseModel):
+    comparison: Comparison
+    job: models.Job
+    notes: list[str] = Field(description="How the files were understood, in sentences.")
+
+
+class Line(BaseModel):
+    place: int = Field(description="From 0.")
+    source: str
+    reference: str | None
+    texts: list[str | None] = Field(description="One a system; null where it is not made yet.")
+    flags: list[str] = Field(description="One a text, as of /translate; empty where nothing is odd.")
+    scores: list[float | None] = Field(description="0 to 100, of sentences with a reference.")
+    difference: float | None = Field(description="From the base alone, of the plugin that differs most, 0 to 1.")
+    change: float | None = Field(description="Of the score, the largest.")
+
+
+class Lines(BaseModel):
+    """A part of a comparison's sentences."""
+
+    systems: list[System]
+    figures: models.JsonObject
+    items: list[Line]
+    total: int
+    offset: int
+
+
+class Figure(BaseModel):
+    """One measure of one system with its 95 % interval; `p` is of a paired bootstrap against the base alone."""
+
+    kind: str = Field(description="text: these sentences; general: general text, which shows forgetting.")
+    metric: str
+    title: str
+    system: str
+    score: float
+    low: float
+    high: float
+    before: float | None = Field(description="The base's score.")
+    p: float | None
+    p_ar: float | None = Field(description="The same by approximate randomisation, where it was asked for.")
+
+
+class Terms(BaseModel):
+    text: str = Field(description="One a line: a target term, or source term, tab or =, target term.")
+
+
+class TermsWish(models.Given):
+    text: Annotated[str, Field(max_length=200_000)]
+
+
+class ReadPlace(BaseModel):
+    layer: int = Field(description="From 0; -1: the output.")
+    place: str
+    share: float = Field(description="What came from memory and not from the base, 0 to 1.")
+    items: list[models.JsonObject]
+
+
+class WordReading(BaseModel):
+    """What was read from memory for a word; `why` says why where it is nothing."""
+
+    word: str
+    start: int
+    end: int
+    places: list[ReadPlace]
+    why: str

@@ -1,0 +1,75 @@
+"""The second factor of the own account: offered, confirmed by a code, taken off with the password."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import FastAPI, Form, Request, Response
+
+from engine.core.actor import THIS_MACHINE, Actor, act_as
+from engine.errors import InputError
+from engine.store.second_factor import address_of
+from studio.auth.identity import KEY
+from studio.auth.password_checks import PasswordChecks
+from studio.components import account_pages as pages
+from studio.i18n.translate import tr, translate_message
+
+if TYPE_CHECKING:
+    from engine.store.accounts import AccountRow
+    from studio.services.service import Service
+
+Text = Annotated[str, Form(max_length=2000)]
+
+
+def add_second_factor(
+    app: FastAPI,
+    service: Service,
+    checks: PasswordChecks,
+    who: Callable[[Request], AccountRow],
+    shown: Callable[..., Response],
+) -> None:
+    """`who` is whoever signed in, `shown` their page with `error` or `good`."""
+    factors = service.store.second_factors
+
+    def own(request: Request, password: str) -> AccountRow:
+        """The account, whose password this is. Raises InputError."""
+        account = who(request)
+        if checks.check(request.scope[KEY].address, account.name, password, factor=False) is None:
+            raise InputError("That is not your password now.")
+        return account
+
+    def note(request: Request, account: AccountRow, action: str) -> None:
+        service.store.audit.note(Actor(account.name, address=request.scope[KEY].address), action)
+
+    @app.post("/account/second-factor", include_in_schema=False)
+    def begin(request: Request, now: Text) -> Response:
+        try:
+            account = own(request, now)
+        except InputError as error:
+            return shown(request, error=translate_message(error.message))
+        with act_as(THIS_MACHINE):
+            secret = factors.begin(account.id)
+        return pages.second_factor_page(account, secret, address_of(secret, account.name))
+
+    @app.post("/account/second-factor/confirm", include_in_schema=False)
+    def confirm(request: Request, code: Text) -> Response:
+        account = who(request)
+        try:
+            with act_as(THIS_MACHINE):
+                codes = factors.confirm(account.id, code)
+                note(request, account, "second factor set")
+        except InputError as error:
+            return shown(request, error=translate_message(error.message))
+        return pages.recovery_page(account, codes)
+
+    @app.post("/account/second-factor/remove", include_in_schema=False)
+    def remove(request: Request, now: Text) -> Response:
+        try:
+            account = own(request, now)
+        except InputError as error:
+            return shown(request, error=translate_message(error.message))
+        with act_as(THIS_MACHINE):
+            factors.remove(account.id)
+            note(request, account, "second factor removed")
+        return shown(request, good=tr("The second factor is removed."))

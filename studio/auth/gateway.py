@@ -1,0 +1,286 @@
+"""The gateway: every request passes it before anything else of the studio sees it. Plain ASGI, so that streams pass untouched.
+
+In its order: which host was asked, whether a page of another site asks, how large it is, who asks, whether they may, how
+often. What is left to those behind it: tokens (`studio.api.permissions`), and which rows and files (`engine.store.row_access`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+from collections.abc import Callable
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from engine.core.actor import THIS_MACHINE, Actor, act_as
+from engine.core.numerals import whole_number
+from engine.errors import TailorError
+from studio.auth.gradio_endpoints import ROOT, Events, closed
+from studio.auth.identity import RequestIdentity, from_here, headers_of, host_name, is_loopback, sign_in_needed, welcome
+from studio.auth.rate_limit import RateLimit
+from studio.auth.wellformed import Refusal, is_json, json_refusal, refusal
+
+if TYPE_CHECKING:
+    from engine.core.settings import Settings
+    from engine.store import Store
+    from engine.store.accounts import AccountRow
+
+COOKIE = "tailormt_session"
+SAFE = ("GET", "HEAD", "OPTIONS")
+# What a stranger may see: where to sign in, whether the studio is well, and what a link by itself opens.
+PUBLIC = re.compile(r"/(?:sign-in|first-account|healthz|readyz|metrics|favicon\.ico|robots\.txt|rating/.+)")
+RATING = re.compile(r"/rating/.+")
+LARGEST_BODY = 32 << 20  # bytes of a request that brings no files
+NO_HOST = (
+    "This studio is meant for this machine alone and was asked for as {host}. Start it with sign_in = on, or with "
+    "--no-sign-in where something before it asks for a password."
+)
+
+
+def cookie_name(scheme: str) -> str:
+    """Over https the name itself makes the browser keep the cookie to this host."""
+    return f"__Host-{COOKIE}" if scheme == "https" else COOKIE
+
+
+def session_of(scope: Scope, headers: dict[str, str]) -> str:
+    """The secret of the session that a request shows."""
+    try:
+        result = SimpleCookie(headers.get("cookie", "")).get(cookie_name(scope.get("scheme", "http")))
+    except CookieError:
+        return ""
+    return result.value if result else ""
+
+
+class Gateway:
+    """One for the application."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        store: Store,
+        uploads: Path,
+        is_api: Callable[[str, str, str], bool],
+        error_response: Callable[..., Response],
+    ) -> None:
+        """`is_api(method, path, query)` says whether a request is for the REST interface, whose errors
+        `error_response(path, status, code, message, headers)` shapes.
+        """
+        self.app, self.store, self.is_api, self.error_response = app, store, is_api, error_response
+        self.needed = sign_in_needed(settings)
+        self.here_only = not self.needed and settings.sign_in != "off" and is_loopback(settings.host)
+        self.events = Events(uploads)
+        self.rates = RateLimit(settings.api_rate, 60.0) if settings.api_rate else None
+        self.largest = settings.max_request_mib << 20
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # the studio has no web sockets
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        headers = headers_of(scope)
+        client = scope.get("client")
+        result = RequestIdentity(client[0] if client else "")
+        answer = self._unclear(scope, refusal(scope)) or await self._refused(scope, headers, result)
+        if answer is not None:
+            await answer(scope, receive, send)
+            return
+        await self._pass(scope, _bounded(scope, headers, receive, self.largest), send, headers, result)
+
+    # -- who, and may they
+
+    async def _refused(self, scope: Scope, headers: dict[str, str], found: RequestIdentity) -> Response | None:
+        """The answer to a request that does not come in; None for one that does, whose guest then is known."""
+        path, method = scope["path"], scope["method"]
+        api = self.is_api(method, path, scope.get("query_string", b"").decode("latin-1"))
+        if closed(path):
+            return PlainTextResponse("There is nothing here.", 404)
+        named = host_name(headers.get("host", ""))
+        if self.here_only and not api and not PUBLIC.fullmatch(path) and not is_loopback(named):
+            return PlainTextResponse(NO_HOST.format(host=named[:80] or "?"), 403)
+        if self._too_large(headers):
+            return self._answer(
+                path, api, 413, "too_large", f"The request is larger than {self.largest >> 20} MiB.", True
+            )
+        secret = session_of(scope, headers) if self.needed else ""
+        if secret:
+            found.account = await run_in_threadpool(self._account, secret)
+            found.session = secret if found.account else ""
+        if found.account is not None:
+            found.access = Actor(found.account.name, found.account.role, found.account.id, address=found.address)
+        elif not self.needed:
+            found.access = None if api else THIS_MACHINE.at(found.address)  # the REST interface decides by itself
+        if RATING.fullmatch(path):  # the link is the right; its handlers look at nothing but the rater's own round
+            found.access = Actor("rater", address=found.address)
+        elif method not in SAFE and not self._same_site(headers, found, api):
+            return self._answer(path, api, 403, "forbidden", "This request came from a page of another site.")
+        if api:
+            return self._too_often(scope, headers, found)
+        if self.needed and found.account is None and not PUBLIC.fullmatch(path):
+            return self._ask(scope, headers)
+        return None
+
+    def _answer(self, path: str, api: bool, status: int, code: str, message: str, close: bool = False) -> Response:
+        headers = {"Connection": "close"} if close else None
+        if api:
+            return self.error_response(path, status, code, message, headers)
+        return PlainTextResponse(message, status, headers)
+
+    def _unclear(self, scope: Scope, why: Refusal | None) -> Response | None:
+        """The answer to a request that can be read in two ways."""
+        if why is None:
+            return None
+        query = scope.get("query_string", b"").decode("latin-1")
+        return self._answer(scope["path"], self.is_api(scope["method"], scope["path"], query), 400, *why)
+
+    def _account(self, secret: str) -> AccountRow | None:
+        with act_as(THIS_MACHINE):
+            return self.store.sign_ins.find(secret)
+
+    def _ask(self, scope: Scope, headers: dict[str, str]) -> Response:
+        """To the page where people sign in, for what is a page; for all else that they are not."""
+        path = scope["path"]
+        if scope["method"] in SAFE and "text/html" in headers.get("accept", "") and not path.startswith(ROOT):
+            query = scope.get("query_string", b"").decode("latin-1")
+            wish = f"?next={quote(path + (f'?{query}' if query else ''))}" if path != "/" or query else ""
+            return RedirectResponse(f"/sign-in{wish}", 303)
+        return PlainTextResponse("Sign in first.", 403)
+
+    def _same_site(self, headers: dict[str, str], found: RequestIdentity, api: bool) -> bool:
+        """A browser says from which site a request comes; what carries a session has to say so."""
+        origin, site = headers.get("origin", ""), headers.get("sec-fetch-site", "")
+        if origin:
+            return _netloc(origin) == headers.get("host", "").lower() or (api and found.account is None)
+        if found.account is not None:
+            return site in ("same-origin", "none")
+        return True
+
+    def _too_large(self, headers: dict[str, str]) -> bool:
+        length = headers.get("content-length", "")
+        return bool(length) and (whole_number(length, high=self.largest) is None)
+
+    def _too_often(self, scope: Scope, headers: dict[str, str], found: RequestIdentity) -> Response | None:
+        if self.rates is None or (not self.needed and "authorization" not in headers and from_here(scope, headers)):
+            return None
+        shown = headers.get("authorization", "")
+        keys = [f"address {found.address}"]
+        if shown:
+            keys.append(hashlib.sha256(shown.encode()).hexdigest())
+        wait = max(self.rates.take(key) for key in keys)
+        if not wait:
+            return None
+        message = f"Too many requests: at most {int(self.rates.count)} a minute. Try again in {wait:.0f} s."
+        return self.error_response(scope["path"], 429, "busy", message, {"Retry-After": str(int(wait) + 1)})
+
+    # -- in
+
+    async def _pass(
+        self, scope: Scope, receive: Receive, send: Send, headers: dict[str, str], found: RequestIdentity
+    ) -> None:
+        path, method = scope["path"], scope["method"]
+        events = self.needed and path.startswith(f"{ROOT}/")
+        # A task that Gradio begins in here and keeps must not go on as this guest (see `studio.auth.identity`).
+        welcome(scope, found)
+        if path.startswith(f"{ROOT}/"):
+            welcome({}, RequestIdentity(found.address))
+        uploading = path == f"{ROOT}/upload"
+        if events and found.account is not None:
+            body, receive = await read_body(receive) if method == "POST" and not uploading else (b"", receive)
+            query = scope.get("query_string", b"").decode("latin-1")
+            unclear = self._unclear(scope, json_refusal(body or b""))
+            if unclear is not None:
+                await unclear(scope, receive, send)
+                return
+            if not uploading and not is_json(headers):
+                body = None  # a handler that takes forms would read other values than those looked at here
+            if body is None or not self.events.may(found.account.id, method, path, query, body):
+                await PlainTextResponse("There is nothing here.", 404)(scope, receive, send)
+                return
+        multipart = headers.get("content-type", "").startswith("multipart/form-data")
+        selected = bytearray()
+        status, exported = 0, False
+
+        async def answer(message: Message) -> None:
+            nonlocal status, exported
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                exported = Headers(raw=message["headers"]).get("content-disposition", "").startswith("attachment")
+            elif uploading and len(selected) < LARGEST_BODY:
+                selected.extend(message.get("body", b""))
+            await send(message)
+
+        await self.app(scope, receive, answer)
+        if status not in (200, 201, 202, 206) or found.access is None:
+            return
+        if uploading and found.account is not None:
+            self.events.brought(found.account.id, bytes(selected))
+        if method == "POST" and multipart:
+            size = whole_number(headers.get("content-length", ""), high=self.largest)
+            await self._note(found.access, "upload", path, path if size is None else f"{path} {size:,} bytes")
+        elif exported and method == "GET" and status != 206:
+            await self._note(found.access, "export", path, path)
+
+    async def _note(self, access: Actor, action: str, path: str, detail: str) -> None:
+        project = re.search(r"/projects/(\d{1,9})(?:/|$)", path)
+        target = re.search(r"/(\d{1,9})(?:\.\w+|/download|/export)?$", path)
+        number, which = int(project[1]) if project else None, target[1] if target else ""
+
+        def write() -> None:
+            with act_as(access):
+                self.store.audit.note(access, action, project_id=number, target=which, detail=detail)
+
+        with contextlib.suppress(TailorError):  # the answer has gone out; a full disk is told where it is written next
+            await run_in_threadpool(write)
+
+
+def _netloc(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
+
+
+def _bounded(scope: Scope, headers: dict[str, str], receive: Receive, largest: int) -> Receive:
+    """The body, which breaks off where it grows too large, whatever was said of its length."""
+    multipart = headers.get("content-type", "").startswith("multipart/form-data")
+    limit, seen = (largest if multipart else LARGEST_BODY), 0
+
+    async def counted() -> Message:
+        nonlocal seen
+        part = await receive()
+        seen += len(part.get("body", b""))
+        return {"type": "http.disconnect"} if seen > limit else part
+
+    return counted
+
+
+async def read_body(receive: Receive) -> tuple[bytes | None, Receive]:
+    """A body, read whole (it is bounded), and a way to read it again; None where it broke off."""
+    body, more = b"", True
+    while more:
+        part = await receive()
+        if part["type"] != "http.request":
+            return None, receive
+        body += part.get("body", b"")
+        more = part.get("more_body", False)
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return body, again

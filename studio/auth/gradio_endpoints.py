@@ -1,0 +1,112 @@
+"""What of Gradio's own addresses may be reached, and by whom.
+
+Gradio has more of them than the studio's pages use: some fetch from other hosts, some run an event without its page, some are
+for developers. Only those that the pages need are open. Where people sign in, an event's session and an uploaded file belong
+to whoever began or brought them: numbers of sessions and paths of files are known to the browser, so knowing one is not enough.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from starlette.datastructures import QueryParams
+
+ROOT = "/gradio_api"
+NEEDED = re.compile(
+    r"/gradio_api/(?:info/?|app_id/?|startup-events|theme\.css|heartbeat/[\w-]+|queue/(?:join|data)|cancel|reset/?"
+    r"|upload|upload_progress|file=.*|component_server/?)"
+)
+# Outside of it: Gradio's own sign-in, its monitoring, its description for programs.
+CLOSED = re.compile(r"/(?:login|logout|token|user|login_check|monitoring|openapi\.json|runs|run-history|dev)(?:/.*)?")
+ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+MOST = 50_000  # sessions and uploads that are remembered
+
+
+def closed(path: str) -> bool:
+    """Is it an address of Gradio's that no page of the studio needs?"""
+    if path == ROOT or path.startswith(f"{ROOT}/"):
+        if NEEDED.fullmatch(path) is None:
+            return True
+        return bool(ELSEWHERE.match(path.partition("file=")[2]))  # it would fetch from another host
+    return CLOSED.fullmatch(path) is not None
+
+
+class Events:
+    """Whose sessions and whose uploads there are. What is not known belongs to nobody."""
+
+    def __init__(self, uploads: Path) -> None:
+        self.uploads = os.path.realpath(uploads)
+        self._lock = threading.Lock()
+        self._sessions: OrderedDict[str, int] = OrderedDict()
+        self._files: OrderedDict[str, set[int]] = OrderedDict()
+
+    def brought(self, user: int, body: bytes) -> None:
+        """Remember the paths in Gradio's answer to an upload."""
+        try:
+            paths = json.loads(body)
+        except (ValueError, RecursionError):
+            return
+        with self._lock:
+            for path in paths if isinstance(paths, list) else []:
+                self._files.setdefault(os.path.realpath(str(path)), set()).add(user)
+            while len(self._files) > MOST:
+                self._files.popitem(last=False)
+
+    def owns_file(self, user: int, path: str) -> bool:
+        """Was this file uploaded by them?"""
+        real = os.path.realpath(path)
+        with self._lock:
+            return real.startswith(self.uploads + os.sep) and user in self._files.get(real, ())
+
+    def owns_session(self, user: int, session: str, *, begin: bool = False) -> bool:
+        """Is it their session? With `begin` a new one becomes theirs."""
+        if not session:
+            return False
+        with self._lock:
+            if begin and session not in self._sessions:
+                self._sessions[session] = user
+                while len(self._sessions) > MOST:
+                    self._sessions.popitem(last=False)
+            return self._sessions.get(session) == user
+
+    def may(self, user: int, method: str, path: str, query: str, body: bytes) -> bool:
+        """May they ask this of Gradio? `body` is that of a request that has one."""
+        what = path.removeprefix(f"{ROOT}/")
+        if what.startswith("file="):
+            return self.owns_file(user, what.removeprefix("file="))
+        if what.startswith("heartbeat/"):
+            return self.owns_session(user, what.partition("/")[2], begin=True)
+        if what == "queue/data":
+            return self.owns_session(user, QueryParams(query).get("session_hash", ""), begin=True)
+        if method == "POST" and what != "upload":
+            try:
+                given = json.loads(body or b"{}")
+            except (ValueError, RecursionError):
+                return False
+            if not isinstance(given, dict):
+                return False
+            session = given.get("session_hash")
+            if session is not None and not self.owns_session(user, str(session), begin=True):
+                return False
+            return all(self.owns_file(user, one) for one in files_in(given))
+        return True
+
+
+def files_in(value: Any) -> Iterator[str]:
+    """The paths of the files that an event names."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            if isinstance(one.get("path"), str) and ("meta" in one or "orig_name" in one or "url" in one):
+                yield one["path"]
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one

@@ -1,0 +1,112 @@
+"""Who a request comes from. The gateway finds it out once; the store asks it at every session.
+
+The gateway puts a `RequestIdentity` into the request's scope and into a context variable. Gradio's queue runs events in
+tasks of its own, which know that variable of another request or of none; there the request that brought the event counts,
+and nothing else.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import sys
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from engine.core.actor import NOBODY, THIS_MACHINE, Actor, explicit_actor
+from studio.auth.proxies import KEY as PROXIED
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
+
+    from engine.core.settings import Settings
+    from engine.store.accounts import AccountRow
+
+KEY = "tailormt.guest"  # in the scope of a request
+# Headers that proxies add; whoever sends one did not come straight from this machine's own user.
+FORWARDED = re.compile(
+    r"forwarded|x-forwarded-.+|x-real-ip|x-original-.+|x-client-ip|via|true-client-ip|cf-connecting-ip"
+)
+
+
+@dataclass
+class RequestIdentity:
+    """Somebody at the door. `access` is None until it is known who they are."""
+
+    address: str = ""
+    access: Actor | None = None
+    account: AccountRow | None = None
+    session: str = ""  # the secret of their session
+
+
+_guest: ContextVar[RequestIdentity | None] = ContextVar("who a request comes from", default=None)
+
+
+def welcome(scope: Scope, found: RequestIdentity) -> None:
+    """From here on the request is theirs."""
+    scope[KEY] = found
+    _guest.set(found)
+
+
+def guest() -> RequestIdentity | None:
+    """Whose request is being answered; None where none is."""
+    context = sys.modules.get("gradio.context")
+    event: Any = context.LocalContext.request.get(None) if context is not None else None
+    if event is not None:
+        scope = getattr(getattr(event, "request", None), "scope", None)
+        return scope.get(KEY) if isinstance(scope, dict) else None
+    return _guest.get()
+
+
+def access_of(settings: Settings) -> Callable[[], Actor]:
+    """What the store of a studio asks at every session. Where people sign in, whoever is not known sees nothing."""
+    unknown = NOBODY if sign_in_needed(settings) else THIS_MACHINE
+
+    def access() -> Actor:
+        named = explicit_actor()
+        if named is not None:
+            return named
+        result = guest()
+        return unknown if result is None or result.access is None else result.access
+
+    return access
+
+
+def sign_in_needed(settings: Settings) -> bool:
+    """Do people sign in to this studio?"""
+    return settings.sign_in == "on" or (settings.sign_in == "auto" and not is_loopback(settings.host))
+
+
+def is_loopback(host: str) -> bool:
+    """Is it a name or an address of this machine that no other machine can reach?"""
+    host = host.strip().strip("[]").rstrip(".").lower()
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.split("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def headers_of(scope: Scope) -> dict[str, str]:
+    """The headers of a request by their lower-case names."""
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def from_here(scope: Scope, headers: Mapping[str, str]) -> bool:
+    """Does it come from this machine to a name of this machine, through no proxy?"""
+    client = scope.get("client")
+    named = host_name(headers.get("host", ""))
+    through = scope.get(PROXIED) or any(FORWARDED.fullmatch(name) for name in headers)
+    return not through and is_loopback(named) and is_loopback(client[0] if client else "")
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without its port; empty for one that cannot be read."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""

@@ -1,0 +1,67 @@
+"""Every check of a password passes here: counted by account, by address and by both, before the password is looked at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.core.actor import THIS_MACHINE, Actor, act_as
+from engine.errors import InputError
+from engine.messages import mark
+from engine.store.accounts import fold
+from studio.auth.rate_limit import RateLimit
+
+if TYPE_CHECKING:
+    from engine.store import Store
+    from engine.store.accounts import AccountRow
+
+FIVE_MINUTES = 300.0
+TOO_MANY = mark("Too many wrong passwords. Try again in {count} seconds.")
+
+
+class TooManyError(InputError):
+    """Too many wrong passwords; `seconds` to wait."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(TOO_MANY, count=seconds)
+        self.seconds = seconds
+
+
+class PasswordChecks:
+    """One for the studio, so that signing in and changing a password count together."""
+
+    def __init__(self, store: Store, attempts: int) -> None:
+        self.store = store
+        self.pair, self.address_alone, self.name_alone = (
+            RateLimit(attempts * times, FIVE_MINUTES) for times in (1, 3, 10)
+        )
+
+    def check(
+        self, address: str, name: str, password: str, code: str = "", *, factor: bool = True
+    ) -> AccountRow | None:
+        """The account whose password and second factor these are; None where one is wrong. Raises TooManyError.
+
+        An attempt counts before it is looked at, so that many at once are as slow as one after the other.
+        """
+        folded = fold(name)[:320]
+        buckets = [(self.pair, f"{address} {folded}"), (self.address_alone, address), (self.name_alone, folded)]
+        wait = max(limit.wait(key) for limit, key in buckets)
+        if not wait:
+            wait = max(limit.take(key) for limit, key in buckets)
+        if wait:
+            raise TooManyError(int(wait) + 1)
+        with act_as(THIS_MACHINE):
+            account = self.store.accounts.signed(name, password)
+            if account is None or (factor and not self.store.second_factors.passes(account.id, code)):
+                self._note(address, name)
+                return None
+        self.pair.forget(buckets[0][1])
+        for limit, key in buckets[1:]:
+            limit.give_back(key)
+        return account
+
+    def _note(self, address: str, name: str) -> None:
+        try:  # only names that there are: what somebody types into the wrong field may be a password
+            known = self.store.accounts.named(name).name
+        except InputError:
+            known = ""
+        self.store.audit.note(Actor("nobody", address=address), "sign in refused", detail=known)

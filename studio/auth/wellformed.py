@@ -1,0 +1,90 @@
+"""Requests that can be read in two ways are refused before anything looks at them: else a guard checks one value and the
+handler uses another.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.datastructures import QueryParams
+from starlette.types import Scope
+
+# Headers of which the studio reads one; a second would be read by one part of it and not by another.
+SINGLE = ("host", "origin", "authorization", "cookie", "content-type", "content-length", "sec-fetch-site")
+# Parameters that are lists in the interfaces of other services, and that no guard reads.
+LISTS = ("text", "q", "ignore_tags", "splitting_tags", "non_splitting_tags", "glossary_ids")
+SURROGATE = re.compile("[\ud800-\udfff]")
+ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
+Refusal = tuple[str, str]  # a code for programs, a sentence for people
+
+TWICE = "{name} is given more than once. Give it once."
+UNREADABLE = "The request holds a character that is none: a NUL or half of a surrogate pair. Send valid UTF-8."
+
+
+class RepeatedKeyError(ValueError):
+    """A key occurs twice in a JSON object."""
+
+
+def refusal(scope: Scope) -> Refusal | None:
+    """Why the head of a request cannot be read in one way; None for one that can."""
+    names = Counter(name.decode("latin-1").lower() for name, _ in scope["headers"])
+    for name in SINGLE:
+        if names[name] > 1:
+            return "repeated", TWICE.format(name=f"The header {name}")
+    query = QueryParams(scope.get("query_string", b""))
+    if "\0" in scope["path"] or SURROGATE.search(scope["path"]):
+        return "bad_text", UNREADABLE
+    if any("\0" in part or SURROGATE.search(part) for pair in query.multi_items() for part in pair):
+        return "bad_text", UNREADABLE
+    return repeated(query.multi_items(), LISTS)
+
+
+def repeated(pairs: Any, lists: tuple[str, ...] = ()) -> Refusal | None:
+    """Which name of a query or a form occurs twice, beside those that are lists; None where none does."""
+    counts = Counter(name for name, _ in pairs)
+    name = next((name for name, count in counts.items() if count > 1 and name not in lists), None)
+    return None if name is None else ("repeated", TWICE.format(name=f"The parameter {name[:80]!r}"))
+
+
+def json_refusal(body: bytes) -> Refusal | None:
+    """Why a JSON body cannot be read in one way; None for one that can, and for what is no JSON."""
+    try:
+        content = json.loads(body, object_pairs_hook=_once)
+    except RepeatedKeyError as error:
+        return "repeated", TWICE.format(name=f"The key {str(error)[:80]!r}")
+    except (ValueError, RecursionError):
+        return None  # the handler says what is wrong with it
+    if ESCAPED.search(body) and any(map(SURROGATE.search, _texts(content))):
+        return "bad_text", UNREADABLE
+    return None
+
+
+def is_json(headers: Mapping[str, str]) -> bool:
+    """May the body of this request be read as JSON? Whatever is no form may."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind not in ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise RepeatedKeyError(next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1))
+    return result
+
+
+def _texts(content: Any) -> list[str]:
+    result, waiting = [], [content]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            result.append(one)
+        elif isinstance(one, dict):
+            result += one
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+    return result

@@ -1,0 +1,55 @@
+"""Does a plugin's memory matter: the form and the table on its card, as safe HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from engine.plugins.ablate import BASE, TRUE
+from studio.components.templating import render
+from studio.i18n.translate import mark, tr, translate_message
+
+if TYPE_CHECKING:
+    from engine.store import JobRow
+
+NAMES = {
+    BASE: mark("no plugin"),
+    TRUE: mark("its own memory"),
+    "empty": mark("nothing"),
+    "foreign": mark("general text"),
+    "noise": mark("noise of the same mean and covariance"),
+    "shuffled": mark("its own, values shuffled"),
+    "mean": mark("one row, the mean"),
+    "oracle": mark("the references: the upper bound"),
+}
+STEPS = (
+    mark("Translating with the base"),
+    mark("Translating with the memory"),
+    mark("Translating with another memory"),
+)
+
+
+def lines_of(text: Any) -> list[str]:
+    """Lines of a field, without blank ones at its end."""
+    return str(text or "").rstrip().splitlines()
+
+
+def ablation_box(number: int, job: JobRow | None) -> str:
+    """The last result or how far it is, and the form for another; folded unless there is something to see."""
+    figures = job.result if job is not None and job.state == "succeeded" else None
+    error = translate_message(job.error) if job is not None else ""
+    rows = _rows(figures) if figures else []
+    return render("ablation.html", number_of_plugin=number, job=job, error=error, rows=rows)
+
+
+def _rows(figures: Mapping[str, Any]) -> list[dict[str, object]]:
+    """A row a memory: BLEU, chrF, NLL and p, or why the plugin cannot have it."""
+    digits = {"bleu": 1, "chrf": 1, "nll": 3, "p": 3}
+    return [
+        {
+            "memory": tr(NAMES[one["memory"]]),
+            "figures": ["" if one[key] is None else f"{one[key]:.{places}f}" for key, places in digits.items()],
+            "reason": translate_message(one["reason"]) if one.get("reason") else "",
+        }
+        for one in ({**figures["base"], "memory": BASE}, *figures["variants"])
+    ]

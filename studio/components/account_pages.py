@@ -1,0 +1,134 @@
+"""The pages of the door: sign in, the own account, the admin's, the members of a project. Plain HTML without a script.
+
+They are pages of their own beside the studio's, so that nothing of it is loaded for somebody who has not signed in.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fastapi.responses import HTMLResponse
+
+from engine.core.actor import PROJECT_ROLES, ROLES
+from engine.store.tokens import SCOPES
+from studio.components.templating import render
+from studio.components.theme import STATIC, plain_colours
+from studio.i18n.translate import LANGUAGES, language, mark, moment, tr
+
+if TYPE_CHECKING:
+    from engine.store import ProjectRow
+    from engine.store.accounts import AccountRow, MemberRow
+    from engine.store.audit import AuditRow
+    from engine.store.tokens import TokenRow
+
+POLICY = (
+    "default-src 'none'; style-src 'sha256-{style}'; img-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+PRIVATE = {"Cache-Control": "no-store"}
+SAID = {
+    "viewer": mark("viewer"), "member": mark("member"), "admin": mark("admin"), "owner": mark("owner"),
+    "read": mark("read"), "translate": mark("translate"), "write": mark("write"), "metrics": mark("metrics"),
+}  # fmt: skip
+ABOUT = {
+    "viewer": mark("looks at projects and translates in them"),
+    "member": mark("makes projects and works in those they belong to"),
+    "admin": mark("sees every project, and looks after accounts"),
+}
+
+
+def _page(
+    template: str,
+    title: str,
+    *,
+    narrow: bool = False,
+    who: AccountRow | None = None,
+    error: str = "",
+    status: int = 0,
+    **values: Any,
+) -> HTMLResponse:
+    """A template in the frame of the door; with an error the status is 400 where none is given."""
+    style = f"{plain_colours()}\n{(STATIC / 'door.css').read_text(encoding='utf-8')}"
+    page = render(
+        template, title=title, narrow=narrow, who=who, error=error, said=SAID, about=ABOUT, moment=moment, scopes=_scopes,
+        style=style, language=language(),
+        languages=LANGUAGES.items(), **values,
+    )  # fmt: skip
+    # No script at all, and no style but this one.
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    headers = {**PRIVATE, "Content-Security-Policy": POLICY.format(style=digest)}
+    return HTMLResponse(page, status or (400 if error else 200), headers)
+
+
+def sign_in_page(
+    next: str, *, name: str = "", error: str = "", accounts: bool = True, status: int = 200
+) -> HTMLResponse:
+    """Name and password; without `accounts` how to make the first."""
+    return _page(
+        "sign_in.html", tr("Sign in"), narrow=True, error=error, status=status, next=next, name=name, accounts=accounts
+    )
+
+
+def first_page(code: str, *, error: str = "", name: str = "") -> HTMLResponse:
+    """The first account, which is an admin's; shown to whoever has the code from the studio's console."""
+    return _page("first_account.html", tr("The first account"), narrow=True, error=error, name=name, code=code)
+
+
+def account_page(
+    who: AccountRow, tokens: Sequence[TokenRow], projects: Sequence[ProjectRow], *, error: str = "", good: str = ""
+) -> HTMLResponse:
+    """Role, password, tokens."""
+    return _page(
+        "account.html", tr("Your account"), who=who, error=error, good=good, tokens=tokens,
+        names={row.id: row.name for row in projects}, usual=SCOPES[:2],
+        allowed={"admin": SCOPES, "member": ("read", "translate", "write")}.get(who.role, ("read", "translate")),
+    )  # fmt: skip
+
+
+def second_factor_page(who: AccountRow, secret: str, address: str) -> HTMLResponse:
+    """The key for an authenticator, and the field for its first code."""
+    return _page("second_factor.html", tr("Second factor"), who=who, secret=secret, address=address)
+
+
+def recovery_page(who: AccountRow, codes: Sequence[str]) -> HTMLResponse:
+    """The only page that shows the recovery codes."""
+    return _page("recovery_codes.html", tr("Recovery codes"), who=who, codes=codes)
+
+
+def token_page(who: AccountRow, row: TokenRow, secret: str) -> HTMLResponse:
+    """The only page that shows a token."""
+    return _page("token.html", tr("A new token"), who=who, row=row, secret=secret)
+
+
+def admin_page(
+    who: AccountRow,
+    accounts: Sequence[AccountRow],
+    log: Sequence[AuditRow],
+    *,
+    wanted: str = "",
+    full: int = 100,
+    error: str = "",
+    good: str = "",
+) -> HTMLResponse:
+    """Accounts, and the audit log; `full` rows of it are a page."""
+    return _page(
+        "admin.html", tr("Accounts"), who=who, error=error, good=good, accounts=accounts, log=log, wanted=wanted,
+        full=full, roles=ROLES,
+    )  # fmt: skip
+
+
+def members_page(
+    who: AccountRow, project: ProjectRow, members: Sequence[MemberRow], owner: bool, *, error: str = ""
+) -> HTMLResponse:
+    """Who belongs to a project; its owners change that."""
+    return _page(
+        "members.html", tr("Members"), who=who, error=error, project=project, members=members, owner=owner,
+        roles=PROJECT_ROLES,
+    )  # fmt: skip
+
+
+def _scopes(token: TokenRow) -> str:
+    return ", ".join(tr(SAID[scope]) for scope in token.scopes.split(",") if scope in SAID)

@@ -1,0 +1,158 @@
+"""What was read from memory for a word, as a panel: the words that weigh most, a bar each, by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.workflows.compare.attribution import Place, WordAttribution
+from studio.components.templating import render
+from studio.i18n.translate import mark, tr, translate_message
+
+PLACES = {
+    "self_attn": mark("self-attention"),
+    "encoder_attn": mark("cross-attention"),
+    "decoder": mark("decoder"),
+    "datastore": mark("kNN datastore"),
+    "output": mark("output"),
+    "prompt": mark("request"),
+}
+SHARE = "\0"  # stands for the figure while a sentence is cut around it
+FROM_MEMORY = mark("{share} read from memory")
+# What the items of a place are, and what its share means.
+KINDS = {
+    "datastore": (mark("Neighbours in the samples"), mark("{share} of the word's probability came from them")),
+    "output": (mark("Sentences found"), mark("{share} of the word's probability was copied from them")),
+    "prompt": (mark("Samples in the request"), ""),
+    "decoder": (mark("Domains"), ""),
+    "encoder_attn": ("", FROM_MEMORY),
+    "self_attn": ("", FROM_MEMORY),
+}
+
+
+@dataclass(frozen=True)
+class Item:
+    """What was read, with its weight; texts are what stands before the marked word, the word, and what stands after it."""
+
+    text: tuple[str, str, str]
+    language: str
+    weight: str
+    width: float  # per cent of the heaviest
+    token: str
+    facts: Sequence[str]
+    source: tuple[str, str, str] | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """All that was read at one place of the model; `foot` says what its share means, the figure in the middle."""
+
+    key: str
+    place: Place
+    name: str
+    title: str
+    entries: Sequence[Item]
+    foot: tuple[str, str, str] | None
+
+
+def reading_panel(attribution: WordAttribution, *, system: str, strength: float, source: str, target: str) -> str:
+    """The panel of a word; `source` and `target` are language codes."""
+    groups = [_group(position, target) for position in attribution.places]
+    return render(
+        "reading_panel.html",
+        waiting=False,
+        word=attribution.word,
+        why=translate_message(attribution.why),
+        system=system,
+        strength=strength,
+        source=source,
+        target=target,
+        groups=groups,
+        open=max(groups, key=lambda group: abs(group.place.share)).key if groups else "",
+        columns=_columns(groups),
+    )
+
+
+def waiting_panel(word: str) -> str:
+    """While it is looked up."""
+    return render("reading_panel.html", waiting=True, word=word, target="")
+
+
+def _group(place: Place, target: str) -> Group:
+    name = tr(PLACES.get(place.place, place.place))
+    if place.layer >= 0:
+        name = tr("layer {number}, {where}", number=place.layer + 1, where=name)
+    title, meaning = KINDS.get(place.place, ("", FROM_MEMORY))
+    heaviest = max((item["weight"] for item in place.items), default=0.0) or 1.0
+    items = [_item(item, heaviest, "" if place.place == "decoder" else target) for item in place.items]
+    return Group(f"{place.layer}-{place.place}", place, name, title, items, _foot(place, meaning))
+
+
+def _foot(place: Place, meaning: str) -> tuple[str, str, str] | None:
+    if not meaning:
+        return None
+    own = ""
+    if place.place in ("self_attn", "encoder_attn"):
+        if place.share < 0:
+            return _share_line(place.share), "", ""
+        own = " · " + tr("{share} the base’s own", share=_percent(1 - place.share))
+    before, after = tr(meaning, share=SHARE).split(SHARE)
+    return before, _percent(place.share), after + own
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.005 or share <= 0 else tr("under 1 %")
+
+
+def _item(item: Mapping[str, Any], heaviest: float, language: str) -> Item:
+    weight, text = float(item["weight"]), str(item.get("text", ""))
+    left_out = tr("item {number}, its text was left out of the plugin", number=f"{int(item.get('row', 0)) + 1:,}")
+    facts = []
+    if item.get("distance") is not None:
+        facts.append(tr("distance {value}", value=f"{float(item['distance']):.1f}"))
+    if item.get("relevance") is not None:
+        facts.append(tr("similarity {value}", value=f"{float(item['relevance']):.2f}"))
+    return Item(
+        text=_parted(text, item.get("text_span")) if text else (left_out, "", ""),
+        language=language,
+        weight=f"{weight:.2f}" if weight >= 0.005 else tr("under 0.01"),
+        width=max(0.0, min(100.0, 100 * weight / max(heaviest, 1e-9))),
+        token=str(item.get("token") or "").replace("▁", " ").strip(),
+        facts=facts,
+        source=_parted(str(item["source"]), item.get("source_span")) if item.get("source") else None,
+    )
+
+
+def _parted(text: str, span: Sequence[int] | None) -> tuple[str, str, str]:
+    """The text before a span, the characters of the span, and the text after it."""
+    start, end = span or (len(text), len(text))
+    return text[:start], text[start:end], text[end:]
+
+
+def _share_line(share: float) -> str:
+    if share >= 0:
+        return tr(FROM_MEMORY, share=_percent(share))
+    return tr("{share} away from what was read", share=_percent(-share))
+
+
+def _columns(groups: Sequence[Group]) -> list[dict[str, Any]]:
+    """The share that was read, by layer: a column each, to be pressed."""
+    by_layer: dict[int, Group] = {}
+    for group in groups:
+        layer, share = group.place.layer, group.place.share
+        if layer >= 0 and (layer not in by_layer or abs(share) > abs(by_layer[layer].place.share)):
+            by_layer[layer] = group
+    if len(by_layer) < 2 or groups[0].place.place == "decoder":  # of domains there is no share of memory
+        return []
+    largest = max(0.01, *(abs(group.place.share) for group in by_layer.values()))
+    return [
+        {
+            "key": group.key,
+            "layer": layer + 1,
+            "title": _share_line(group.place.share),
+            "height": max(3.0, 64 * abs(group.place.share) / largest),
+            "away": group.place.share < 0,
+        }
+        for layer, group in sorted(by_layer.items())
+    ]

@@ -1,0 +1,49 @@
+"""The line on Compare and Translate that says what a base that came along is worth, and leads to better ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+
+from engine.base.quality import direction_scores
+from engine.base.registry import BaseRegistry
+from studio.components.html import view
+from studio.components.layout import QUIET, guard, wanted
+from studio.components.templating import render
+from studio.i18n.translate import tr
+from studio.services.base_models import base_of
+
+if TYPE_CHECKING:
+    from engine.store import ProjectRow
+    from studio.services.service import Service
+
+
+def base_note(service: Service, project: ProjectRow | None) -> str:
+    """Its HTML: the base named as a demonstration model with its card's BLEU in words, the weakest first. Empty for a base
+    that the user brought.
+    """
+    entry = base_of(BaseRegistry(service.settings), project.base) if project else None
+    if project is None or entry is None or not entry.shipped:
+        return ""
+    scores = sorted(direction_scores(entry.scores, project.source, project.target), key=lambda one: one.bleu)
+    parts = [
+        tr(
+            "{test}: {words} (BLEU {bleu})",
+            test=tr(one.text) if one.text else one.test,
+            words=tr(one.words),
+            bleu=f"{one.bleu:.1f}",
+        )
+        for one in scores[:3]
+    ]
+    return render("base_note.html", name=entry.name, quality=tr("; ").join(parts), project=project.id)
+
+
+def add_base_note(demo: gr.Blocks, service: Service) -> None:
+    """Lay the line out on a page."""
+    line = view()
+
+    def fill(request: gr.Request) -> dict[Any, Any]:
+        return {line: base_note(service, service.project(wanted(request)))}
+
+    demo.load(guard(fill, polled=True), None, line, **QUIET)

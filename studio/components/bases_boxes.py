@@ -1,0 +1,95 @@
+"""The parts of the page Bases: what is being added, the bases at hand, well-known ones; as safe HTML."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from engine.base.recommend import memory_needed, table_date
+from studio.components.layout import step_said
+from studio.components.model_cards import license_line
+from studio.components.templating import render
+from studio.i18n.translate import day, listed, tr, translate_message
+from studio.services.base_models import BaseModels, ShelfBase
+from studio.services.catalog import LANGUAGES, language_name, pair_said
+from studio.services.uploads import paths_offered
+
+if TYPE_CHECKING:
+    from engine.store import ProjectRow
+
+FEW = 4  # languages that are named; of more there is the number
+
+
+def jobs_box(models: BaseModels) -> str:
+    """What is being added, and what could not be."""
+    jobs = models.jobs()
+    waits = tr("It starts when a worker is free")
+    rows = [
+        (
+            job,
+            waits if job.state == "queued" else f"{step_said(job)} · {job.note}".rstrip(" ·"),
+            translate_message(job.error),
+        )
+        for job in jobs
+    ]
+    return render("bases_adding.html", jobs=rows) if rows else ""
+
+
+def shelf_box(models: BaseModels, project: ProjectRow | None) -> str:
+    """The bases on this machine as cards."""
+    bases = models.at_hand(project)
+    accepted = models.service.catalog.accepted
+    pairs = {
+        (one.source, one.target): pair_said(one.source, one.target) if one.source else ""
+        for base in bases
+        for one in base.scores
+    }
+    return render(
+        "bases_at_hand.html",
+        bases=bases,
+        project=project,
+        pairs=pairs,
+        ways={base.name: way_said(base) for base in bases},
+        licences={base.name: Markup(license_line(base.card)) for base in bases},
+        asks={base.name: not accepted(base.card, base.path) for base in bases},
+        may_change=models.may_change,
+    )
+
+
+def known_box(models: BaseModels, source: str, target: str) -> str:
+    """Well-known models of a pair as a table, and the field for another one."""
+    codes = dict.fromkeys([*LANGUAGES, source, target])
+    return render(
+        "bases_known.html",
+        rows=models.well_known(source, target),
+        source=source,
+        target=target,
+        languages=sorted(((code, language_name(code)) for code in codes), key=lambda one: one[1]),
+        memory=memory_needed,
+        day=day(table_date()),
+        paths=paths_offered(models.service.settings),
+        may_change=models.may_change,
+        busy=bool(models.jobs()),
+    )
+
+
+def way_said(base: ShelfBase) -> str:
+    """Which languages a base translates: `English and German, both ways`, `English to Chinese`, `100 languages, …`."""
+    if base.one_way:
+        return pair_said(base.sources[0], base.targets[0])
+    if not base.sources or not base.targets:
+        known = base.sources or base.targets
+        names = listed([language_name(code) for code in known[:FEW]])
+        if not known or len(known) > FEW:
+            return tr("languages as its card states")
+        return tr("from {names}", names=names) if base.sources else tr("into {names}", names=names)
+    if base.sources == base.targets:
+        if len(base.sources) <= FEW:
+            return tr("{names}, both ways", names=listed([language_name(code) for code in base.sources]))
+        return tr("{count} languages, each to each", count=len(base.sources))
+    return tr(
+        "{sources} to {targets}",
+        sources=listed([language_name(code) for code in base.sources[:FEW]]),
+        targets=listed([language_name(code) for code in base.targets[:FEW]]),
+    )

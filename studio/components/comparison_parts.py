@@ -1,0 +1,64 @@
+"""The parts of the page Compare as they are drawn for a comparison of the store."""
+
+from __future__ import annotations
+
+from engine.errors import TailorError
+from engine.store import ProjectRow
+from engine.store.comparisons import ComparisonRecord
+from studio.components.compare_url import CompareUrl
+from studio.components.comparison_table import (
+    PAGE,
+    Languages,
+    compare_table,
+    earlier_menu,
+    export_menu,
+    invitation,
+    share_menu,
+)
+from studio.components.metric_cards import figure_cards
+from studio.services.catalog import language_name
+from studio.services.comparisons import Comparisons
+
+
+def table_of(
+    desk: Comparisons, project: ProjectRow, url: CompareUrl, sheet: ComparisonRecord | None, asked: str = ""
+) -> str:
+    """The table of a comparison; without one, how to make it. `asked` is the number of one that is not there."""
+    store = desk.store
+    if sheet is None:
+        return invitation(project, bool(store.plugins.list(project.id)), asked)
+    base = project.base.rstrip("/").rsplit("/", 1)[-1]
+    offset = url.offset if url.offset < sheet.lines else 0
+    job = desk.job(sheet)
+    busy = job is not None and job.active and job.step_index == 0
+    return compare_table(
+        sheet,
+        store.sheets.page(sheet.comparison_id, url.order, offset, PAGE),
+        Languages(project.source, project.target, language_name(project.source), base),
+        counts=None if busy else store.sheets.count(sheet.comparison_id),
+        order=url.order,
+        offset=offset,
+        word=url.word,
+        gone=desk.gone(project, sheet),
+    )
+
+
+def figures_of(desk: Comparisons, sheet: ComparisonRecord | None) -> str:
+    """The figures below the table; nothing for the base alone."""
+    if sheet is None or len(sheet.systems) < 2:
+        return ""
+    job = desk.job(sheet)
+    metrics = []
+    for system in sheet.systems[1:]:
+        try:
+            metrics.append(desk.store.plugins.get(int(system["plugin_id"] or 0)).metrics)
+        except TailorError:
+            metrics.append({})
+    return figure_cards(sheet, busy=job is not None and str(job.state) != "succeeded", plugins=metrics)
+
+
+def menus_of(desk: Comparisons, project: ProjectRow, sheet: ComparisonRecord | None) -> str:
+    """Earlier comparisons; sharing and exporting the one shown."""
+    titles = desk.store.sheets.titles(project.id)
+    menu = earlier_menu(titles, project.id, sheet) if titles else ""
+    return menu + (share_menu(sheet) + export_menu(sheet) if sheet else "")

@@ -1,0 +1,225 @@
+"""What the page Compare shows: the table with its dials and marks, the state of the work, the menus."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from engine.core.flagged import FLAGS
+from engine.evaluation.highlight import marks
+from engine.store import JobRow, PluginRow, ProjectRow
+from engine.store.comparisons import ComparisonLineRow, ComparisonRecord
+from engine.workflows.compare.export import FORMATS
+from engine.workflows.compare.systems import has_dial
+from studio.components.diff import runs_html
+from studio.components.html import empty, number, way
+from studio.components.layout import address
+from studio.components.templating import render
+from studio.i18n.translate import mark, moment, span, tr, translate_message
+from studio.services.catalog import pair_said
+
+PAGE = 25  # lines on a page
+ORDERS = {
+    "place": mark("in their order"),
+    "difference": mark("most different first"),
+    "better": mark("largest gain first"),
+    "worse": mark("largest loss first"),
+}
+
+
+@dataclass(frozen=True)
+class Languages:
+    """Codes of both languages, the source's name, and the base's short name."""
+
+    source: str
+    target: str
+    source_name: str
+    base: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """The head of a system: a strength can be set where its method has a `dial`."""
+
+    name: str
+    method: str = ""
+    strength: str = ""
+    dial: bool = False
+    gone: bool = False  # its plugin was deleted
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A translation; `runs` is its text with what differs marked, None where it is not there yet."""
+
+    runs: Markup | None = None
+    flag: str = ""
+    score: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row; `number` counts from 1."""
+
+    number: int
+    source: str
+    reference: str
+    cells: Sequence[Cell]
+
+
+def compare_table(
+    sheet: ComparisonRecord, lines: Sequence[ComparisonLineRow], languages: Languages, *,
+    counts: tuple[int, int] | None, order: str = "place", offset: int = 0, word: str = "", gone: Collection[int] = (),
+) -> str:  # fmt: skip
+    """A page of the comparison: source, the base alone, a column a plugin. `counts` are those of `Sheets.count`, None while a
+    job says how far it is; `word` is the open one, as line.system.start-end; `gone` are systems whose plugin is no longer there.
+    """
+    several = len(sheet.systems) > 1
+    scored = sheet.references or sheet.figures.get("style")
+    orders = {name: title for name, title in ORDERS.items() if scored or name in ("place", "difference")}
+    done, different = counts or (0, 0)
+    return render(
+        "comparison_table.html",
+        comparison=sheet.comparison_id,
+        columns=[_column(index, system, index in gone) for index, system in enumerate(sheet.systems)],
+        rows=[_line(line, languages) for line in lines],
+        lines=sheet.lines,
+        languages=languages,
+        word=word,
+        state=_state(sheet, done, different) if counts else "",
+        orders=orders if sheet.lines > 1 and several else {},
+        order=order,
+        legend=bool(several and different),
+        offset=offset,
+        page=PAGE,
+        last=min(sheet.lines, offset + PAGE),
+    )
+
+
+def _column(place: int, system: Mapping[str, Any], gone: bool) -> Column:
+    if not place:
+        return Column(tr("Vanilla"), gone=gone)
+    method = str(system["method"])
+    return Column(
+        str(system["name"]), method.replace("_", " "), f"{float(system['strength']):g}", has_dial(method), gone
+    )
+
+
+def _line(line: ComparisonLineRow, languages: Languages) -> Line:
+    cells = [
+        Cell()
+        if line.texts[index] is None
+        else Cell(Markup(runs_html(runs, "new" if index else "old")), _flag(line, index), _score(line, index))
+        for index, runs in enumerate(marks(line.texts, languages.target))
+    ]
+    return Line(line.place + 1, line.source, line.reference or "", cells)
+
+
+def _flag(line: ComparisonLineRow, place: int) -> str:
+    """Why a translation should be looked at."""
+    flag = line.flags[place]
+    return tr(FLAGS[flag]) if flag else ""
+
+
+def _score(line: ComparisonLineRow, place: int) -> str:
+    """A sentence's own score: chrF where it has a reference, else how sure the classifier is of the style."""
+    score = line.scores[place] if place < len(line.scores) else None
+    if score is None:
+        return ""
+    return f"chrF {score:.0f}" if line.reference else tr("style {value} %", value=f"{score:.0f}")
+
+
+def _state(sheet: ComparisonRecord, done: int, different: int) -> str:
+    """What the foot of the table says."""
+    if done != sheet.lines:
+        return tr("{some} of {all} done", some=number(done), all=number(sheet.lines))
+    if len(sheet.systems) < 2:
+        return tr("The base alone. Choose a plugin to see what it changes.")
+    return tr("{some} of {all} sentences differ", some=number(different), all=number(sheet.lines))
+
+
+def file_card(sheet: ComparisonRecord, project_id: int) -> str:
+    """In the place of the typed sentences: the file, what is in it, and the way back to typing."""
+    return render("comparison_file.html", sheet=sheet, project=project_id)
+
+
+def reading_card(names: str) -> str:
+    """While an opened file is read."""
+    return render("comparison_reading.html", names=names)
+
+
+def progress_card(job: JobRow | None) -> str:
+    """The job of this comparison while it waits or works, or why it stopped; nothing else."""
+    if job is None or str(job.state) == "succeeded":
+        return ""
+    if job.active:
+        return render("comparison_progress.html", job=job, line=_progress_line(job))
+    reasons = {
+        "failed": translate_message(job.error) or tr("It failed."),
+        "cancelled": tr("Cancelled. What was done is kept."),
+    }
+    reason = reasons.get(str(job.state), tr("It was interrupted. What was done is kept."))
+    return render("comparison_progress.html", job=job, line=reason)
+
+
+def _progress_line(job: JobRow) -> str:
+    """Its step, how many lines of how many, and the time left."""
+    waiting = str(job.state) == "queued"
+    step = tr(job.step or "Starting") + tr(" ({place} of {all})", place=job.step_index + 1, all=job.steps)
+    counted = job.total and job.total > 1 and job.step_index == 0
+    parts = (
+        tr("Waiting for a worker") if waiting else step,
+        tr("{used} of {all}", used=number(job.done), all=number(job.total)) if counted else "",
+        tr("{time} left in this step", time=span(job.eta)) if job.eta is not None and not waiting else "",
+    )
+    return " · ".join(filter(None, parts))
+
+
+def earlier_menu(
+    titles: Sequence[tuple[int, str, datetime.datetime]], project_id: int, sheet: ComparisonRecord | None
+) -> str:
+    """Links to the project's comparisons, the newest first, and to a new one."""
+    return render(
+        "comparison_earlier.html",
+        titles=[(comparison, title, moment(made)) for comparison, title, made in titles],
+        project=project_id,
+        current=sheet.comparison_id if sheet else 0,
+    )
+
+
+def share_menu(sheet: ComparisonRecord) -> str:
+    """A name and the address, which from then on opens exactly this."""
+    return render("comparison_share.html", sheet=sheet)
+
+
+def export_menu(sheet: ComparisonRecord) -> str:
+    """One link a format."""
+    return render("comparison_export.html", comparison=sheet.comparison_id, formats=FORMATS)
+
+
+def plugin_choices(rows: Sequence[PluginRow]) -> list[tuple[str, int]]:
+    """Names and numbers; of several with one name, versions of each other, when each was made."""
+    names = Counter(row.name for row in rows)
+    return [(f"{row.name} ({moment(row.created)})" if names[row.name] > 1 else row.name, row.id) for row in rows]
+
+
+def invitation(project: ProjectRow, has_plugins: bool, asked: str = "") -> str:
+    """What stands where the table will be; `asked` is the number of a comparison that is not there."""
+    more = "" if has_plugins else way(address("train", project.id), tr("Train a plugin"))
+    if asked not in ("", "new"):
+        words = tr(
+            "It may have been deleted, or it belongs to another project. Type sentences or open a file for a new one."
+        )
+        return empty(tr("This comparison is not there"), words, more)
+    words = (
+        tr("Type sentences or open a file, then translate.")
+        if has_plugins
+        else tr("There is no plugin yet; the base alone translates.")
+    )
+    languages = pair_said(project.source, project.target)
+    return empty(tr("Compare {languages}", languages=languages), words, more)

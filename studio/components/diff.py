@@ -1,0 +1,20 @@
+"""Two texts with only the changed words marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from studio.components.templating import render
+
+
+def marked(vanilla: str, customized: str, language: str) -> tuple[str, str]:
+    """Both texts as safe HTML: what the plugin replaced in the first, its new wording in the second."""
+    from engine.evaluation.highlight import marks
+
+    old, new = marks([vanilla, customized], language)
+    return runs_html(old, "old"), runs_html(new, "new")
+
+
+def runs_html(runs: Sequence[tuple[str, bool]], kind: str) -> str:
+    """Runs of `engine.evaluation.highlight` as safe HTML; `kind` is "old" or "new"."""
+    return render("diff.html", runs=runs, kind=kind)

@@ -1,0 +1,123 @@
+"""What the page Translate shows: documents at work with how far they are, those that are done, a short text's translation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.errors import TailorError
+from studio.components.html import empty, number, way
+from studio.components.templating import render
+from studio.i18n.translate import ago, mark, span, tr, translate_message
+from studio.services.catalog import language_name
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI, Response
+
+    from engine.jobs.handlers.documents import TranslatedDocument
+    from engine.store import JobRow, ProjectRow
+    from studio.services.service import Service
+
+STATES = {
+    "succeeded": (mark("done"), "done"),
+    "failed": (mark("failed"), "bad"),
+    "cancelled": (mark("cancelled"), ""),
+    "interrupted": (mark("stopped"), ""),
+}
+DOUBTS = 30  # shown below a document
+
+
+def add_document_routes(app: FastAPI, service: Service) -> None:
+    """`/download/documents/7`: the translation of the document with that number, always as a download."""
+    from fastapi.responses import FileResponse, PlainTextResponse
+
+    @app.get("/download/documents/{number}", include_in_schema=False)
+    def document_download(number: int) -> Response:
+        from engine.jobs.handlers.documents import Documents
+
+        try:
+            paper = Documents(service.store, service.settings).get(number)
+        except TailorError as error:
+            return PlainTextResponse(translate_message(error.message), status_code=404)
+        if paper.output is None:
+            return PlainTextResponse(f"There is no translation of {paper.name}.", status_code=404)
+        # Nothing is opened in the browser: a page of somebody else's would run as one of ours.
+        return FileResponse(paper.output, filename=paper.output.name, media_type="application/octet-stream")
+
+
+def _how(document: TranslatedDocument) -> str:
+    """With what it was translated: `Lu Xun 1 at 0.8`."""
+    if not document.plugin:
+        return tr("base alone")
+    if document.strength == 1:
+        return document.plugin
+    return tr("{plugin} at {strength}", plugin=document.plugin, strength=f"{document.strength:g}")
+
+
+def at_work(documents: Sequence[TranslatedDocument], running: JobRow | None) -> str:
+    """The documents that wait or are being translated; `running` is the job at work, whatever it is."""
+    active = [(document, _progress_line(document.job, running)) for document in documents if document.job.active]
+    return render("documents_at_work.html", documents=active, how=_how) if active else ""
+
+
+def _progress_line(job: JobRow, running: JobRow | None) -> str:
+    """Where the work is: stopping, waiting, or the step with what is left of it."""
+    if job.cancel_requested:
+        return tr("Stopping")
+    if job.state == "queued":
+        other = running is not None and running.id != job.id
+        return tr("Waiting for the work before it") if other else tr("It starts when a worker is free")
+    parts = [tr(job.step or "Starting")]
+    parts += [translate_message(job.note)] if job.note else []
+    parts += [tr("{time} left", time=span(job.eta))] if job.eta is not None else []
+    return " · ".join(parts)
+
+
+def done_table(documents: Sequence[TranslatedDocument], project: ProjectRow) -> str:
+    """The documents that are no longer at work, newest first, each with what can be done and what to look at."""
+    rows = [_done_row(document) for document in documents if not document.job.active]
+    return render("documents_done.html", rows=rows, project=project, how=_how, ago=ago) if rows else ""
+
+
+@dataclass(frozen=True)
+class DoneRow:
+    """A document of the table; `error` is why it failed, `left_alone` what was not translated."""
+
+    document: TranslatedDocument
+    state: str
+    kind: str
+    error: str
+    left_alone: str
+    doubtful: int
+    doubts: Sequence[Mapping[str, object]]
+
+
+def _done_row(document: TranslatedDocument) -> DoneRow:
+    job, report = document.job, document.report
+    state, kind = STATES.get(job.state.value, (job.state.value, ""))
+    if document.output is None and job.state == "succeeded":
+        state, kind = mark("file is gone"), "bad"
+    stopped = tr("The work was stopped. Go on: what is done is kept.") if job.state == "interrupted" else ""
+    reasons = sorted((str(reason), int(count)) for reason, count in dict(report.get("kept", {})).items())
+    return DoneRow(
+        document, state, kind,
+        error=translate_message(job.error) if job.state == "failed" else stopped,
+        left_alone=", ".join(f"{number(count)} {tr(reason)}" for reason, count in reasons),
+        doubtful=int(report.get("doubtful", 0)),
+        doubts=list(report.get("doubts", []))[:DOUBTS],
+    )  # fmt: skip
+
+
+def result_box(texts: Sequence[str], doubts: Sequence[str], project: ProjectRow, *, wait: str = "") -> str:
+    """The translation of a short text, line by line, as far as it is."""
+    return render(
+        "short_text.html", texts=texts, doubts=list(dict.fromkeys(doubts)), wait=wait, language=project.target,
+        name=language_name(project.target),
+    )  # fmt: skip
+
+
+def no_project() -> str:
+    """What the page shows without a project."""
+    start = way("/samples?project=new", tr("Go to Samples"))
+    return empty(tr("Nothing to translate with yet"), tr("A project names the languages and the base."), start)

@@ -1,0 +1,244 @@
+"""What the page Proportions shows: words with their shares, the corpus as a whole, single words across domains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+
+from engine.store import JobRow, PluginRow, ProjectRow
+from studio.components.html import empty, note, number, way
+from studio.components.layout import address
+from studio.components.plotly import domain_colours, figure, layer_control
+from studio.components.templating import render, script
+from studio.i18n.translate import tr
+from studio.services.catalog import language_name
+from studio.services.proportions import SIDES
+
+BINS = [f"{low}–{low + 10} %" for low in range(0, 100, 10)]
+LISTED = 14  # words of a list
+FOUND = 12  # words of a search
+WORD_SCRIPT = script("domain-figures.js")
+MARK = script("proportions.js")
+
+
+def percent(share: float) -> str:
+    return f"{share:.0%}"
+
+
+def legend(domains: Sequence[str]) -> Markup:
+    """The domains with their colours."""
+    return Markup(render("domain_legend.html", domains=list(zip(domains, domain_colours(domains), strict=True))))
+
+
+def layer_names(names: Sequence[str]) -> list[str]:
+    """What the slider says: all layers together first."""
+    numbered = (tr("layer {number}", number=name) if name.isdigit() else tr(name) for name in names)
+    return [tr("all layers"), *numbered]
+
+
+# -- a sentence
+
+
+def sentence_view(shares: Mapping[str, Any], project: ProjectRow, layers: Mapping[str, int]) -> str:
+    """A sentence as the encoder reads it and its translation as the decoder does; `layers` are those last looked at.
+
+    Of the user's own sentences, which have a domain, the translation is what the user wrote.
+    """
+    own = "domain" in shares
+    titles = {
+        "encoder": tr("Encoder, reading its source" if own else "Encoder, reading the sentence"),
+        "decoder": tr("Decoder, writing your sentence" if own else "Decoder, writing the translation"),
+    }
+    texts = {"encoder": str(shares["source"]), "decoder": str(shares["translation"])}
+    sides = [
+        {
+            **shares[side],
+            "side": side,
+            "title": titles[side],
+            "text": texts[side],
+            "language": side_language(project, side),
+            "control": Markup(
+                layer_control(side, layer_names(shares[side]["layers"]), layers.get(side, 0), tr("Layer"))
+            ),
+            "figure": words_figure(shares[side], side, texts[side], side_language(project, side)),
+        }
+        for side in SIDES
+        if shares.get(side) and shares[side]["words"]
+    ]
+    return render(
+        "sentence_shares.html", sides=sides, legend=legend(sides[-1]["domains"]) if sides else "", percent=percent
+    )
+
+
+def side_language(project: ProjectRow, side: str) -> str:
+    """The language that a side of the model is in."""
+    return project.source if side == "encoder" else project.target
+
+
+def words_figure(shares: Mapping[str, Any], side: str, text: str, language: str) -> Markup:
+    """Words along the bottom, the shares of the domains stacked above."""
+    words = shares["words"]
+    data = {
+        "words": [str(word["text"]) for word in words],
+        "domains": shares["domains"],
+        "colours": domain_colours(shares["domains"]),
+        "shares": [[word["proportions"] for word in words]]
+        + [[word["layers"][position] for word in words] for position in range(len(shares["layers"]))],
+        "wide": language.split("-", maxsplit=1)[0] in ("zh", "ja", "ko"),
+        "language": side,
+    }
+    return Markup(figure("words", data, label=tr("Shares of the domains, word by word: {text}", text=text)))
+
+
+# -- the samples as a whole
+
+
+def corpus_card(shown: Mapping[str, Any], side: str, layer: int) -> str:
+    """The words of each domain, and how many words have how much of each domain, layer by layer."""
+    corpus = shown["corpus"].get(side)
+    domains = shown["domains"]
+    if not corpus:
+        return render("corpus_shares.html", legend=legend(domains), bars="")
+    names, domains_read, by_domain = corpus["layers"], corpus["domains"], corpus["by_domain"]
+    rows = [name for name in domains_read if by_domain[name]["mean"] is not None]
+    of_layers = [[by_domain[name]["layers"][position] for name in rows] for position in range(len(names))]
+    counts = corpus["histogram"]["counts"]  # (P, k, 10)
+    together = [
+        [sum(counts[position][j][at] for position in range(len(names))) / len(names) for at in range(len(BINS))]
+        for j in range(len(domains_read))
+    ]
+    common = {"domains": domains_read, "colours": domain_colours(domains_read)}
+    bars = {**common, "rows": rows, "shares": [[by_domain[name]["mean"] for name in rows], *of_layers]}
+    histogram = {**common, "bins": BINS, "counts": [together, *counts]}
+    return render(
+        "corpus_shares.html",
+        legend=legend(domains),
+        control=Markup(layer_control("corpus", layer_names(names), layer, tr("Layer"))),
+        bars=Markup(figure("corpus", bars, label=tr("Mean shares of the domains in the words of each domain"))),
+        histogram=Markup(figure("histogram", histogram, label=tr("Histogram of the shares of each domain"))),
+        words=corpus["word_count"],
+        held_out=shown.get("held_out", {}).get(side),
+        percent=percent,
+    )
+
+
+def title_line(shown: Mapping[str, Any], plugin: PluginRow | None) -> str:
+    """The sentence under the heading."""
+    count = number(sum(shown["sentences"].values()))
+    if plugin is not None:
+        return tr("As {name} mixes its domains, on {count} sentences.", name=plugin.name, count=count)
+    fitted = tr(
+        "Fitted in {seconds} s on {count} sentences, before any training.",
+        seconds=f"{shown['seconds']:.0f}",
+        count=count,
+    )
+    return f"{fitted} {held_out_line(shown)}".strip()
+
+
+def held_out_line(shown: Mapping[str, Any]) -> str:
+    """How well sentences that were not fitted on lean to their own domain, in a sentence."""
+    held = shown.get("held_out", {}).get("decoder") or shown.get("held_out", {}).get("encoder")
+    if not held:
+        return ""
+    right = round(held["sentences"] * held["sentences_leaning_right"])
+    return tr(
+        "{some} of {all} sentences that were held out lean to their own domain.", some=right, all=held["sentences"]
+    )
+
+
+# -- words
+
+
+def word_card(shown: Mapping[str, Any], side: str, word: str, language: str) -> str:
+    """A word across the domains; without one, the words of each domain and those that all share."""
+    corpus = shown["corpus"].get(side)
+    if not corpus:
+        return ""
+    domains = corpus["domains"]
+    sought = word.strip().casefold()
+    if not sought:
+        own = corpus["words"]["of"]
+        return render(
+            "domain_words.html", side=side, language=language, listed=LISTED, shared=corpus["words"]["shared"],
+            domains=[(name, colour, own[name]) for name, colour in zip(domains, domain_colours(domains), strict=True)],
+        )  # fmt: skip
+    index = [row for row in corpus.get("index", ()) if sought in row["text"]]
+    index.sort(key=lambda row: (row["text"] != sought, not row["text"].startswith(sought), -row["count"], row["text"]))
+    return render(
+        "word_shares.html",
+        rows=[word_row(row, domains) for row in index[:FOUND]],
+        language=language,
+        count=number(corpus["word_count"]),
+        word=word,
+        percent=percent,
+    )
+
+
+def word_row(row: Mapping[str, Any], domains: Sequence[str]) -> dict[str, Any]:
+    """A word with its mean shares, how shared it is, and where it stands."""
+    return {
+        "text": row["text"],
+        "shared": percent(row["shared"]),
+        "shares": ", ".join(
+            f"{name} {percent(share)}" for name, share in zip(domains, row["proportions"], strict=True)
+        ),
+        "parts": list(zip(domains, row["proportions"], domain_colours(domains), strict=True)),
+        "where": " · ".join(
+            tr("{count} in {domain}", count=number(times), domain=name)
+            for times, name in zip(row["in"], domains, strict=True)
+            if times
+        ),
+    }
+
+
+def example_buttons(shown: Mapping[str, Any], language: str) -> str:
+    """Sentences of the samples to begin with."""
+    examples = [(shortened(one["translation"]), one["domain"]) for one in shown.get("examples", ())]
+    return render("proportions_examples.html", examples=examples, language=language) if examples else ""
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= 44 else f"{text[:42].rstrip()}…"
+
+
+def example_view(shown: Mapping[str, Any], project: ProjectRow, layers: Mapping[str, int], number: int = 0) -> str:
+    """One of them; the first where there is none of that number, so that there is something to see at once."""
+    examples = shown.get("examples") or []
+    if not examples:
+        return ""
+    return sentence_view(examples[number if 0 <= number < len(examples) else 0], project, layers)
+
+
+def page_address(**values: str) -> str:
+    """What the address is to say; an empty value leaves it out."""
+    return render("proportions_address.html", query=urlencode(values))
+
+
+# -- nothing yet
+
+
+def job_card(job: JobRow) -> str:
+    """How far the fitting is."""
+    return render("proportions_job.html", job=job)
+
+
+def waiting_line() -> str:
+    """While a sentence is read."""
+    return render("proportions_waiting.html")
+
+
+def no_proportions(project: ProjectRow | None, reason: str, samples: bool) -> str:
+    """The empty page: what is missing, and the next step."""
+    if project is None or not samples:
+        link = way(address("samples", project.id if project else "new"), tr("Go to Samples"))
+        return empty(tr("No proportions yet"), tr("They are there seconds after your samples are read."), link)
+    if reason:
+        return note(reason, bad=True)
+    what = tr(
+        "Fit what every word of your {language} samples shares with each domain. It takes some seconds.",
+        language=language_name(project.target),
+    )
+    return empty(tr("No proportions yet"), what)

@@ -1,0 +1,28 @@
+"""Fields for files of sentences: dropped from the user's machine, or named by a path on the server's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from engine.core.settings import Settings
+from studio.services.catalog import sample_types
+from studio.services.uploads import paths_offered
+
+
+def drop_field(label: str, height: int, scale: int | None = None) -> Any:
+    """Where files are dropped, or chosen after a click; `height` in pixels."""
+    return gr.File(
+        label=label, show_label=False, file_count="multiple", file_types=sample_types(), height=height, scale=scale,
+        elem_classes="tm-drop",
+    )  # fmt: skip
+
+
+def path_field(settings: Settings) -> Any:
+    """A path on the server's machine; not to be seen where the settings do not offer it."""
+    return gr.Textbox(
+        show_label=False, container=False, elem_classes="tm-path-field",
+        placeholder="or a path on this machine: /data/manuals.tmx, or a folder",
+        visible=paths_offered(settings), label="Path on this machine", max_length=1000,
+    )  # fmt: skip

@@ -1,0 +1,52 @@
+"""What the server keeps of each browser page that is open.
+
+Gradio describes every component of every page anew when a session begins, so that a session could be sent on as a "deep
+link", which the studio does not have: its addresses say what a page shows. That description takes a tenth of a second, for
+which all first answers wait, and memory for as long as the server runs. Here a session begins empty; what an event changes
+is described when it does, which Gradio provides for.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+from gradio.state_holder import SessionState, StateHolder
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+# Pages kept; the one not used for the longest gives way. It loses nothing by that: no page keeps a state on the server.
+SESSIONS = 1000
+
+
+class Session(SessionState):
+    """A session of which nothing was described yet."""
+
+    def __init__(self, blocks: Any) -> None:
+        self.blocks_config = copy(blocks.default_config)
+        self.config_values: dict[int, Any] = {}
+        self.state_data: dict[int, Any] = {}
+        self._state_ttl: dict[int, Any] = {}
+        self.is_closed = False
+        self.STATE_TTL_WHEN_CLOSED = 3600  # seconds, as Gradio has it
+
+
+class Sessions(StateHolder):
+    """The sessions of one server, each begun as above."""
+
+    def __getitem__(self, session_id: str) -> SessionState:
+        if session_id not in self.session_data:
+            self.session_data[session_id] = Session(self.blocks)
+        return super().__getitem__(session_id)
+
+
+def keep_sessions_small(app: FastAPI) -> None:
+    """Give the Gradio application that was mounted last on `app` the sessions above."""
+    from gradio.routes import App
+
+    mounted = next(one for route in reversed(app.routes) if isinstance(one := getattr(route, "app", None), App))
+    blocks = mounted.get_blocks()
+    blocks.state_session_capacity = SESSIONS
+    mounted.state_holder = Sessions()
+    mounted.state_holder.set_blocks(blocks)

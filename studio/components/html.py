@@ -1,0 +1,175 @@
+"""Small pieces of HTML, always escaped. Whatever a user typed or uploaded passes through `esc`."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from studio.components.templating import piece
+
+
+def esc(text: object) -> str:
+    """Text made safe for HTML, inside quoted attributes too."""
+    return html.escape(str(text), quote=True)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A table cell: `text` is escaped; `html` (already safe) is used instead when given."""
+
+    text: object = ""
+    html: str = ""
+    kind: str = ""  # CSS classes: "num", "quiet"
+    lang: str = ""
+
+
+RIGHT_TO_LEFT = ("ar", "arc", "ckb", "dv", "fa", "he", "ks", "ps", "sd", "ug", "ur", "yi")
+
+
+def lang_attribute(code: str, *, auto: bool = False) -> str:
+    """` lang="zh"`, so that the browser takes the right glyphs and the style sheet the right size; empty for none.
+
+    Texts of languages that are written from right to left are marked so; with `auto`, for what may be of any language, the
+    browser looks at the text itself.
+    """
+    bare = code.replace("_", "-").split("-", maxsplit=1)[0].lower()
+    way = "auto" if auto else "rtl" if bare in RIGHT_TO_LEFT else ""
+    return (f' lang="{esc(code)}"' if code else "") + (f' dir="{way}"' if way else "")
+
+
+def table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    *,
+    numeric: Sequence[int] = (),
+    kind: str = "",
+    keys: Sequence[object] = (),
+    under: Sequence[str] = (),
+) -> str:
+    """A table in the studio's look. `numeric` names the columns whose head stands at the right; with `keys`, one a row,
+    rows can be clicked and carry theirs as `data-key`; `under`, one a row, is safe HTML below it over the whole width."""
+    return piece("table", heads, rows, numeric, kind, keys, under)
+
+
+def tag(text: object, kind: str = "") -> str:
+    """A small rounded label; `kind` is "", "accent", "done" or "bad"."""
+    return piece("tag", text, kind)
+
+
+def card(body: str, title: str = "", *, pad: bool = True) -> str:
+    """A white card around safe HTML, with an optional quiet title."""
+    return piece("card", body, title, pad)
+
+
+def titled(title: str, body: str, right: str = "") -> str:
+    """A card with a title line and, at its right, `right`; both `body` and `right` are safe HTML, `body` edge to edge."""
+    return piece("titled", title, body, right)
+
+
+def empty(title: str, text: str = "", more: str = "") -> str:
+    """What a page shows while there is nothing: one sentence and the next step (`more` is safe HTML)."""
+    return piece("empty", title, text, more)
+
+
+def way(place: str, words: str) -> str:
+    """The next step of an empty page: a link below its sentence."""
+    return piece("way", place, words)
+
+
+def note(text: str, *, bad: bool = False) -> str:
+    """A warning sentence with a coloured edge; `bad` for a failure."""
+    return piece("note", text, bad)
+
+
+def bar(share: float, label: str = "") -> str:
+    """A thin progress bar, `share` from 0 to 1; `label` says of what."""
+    return piece("bar", share, label)
+
+
+def figure(title: str, before: str, after: str, below: str) -> str:
+    """A figure card: what it was, what it is, and how sure that is."""
+    return piece("figure", title, before, after, below)
+
+
+def bars(counts: Sequence[int], names: Sequence[str], unit: str) -> str:
+    """A small column chart as SVG, in the style sheet's colours; the figure of each column shows on hover.
+
+    `names` stand under the columns, every second one where there are many; `unit` is what is counted.
+    """
+    width, height, gap = 100.0, 96.0, 1.2
+    step, most = width / max(1, len(counts)), max([*counts, 1])
+    columns = [
+        {
+            "name": name,
+            "count": count,
+            "left": f"{index * step:.2f}",
+            "step": f"{step:.2f}",
+            "x": f"{index * step + gap / 2:.2f}",
+            "y": f"{height - height * count / most:.2f}",
+            "width": f"{step - gap:.2f}",
+            "height": f"{height * count / most:.2f}",
+        }
+        for index, (count, name) in enumerate(zip(counts, names, strict=True))
+    ]
+    every = 1 + len(counts) // 11
+    return piece("bars", columns, [name if index % every == 0 else "" for index, name in enumerate(names)], unit)
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """A number with thousands separated; an en dash for none."""
+    return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def size(count: int | None) -> str:
+    """Bytes as a person says them: `38 MB`."""
+    if count is None:
+        return "–"
+    for unit, divisor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= divisor:
+            value = count / divisor
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
+    return f"{count} B"
+
+
+def view(value: str = "", *, classes: str = "", script: str | None = None, **more: Any) -> Any:
+    """A `gr.HTML` without Gradio's own type rules. `script` runs once; delegate events to `element` there."""
+    import gradio as gr
+
+    return gr.HTML(
+        value,
+        apply_default_css=False,
+        padding=False,
+        container=False,
+        js_on_load=script,
+        elem_classes=classes or None,
+        **more,
+    )
+
+
+_ABSENT = '<i class="tm-absent"></i>'
+
+
+@contextlib.contextmanager
+def gated(layout: Callable[..., Any], **more: Any) -> Iterator[Any]:
+    """A row or column of the page that comes and goes: hidden until its output is `shown_if(True)`.
+
+    It is laid out from the start, and the style sheet hides it. What Gradio's own `visible=False` leaves out is loaded when
+    it is to appear, and now and then Gradio misses that while other events fill the page.
+    """
+    gate = view(_ABSENT, classes="tm-gate")
+    with layout(**more):
+        yield gate
+
+
+def shown_if(there: bool) -> str:
+    """What the output of what is `gated` is to be."""
+    return "" if there else _ABSENT
+
+
+def visible_if(there: bool) -> bool | str:
+    """`visible` of a component that comes and goes: in the page from the start, hidden where it is not there, for the same
+    reason."""
+    return there or "hidden"

@@ -1,0 +1,38 @@
+"""The fields that say how files of samples are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gradio as gr
+
+from engine.core.options import describe
+from engine.corpora import CorpusOptions
+from studio.components.html import view
+from studio.components.settings_fields import FOLD, SettingsGroup, changed, collected, settings_fields, shown
+
+KIND = "reading"
+NOT_ASKED = ("domain_from_file", "check_language", "max_line_chars")  # settings without a field
+
+
+class ImportOptions:
+    """`values` is the input of an event that collects what the fields hold."""
+
+    def layout(self) -> None:
+        """Lay out the fields, with the defaults in them."""
+        self.fields = view(_fields({}), classes="tm-settings", script=FOLD)
+        self.values = gr.Textbox("", visible="hidden")
+
+    def fill(self, options: Mapping[str, Any]) -> dict[Any, Any]:
+        """The fields with a project's settings in them."""
+        return {self.fields: _fields(options)}
+
+    def changed(self, values: str) -> dict[str, Any]:
+        """The settings that differ from the defaults. Raises OptionError naming a setting that cannot be."""
+        return changed(CorpusOptions, collected(values).get(KIND, {}))
+
+
+def _fields(options: Mapping[str, Any]) -> str:
+    values = {item.name: shown(item, options.get(item.name, item.default)) for item in describe(CorpusOptions)}
+    return settings_fields(KIND, [SettingsGroup(KIND, CorpusOptions, values, skip=NOT_ASKED)])

@@ -1,0 +1,178 @@
+"""What an import read, for the page Samples: files, what was skipped, what is worth a look, domains, lengths, test files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+
+from engine.corpora.report import EXCLUDED
+from engine.corpora.warnings import NEAR_DUPLICATE
+from studio.components.html import bars, lang_attribute, number
+from studio.components.templating import render
+from studio.components.theme import DOMAINS
+from studio.i18n.translate import listed, mark, tr, translate_message, trn
+from studio.services.catalog import language_name
+
+SHOWN = 4  # reasons named in a folded line
+COLUMNS = 12  # of the chart of lengths
+UNITS = {
+    "line": (mark("{count} line"), mark("{count} lines")),
+    "paragraph": (mark("{count} paragraph"), mark("{count} paragraphs")),
+    "page": (mark("{count} page"), mark("{count} pages")),
+}
+
+
+def files_card(
+    report: Mapping[str, Any],
+    language: str = "",
+    labels: Mapping[str, str] | None = None,
+    project: int = 0,
+    leaked: int = 0,
+) -> str:
+    """Warnings, then the files with what was kept and skipped of each, and the languages they are in.
+
+    `labels` are the domain labels given to some of the files; `project` is where links to single sentences lead; `leaked`
+    counts sentences that also stand in test files.
+    """
+    if not report:
+        return ""
+    files = report.get("files", [])
+    shares = [(code, share) for code, share in report.get("languages", {}).items() if share >= 0.005]
+    return render(
+        "import_files.html",
+        warnings=[translate_message(one) for one in report.get("warnings", [])],
+        leaked=leaked,
+        project=project,
+        languages=[(f"{language_name(code)} {share:.0%}", code == language) for code, share in shares],
+        several=len(files) > 1,
+        labelled=len(files) > 1 or bool(labels),
+        files=[_file(file, labels or {}, project) for file in files],
+        language=Markup(lang_attribute(str(report.get("language", "")))),
+    )
+
+
+def unread_card(names: Sequence[str]) -> str:
+    """Files of the project that the last reading did not come to, as when one of them is damaged; each can be removed."""
+    return render("import_unread.html", names=names) if names else ""
+
+
+def side_cards(report: Mapping[str, Any]) -> str:
+    """Domains and lengths of the sentences."""
+    if not report:
+        return ""
+    domains = report.get("domains", {})
+    total = sum(domains.values())
+    lengths = {int(length): int(count) for length, count in report.get("lengths", {}).items()}
+    return render(
+        "import_sides.html",
+        domains=[
+            {
+                "label": label or tr("no label"),
+                "count": count,
+                "share": count / total,
+                "colour": DOMAINS[min(index, len(DOMAINS) - 1)],
+            }
+            for index, (label, count) in enumerate(domains.items())
+        ],
+        lengths=Markup(length_bars(lengths)) if lengths else "",
+        median=_quantile(lengths, 0.5) if lengths else 0,
+    )
+
+
+def leak_card(leaks: Mapping[str, Any], names: Sequence[str], project: int) -> str:
+    """The test files with what of each stands in the samples too; or what they are for, where none was named."""
+    by_name = {
+        str(one.get("name")): {"leaked": 0, "sentences": 0, "error": "", **one} for one in leaks.get("files", [])
+    }
+    files = [
+        {"name": name, "leaks": by_name.get(name), "query": urlencode({"view": "leaks", "file": name})}
+        for name in names
+    ]
+    return render("import_tests.html", files=files, project=project)
+
+
+def length_bars(lengths: Mapping[int, int]) -> str:
+    """How long the sentences are, given how many have each length: up to twelve columns of a round width, the last one open."""
+    usual, longest = _quantile(lengths, 0.98), max(lengths)
+    width = next(step for step in (2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**9) if usual < COLUMNS * step)
+    last = usual // width
+    counts = [0] * (last + 1)
+    for length, count in lengths.items():
+        counts[min(length // width, last)] += count
+    names = [
+        f"{position * width}" + ("+" if position == last and longest >= (last + 1) * width else "")
+        for position in range(last + 1)
+    ]
+    return bars(counts, names, tr("sentences"))
+
+
+def _quantile(lengths: Mapping[int, int], share: float) -> int:
+    """The length that this share of the sentences does not exceed."""
+    below, total = 0, sum(lengths.values())
+    for length in sorted(lengths):
+        below += lengths[length]
+        if below > share * (total - 1):
+            return length
+    return max(lengths)
+
+
+def _file(file: Mapping[str, Any], labels: Mapping[str, str], project: int) -> dict[str, object]:
+    """A row of the table of files; below it, what was skipped and what is worth a look."""
+    name = Path(str(file.get("name", ""))).name
+    titles = {"skipped": tr("Skipped"), "noticed": tr("Kept, worth a look")}
+    return {
+        "name": name,
+        "notes": _notes(file),
+        "encoding": file.get("encoding", ""),
+        "lines": _counted(file),
+        "kept": file.get("kept", 0),
+        "skipped": sum(file.get("skipped", {}).values()),
+        "domain": labels.get(name, Path(name).stem),
+        "folds": [_reasons(file, kind, title, project) for kind, title in titles.items() if file.get(kind)],
+    }
+
+
+def _notes(file: Mapping[str, Any]) -> list[str]:
+    """How the file was understood, and what it says of its languages."""
+    notes = [translate_message(one) for one in file.get("notes", [])]
+    stated = sorted(file.get("found", {}).items(), key=lambda item: -item[1])
+    if len(stated) > 1:
+        shown = [f"{language_name(code)} {number(count)}" for code, count in stated[:6]]
+        more = [tr("{count} more", count=len(stated) - 6)] if len(stated) > 6 else []
+        notes.append(tr("It holds {languages}.", languages=listed([*shown, *more]) if more else ", ".join(shown)))
+    return notes
+
+
+def _counted(file: Mapping[str, Any]) -> str:
+    count, unit = int(file.get("lines", 0)), str(file.get("unit", "line"))
+    if unit == "line":
+        return number(count)
+    return trn(*UNITS[unit], count) if unit in UNITS else f"{number(count)} {unit}"
+
+
+def _reasons(file: Mapping[str, Any], kind: str, title: str, project: int) -> dict[str, object]:
+    """The reasons with their counts, folded over the first lines of each and a way to all of them."""
+    counts = dict(sorted(file[kind].items(), key=lambda item: -item[1]))
+    named = [f"{tr(reason)} {number(count)}" for reason, count in list(counts.items())[:SHOWN]]
+    if len(counts) > SHOWN:
+        named.append(trn("{count} more reason", "{count} more reasons", len(counts) - SHOWN))
+    lines = []
+    for reason, count in counts.items():
+        query = _query(kind, reason, str(file.get("name", ""))) if project else ""
+        for index, (line, text) in enumerate(file.get("examples", {}).get(reason, [])):
+            words = f"{tr(reason)} ({number(count)})" if index == 0 else ""
+            lines.append({"reason": words, "query": query if index == 0 else "", "number": line, "text": text})
+    unit = str(file.get("unit", "line"))
+    return {"title": title, "count": sum(counts.values()), "reasons": ", ".join(named), "unit": unit, "lines": lines}
+
+
+def _query(kind: str, reason: str, name: str) -> str:
+    """The address part that shows all sentences of a reason."""
+    if reason == EXCLUDED:
+        return urlencode({"view": "decided"})
+    view = {"view": "near"} if reason == NEAR_DUPLICATE else {"view": kind, "reason": reason}
+    return urlencode(view | ({"file": name} if name else {}))

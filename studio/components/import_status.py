@@ -1,0 +1,69 @@
+"""Where the reading of samples stands, in words: the job at work, the sentence under the heading, the next step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.store import JobRow, ProjectRow
+from studio.components.html import note, number
+from studio.components.layout import address, step_said
+from studio.components.link_button import link_button
+from studio.components.templating import render
+from studio.i18n.translate import mark, tr, translate_message, trn
+from studio.services.catalog import pair_said
+
+FEW = mark(
+    "The base writes the missing sources, and they are poor. With translations (a translation memory as TMX, XLIFF or PO, or a "
+    "table of two columns) the gain is several times larger, and a plugin takes seconds."
+)
+READING = {"prepare": mark("Reading samples"), "leakage": mark("Comparing with the test files")}
+
+
+def next_link(project: ProjectRow) -> str:
+    """The next step, as the page's one filled button."""
+    return link_button(address("train", project.id), tr("Train a plugin"))
+
+
+def summary(report: Mapping[str, Any], project: ProjectRow) -> str:
+    """The sentence under the heading."""
+    return trn(
+        "{kept} sentences kept from {count} file, {skipped} skipped. {languages}.",
+        "{kept} sentences kept from {count} files, {skipped} skipped. {languages}.",
+        len(report.get("files", [])),
+        kept=number(report.get("kept", 0)),
+        skipped=number(sum(report.get("skipped", {}).values())),
+        languages=pair_said(project.source, project.target),
+    )
+
+
+def translations_card(sentences: int, sourced: int) -> str:
+    """What the translations beside the sentences are worth, or would be; nothing before there are sentences."""
+    if not sentences:
+        return ""
+    if sourced == sentences:
+        says = tr(
+            "All sentences have your own translations beside them. They are used as they are, to look words up in, to train on "
+            "and to measure. A plugin that looks them up (kNN) takes seconds and gains the most."
+        )
+    elif sourced:
+        counts = {"some": number(sourced), "all": number(sentences)}
+        says = tr("{some} of {all} sentences have your own translations beside them.", **counts) + " " + tr(FEW)
+    else:
+        says = tr("No sentence has a translation beside it.") + " " + tr(FEW)
+    return note(says)
+
+
+def job_line(job: JobRow | None, something: bool = False) -> str:
+    """Where the reading stands, with what can be done about it; nothing once it is done.
+
+    `something`: an earlier reading is there to be shown, so a cancelled one needs no word.
+    """
+    if job is None or job.state == "succeeded":
+        return ""
+    if job.state == "cancelled" and something:
+        return ""
+    step = ""
+    if job.state == "running":
+        step = step_said(job) + (f" · {translate_message(job.note)}" if job.note else "")
+    return render("import_job.html", job=job, title=tr(READING.get(job.kind, job.kind)), step=step)

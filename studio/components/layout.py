@@ -1,0 +1,233 @@
+"""The frame of every page: brand, projects, steps with their counts, the job at work and the device; toasts for errors."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import logging
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+
+from engine.errors import TailorError
+from studio.auth.identity import guest
+from studio.components.html import esc, number, view
+from studio.components.navigation import MOVES
+from studio.components.templating import render, script
+from studio.i18n.translate import LANGUAGES, language, mark, span, tr, translate_message, trn
+from studio.services.service import Overview, Service
+
+if TYPE_CHECKING:
+    from engine.store import JobRow
+
+log = logging.getLogger(__name__)
+
+PAGES = {
+    "samples": mark("Samples"),
+    "phrases": mark("Phrases"),
+    "proportions": mark("Proportions"),
+    "train": mark("Train"),
+    "compare": mark("Compare"),
+    "rate": mark("Rate"),
+    "plugins": mark("Plugins"),
+    "translate": mark("Translate"),
+}
+POLL_SECONDS = 2.0
+QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}  # how the pages' events run
+WORDS = {
+    "prepare": mark("Reading samples"),
+    "leakage": mark("Comparing with test files"),
+    "preview": mark("A first look"),
+    "customize": mark("Making a plugin"),
+    "compare": mark("Comparing translations"),
+    "proportions": mark("Fitting proportions"),
+    "phrase_map": mark("Drawing the map"),
+    "translate": mark("Translating a document"),
+    "add_base": mark("Adding a base"),
+}
+SWITCH = script("layout.js")
+# The page of a kind of job.
+AT_WORK = {
+    "preview": "train",
+    "customize": "train",
+    "compare": "compare",
+    "proportions": "proportions",
+    "phrase_map": "phrases",
+    "translate": "translate",
+    "add_base": "bases",
+}
+
+
+@dataclass
+class Page:
+    """What a page module gets: the heading to update, the place for its buttons, and the tick that polls rows."""
+
+    title: Any
+    actions: Any
+    timer: Any
+
+
+def wanted(request: gr.Request) -> str:
+    """The project named in the page's address; empty when none is."""
+    return str(request.query_params.get("project", ""))
+
+
+def guard(function: Callable[..., Any], *, polled: bool = False) -> Callable[..., Any]:
+    """An event handler whose errors become a toast with one sentence; the page stays as it is.
+
+    What is `polled` fails without a toast, which would come again every two seconds.
+    """
+    # A handler that fills nothing must return nothing on an error either, or Gradio complains of a value too many.
+    fills = inspect.signature(function).return_annotation not in (None, "None")
+
+    def report(error: Exception) -> Any:
+        if polled:
+            log.warning("polling failed: %s", error)
+        else:
+            _toast(error)
+        return gr.skip() if fills else None
+
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def stream(*args: Any, **named: Any) -> Any:
+            try:
+                yield from function(*args, **named)
+            except Exception as error:
+                yield report(error)
+
+        return stream
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        try:
+            return function(*args, **named)
+        except Exception as error:
+            return report(error)
+
+    return call
+
+
+def _toast(error: Exception) -> None:
+    if isinstance(error, TailorError):
+        sentence = translate_message(error.message)
+    else:
+        log.exception("an event of the studio failed", exc_info=error)
+        sentence = tr("This is a fault of the studio, not yours. The details are in its log; please report them.")
+    gr.Warning(esc(sentence), duration=12, title=tr("That did not work"))
+
+
+@contextlib.contextmanager
+def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) -> Iterator[Page]:
+    """Lay out the frame and hand over the main column for the page's own content."""
+    gr.Navbar(visible=False)
+    with gr.Row(elem_classes="tm-shell"):
+        with gr.Column(elem_classes="tm-side"):
+            top = view(brand(), classes="tm-top", script=SWITCH)
+            steps = view(script=MOVES)
+            foot = view(classes="tm-foot")
+        with gr.Column(elem_classes="tm-main"):
+            with gr.Row(elem_classes="tm-head"):
+                head = view(heading(title, text), classes="tm-title")
+                actions = gr.Row(elem_classes="tm-actions")
+            timer = gr.Timer(POLL_SECONDS)
+            yield Page(head, actions, timer)
+
+    def fill(request: gr.Request) -> tuple[str, str, str]:
+        seen = service.overview(wanted(request))
+        return project_menu(seen, name), step_list(seen, name), foot_boxes(seen) + signed_in()
+
+    def poll(request: gr.Request) -> tuple[str, str]:
+        return fill(request)[1:]
+
+    demo.load(guard(fill), None, [top, steps, foot], **QUIET)
+    timer.tick(guard(poll, polled=True), None, [steps, foot], **QUIET)
+
+
+def heading(title: str, text: str) -> str:
+    """The page's name and the sentence under it."""
+    return render("heading.html", title=title, text=text)
+
+
+def brand() -> str:
+    """The name, which leads to the first page, and the languages of the interface."""
+    return render("brand.html", languages=LANGUAGES.items(), current=language())
+
+
+def address(page: str, project: int | str | None) -> str:
+    """The address of a page of a project."""
+    return f"/{page}" + (f"?project={project}" if project else "")
+
+
+def project_menu(seen: Overview, name: str) -> str:
+    """Brand and the menu of projects: links, so that each has its address."""
+    return render(
+        "project_menu.html", brand=brand(), current=seen.project, projects=seen.projects, page=name or "samples"
+    )
+
+
+def step_list(seen: Overview, name: str) -> str:
+    """The steps in the order of the work, each with its count or state."""
+    project = seen.project.id if seen.project else None
+    busy = seen.active if seen.active and seen.active.project_id == project else None
+    states = {
+        "samples": number(seen.sentences) if seen.sentences is not None else "",
+        "phrases": number(seen.phrases) if seen.phrases is not None else "",
+        "train": f"{busy.fraction:.0%}" if busy and busy.kind == "customize" else (str(seen.runs) if seen.runs else ""),
+        "rate": f"{number(seen.rated[0])}/{number(seen.rated[1])}" if seen.rated else "",
+        "plugins": str(seen.plugins) if seen.plugins else "",
+    }
+    return render("step_list.html", pages=PAGES, current=name, project=project, states=states, address=address)
+
+
+def foot_boxes(seen: Overview) -> str:
+    """The job at work and the device."""
+    job = seen.active
+    lines: list[str] = []
+    if job is not None and job.state == "queued":
+        lines = [tr("It starts when a worker is free")]
+    elif job is not None:
+        left = tr("{time} left in this step", time=span(job.eta)) if job.eta is not None else tr("estimating")
+        queued = " · " + tr("{count} queued", count=seen.waiting) if seen.waiting else ""
+        step = tr(job.step or "starting") + tr(" ({place} of {all})", place=job.step_index + 1, all=job.steps)
+        lines = [step, left + queued]
+    base = seen.project.base.rstrip("/").rsplit("/", 1)[-1] if seen.project else ""
+    return render(
+        "foot_boxes.html", job=job, title=tr(WORDS.get(job.kind, job.kind)) if job else "",
+        state=(tr("waiting") if job.state == "queued" else f"{job.fraction:.0%}") if job else "",
+        lines=lines, job_page=AT_WORK.get(job.kind, "samples") if job else "", address=address,
+        device=device_said(seen.device), project=seen.project.id if seen.project else None,
+        base=tr("base {name}, frozen", name=base) if base else tr("Bases"),
+    )  # fmt: skip
+
+
+def signed_in() -> str:
+    """Who signed in, with the way to their account and out; nothing where nobody does."""
+    identity = guest()
+    return render("signed_in.html", name=identity.account.name) if identity and identity.account else ""
+
+
+def step_said(job: JobRow) -> str:
+    """What a job does now: `Finding phrases (step 2 of 7), 40 s left in this step`."""
+    step = tr(job.step) if job.step else tr("Starting")
+    values = {"step": step, "place": job.step_index + 1, "all": job.steps}
+    if job.eta is None:
+        return tr("{step} (step {place} of {all})", **values)
+    return tr("{step} (step {place} of {all}), {time} left in this step", time=span(job.eta), **values)
+
+
+def device_said(line: str) -> str:
+    """`CPU, 2 cores · 3.1 of 24 GiB`, `CPU, 2 threads` in the reader's language."""
+    if threads := re.fullmatch(r"CPU, (\d+) threads?", line):
+        return trn("CPU, {count} thread", "CPU, {count} threads", int(threads[1]))
+    match = re.fullmatch(r"CPU, (\d+) cores? · (.+)\u00a0of\u00a0(.+)", line)
+    if match is None:
+        return line
+    cores, used, whole = match.groups()
+    return (
+        trn("CPU, {count} core", "CPU, {count} cores", int(cores)) + " · " + tr("{used} of {all}", used=used, all=whole)
+    )

@@ -1,0 +1,151 @@
+"""The methods as cards: what each is for, what it costs here, what it needs and what it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.store import ProjectRow
+from engine.workflows.customize.request import AUTO
+from studio.components.html import size
+from studio.components.layout import address, device_said
+from studio.components.templating import render, script
+from studio.i18n.translate import mark, span, tr, translate_message
+from studio.services.service import Service
+
+if TYPE_CHECKING:
+    from engine.methods import Method
+    from engine.workflows.estimate import Estimate
+
+# Shown at once, in this order; the others lie folded.
+FIRST = (AUTO, "memory_adapter", "knn", "residual_adapter", "fine_tuning")
+PICK = script("method-cards.js")
+
+
+@dataclass(frozen=True)
+class MethodCard:
+    """What the registry says of a method, what it costs here, and what it lacks (empty when it can run)."""
+
+    name: str
+    title: str
+    summary: str
+    facts: str
+    lacks: str = ""
+    remedy: str = ""
+    cost: str = ""
+    mark: str = ""
+
+
+def lacking(service: Service, project: ProjectRow | None, method: Method) -> tuple[str, str]:
+    """What a method lacks in this project, and what to do about it; both empty when it can run."""
+    about = method.capabilities
+    report = service.report(project.id) if project else {}
+    domains = len(report.get("domains") or {}) or 1
+    sentences, _, sourced, _ = service.counted(project.id) if project else (0, 0, 0, 1)
+    if about.needs_bilingual and sourced < max(1, sentences):
+        return tr("needs translations"), tr("Add samples that have their sources.")
+    if about.needs_domains > domains:
+        return tr("needs {count} domains", count=about.needs_domains), tr("Add a file of another domain.")
+    if method.name == "domain_mixing" and project and domains < 2 and not _general(service, project):
+        return tr("needs {count} domains", count=2), tr("Add a file of another domain, or of plain everyday text.")
+    if about.needs_endpoint and not service.settings.endpoints:
+        return tr("needs a service"), tr("Name its address in the setting “endpoints”, then start the studio again.")
+    if method.name == "knn" and not _has_faiss():
+        return tr("needs faiss"), tr("Install it: pip install 'tailor-mt[cpu]'.")
+    return "", ""
+
+
+def _general(service: Service, project: ProjectRow) -> bool:
+    from engine.core.languages import primary_language
+
+    code = primary_language(project.target)
+    return (service.settings.assets_dir / "samples" / f"general-{code}" / f"general-{code}.txt").is_file()
+
+
+def _has_faiss() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("faiss") is not None
+
+
+def can_look_up(method: Method) -> bool:
+    """Whether kNN decoding can work on top of a method: it needs probabilities, and not a datastore already."""
+    about = method.capabilities
+    return about.offers_likelihood and method.name != "knn" and not about.needs_endpoint and _has_faiss()
+
+
+def method_card(
+    service: Service, project: ProjectRow | None, method: Method, estimate: Estimate | None = None
+) -> MethodCard:
+    """The card of a method for a project."""
+    about = method.capabilities
+    lacks, remedy = lacking(service, project, method)
+    domains = len((service.report(project.id) if project else {}).get("domains") or {})
+    facts = [
+        tr("needs phrases") if about.needs_phrases else "",
+        tr("takes general text as second domain")
+        if method.name == "domain_mixing" and not lacks and domains < 2
+        else "",
+        "" if about.offers_strength else tr("no strength dial"),
+    ]
+    cost = ""
+    if estimate is not None and not lacks:
+        cost = cost_of(estimate)
+        if about.needs_endpoint:
+            cost = tr("your service's price")
+    return MethodCard(
+        method.name,
+        tr(about.title),
+        tr(about.summary),
+        " · ".join(fact for fact in facts if fact),
+        lacks,
+        remedy,
+        cost,
+        "" if about.trains else mark("trains nothing"),
+    )
+
+
+def cost_of(estimate: Estimate) -> str:
+    return f"≈ {span(estimate.seconds)} · {size(estimate.bundle)}"
+
+
+def automatic_card(estimate: Estimate | None = None) -> MethodCard:
+    """The card of leaving the method to the run."""
+    return MethodCard(
+        AUTO,
+        tr("Automatic"),
+        tr("Tries several methods, alone and combined, and keeps what translates held-out samples best."),
+        "",
+        cost=cost_of(estimate) if estimate is not None else "",
+        mark=mark("recommended"),
+    )
+
+
+def method_cards(cards: Sequence[MethodCard], chosen: str) -> str:
+    """The methods as cards, the chosen one framed; those that lack something say what. Most lie folded."""
+    order = {name: rank for rank, name in enumerate(FIRST)}
+    first = sorted((one for one in cards if one.name in order), key=lambda one: order[one.name])
+    rest = [one for one in cards if one.name not in order] if first else []
+    return render("method_cards.html", first=first or cards, rest=rest, chosen=chosen)
+
+
+def estimate_line(estimate: Estimate | None, machine: Mapping[str, Any], project: int = 0) -> str:
+    """What a start would take: time, memory, disk, device; and how sure that is. None where no samples were read.
+
+    `machine`: `memory` and `free_memory`, `free_disk` in bytes. What would not fit is said in so many words.
+    """
+    if estimate is None:
+        return render("estimate.html", estimate=None, samples=address("samples", project))
+    low, high = span(estimate.low), span(estimate.high)
+    return render(
+        "estimate.html",
+        estimate=estimate,
+        time=span(estimate.seconds),
+        gib=lambda bytes_, digits=1: f"{bytes_ / 2**30:.{digits}f}",
+        machine=machine,
+        device=device_said(estimate.device),
+        steps=", ".join(f"{tr(name)} {span(seconds)}" for name, seconds in estimate.parts.items()),
+        sure=tr("{low} to {high}, {sure}.", low=low, high=high, sure=tr(estimate.sentence)),
+        notes=[translate_message(one) for one in estimate.notes],
+    )

@@ -1,0 +1,145 @@
+"""The figures below a comparison: a card a metric with interval and p, general text always beside the style."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from engine.store.comparisons import ComparisonRecord
+from engine.workflows.compare.metric_rows import Row, figure_rows, share_rows, sure, value
+from engine.workflows.compare.systems import VANILLA
+from studio.components.figures import figure_row
+from studio.components.html import number
+from studio.components.templating import render
+from studio.i18n.translate import mark, tr, translate_message
+
+FEW = 30  # sentences below which figures say little
+LOWER = ("perplexity", "ter")
+FOLDED = ("ter",)  # not on a card of its own
+ACCURACY = (
+    ("style", mark("{share} of sample sentences")),
+    ("general", mark("{share} of general sentences")),
+    ("reworded", mark("{share} of sample sentences as the base alone puts them")),
+)
+
+
+def figure_cards(sheet: ComparisonRecord, *, busy: bool, plugins: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Cards of what was measured, and what it rests on; before that the way to measure. `plugins` are their metrics from
+    training, shown until there is something better.
+    """
+    rows = figure_rows(sheet.figures)
+    if not rows:
+        earlier = Markup(figure_row(plugins[0])) if len(plugins) == 1 else ""
+        return render("metric_cards.html", rows=[], earlier=earlier, busy=busy, references=sheet.references)
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row.metric not in FOLDED:
+            groups.setdefault((row.kind, row.metric), []).append(row)
+    lines = int((sheet.figures.get("text") or {}).get("lines", 0))
+    return render(
+        "metric_cards.html",
+        earlier="",
+        groups=[{"title": title_said(group[0]), "rows": [_shown(row) for row in group]} for group in groups.values()],
+        rows=[_shown(row) for row in rows],
+        shares=share_rows(sheet.figures),
+        randomised=any(row.p_ar is not None for row in rows),
+        named=named,
+        few=lines if lines < FEW else 0,
+        about=_about(sheet.figures, rows),
+        signatures=[
+            (name, kind == "general", text)
+            for kind in ("text", "general")
+            for name, text in ((sheet.figures.get(kind) or {}).get("signatures") or {}).items()
+        ],
+    )
+
+
+def _shown(row: Row) -> dict[str, str]:
+    """A figure as its card and the table of all figures show it."""
+    digits = 0 if row.metric in ("classifier", "perplexity") else 1
+    interval = f"{number(row.low, digits)}–{number(row.high, digits)}"
+    change = ""
+    if row.before is not None:
+        change = f"{row.score - row.before:+.1f}"
+        if row.metric == "perplexity" and row.before:
+            change = f"{100 * (row.score - row.before) / row.before:+.0f} %"
+    parts = [change.replace("-", "−"), f"95 % {interval}", sure(row.p)]
+    return {
+        "title": title_said(row),
+        "system": named(row.system),
+        "value": value(row.metric, row.score),
+        "interval": interval,
+        "sure": " · ".join(part.replace(" ", "\u00a0") for part in parts if part),
+        "p": _chance(row.p),
+        "p_ar": _chance(row.p_ar),
+    }
+
+
+def named(system: str) -> str:
+    """A system as the page's columns name it."""
+    return tr("Vanilla") if system == VANILLA else system
+
+
+def _chance(p: float | None) -> str:
+    """Without its `p =`, which the column's head says."""
+    return sure(p).removeprefix("p ").removeprefix("= ")
+
+
+def title_said(row: Row) -> str:
+    """`BLEU, style`: metric and kind of text; and which way is better where one might not know."""
+    metric, _, kind = row.title.partition(", ")
+    title = tr("{metric}, {text}", metric=tr(metric), text=tr(kind)) if kind else tr(metric)
+    return title + tr(", lower is better") if row.metric in LOWER else title
+
+
+def _about(figures: Mapping[str, Any], rows: Sequence[Row]) -> list[str]:
+    """What the figures rest on: texts, classifier, language model, settings of decoding, tests."""
+    report, general, style = figures.get("text") or {}, figures.get("general") or {}, figures.get("style") or {}
+    about = []
+    if report:
+        about.append(tr("Style: {count} sentences of this comparison.", count=number(report["lines"])))
+    if general:
+        lines = number(general["lines"])
+        about.append(
+            tr("General text: {count} bundled everyday sentences; their sources are back-translations.", count=lines)
+        )
+    if style.get("accuracy"):
+        about.append(_accuracy(style["accuracy"]))
+    if style:
+        about.append(
+            tr(
+                "Perplexity: a language model of {count} sample sentences, per {unit}; on samples that it had not seen it is "
+                "{value}.",
+                count=number(style["sentences"]),
+                unit=tr(str(style["unit"])),
+                value=number(style["held_out_perplexity"]),
+            )
+        )
+    for name, settings in (figures.get("decoding") or {}).items():
+        if settings:
+            own = ", ".join(f"{key.replace('_', ' ')} {setting}" for key, setting in settings.items())
+            about.append(
+                tr(
+                    "{name} decodes with its own settings ({settings}); vanilla with the defaults.",
+                    name=name,
+                    settings=own,
+                )
+            )
+    about += [translate_message(note) for note in figures.get("notes", [])]
+    about.append(tr("Intervals and p: paired bootstrap with 1,000 resamples, p against vanilla."))
+    if any(row.p_ar is not None for row in rows):
+        about.append(tr("Among all figures beside it: approximate randomisation with 10,000 trials."))
+    return about
+
+
+def _accuracy(accuracy: Mapping[str, Any]) -> str:
+    """How far the classifier can be trusted."""
+    kinds = [tr(words, share=f"{accuracy[name]:.0f} %") for name, words in ACCURACY if accuracy.get(name) is not None]
+    return tr(
+        "Style classifier: right for {share} of {count} texts kept out of its training ({kinds}).",
+        share=f"{accuracy['all']:.0f} %",
+        count=number(accuracy["texts"]),
+        kinds=", ".join(kinds),
+    )

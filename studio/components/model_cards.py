@@ -1,0 +1,69 @@
+"""Cards on a page: the licence in a line that is always there, the whole card folded below it.
+
+A card is Markdown that anyone may have written. It is rendered here, not in the browser: HTML in it becomes text, pictures
+become their descriptions, and links lead to web pages only, in a window of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from engine.core.model_card import ModelCard
+from studio.components.html import esc
+from studio.components.templating import render
+from studio.i18n.translate import tr
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+WEB = re.compile(r"https?://", re.IGNORECASE)
+LONGEST = 60_000  # characters of a card that are shown
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(["table", "strikethrough"])
+
+    def image(self: Any, tokens: Any, place: int, options: Any, env: Any) -> str:
+        return f"<span class=tm-quiet>[{esc(tokens[place].content or tr('picture'))}]</span>"
+
+    def link(self: Any, tokens: Any, place: int, options: Any, env: Any) -> str:
+        address = str(tokens[place].attrGet("href") or "")
+        if not WEB.match(address):  # a link to another file of the folder leads nowhere here
+            return "<a>"
+        return f'<a href="{esc(address)}" target="_blank" rel="noopener noreferrer nofollow">'
+
+    parser.add_render_rule("image", image)
+    parser.add_render_rule("link_open", link)
+    return parser
+
+
+def render_markdown(text: str) -> str:
+    """Safe HTML of a card's body; its headings start below those of the page."""
+    shown = _parser().render(text[:LONGEST])
+    return re.sub(r"<(/?)h([1-6])>", lambda m: f"<{m[1]}h{min(6, int(m[2]) + 2)}>", shown)
+
+
+def license_said(card: ModelCard) -> str:
+    """The card's sentence on its licence; where none is named, in the reader's language."""
+    known = re.match(r"(Licence|License): ", card.license_line)
+    return tr("Licence: {name}", name=card.license_line[known.end() :]) if known else tr(card.license_line)
+
+
+def license_line(card: ModelCard) -> str:
+    """The licence in one quiet line; set off where it restricts the use."""
+    return render("licence.html", words=license_said(card), restricted=card.restricted)
+
+
+def card_fold(card: ModelCard, label: str) -> str:
+    """The whole card, folded; nothing where there is no text."""
+    body = re.sub(r"\A\s*#\s+.*\n", "", card.body)  # the page names it already
+    if not body.strip():
+        return ""
+    return render("model_card.html", label=label, body=Markup(render_markdown(body)))

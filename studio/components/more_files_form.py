@@ -1,0 +1,105 @@
+"""The form that adds files or bundled samples to a project, and says how all of them are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from engine.store import ProjectRow
+from studio.components.choosers import CHOOSE, sample_cards
+from studio.components.file_fields import drop_field, path_field
+from studio.components.html import view
+from studio.components.import_options import ImportOptions
+from studio.components.import_status import job_line
+from studio.components.layout import guard, wanted
+from studio.components.new_project_form import chosen_corpora
+from studio.components.settings_fields import COLLECTED
+from studio.i18n.translate import tr
+from studio.services.catalog import language_name
+from studio.services.new_project import labels_of
+from studio.services.service import Service
+from studio.services.uploads import paths_offered, server_files
+
+
+class MoreFilesForm:
+    """Its fields, laid out in a column of the page Samples that is there with a project; `status` tells of its jobs."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.options = ImportOptions()
+
+    def layout(self) -> None:
+        """Lay out the fields."""
+        with gr.Column(visible=False, elem_classes="tm-more-files") as self.column:
+            view('<p class="tm-quiet" style="margin:0">Add more files to this project. All of them are read again.</p>')
+            self.files = drop_field("Add files", 120, scale=3)
+            with gr.Row(elem_classes="tm-path"):
+                self.path = path_field(self.service.settings)
+                offered = paths_offered(self.service.settings)
+                self.add = gr.Button("Add", size="sm", scale=0, min_width=80, visible=offered)
+            with gr.Accordion("Add a bundled sample", open=False, elem_classes="tm-advanced"):
+                self.samples = view(script=CHOOSE)
+            with gr.Accordion("How files are read", open=False, elem_classes="tm-advanced"):
+                self.options.layout()
+                self.read_again = gr.Button("Read again with these settings", size="sm", scale=0)
+
+    def events(self, status: Any) -> None:
+        """Wire the fields; `status` shows the job that each of them queues."""
+        self.status = status
+        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+        self.samples.choose(guard(self.add_samples), None, [self.samples, status], **quiet)
+        self.files.upload(guard(self.add_files), self.files, [self.files, status], **quiet)
+        self.add.click(guard(self.add_path), self.path, [self.path, status], **quiet)
+        self.read_again.click(guard(self.read_with_options), self.options.values, status, js=COLLECTED, **quiet)
+
+    @property
+    def filled(self) -> list[Any]:
+        """The components that `fill` gives values to."""
+        return [self.column, self.samples, self.options.fields]
+
+    def fill(self, project: ProjectRow) -> dict[Any, Any]:
+        """The form for a project."""
+        return {
+            self.column: gr.update(visible=True),
+            self.samples: self._samples_offered(project),
+            **self.options.fill(self.service.import_options(project.id)),
+        }
+
+    def add_samples(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        """Add the bundled corpus that was clicked."""
+        project = self.service.need(wanted(request))
+        corpora = chosen_corpora(self.service, event)
+        files = [file for corpus in corpora for file in corpus.files]
+        job = self.service.add_samples(project, files, labels_of(corpora))
+        return {self.status: job_line(job), self.samples: self._samples_offered(project)}
+
+    def add_files(self, files: list[str] | None, request: gr.Request) -> dict[Any, Any]:
+        """Add files that were dropped."""
+        job = self.service.add_samples(self.service.need(wanted(request)), files or [])
+        return {self.files: None, self.status: job_line(job)}
+
+    def add_path(self, path: str, request: gr.Request) -> dict[Any, Any]:
+        """Add a file, or those of a folder, on the server's machine."""
+        project = self.service.need(wanted(request))
+        job = self.service.add_samples(project, server_files(path or "", self.service.settings))
+        return {self.path: "", self.status: job_line(job)}
+
+    def read_with_options(self, request: gr.Request, options: str) -> dict[Any, Any]:
+        """Read all files again with the settings of the form."""
+        project = self.service.need(wanted(request))
+        self.service.set_import_options(project.id, self.options.changed(options))
+        return {self.status: job_line(self.service.read_again(project))}
+
+    def _samples_offered(self, project: ProjectRow) -> str:
+        """The bundled corpora in the project's target language that it does not hold yet."""
+        names = {file.name for file in self.service.sample_files(project.id)}
+        fitting = [
+            corpus
+            for corpus in self.service.catalog.samples()
+            if corpus.target == project.target
+            and self.service.catalog.accepted(corpus.card, corpus.files[0].parent)
+            and not any(file.name in names for file in corpus.files)
+        ]
+        title = tr("In {language}; each file becomes a domain of its own.", language=language_name(project.target))
+        return sample_cards(fitting, title)

@@ -1,0 +1,163 @@
+"""The form that begins a project: files or bundled samples, a name, the two languages, the base and its licence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from engine.corpora.bundled import SampleCorpus
+from engine.errors import InputError
+from studio.components.choosers import CHOOSE, base_terms, sample_cards
+from studio.components.file_fields import drop_field, path_field
+from studio.components.html import view
+from studio.components.import_options import ImportOptions
+from studio.components.layout import address, guard, wanted
+from studio.components.settings_fields import COLLECTED
+from studio.components.templating import render
+from studio.services.catalog import default_pair, language_name
+from studio.services.new_project import agree, open_terms, start_from_samples, start_project
+from studio.services.service import Service
+from studio.services.uploads import server_files, stashed
+
+GO = "(address) => { if (address) window.location.assign(address) }"
+
+
+class NewProjectForm:
+    """Its fields, laid out in a column of the page Samples that is there while no project is chosen."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.options = ImportOptions()
+
+    def layout(self) -> None:
+        """Lay out the fields."""
+        base = next(iter(self.service.catalog.bases()), None)
+        with gr.Column(visible=False) as self.column:
+            view(render("samples_invitation.html"))
+            with gr.Row(equal_height=True):
+                with gr.Column(scale=3, min_width=320):
+                    self.files = drop_field("Files", 190, scale=3)
+                    self.path = path_field(self.service.settings)
+                with gr.Column(scale=2, min_width=280, elem_classes="tm-card tm-pad tm-fields"):
+                    self.name = gr.Textbox(label="Project", placeholder="named after the first file", max_length=80)
+                    with gr.Row():
+                        self.source = gr.Dropdown(label="From", choices=_languages(base), value=_default(base, 0))
+                        self.target = gr.Dropdown(label="Into", choices=_languages(base), value=_default(base, 1))
+                    self.base = gr.Dropdown(
+                        label="Base model, stays frozen",
+                        choices=self._base_choices(),
+                        value=base["path"] if base else None,
+                    )
+                    self.terms = view()
+                    self.agreed = gr.Checkbox(label="I accept these terms", visible=False, container=False)
+            with gr.Accordion("How files are read", open=False, elem_classes="tm-advanced"):
+                self.options.layout()
+            self.samples = view(script=CHOOSE)
+            self.address = gr.Textbox(visible="hidden")
+
+    def events(self, start: Any) -> None:
+        """Wire the fields; `start` is the button that begins the project from the files."""
+        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+        chosen = [self.source, self.target, self.base, self.agreed]
+        given = [self.files, self.path, self.name, *chosen, self.options.values]
+        self.files.upload(guard(self.name_project), [self.files, self.name], self.name, **quiet)
+        self.base.input(guard(self.choose_base), self.base, self.of_base, **quiet)
+        for event in (
+            start.click(guard(self.create), given, self.address, js=COLLECTED, **quiet),
+            self.samples.choose(guard(self.create_from_samples), chosen, self.address, **quiet),
+        ):
+            event.then(None, self.address, None, js=GO)
+
+    @property
+    def of_base(self) -> list[Any]:
+        """The components that follow the chosen base."""
+        return [self.source, self.target, self.terms, self.agreed]
+
+    @property
+    def filled(self) -> list[Any]:
+        """The components that `fill` gives values to."""
+        return [self.column, self.samples, self.terms, self.agreed, self.files, self.name]
+
+    def fill(self, request: gr.Request, base: str | None) -> dict[Any, Any]:
+        """The form for a new project, with the files that were dropped on the first page."""
+        waiting = stashed(str(request.query_params.get("files", "")), self.service.settings)
+        return {
+            self.column: gr.update(visible=True),
+            self.samples: sample_cards(self.service.catalog.samples()),
+            self.files: [str(path) for path in waiting] or None,
+            self.name: waiting[0].stem if waiting else "",
+            **self._licence(base),
+        }
+
+    def refresh_bases(self, request: gr.Request) -> dict[Any, Any]:
+        """The bases as they are now, since some may have come after the studio started; the address may name one."""
+        if self.service.project(wanted(request)) is not None:
+            return {self.base: gr.skip()}
+        bases = self.service.catalog.bases()
+        named = str(request.query_params.get("base", ""))
+        chosen = next((one for one in bases if one["name"] == named), bases[0] if bases else {}).get("path")
+        return {self.base: gr.update(choices=self._base_choices(), value=chosen), **self.choose_base(chosen)}
+
+    def choose_base(self, base: str | None) -> dict[Any, Any]:
+        """The languages and the licence of the chosen base."""
+        card = next((one for one in self.service.catalog.bases() if one["path"] == base), None)
+        return {
+            self.source: gr.update(choices=_languages(card), value=_default(card, 0)),
+            self.target: gr.update(choices=_languages(card), value=_default(card, 1)),
+            **self._licence(base),
+        }
+
+    def name_project(self, files: list[str] | None, name: str) -> dict[Any, Any]:
+        """The project is named after the first file where the user has named it nothing."""
+        return {self.name: name or (Path(files[0]).stem if files else "")}
+
+    def create(self, *given: Any) -> dict[Any, Any]:
+        """A project of the files; the browser goes to it. `given` are the values of the form, in the order of its event."""
+        files, path, name, source, target, base, agreed, options = given
+        paths = [Path(file) for file in files or []]
+        if path and path.strip():
+            paths += server_files(path, self.service.settings)
+        if not paths:
+            raise InputError("Choose at least one file with your sentences, or start with a sample.")
+        changed = self.options.changed(options)
+        agree(self.service, agreed, base)
+        project = start_project(self.service, paths, name, source, target, base, options=changed)
+        return {self.address: address("samples", project.id)}
+
+    def create_from_samples(
+        self, source: str, target: str, base: str, agreed: bool, event: gr.EventData
+    ) -> dict[Any, Any]:
+        """A project of the bundled corpus that was clicked; the browser goes to it."""
+        corpora = chosen_corpora(self.service, event)
+        project = start_from_samples(self.service, corpora, source, target, base, agreed)
+        return {self.address: address("samples", project.id)}
+
+    def _licence(self, base: str | None) -> dict[Any, Any]:
+        if not base:
+            return {self.terms: "", self.agreed: gr.update(visible=False)}
+        return {
+            self.terms: base_terms(self.service.catalog.base_card(base)),
+            self.agreed: gr.update(visible=bool(open_terms(self.service, base))),
+        }
+
+    def _base_choices(self) -> list[tuple[str, str]]:
+        return [(f"{one['name']} · {one['bytes'] / 1e6:.0f} MB", one["path"]) for one in self.service.catalog.bases()]
+
+
+def chosen_corpora(service: Service, event: gr.EventData) -> list[SampleCorpus]:
+    """The bundled corpus that was clicked, with those that go with it where that was asked for."""
+    first = service.catalog.sample(str(event.name))
+    names: Sequence[str] = first.goes_with if event.together else ()
+    return [first, *(service.catalog.sample(name) for name in names)]
+
+
+def _languages(base: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    return [(language_name(code), code) for code in base["languages"]] if base else []
+
+
+def _default(base: Mapping[str, Any] | None, side: int) -> str | None:
+    """The language that a base first translates from (`side` 0) or into (1)."""
+    return default_pair(base["path"])[side] if base else None

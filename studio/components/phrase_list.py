@@ -1,0 +1,106 @@
+"""The table of phrases on its page: the filters above it, its pages, and what can be done with all that it lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from engine.phrases.exclusions import Exclusions
+from studio.components.html import number, view, visible_if
+from studio.components.phrase_table import TABLE_SCRIPT, page_line, phrase_table
+from studio.i18n.translate import tr, translate_message
+from studio.services.phrases import ORDERS, SHOWS, Phrases, PhraseView
+from studio.services.project_phrases import ProjectPhrases
+
+
+class PhraseList:
+    """The components; `filters` are the fields in their order, `all` the others that events fill."""
+
+    def __init__(self) -> None:
+        with gr.Column(elem_classes="tm-card tm-stack tm-grow"):
+            with gr.Row(elem_classes="tm-phrase-filters"):
+                self.words = gr.Textbox(
+                    label="Search", placeholder="Search", show_label=False, container=False, min_width=100
+                )
+                self.low = _choice("From length", [])
+                self.high = _choice("To length", [])
+                self.layer = _choice("Layer", [])
+                self.order = _choice("Order", list(ORDERS.items()))
+                self.show = _choice("Show", list(SHOWS.items()))
+            self.rows = view(classes="tm-scroll", script=TABLE_SCRIPT)
+            with gr.Row(elem_classes="tm-pager"):
+                self.line = view(classes="tm-quiet")
+                self.back = gr.Button("Back", size="sm", min_width=60, scale=0)
+                self.forth = gr.Button("Next", size="sm", min_width=60, scale=0)
+            with gr.Row(elem_classes="tm-pager tm-phrase-acts"):
+                self.sentences = gr.Checkbox(
+                    True, label="Leave out with their sentences", container=False, min_width=200
+                )
+                self.bulk = gr.Button("Leave out all of these", size="sm", visible="hidden", scale=0)
+                self.translate = gr.Button("Translate these back", size="sm", visible="hidden", scale=0)
+        self.filters = [self.words, self.low, self.high, self.layer, self.order, self.show]
+        self.all = [self.rows, self.line, self.bulk, self.translate]
+
+    def values(self, source: ProjectPhrases, phrases: Phrases, view: PhraseView) -> dict[Any, Any]:
+        """The page of the table that a view begins on."""
+        count, rows, project = len(phrases.select(view)), phrases.page(view), source.project
+        can_leave_out = view.filtered and view.show == "used" and count > 0
+        return {
+            self.rows: phrase_table(rows, project.target, project.source, view.phrase),
+            self.line: page_line(view.start, len(rows), count, phrases, source.excluded_sentences()),
+            self.bulk: {**self.bulk_button(count), "visible": visible_if(can_leave_out)},
+            self.translate: gr.update(visible=visible_if(any(not row.source for row in rows))),
+        }
+
+    @staticmethod
+    def bulk_button(count: int) -> dict[str, Any]:
+        """The button that leaves all listed phrases out, ready to be pressed."""
+        return gr.update(value=tr("Leave out all {count}", count=number(count)), interactive=True)
+
+    def filter_values(self, phrases: Phrases, view: PhraseView) -> dict[Any, Any]:
+        """The filters set to what a view has."""
+        lengths = sorted(set(phrases.table.lengths.tolist()))
+        layers = [(tr("layer {number}", number=one + 1), one) for one in range(phrases.layer_count)]
+        orders = [
+            (tr(name), order) for name, order in ORDERS.items() if order != "typical" or phrases.table.general_words
+        ]
+        return {
+            self.words: view.words,
+            self.low: gr.update(
+                choices=[(tr("from {number}", number=one), one) for one in lengths], value=view.low or lengths[0]
+            ),
+            self.high: gr.update(
+                choices=[(tr("to {number}", number=one), one) for one in lengths], value=view.high or lengths[-1]
+            ),
+            self.layer: gr.update(choices=[(tr("any layer"), -1), *layers], value=view.layer),
+            self.order: gr.update(choices=orders, value=phrases.usable(view).order),
+            self.show: view.show,
+        }
+
+
+def filtered_view(phrases: Phrases, view: PhraseView, *values: Any) -> PhraseView:
+    """The view with what the filters hold; the shortest and the longest length are no limit."""
+    words, low, high, layer, order, show = values
+    lengths = phrases.table.lengths
+    return view.but(
+        words=str(words or "").strip(),
+        low=0 if low in (None, lengths.min()) else int(low),
+        high=0 if high in (None, lengths.max()) else int(high),
+        layer=-1 if layer is None else int(layer),
+        order=order,
+        show=show,
+        start=0,
+    )
+
+
+def undo_button(exclusions: Exclusions) -> dict[str, Any]:
+    """The button that takes back the last step, which it names; hidden where there is none."""
+    if not exclusions.steps:
+        return gr.update(visible="hidden")
+    return gr.update(visible=True, value=tr("Undo: {what}", what=translate_message(exclusions.last)))
+
+
+def _choice(label: str, choices: list[Any]) -> Any:
+    value = choices[0][1] if choices else None
+    return gr.Dropdown(choices, value=value, label=label, show_label=False, container=False, min_width=80)

@@ -1,0 +1,56 @@
+"""The map of phrases: the button that draws it, how far that is, and the figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+from markupsafe import Markup
+
+from engine.store import JobRow, ProjectRow
+from studio.components.html import view
+from studio.components.plotly import domain_colours, figure, figure_view
+from studio.components.templating import render
+from studio.components.theme import layer_colours
+from studio.i18n.translate import tr, translate_message
+from studio.services.project_phrases import ProjectPhrases
+
+
+class PhraseMap:
+    """The card; `all` are its components that events fill."""
+
+    def __init__(self) -> None:
+        with gr.Column(elem_classes="tm-card tm-pad tm-stack"):
+            with gr.Row(elem_classes="tm-map-head"):
+                view("<h2>Map of phrases</h2>", classes="tm-card-title")
+                self.draw = gr.Button("Draw the map", size="sm", scale=0)
+            self.progress = view()
+            self.points = figure_view()
+        self.all = [self.draw, self.progress, self.points]
+
+    def values(self, source: ProjectPhrases) -> dict[Any, Any]:
+        """The map, or what it would show, and how far its drawing is."""
+        stamp, job = source.map_stamp(), source.map_job()
+        busy = job is not None and job.active
+        figure = map_figure(source.project, stamp, source.decoder_layers) if stamp else ""
+        return {
+            self.draw: gr.update(value=tr("Draw again") if stamp else tr("Draw the map"), interactive=not busy),
+            self.progress: map_state(job) if busy or not stamp else "",
+            self.points: render("phrase_map.html", figure=figure),
+        }
+
+
+def map_state(job: JobRow | None) -> str:
+    """How far the map is, while it is drawn; why it failed."""
+    if job is None or job.state in ("succeeded", "cancelled"):
+        return ""
+    return render(
+        "job_state.html", job=job, error=translate_message(job.error) or tr("The map was not finished. Draw it again.")
+    )
+
+
+def map_figure(project: ProjectRow, stamp: int, layers: int) -> Markup:
+    """The map as it was drawn at `stamp`, its points coloured by the decoder's `layers` or by domain."""
+    colours = {"layer_colours": layer_colours(layers), "domain_colours": domain_colours([""] * 8)}
+    source = f"/tm/projects/{project.id}/phrase-map?v={stamp}"
+    return Markup(figure("map", colours, source=source, label=tr("Map of phrases")))

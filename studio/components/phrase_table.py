@@ -1,0 +1,231 @@
+"""What the page Phrases shows beside the tree and the map: histograms, the table, one phrase in detail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engine.store import ProjectRow
+from studio.components.html import empty, number, way
+from studio.components.layout import address
+from studio.components.templating import render, script
+from studio.components.theme import DOMAINS, layer_colours
+from studio.i18n.translate import listed, tr, translate_message, trn
+from studio.services.catalog import language_name
+from studio.services.phrase_sentences import holding, spots
+from studio.services.phrases import Phrases, PhraseView, Row
+
+TABLE_SCRIPT = script("phrase-table.js")
+HISTOGRAM_SCRIPT = script("phrase-histogram.js")
+MARK = script("phrase-mark.js")
+KEEP = script("phrase-keep.js")
+EXAMPLES = 2  # sentences of a phrase
+HEIGHT = 132  # px of a histogram's columns; their names stand below
+
+
+# -- histograms
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a histogram. A press filters by lengths from `low` to `high` (0: any) or by the `layer` (-1: any)."""
+
+    name: str
+    title: str
+    parts: Sequence[tuple[float, float, str]]  # top, height, colour; from below
+    low: int = 0
+    high: int = 0
+    layer: int = -1
+    pressed: bool = False
+    marked: bool = False
+
+
+def histograms(phrases: Phrases, view: PhraseView, chosen: Row | None) -> str:
+    """Phrases in use by length, coloured by the decoder layer that reads them, and by layer; columns can be pressed."""
+    used = ~phrases.excluded
+    lengths, layers = phrases.table.lengths[used], phrases.layers[used]
+    longest = int(lengths.max()) if len(lengths) else 1
+    counts = np.zeros((longest + 1, phrases.layer_count), dtype=np.int64)
+    np.add.at(counts, (lengths, layers), 1)
+    charts = [
+        (tr("Phrases by length in tokens"), 300, length_columns(counts, view, chosen)),
+        (tr("By layer"), 130, layer_columns(counts, view, chosen)),
+    ]
+    return render("phrase_histograms.html", charts=charts, height=HEIGHT, shades=layer_colours(phrases.layer_count))
+
+
+def length_columns(counts: np.ndarray, view: PhraseView, chosen: Row | None) -> list[Column]:
+    """A column a length; `counts` are phrases by length and layer."""
+    most = max(1, int(counts.sum(1).max()))
+    columns = []
+    for length in range(1, len(counts)):
+        read_in = [f"{layer + 1}" for layer in np.flatnonzero(counts[length])]
+        title = tr(
+            "{tokens}: {phrases} phrases",
+            tokens=trn("{count} token", "{count} tokens", length), phrases=number(int(counts[length].sum())),
+        )  # fmt: skip
+        title += tr(", read in layer {numbers}", numbers=listed(read_in)) if read_in else ""
+        columns.append(
+            Column(
+                f"{length}", title, stacked(counts[length] / most), low=length, high=length,
+                pressed=view.low == view.high == length, marked=bool(chosen and chosen.length == length),
+            )
+        )  # fmt: skip
+    return columns
+
+
+def layer_columns(counts: np.ndarray, view: PhraseView, chosen: Row | None) -> list[Column]:
+    """A column a layer; `counts` are phrases by length and layer."""
+    by_layer = counts.sum(0)
+    columns = []
+    for layer, count in enumerate(by_layer.tolist()):
+        read = np.flatnonzero(counts[:, layer])
+        reach = tr("{low} to {high} tokens", low=read[0], high=read[-1]) if len(read) else tr("none")
+        title = tr("Layer {number}: {count} phrases of {reach}", number=layer + 1, count=number(count), reach=reach)
+        shares = np.zeros(len(by_layer))
+        shares[layer] = count / max(1, int(by_layer.max()))
+        columns.append(
+            Column(
+                f"{layer + 1}", title, stacked(shares), layer=layer,
+                pressed=view.layer == layer, marked=bool(chosen and chosen.layer == layer),
+            )
+        )  # fmt: skip
+    return columns
+
+
+def stacked(shares: np.ndarray) -> list[tuple[float, float, str]]:
+    """The parts of a column by the share of the chart's height of each layer: top, height, colour."""
+    top, parts = float(HEIGHT), []
+    for share, shade in zip(shares.tolist(), layer_colours(len(shares)), strict=True):
+        if share > 0:
+            tall = max(1.0, share * (HEIGHT - 6))
+            top -= tall
+            parts.append((top, tall, shade))
+    return parts
+
+
+# -- the table
+
+
+def phrase_table(rows: Sequence[Row], target: str, source: str, chosen: str = "") -> str:
+    """A tick (in use or left out), phrase, back-translation where there is one, label, tokens, times, keyness, layer."""
+    return render(
+        "phrase_table.html",
+        rows=rows,
+        target=target,
+        source=source,
+        chosen=chosen,
+        translated=any(row.source for row in rows),
+        labelled=any(row.label not in ("", "statistical") for row in rows),
+        compared=any(row.ratio is not None for row in rows),
+        times_as_often=times_as_often,
+    )
+
+
+def times_as_often(row: Row) -> str:
+    """`12×`: as often again as in general text; `39×+` where general text never has it; a dash where nothing is known."""
+    if row.ratio is None or not row.own:
+        return "–"
+    times = 2.0**row.ratio
+    shown = f"{times:.0f}×" if times >= 9.95 else f"{times:.1f}×" if times >= 0.095 else f"{times:.2f}×"
+    return shown if row.general else f"{shown}+"
+
+
+def page_line(first: int, shown: int, fitting: int, phrases: Phrases, sentences: int) -> str:
+    """Which rows are shown, and what is left out, with that many sentences."""
+    line = tr("No phrase fits.")
+    if shown:
+        last = first + shown
+        line = tr("{first}–{last} of {all}", first=number(first + 1), last=number(last), all=number(fitting))
+    excluded = int(phrases.excluded.sum())
+    if excluded and sentences:
+        line += " · " + trn(
+            "{gone} left out with {count} sentence",
+            "{gone} left out with {count} sentences",
+            sentences,
+            gone=number(excluded),
+        )
+    elif excluded:
+        line += " · " + tr("{count} left out", count=number(excluded))
+    return line
+
+
+# -- one phrase
+
+
+def detail_card(row: Row | None, sentences: Sequence[Mapping[str, Any]], language: str) -> str:
+    """A phrase in its sentences, how typical it is, and the button that leaves it out or takes it back; without a phrase, how
+    to choose one.
+    """
+    if row is None:
+        return render("phrase_unchosen.html")
+    places = holding(sentences, row.text, language)
+    rates = [times / max(1, words) for _, times, words in row.per_domain]
+    domains = [
+        (name, times, 100 * rate / (sum(rates) or 1.0), DOMAINS[min(index, len(DOMAINS) - 1)])
+        for index, ((name, times, _), rate) in enumerate(zip(row.per_domain, rates, strict=True))
+    ]
+    return render(
+        "phrase_detail.html",
+        row=row,
+        target=language,
+        examples=[parted(str(sentences[index]["text"]), row.text, language) for index in places[:EXAMPLES]],
+        sentences=len(places),
+        domains=domains,
+        times_as_often=times_as_often,
+        frequencies=tr(
+            "{own} in 1,000 words here, {general} in general text",
+            own=f"{1000 * row.own / max(1, row.words):.2g}",
+            general=f"{1000 * row.general / max(1, row.general_words):.2g}",
+        ),
+        interval=f"95 % {2.0**row.low:.2g}–{2.0**row.high:.2g}×",
+    )
+
+
+def parted(text: str, phrase: str, language: str) -> tuple[str, str, str]:
+    """A sentence as what stands before the phrase, the phrase, and what stands after it."""
+    match = spots(phrase, language).search(text)
+    if match is None:
+        return text, "", ""
+    start, end = match.span()
+    return text[:start], text[start:end], text[end:]
+
+
+# -- the rest
+
+
+def summary_line(phrases: Phrases, sentences: int) -> str:
+    """The sentence under the heading."""
+    lengths = phrases.table.lengths
+    return tr(
+        "{phrases} phrases of {low} to {high} tokens in {sentences} sentences.",
+        phrases=number(len(phrases)), low=lengths.min(), high=lengths.max(), sentences=number(sentences),
+    )  # fmt: skip
+
+
+def page_address(project: ProjectRow, view: PhraseView) -> str:
+    """What the address is to say, and which phrase the map rings; read by phrase-mark.js."""
+    query = view.query()
+    shown = address("phrases", project.id) + (f"&{query}" if query else "")
+    return render("phrase_address.html", address=shown, chosen=view.phrase)
+
+
+def export_link(project: ProjectRow, view: PhraseView) -> str:
+    """The table of a view as a file."""
+    return render("phrase_export.html", project=project.id, query=view.query())
+
+
+def origin_card(parser: str, project: ProjectRow, general: bool) -> str:
+    """Who found the phrases, and what they are compared with."""
+    return render(
+        "phrase_origin.html", parser=translate_message(parser), language=language_name(project.target), general=general
+    )
+
+
+def no_phrases(project: ProjectRow | None) -> str:
+    """The empty page with the next step."""
+    link = way(address("samples", project.id if project else "new"), tr("Go to Samples"))
+    return empty(tr("No phrases yet"), tr("They are found while your samples are read."), link)

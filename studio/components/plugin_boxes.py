@@ -1,0 +1,86 @@
+"""What stands around the plugins' cards: the default, a blend in the making, an import check by check; as safe HTML."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.plugins.import_checks import TITLES, Check
+from studio.components.templating import render
+from studio.i18n.translate import moment, tr, translate_message
+from studio.services.plugin_imports import PendingImport, PendingImports
+
+if TYPE_CHECKING:
+    from engine.store import PluginRow, ProjectRow
+    from studio.components.plugin_cards import PluginCardData
+    from studio.services.service import Service
+
+
+def default_menu(rows: Sequence[PluginRow], default: int | None) -> str:
+    """The menu of the plugin that is used where none is named."""
+    if not rows:
+        return ""
+    doubled = [name for name, count in Counter(row.name for row in rows).items() if count > 1]
+    there = [row for row in rows if row.exists]
+    return render("plugin_default.html", rows=there, default=default, doubled=doubled, moment=moment)
+
+
+def blend_box(rows: Sequence[PluginCardData]) -> str:
+    """Two plugins, their weights, a name; folded. Nothing where there are not two that can be blended."""
+    plugins = [one for one in rows if one.blendable]
+    return render("plugin_blend.html", plugins=plugins) if len(plugins) > 1 else ""
+
+
+def check_list(name: str, checks: Sequence[Check], *, done: str = "", asked: PendingImport | None = None) -> str:
+    """An import as it goes: what was looked at, what is looked at now, what was not reached."""
+    failed = any(not check.ok for check in checks)
+    known = {check.name: check for check in checks}
+    now = next((key for key in TITLES if key not in known), "") if not failed else ""
+    steps = [
+        {"title": tr(title), **_step(known.get(key), key == now, asked is not None)} for key, title in TITLES.items()
+    ]
+    one = {"name": name, "steps": steps, "failed": failed, "done": done, "question": asked}
+    return render("plugin_imports.html", imports=[one])
+
+
+def _step(check: Check | None, now: bool, asked: bool) -> dict[str, str]:
+    if check is None:
+        return {"state": "open", "words": tr("looking") if now else "", "colour": "accent", "sentence": ""}
+    if check.restricted and asked:
+        words, colour = tr("asks you"), "accent"
+    elif check.ok:
+        words, colour = tr("good"), "done"
+    else:
+        words, colour = tr("stops here"), "bad"
+    state = "ok" if check.ok else "failed"
+    return {"state": state, "words": words, "colour": colour, "sentence": translate_message(check.sentence)}
+
+
+def waiting_box(waiting: Sequence[PendingImport]) -> str:
+    """Imports that ask for a word on their licence."""
+    imports = [{"name": one.name, "steps": [], "failed": False, "done": "", "question": one} for one in waiting]
+    return render("plugin_imports.html", imports=imports)
+
+
+def bring_in(service: Service, project: ProjectRow, file: Path) -> Iterator[str]:
+    """Check a bundle before the user's eyes and take it in; a restricting licence asks first."""
+    incoming = PendingImports(service, project)
+    done: list[Check] = []
+    yield check_list(file.name, done)
+    key = incoming.keep(file)
+    for check in incoming.checks(key, file.name):
+        done.append(check)
+        yield check_list(file.name, done)
+    if not done[-1].ok:
+        return
+    if done[-1].restricted:
+        yield check_list(file.name, done, asked=incoming.ask(key, file.name, done[-1].sentence))
+        return
+    row = incoming.finish(key, file.name)
+    versions = next(one for one in service.library.versions(project.id) if one.name == row.name)
+    end = tr("Imported as {name}.", name=row.name)
+    if versions.older:
+        end = tr("Imported as version {number} of {name}.", number=versions.number(row), name=row.name)
+    yield check_list(file.name, done, done=end)

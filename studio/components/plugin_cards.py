@@ -1,0 +1,212 @@
+"""Plugins as cards: figures, where they come from, licence, versions, and what can be done with each; as safe HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from engine.core.model_card import ModelCard, parse_card
+from engine.errors import TailorError
+from studio.components.ablation import ablation_box
+from studio.components.html import empty, number, size, tag, way
+from studio.components.layout import address
+from studio.components.model_cards import card_fold, license_line
+from studio.components.templating import render
+from studio.i18n.translate import ago, label, listed, mark, tr, translate_message, trn
+from studio.services.scores import NAMES, scores
+
+if TYPE_CHECKING:
+    from engine.plugins.library import Versions
+    from engine.store import JobRow, PluginRow, ProjectRow
+
+UNLIKE = mark("Unlike the paper")  # settings of a provenance, below
+PLAIN = ("created", "made_of", "sentences", "phrases", "budget")  # of the provenance: said in the line above the table
+
+
+@dataclass(frozen=True)
+class PluginCardData:
+    """A bundle as its card shows it: what the bundle says of itself, for programs and for people."""
+
+    row: PluginRow
+    about: Mapping[str, Any] = field(default_factory=dict)
+    card: ModelCard = field(default_factory=lambda: ModelCard(""))
+    needs_texts: bool = False
+    job: JobRow | None = None
+    ablation: JobRow | None = None  # the last one
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether what it reads while translating can be exchanged."""
+        from engine.errors import OptionError
+        from engine.plugins.ablate import check_ablate
+
+        try:
+            check_ablate(self.about)
+        except (OptionError, KeyError):
+            return False
+        return True
+
+    @property
+    def blendable(self) -> bool:
+        """Whether it can be part of a blend: its method has a strength dial."""
+        from engine.methods import get_method
+
+        try:
+            method = get_method(self.row.method)
+        except TailorError:
+            return False
+        return bool(self.about) and self.row.method != "blend" and method.capabilities.offers_strength
+
+
+def seen(
+    row: PluginRow, jobs: Mapping[int, JobRow] | None = None, ablations: Mapping[int, JobRow] | None = None
+) -> PluginCardData:
+    """What there is to show of a plugin; little where its bundle is gone or damaged. `ablations` by the plugin's number."""
+    job = (jobs or {}).get(row.job_id) if row.job_id else None
+    try:
+        stat = Path(row.path).stat()
+        about, text, needs = _read(row.path, stat.st_mtime_ns, stat.st_size)
+    except (OSError, TailorError):
+        return PluginCardData(row, card=ModelCard(row.name), job=job)
+    return PluginCardData(row, about, parse_card(text, row.name), needs, job, (ablations or {}).get(row.id))
+
+
+@lru_cache(maxsize=512)
+def _read(path: str, stamp: int, bytes_: int) -> tuple[dict[str, Any], str, bool]:
+    from engine.plugins import read_bundle_card, read_bundle_text
+    from engine.plugins.library import needs_texts
+
+    return read_bundle_card(path), read_bundle_text(path), needs_texts(Path(path))
+
+
+def plugin_cards(
+    plugins: Sequence[Versions],
+    shown: Mapping[int, PluginCardData],
+    project: ProjectRow,
+    base: ModelCard | None = None,
+    *,
+    tags: Mapping[int, Sequence[str]] | None = None,
+    default: int | None = None,
+    wanted: str = "",
+) -> str:
+    """The licence of the base, which no plugin can be used without, then one card a plugin. `tags` by number of a row,
+    `default` the number of the row that is used where none is named; with a `wanted` tag only the plugins that have it."""
+    if not plugins:
+        return no_plugins(project)
+    of = {one.name: sorted({tag for row in one.rows for tag in (tags or {}).get(row.id, ())}) for one in plugins}
+    picked = [one for one in plugins if not wanted or wanted in of[one.name]]
+    licence, names = tr("Licence: {name}", name=""), tr("Licence of the base: {name}", name="")
+    return render(
+        "plugin_cards.html",
+        licence=Markup(license_line(base or ModelCard("")).replace(licence, names, 1)),
+        wanted=wanted,
+        tagged=Markup(tr("{count} tagged {tag}", count=len(picked), tag=tag(wanted))),
+        count=len(plugins),
+        cards=[_card(one, shown, project, of[one.name], default) for one in picked],
+        project=project,
+        default=default,
+        names=NAMES,
+        address=address,
+    )
+
+
+def _card(
+    plugin: Versions,
+    shown: Mapping[int, PluginCardData],
+    project: ProjectRow,
+    tags: Sequence[str],
+    default: int | None,
+) -> dict[str, object]:
+    """Name, method, tags; what it is made of; figures; licence; older versions."""
+    row = plugin.newest
+    data = shown.get(row.id, PluginCardData(row))
+    base = str(data.about.get("base_model_name_or_path") or project.base.rstrip("/").rsplit("/", 1)[-1])
+    facts = [tr("base {name}", name=base), size(data.about.get("bytes")), tr("made {when}", when=ago(row.created))]
+    facts += [tr("version {number}", number=len(plugin.rows))] if plugin.older else []
+    licence = license_line(data.card) if data.card.license else ""
+    measured = scores(row.metrics)
+    return {
+        "row": row,
+        "method": tr(row.method.replace("_", " ")),
+        "is_default": default in [each.id for each in plugin.rows],
+        "tags": tags,
+        "facts": facts,
+        "figures": [
+            (kind, [score for score in measured if score.kind == kind])
+            for kind in dict.fromkeys(score.kind for score in measured)
+        ],
+        "readable": bool(data.about),
+        "needs_texts": data.needs_texts,
+        "job": data.job,
+        "licence": Markup(licence + card_fold(data.card, tr("Card"))),
+        "ablation": Markup(ablation_box(row.id, data.ablation)) if row.exists and data.has_memory else "",
+        "older": [_version(plugin, older) for older in plugin.older],
+        **_origin(data),
+    }
+
+
+def _version(plugin: Versions, row: PluginRow) -> dict[str, object]:
+    best = next((f"{score.title} {score.after:.1f}" for score in scores(row.metrics)), "")
+    facts = (tr(row.method.replace("_", " ")), best, ago(row.created))
+    return {"row": row, "number": plugin.number(row), "facts": [fact for fact in facts if fact]}
+
+
+def _origin(data: PluginCardData) -> dict[str, object]:
+    """What the plugin was made from, in a line; when, by which version and with which settings, by name."""
+    if not data.about:
+        return {"origin": ""}
+    made = dict(data.about.get("provenance", {}))
+    files = [Path(str(name)).name for name in data.job.arguments.get("samples", ())] if data.job else []
+    rows = [(tr("samples"), ", ".join(files))] if files else []
+    moment, version = str(made.get("created", ""))[:16].replace("T", " "), data.about.get("tailormt_version", "?")
+    rows.append((tr("made"), tr("{when} by Tailor MT {version}", when=moment, version=version)))
+    provenance = {key: value for key, value in made.items() if key not in PLAIN and value not in ("", None)}
+    decoding, config = data.about.get("decoding", {}), data.about.get("config", {})
+    rows += [(setting_said(key), _value(value)) for some in (provenance, decoding) for key, value in some.items()]
+    return {
+        "origin": _made_from(made),
+        "provenance": rows,
+        "settings": [(setting_said(key), _value(value)) for key, value in sorted(config.items())],
+    }
+
+
+def _made_from(made: Mapping[str, Any]) -> str:
+    """`Made from 60 sentences and 212 phrases, budget quick`."""
+    if made.get("made_of"):
+        return tr("Made of {what}", what=tr(str(made["made_of"]).replace("_", " ")))
+    units = {"sentences": ("{count} sentence", "{count} sentences"), "phrases": ("{count} phrase", "{count} phrases")}
+    parts = [trn(*forms, made[key]) for key, forms in units.items() if isinstance(made.get(key), int) and made[key]]
+    line = tr("Made from {what}", what=listed(parts)) if parts else tr("Where it comes from")
+    return line + (tr(", budget {name}", name=tr(str(made["budget"]))) if made.get("budget") else "")
+
+
+def setting_said(key: str) -> str:
+    """A setting's name in a table: `learning rate`."""
+    name = tr(label(key))
+    return name[:1].lower() + name[1:]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return number(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in value)
+    return tr("none") if value is None else translate_message(value if isinstance(value, str) else str(value))
+
+
+def no_plugins(project: ProjectRow | None) -> str:
+    """The empty page with the next step."""
+    link = address("train", project.id) if project else "/samples?project=new"
+    word = tr("Train one") if project else tr("Go to Samples")
+    return empty(
+        tr("No plugins yet"),
+        tr("Train one from your samples, or import a bundle."),
+        way(link, word),
+    )

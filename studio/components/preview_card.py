@@ -1,0 +1,81 @@
+"""The first look as a card: a few sentences as they are, and as the samples change them, before anything was trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from engine.store import JobRow, ProjectRow
+from studio.components.diff import marked
+from studio.components.html import lang_attribute, number
+from studio.components.layout import step_said
+from studio.components.templating import render, script
+from studio.i18n.translate import span, tr
+
+SHOWN = 5
+SOURCED = 0.5  # share of the samples with translations below which the card says what translations would bring
+LOOK = script("preview-card.js")
+
+
+def look_rows(preview: Mapping[str, Any], most: int = SHOWN) -> list[Mapping[str, Any]]:
+    """The sentences to show: those that changed first, plain ones before held-out ones."""
+    rows = [row for row in preview.get("rows", []) if isinstance(row, Mapping)]
+    order = sorted(
+        range(len(rows)),
+        key=lambda i: (rows[i].get("vanilla") == rows[i].get("customized"), rows[i].get("kind") != "plain", i),
+    )
+    # One held-out sentence at least, since beside it stands what the user wrote.
+    chosen = order[:most]
+    held_out = [i for i in order if rows[i].get("reference") and rows[i].get("vanilla") != rows[i].get("customized")]
+    if held_out and not any(rows[i].get("reference") for i in chosen):
+        chosen[-1] = held_out[0]
+    return [rows[i] for i in chosen]
+
+
+def look_card(project: ProjectRow, job: JobRow | None, preview: Mapping[str, Any], *, folded: bool = False) -> str:
+    """The card in the state it is in: on its way, failed, there, or to be asked for.
+
+    `folded` is for a project that has runs: then it lies below a line, open only while it is made for the first time.
+    """
+    state = job.state if job is not None and (job.active or job.state == "failed") else ""
+    return render(
+        "preview.html",
+        job=job,
+        state=state,
+        step=step_said(job) if job is not None and state == "running" else "",
+        folded=folded,
+        opened=state in ("queued", "running") and not preview,
+        rows=[_row(row, project.target) for row in look_rows(preview)],
+        source_lang=Markup(lang_attribute(project.source)),
+        target_lang=Markup(lang_attribute(project.target)),
+        facts=_facts(preview),
+        # How much more translations are worth is said where there are few of them.
+        few_sources=float(preview.get("sourced", 0.0)) < SOURCED,
+    )
+
+
+def _row(row: Mapping[str, Any], language: str) -> dict[str, object]:
+    vanilla, customized = marked(str(row.get("vanilla", "")), str(row.get("customized", "")), language)
+    texts = {name: row.get(name, "") for name in ("source", "reference")}
+    return {"vanilla": Markup(vanilla), "customized": Markup(customized), **texts}
+
+
+def _facts(preview: Mapping[str, Any]) -> list[str]:
+    """How many sentences change, what was looked up, the scores, the time."""
+    rows = preview.get("rows", [])
+    seconds = sum(float(value) for value in (preview.get("seconds") or {}).values())
+    facts = [
+        tr("{some} of {all} sentences change", some=preview.get("differ", 0), all=len(rows)),
+        tr("{count} sentences looked up", count=number(preview.get("sentences", 0))),
+    ]
+    before, after = preview.get("bleu_base"), preview.get("bleu")
+    loss_before, loss = preview.get("loss_base"), preview.get("loss")
+    if isinstance(before, int | float) and isinstance(after, int | float):
+        scores = {"before": f"{before:.1f}", "after": f"{after:.1f}"}
+        facts.append(tr("BLEU of {count} held-out sentences {before} → {after}", count=len(rows), **scores))
+    elif isinstance(loss_before, int | float) and isinstance(loss, int | float):
+        scores = {"before": f"{loss_before:.2f}", "after": f"{loss:.2f}"}
+        facts.append(tr("held-out loss {before} → {after}, lower is better", **scores))
+    return [*facts, tr("made in {time}", time=span(seconds))]

@@ -1,0 +1,139 @@
+"""A rating round on the page: the verdict, win, tie and lose as bars, the table with kappa, and the raters with their links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from engine.errors import InputError
+from studio.components.html import empty, esc, number, way
+from studio.components.layout import address
+from studio.components.templating import render
+from studio.i18n.translate import listed, mark, moment, tr, translate_message
+from studio.services.ratings import rater_address, sentence_limit
+
+if TYPE_CHECKING:
+    from engine.evaluation.rater_agreement import Summary
+    from engine.store import ProjectRow, Store
+    from engine.store.ratings import RaterRow, RoundRow
+    from engine.workflows.human_rating import Texts
+
+SURE = 0.05
+CHOICES = (mark("win"), mark("tie"), mark("lose"))
+
+
+def result_cards(store: Store, row: RoundRow) -> str:
+    """What has come out so far; nothing before the first answer."""
+    results = _summary(store, row.id, store.ratings.stamp(row.id))
+    return _result(results, row, cards=True) if results.raters else ""
+
+
+def result_table(results: Summary, row: RoundRow) -> str:
+    """The table of the paper: a row a rater, the average, kappa, and the sign test."""
+    return _result(results, row, cards=False)
+
+
+def _result(results: Summary, row: RoundRow, *, cards: bool) -> str:
+    return render(
+        "rating_result.html", cards=cards, verdict=verdict(results, row), questions=results.questions,
+        raters=results.raters, choices=CHOICES, p_words=p_words, foot=_foot(results, row),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=8)
+def _summary(store: Store, round_id: int, stamp: tuple[int, int, int]) -> Summary:
+    # Kept while nothing changes: the page asks every two seconds.
+    from engine.workflows.human_rating import summary
+
+    return summary(store, store.ratings.get(round_id))
+
+
+def verdict(results: Summary, row: RoundRow) -> str:
+    """One sentence as safe HTML: for which questions one system is better, and how sure that is."""
+    better: dict[str, list[str]] = {row.one: [], row.two: []}
+    even = []
+    for question in results.questions:
+        if question.p is not None and question.p < SURE:
+            better[row.one if question.items_for > question.items_against else row.two].append(question.name)
+        elif question.raters:
+            even.append(question.name)
+    parts = [
+        tr("{name} is better in {questions}", name=Markup("<b>{}</b>").format(name), questions=_questions(names))
+        for name, names in better.items()
+        if names
+    ]
+    if even:
+        parts.append(tr("no sure difference in {questions}", questions=_questions(even)))
+    text = tr("{one}.", one=tr("; ").join(parts)) if parts else ""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _questions(names: Sequence[str]) -> str:
+    return esc(listed([tr(name) for name in names]))
+
+
+def p_words(p: float | None) -> str:
+    return "–" if p is None else "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def _foot(results: Summary, row: RoundRow) -> str:
+    """What the figures mean, in short sentences."""
+    lines = [tr("Win: {one} is better than {two}.", one=row.one, two=row.two)]
+    if row.about.get("same"):
+        counts = {"some": number(row.about["same"]), "all": number(row.about.get("sentences", row.size))}
+        lines.append(tr("{some} of {all} sentences were the same in both and are left out.", **counts))
+    agreement = results.questions[0].agreement
+    if agreement.raters > 1:
+        counts = {"count": number(agreement.items), "raters": str(agreement.raters)}
+        lines.append(tr("κ over the {count} sentences that all {raters} rated.", **counts))
+    else:
+        lines.append(tr("κ needs two raters."))
+    lines.append(tr("Sign test: sentences for and against, each as most of its raters say."))
+    return " ".join(lines)
+
+
+def rater_table(
+    raters: Sequence[RaterRow], done: Mapping[int, int], row: RoundRow, origin: str, local: bool = False
+) -> str:
+    """Each rater with progress and link; `local` says that the links open on this computer alone."""
+    return render(
+        "rating_raters.html", raters=raters, done=done, row=row, origin=origin, local=local, address=rater_address
+    )
+
+
+def manage_box(row: RoundRow, raters: Sequence[RaterRow]) -> str:
+    """Closing, taking a rater out, deleting: what is rarely needed, folded."""
+    return render("rating_manage.html", row=row, raters=raters)
+
+
+def round_menu(rounds: Sequence[RoundRow], current: RoundRow | None, project: int) -> str:
+    """The other rounds as a menu, the downloads of this one, and the way to a new one."""
+    return render("rating_menu.html", rounds=rounds, current=current, address=address("rate", project), moment=moment)
+
+
+def nothing_to_rate(project: ProjectRow | None) -> str:
+    """What the page shows while there is no comparison to rate."""
+    next_step = (
+        way(address("compare", project.id), tr("Go to Compare"))
+        if project
+        else way("/samples?project=new", tr("Go to Samples"))
+    )
+    return empty(tr("Nothing to rate yet"), tr("Raters judge the sentences of a saved comparison."), next_step)
+
+
+def round_preview(texts: Texts, one: str, two: str, most: float | None) -> str:
+    """How many sentences a round would ask, or why it cannot be held."""
+    from engine.workflows.human_rating import pick_items
+
+    try:
+        items, same = pick_items(texts, one, two, sentences=sentence_limit(most))
+    except InputError as error:
+        return render("round_preview.html", text=translate_message(error.message))
+    minutes = max(1, round(len(items) / 3))
+    text = tr("{count} sentences a rater, about {minutes} min.", count=number(len(items)), minutes=minutes)
+    if same:
+        text += " " + tr("{count} are the same in both and are left out.", count=number(same))
+    return render("round_preview.html", text=text)

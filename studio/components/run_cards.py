@@ -1,0 +1,287 @@
+"""What is shown of runs: the one at work with its figures, sample, device and log; all of them as a table; some compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from engine.store import JobRow, PluginRow, ProjectRow
+from engine.workflows.customize.request import CustomizeRequest
+from studio.components.diff import marked
+from studio.components.html import empty, lang_attribute, number, size, way
+from studio.components.layout import address
+from studio.components.plugin_cards import setting_said
+from studio.components.templating import render, script
+from studio.i18n.translate import mark, span, tr, translate_message
+from studio.services.runs import own_settings
+from studio.services.scores import scores
+
+STATES = {
+    mark("queued"): "",
+    mark("running"): "accent",
+    mark("succeeded"): "done",
+    mark("failed"): "bad",
+    mark("cancelled"): "",
+    mark("interrupted"): "",
+}
+WAITS = (mark("next"), mark("2nd"), mark("3rd"))
+ROWS = 7  # validations shown
+LINES = 40  # of the log
+ACT = script("run-cards.js")
+
+
+def words(name: Any) -> str:
+    """`memory_adapter` -> `memory adapter`."""
+    return tr(str(name).replace("_", " "))
+
+
+def title_of(job: JobRow) -> str:
+    """Method and budget of a run, and whether words are looked up as well."""
+    method = words(job.arguments.get("method", "memory_adapter")) + (" + kNN" if job.arguments.get("knn") else "")
+    return f"{method} · {tr(str(job.arguments.get('budget', 'balanced')))}"
+
+
+def training(job: JobRow) -> bool:
+    """Whether what is at work is the training itself."""
+    return bool(job.total) and job.step.lower().startswith("train")
+
+
+# -- the run that is shown
+
+
+def progress_card(job: JobRow, run: int, rows: Sequence[Mapping[str, Any]], before: int = 0) -> str:
+    """Run, method, budget and state at the left; how far and how long at the right; the reason where it failed."""
+    return render(
+        "run_progress.html",
+        job=job,
+        number_of_run=run,
+        title=title_of(job),
+        colour=STATES.get(job.state, ""),
+        state=tr((job.step or "starting") if job.state == "running" else job.state),
+        facts=_progress(job, rows, before),
+        note=translate_message(job.note) if job.note and not rows else "",
+    )
+
+
+def _progress(job: JobRow, rows: Sequence[Mapping[str, Any]], before: int) -> list[str]:
+    """How far the run is and how long it takes; `before`: how many jobs come before it."""
+    if job.state == "queued":
+        return [tr("{count} before it", count=before) if before else tr("starts when a worker is free")]
+    if job.state != "running":
+        return [tr("took {time}", time=span(job.seconds))] if job.seconds is not None else []
+    facts = []
+    if training(job):
+        facts.append(tr("{used} of {all}", used=number(job.done), all=number(job.total)))
+    elif job.steps > 1:
+        facts.append(tr("step {place} of {all}", place=job.step_index + 1, all=job.steps))
+    if job.eta is not None:
+        facts.append(tr("{time} left in this step", time=span(job.eta)))
+    speed = next((row["tokens_per_second"] for row in reversed(rows) if row.get("tokens_per_second")), None)
+    if speed and training(job):
+        facts.append(tr("{count} tokens/s", count=number(speed)))
+    return facts
+
+
+def figure_card(job: JobRow, rows: Sequence[Mapping[str, Any]], project: ProjectRow) -> str:
+    """The validations so far: loss, and BLEU on style and general text where they were measured; a sentence as it is now
+    translated; and what can be done.
+    """
+    checks = [row for row in rows if row.get("valid_loss") is not None]
+    names = {"valid_loss": tr("loss"), "style_bleu": tr("style BLEU"), "general_bleu": tr("general BLEU")}
+    columns: list[dict[str, object]] = []
+    for key, name in names.items():
+        values = [row[key] for row in checks if row.get(key) is not None]
+        if values:
+            loss = key == "valid_loss"
+            best = min(values) if loss else max(values)
+            columns.append({"key": key, "name": name, "best": best, "digits": 3 if loss else 1})
+    shown = checks if len(checks) <= ROWS else [checks[0], *checks[1 - ROWS :]]
+    return render(
+        "run_validation.html",
+        job=job,
+        columns=columns,
+        checks=[{key: row.get(key) for key in ("step", *names)} for row in shown],
+        sample=_sample(rows, project),
+        tried=job.result.get("tried") or [],
+        clone="" if job.active else _clone(job),
+        source_lang=Markup(lang_attribute(project.source)),
+        target_lang=Markup(lang_attribute(project.target)),
+    )
+
+
+def _sample(rows: Sequence[Mapping[str, Any]], project: ProjectRow) -> dict[str, object]:
+    """One sentence as it is translated now, what changed since the start marked, and how it came there; empty before any."""
+    seen = [row for row in rows if row.get("sample_translation")]
+    if not seen:
+        return {}
+    first, last = str(seen[0]["sample_translation"]), str(seen[-1]["sample_translation"])
+    versions = [row for row, before in zip(seen, [{}, *seen], strict=False)
+                if row["sample_translation"] != before.get("sample_translation")]  # fmt: skip
+    return {
+        "source": seen[-1].get("sample_source", ""),
+        "now": Markup(marked(first, last, project.target)[1]) if len(seen) > 1 else last,
+        "versions": [{"step": None, **row} for row in versions],
+        "reference": seen[-1].get("sample_reference"),
+    }
+
+
+def _clone(job: JobRow) -> str:
+    return f"{address('train', job.project_id)}&clone={job.id}"
+
+
+def device_card(job: JobRow, usage: Any, cores: int) -> str:
+    """What the run takes of the machine now: processor, memory, GPU; nothing before it has said so."""
+    if usage is None:
+        return ""
+    peak = tr("at most {size}", size=f"{usage.peak / 2**30:.1f} GiB")
+    parts = [tr("memory {size}", size=peak)]
+    if job.state == "running":
+        used = tr("processor {used} % of {all} %", used=f"{usage.cpu:.0f}", all=100 * cores)
+        parts = [used, tr("memory {size}", size=f"{usage.memory / 2**30:.1f} GiB"), peak]
+    if usage.gpu_total:
+        gpu = tr("{used} of {all}", used=f"{usage.gpu / 2**30:.1f}", all=f"{usage.gpu_total / 2**30:.0f} GiB")
+        parts.append(f"GPU {gpu}")
+    return render("run_device.html", parts=parts)
+
+
+def log_card(text: str) -> str:
+    """The end of the log; of a line that the work wrote itself the time and the words are enough."""
+    stamp = re.compile(r"^\d{4}-\d\d-\d\d (\d\d:\d\d:\d\d),\d+ INFO [\w.]+: ")
+    lines = text.rstrip().splitlines()[-LINES:]
+    return render("run_log.html", lines=[stamp.sub(r"\1  ", line) for line in lines])
+
+
+# -- all runs
+
+
+def runs_table(
+    jobs: Sequence[JobRow],
+    plugins: Mapping[int, PluginRow],
+    project: ProjectRow,
+    places: Mapping[int, int] | None = None,
+    picked: Sequence[int] = (),
+    shown: int | None = None,
+) -> str:
+    """All runs, newest first, with what can be done with each. `places`: how many jobs come before each waiting one;
+    `picked`: those that are compared; `shown`: the one on the page.
+    """
+    runs = [
+        {
+            "job": job,
+            "number": len(jobs) - index,
+            "plugin": plugins.get(job.id),
+            "title": title_of(job).replace(" · ", tr(", ")),
+            "state": _state(job, (places or {}).get(job.id)),
+            "colour": STATES.get(job.state, ""),
+            "style": _bleu(plugins.get(job.id), "style"),
+            "general": _bleu(plugins.get(job.id), "general"),
+            "time": "" if job.state == "running" else _took(job),
+            "clone": _clone(job),
+        }
+        for index, job in enumerate(jobs)
+    ]
+    return render("runs_table.html", runs=runs, project=project, picked=picked, shown=shown, address=address)
+
+
+def _state(job: JobRow, before: int | None) -> str:
+    if job.state == "running":
+        return tr(job.step).lower() or tr("starting")
+    if job.state == "queued" and before is not None:
+        position = tr(WAITS[before]) if before < len(WAITS) else tr("{number}th", number=before + 1)
+        return tr("waiting, {place}", place=position)
+    if job.state == "succeeded":
+        return tr("done")
+    state = tr(str(job.state))
+    if job.state in ("interrupted", "cancelled") and job.step:
+        return tr("{state} in {step}", state=state, step=tr(job.step).lower())
+    return state
+
+
+def _took(job: JobRow) -> str:
+    return span(job.seconds) if job.seconds is not None else "–"
+
+
+def _bleu(plugin: PluginRow | None, kind: str) -> float | None:
+    kinds = (kind, "held-out samples") if kind == "style" else (kind,)
+    measured = scores(plugin.metrics) if plugin else []
+    return next((score.after for score in measured if score.metric == "bleu" and score.kind in kinds), None)
+
+
+def no_runs(project: ProjectRow | None) -> str:
+    """What stands where the runs will be."""
+    if project is None:
+        link = way("/samples?project=new", tr("Go to Samples"))
+        return empty(tr("No project yet"), tr("A plugin learns from samples."), link)
+    return ""
+
+
+# -- some compared
+
+
+def compare_card(jobs: Sequence[tuple[int, JobRow]], plugins: Mapping[int, PluginRow]) -> str:
+    """Two runs or more side by side: what they were given, where that differs, and what came out. `jobs`: number and row."""
+    rows: list[tuple[str, list[str]]] = [(tr("method"), [words(job.arguments.get("method", "")) for _, job in jobs])]
+    given = [_given(job) for _, job in jobs]
+    for key in dict.fromkeys(key for settings in given for key in settings):
+        values = [settings.get(key, tr("as the budget")) for settings in given]
+        if len(set(values)) > 1:
+            rows.append((setting_said(key), values))
+    for name, reader in OUTCOMES:
+        values = [reader(job, plugins.get(job.id)) for _, job in jobs]
+        if any(value != "–" for value in values):
+            rows.append((tr(name), values))
+    return render("runs_compared.html", numbers=[number_ for number_, _ in jobs], rows=rows)
+
+
+def _given(job: JobRow) -> dict[str, str]:
+    base = str(job.arguments.get("base", "")).rstrip("/").rsplit("/", 1)[-1]
+    given = {"budget": tr(str(job.arguments.get("budget", "balanced"))), "base": base}
+    given["kNN on top"] = tr("yes") if job.arguments.get("knn") else tr("no")
+    for settings in own_settings(CustomizeRequest.of_job(job.arguments)).values():
+        given |= {key: str(value) for key, value in settings.items() if key != "watch"}
+    return given
+
+
+def _score(kind: str, metric: str) -> Any:
+    def read(job: JobRow, plugin: PluginRow | None) -> str:
+        for one in scores(plugin.metrics) if plugin else []:
+            if one.metric == metric and (one.kind == kind or (kind == "style" and one.kind == "held-out samples")):
+                sure = f" (p {one.p:.3f})" if one.p is not None else ""
+                return f"{one.before:.1f} → {one.after:.1f}{sure}"
+        return "–"
+
+    return read
+
+
+def _metric(key: str, digits: int) -> Any:
+    def read(job: JobRow, plugin: PluginRow | None) -> str:
+        value = (plugin.metrics if plugin else {}).get(key)
+        return number(value, digits) if isinstance(value, int | float) else "–"
+
+    return read
+
+
+def _result(key: str) -> Any:
+    def read(job: JobRow, plugin: PluginRow | None) -> str:
+        value = job.result.get(key)
+        if not isinstance(value, int | float):
+            return "–"
+        return size(int(value)) if key == "bytes" else number(value)
+
+    return read
+
+
+OUTCOMES: tuple[tuple[str, Any], ...] = (
+    (mark("style BLEU"), _score("style", "bleu")),
+    (mark("style chrF"), _score("style", "chrf")),
+    (mark("general BLEU"), _score("general", "bleu")),
+    (mark("validation loss before"), _metric("validation_loss_before", 3)),
+    (mark("validation loss"), _metric("validation_loss", 3)),
+    (mark("updates"), _result("updates")),
+    (mark("weights"), _result("parameters")),
+    (mark("plugin"), _result("bytes")),
+    (mark("time"), lambda job, plugin: _took(job)),
+)

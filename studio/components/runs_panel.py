@@ -1,0 +1,190 @@
+"""The runs of the page Train: the one at work with its curve, all of them, some compared, and the first look."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import gradio as gr
+
+from engine.core.numerals import whole_number
+from engine.errors import InputError
+from engine.store import JobRow, PluginRow, ProjectRow
+from engine.workflows.customize.request import CustomizeRequest
+from studio.components.html import gated, shown_if, view, visible_if
+from studio.components.layout import guard, wanted
+from studio.components.plots import MEASURES, bleu_curve, loss_curve, overlaid
+from studio.components.preview_card import LOOK, look_card
+from studio.components.run_cards import (
+    ACT,
+    compare_card,
+    device_card,
+    figure_card,
+    log_card,
+    no_runs,
+    progress_card,
+    runs_table,
+    training,
+)  # fmt: skip
+from studio.components.templating import script
+from studio.components.unchanged import Unchanged
+from studio.i18n.translate import tr
+from studio.services.files import cores
+from studio.services.runs import Runs
+
+LOG = 6_000  # characters of the log's end
+# What is chosen goes into the address, so that a reload or a shared link shows it again.
+MARK = script("train.js")
+QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+BARE: dict[str, Any] = {"show_label": False, "container": False}
+
+
+class RunsPanel:
+    """Polled: every two seconds what has changed is sent to the page."""
+
+    def __init__(self, runs: Runs) -> None:
+        self.runs, self.store = runs, runs.service.store
+
+    def layout(self) -> None:
+        """Lay out the run that is shown, the table of all, the comparison and the first look."""
+        self.stamps, self.compared_runs, self.address = (gr.Textbox("", visible="hidden") for _ in range(3))
+        with gated(gr.Row, elem_classes="tm-live") as self.live:
+            with gr.Column(scale=3, min_width=360, elem_classes="tm-card tm-pad tm-stack"):
+                self.status = view()
+                curves = [("Loss", "loss"), ("BLEU", "bleu")]
+                self.curve = gr.Radio(
+                    curves, value="loss", visible="hidden", elem_classes="tm-segments", **BARE
+                )  # fmt: skip
+                self.plot = gr.Plot(visible="hidden", elem_classes="tm-plot", **BARE)
+                self.device = view()
+                with gr.Accordion("Log", open=False, elem_classes="tm-advanced"):
+                    self.log = view()
+            self.figures = view(script=ACT, scale=2, min_width=260)
+        self.table = view(script=ACT)
+        with gated(gr.Column, elem_classes="tm-card tm-pad tm-stack") as self.comparing:
+            with gr.Row(elem_classes="tm-budget"):
+                view("<h2>Compared</h2>", classes="tm-card-title")
+                measures = [(name, key) for key, (name, _) in MEASURES.items()]
+                self.measure = gr.Radio(measures, value="valid_loss", elem_classes="tm-segments", **BARE)
+            self.overlay = gr.Plot(elem_classes="tm-plot tm-overlay", **BARE)
+            self.differences = view(classes="tm-compared")
+        self.look = view(script=LOOK)
+
+    def events(self, timer: Any, start: Any) -> None:
+        """Wire the panel; `start` is the button that starts a run, whose words depend on the runs."""
+        self.start = start
+        self._asked = [self.stamps, self.compared_runs, self.curve, self.measure]
+        self._polled = [
+            self.look, self.live, self.status, self.curve, self.plot, self.device, self.log, self.figures, self.table,
+            self.comparing, self.differences, self.overlay, start, self.stamps,
+        ]  # fmt: skip
+        timer.tick(guard(self.poll, polled=True), self._asked, self._polled, **QUIET)
+        for component in (self.table, self.figures):
+            self.poll_after(component.act(guard(self.act), None, None, **QUIET))
+        compared = self.table.pick(guard(self.choose), None, [self.compared_runs, self.address], **QUIET)
+        self.poll_after(compared.then(None, self.address, None, js=MARK))
+        self.poll_after(self.look.look(guard(self.look_again), None, None, **QUIET))
+        self.poll_after(self.look.make(guard(self.start_knn), None, None, **QUIET))
+        for control in (self.curve, self.measure):
+            control.input(guard(self.poll), self._asked, self._polled, **QUIET)
+
+    def poll_after(self, event: Any) -> None:
+        """Show at once what an event has changed."""
+        event.then(guard(self.poll), self._asked, self._polled, **QUIET)
+
+    # -- what the panel shows
+
+    def poll(self, request: gr.Request, stamps: str, compared: str, curve: str, measure: str) -> dict[Any, Any]:
+        project = self.runs.service.project(wanted(request))
+        jobs = self.runs.of(project.id) if project else []
+        job = self.runs.shown(jobs, str(request.query_params.get("run", "")))
+        sent = Unchanged(stamps)
+        if project is None or job is None:
+            sent.put(self.look, "look", look_card(project, *self.runs.look(project)) if project else "")
+            sent.put(self.table, "runs", no_runs(project))
+            gates = {self.live: shown_if(False), self.comparing: shown_if(False)}
+            return {**sent.updates, **gates, self.stamps: sent.stamps}
+        self._show_run(sent, project, jobs, job, curve)
+        plugins = self.runs.plugins(project.id)
+        chosen = [int(number) for number in run_numbers(compared)]
+        table = runs_table(jobs, plugins, project, self.runs.places(), chosen, job.id)
+        sent.put(self.table, "runs", table)
+        together = [(len(jobs) - index, one) for index, one in enumerate(jobs) if one.id in chosen][::-1]
+        self._show_comparison(sent, together, plugins, measure)
+        words = tr("Add to the queue") if any(one.active for one in jobs) else tr("Start training")
+        return {
+            **sent.updates,
+            self.live: shown_if(True),
+            self.comparing: shown_if(len(together) > 1),
+            self.start: gr.update(value=words),
+            self.stamps: sent.stamps,
+        }
+
+    def _show_run(self, sent: Unchanged, project: ProjectRow, jobs: Sequence[JobRow], job: JobRow, curve: str) -> None:
+        from engine.jobs import log_tail
+
+        rows, number = self.runs.curve(job), len(jobs) - jobs.index(job)
+        sent.put(self.look, "look", look_card(project, *self.runs.look(project), folded=True))
+        sent.put(self.status, "status", progress_card(job, number, rows, self.runs.places().get(job.id, 0)))
+        sent.put(self.device, "device", device_card(job, self.store.usage.get(job.id), cores()))
+        sent.put(self.log, "log", log_card(log_tail(job, LOG)))
+        sent.put(self.figures, "figures", figure_card(job, rows, project))
+        # A chart is sent again only when there is more to see, so that zooming into it is not undone every two seconds.
+        if sent.changed("plot", f"{job.id}.{job.attempt}.{len(rows)}.{curve}"):
+            total = int(job.total) if job.total and training(job) else None
+            draw = bleu_curve if curve == "bleu" else loss_curve
+            chart = gr.update(value=draw(rows, total), visible=True) if rows else gr.update(visible="hidden")
+            sent.updates[self.plot] = chart
+        watched = any(row.get("style_bleu") is not None for row in rows)
+        if sent.changed("measure", str(watched)):
+            sent.updates[self.curve] = gr.update(visible=visible_if(watched))
+
+    def _show_comparison(
+        self,
+        sent: Unchanged,
+        jobs: Sequence[tuple[int, JobRow]],
+        plugins: dict[int, PluginRow],
+        measure: str,
+    ) -> None:
+        """Curves and differences of two runs or more; `jobs`: number and row."""
+        if len(jobs) < 2:
+            return
+        curves = [(tr("run {number}", number=number), self.runs.curve(job)) for number, job in jobs]
+        if sent.changed("overlay", f"{[job.id for _, job in jobs]}.{measure}.{[len(rows) for _, rows in curves]}"):
+            sent.updates[self.overlay] = overlaid(curves, measure)
+        sent.put(self.differences, "compared", compare_card(jobs, plugins))
+
+    # -- what the user does
+
+    def act(self, request: gr.Request, event: gr.EventData) -> None:
+        """Cancel or resume a run."""
+        from engine.jobs import resume
+
+        number = whole_number(event.job) or 0
+        if number not in [job.id for job in self.runs.of(self.runs.service.need(wanted(request)).id)]:
+            raise InputError("That run is no longer there. Reload the page.")
+        if event.act == "cancel":
+            self.store.jobs.cancel(number)
+        elif event.act == "resume":
+            resume(self.store, number)
+
+    def choose(self, event: gr.EventData) -> dict[Any, Any]:
+        """The runs to compare."""
+        chosen = ",".join(run_numbers(str(event.runs)))
+        return {self.compared_runs: chosen, self.address: json.dumps({"runs": chosen})}
+
+    def look_again(self, request: gr.Request) -> None:
+        """Make a first look."""
+        self.runs.look_again(self.runs.service.need(wanted(request)))
+
+    def start_knn(self, request: gr.Request) -> None:
+        """Make a plugin of the first look."""
+        project = self.runs.service.need(wanted(request))
+        self.runs.service.start_run(project, CustomizeRequest(method="knn", budget="quick"))
+        gr.Info(tr("It starts when a worker is free."), duration=5, title=tr("The run is queued"))
+
+
+def run_numbers(text: str) -> list[str]:
+    """The numbers in `3,5`."""
+    return [part for part in text.split(",") if whole_number(part) is not None]

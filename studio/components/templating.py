@@ -1,0 +1,56 @@
+"""HTML from `templates/*.html` (Jinja2, everything escaped) and scripts from `static/*.js`."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from studio.i18n.translate import tr, translate_message, trn
+
+TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
+STATIC = Path(__file__).resolve().parents[1] / "static"
+PIECES = ("table", "tag", "card", "titled", "empty", "way", "note", "bar", "figure", "bars")
+
+
+@cache
+def _environment() -> Environment:
+    from studio.components.html import lang_attribute, number, size
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {
+        "tr": tr,
+        "trn": trn,
+        "translate_message": translate_message,
+        "number": number,
+        "size": size,
+        "lang_attribute": lang_attribute,
+    }
+    pieces = environment.get_template("pieces.html").module
+    environment.globals |= {name: getattr(pieces, name) for name in PIECES}
+    return environment
+
+
+def piece(name: str, *values: object) -> str:
+    """The HTML of one of the macros of `pieces.html`, which templates call by their names."""
+    macro: Any = _environment().globals[name]
+    return str(macro(*values))
+
+
+def render(template: str, **values: Any) -> str:
+    """The HTML of a template. What is HTML already is given as `markupsafe.Markup`; all else is escaped."""
+    return _environment().get_template(template).render(**values)
+
+
+@cache
+def script(name: str) -> str:
+    """The text of a script, for a view's events."""
+    return (STATIC / name).read_text(encoding="utf-8")

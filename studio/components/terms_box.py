@@ -1,0 +1,28 @@
+"""The terms that a project's translations should use: written down below a comparison's figures, counted when it is measured."""
+
+from __future__ import annotations
+
+import gradio as gr
+
+from studio.components.html import gated, view
+
+
+class TermsBox:
+    """A box that is folded until somebody has terms; `gate` shows it, `state` says what was done with them."""
+
+    def __init__(self) -> None:
+        with (
+            gated(gr.Column, elem_classes="tm-compare-terms") as self.gate,
+            gr.Accordion("Terms to be used", open=False, elem_classes="tm-advanced"),
+        ):
+            view(
+                '<p class="tm-quiet">One a line: a term of the language translated into, or source term = target term. Counted '
+                "is how many of those called for are there.</p>"
+            )
+            self.text = gr.Textbox(
+                label="Terms", show_label=False, container=False, lines=5, max_lines=12, max_length=200_000,
+                placeholder="contract = Vertrag",
+            )  # fmt: skip
+            with gr.Row(elem_classes="tm-pager"):
+                self.save = gr.Button("Save and measure", size="sm", scale=0, min_width=160)
+                self.state = view(classes="tm-quiet")

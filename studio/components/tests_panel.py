@@ -1,0 +1,49 @@
+"""The panel of the page Samples for test files: which there are, and what of them stands in the samples too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from engine.store import ProjectRow
+from studio.components.html import view
+from studio.components.import_report import leak_card
+from studio.components.import_status import job_line
+from studio.components.layout import guard, wanted
+from studio.services.catalog import sample_types
+from studio.services.service import Service
+
+
+class TestFilesPanel:
+    """`files` lists them; `status` of the page tells of the comparison with the samples."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+
+    def layout(self, script: str) -> None:
+        """Lay out the panel; `script` sends the events of the list."""
+        with gr.Column(elem_classes="tm-card tm-pad tm-stack"):
+            view("<h2>Test files</h2>", classes="tm-card-title")
+            self.files = view(script=script)
+            self.add = gr.UploadButton("Name test files…", file_types=sample_types(), file_count="multiple", size="sm")
+
+    def events(self, status: Any) -> None:
+        """Wire the panel."""
+        self.status = status
+        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+        self.add.upload(guard(self.add_files), self.add, status, **quiet)
+        self.files.untest(guard(self.remove_file), None, status, **quiet)
+
+    def shown(self, project: ProjectRow) -> str:
+        """The list as HTML."""
+        names = [file.name for file in self.service.test_files(project.id)]
+        return leak_card(self.service.leaks(project.id), names, project.id)
+
+    def add_files(self, files: list[str] | None, request: gr.Request) -> dict[Any, Any]:
+        """Name files to test with."""
+        return {self.status: job_line(self.service.add_tests(self.service.need(wanted(request)), files or []))}
+
+    def remove_file(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        """Forget one of them."""
+        return {self.status: job_line(self.service.remove_test(self.service.need(wanted(request)), str(event.name)))}

@@ -1,0 +1,153 @@
+"""The form of the page Train: fields for the settings of a method, of training and of kNN on top, and the request in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.core.options import Options, describe
+from engine.errors import TailorError
+from engine.store import ProjectRow
+from engine.workflows.customize.request import AUTO, CustomizeRequest
+from studio.components.method_cards import can_look_up
+from studio.components.settings_fields import SettingsGroup, changed, collected, settings_fields, shown
+from studio.i18n.translate import mark, tr, translate_message
+from studio.services.runs import Runs, own_settings, preset
+
+BUDGETS = [(mark("Quick"), "quick"), (mark("Balanced"), "balanced"), (mark("Best"), "best")]
+
+
+KINDS = {"method": "method_options", "training": "training_options", "knn": "knn_options"}
+
+
+class PlanForm:
+    """The folded settings of a plan: those of its method, of training, and of kNN where it decodes on top.
+
+    What the fields hold is JSON, `{"of": method, "values": {kind: {setting: value}}}`; an empty text, or one of another
+    method, stands for the settings of the budget.
+    """
+
+    def __init__(self) -> None:
+        from engine.methods import get_method, method_names
+        from engine.methods.knn.options import KnnOptions
+        from engine.training import TrainingOptions
+
+        self.methods = {name: get_method(name) for name in method_names()}
+        self.names = (AUTO, *self.methods)
+        self.training, self.knn = TrainingOptions, KnnOptions
+
+    def plan(self, project: ProjectRow, given: Sequence[Any]) -> CustomizeRequest:
+        """What the page holds: method, budget, kNN on top, base, and the text of the fields. Raises OptionError naming a
+        setting that cannot be.
+        """
+        method, budget, knn, base, text = given
+        preset_ = preset(budget, method)
+        values = collected(text, method) or self.values(CustomizeRequest(method=method, budget=budget))
+        knn = knn and self.can_look_up(method)
+        # The engine's budgets know nothing of watching, so it is said even where it was left as it is shown.
+        known = {key: value for key, value in preset_["training"].items() if key != "watch"}
+        return CustomizeRequest(
+            method=method,
+            budget=budget,
+            base=base or project.base,
+            knn=knn,
+            method_options=changed(self.methods[method].config_class, values.get("method", {}), preset_["method"])
+            if method != AUTO
+            else {},
+            training_options=changed(self.training, values.get("training", {}), known),
+            knn_options=changed(self.knn, values.get("knn", {})) if knn else {},
+        )
+
+    def classes(self, method: str) -> dict[str, type[Options]]:
+        """{kind: the class of its settings}."""
+        own = {"method": self.methods[method].config_class} if method != AUTO else {}
+        return {**own, "training": self.training, "knn": self.knn}
+
+    def can_look_up(self, method: str) -> bool:
+        """Whether kNN decoding can be asked for on top of a method; `auto` tries it by itself."""
+        return method != AUTO and can_look_up(self.methods[method])
+
+    def values(self, plan: CustomizeRequest) -> dict[str, dict[str, Any]]:
+        """What the fields hold for a plan: the budget's settings under the plan's own."""
+        budget = preset(plan.budget, plan.method)
+        values = {}
+        for kind, cls in self.classes(plan.method).items():
+            own = {**budget.get(kind, {}), **getattr(plan, KINDS[kind])}
+            values[kind] = {item.name: shown(item, own.get(item.name, item.default)) for item in describe(cls)}
+        return values
+
+    def text(self, method: str, values: Mapping[str, Mapping[str, Any]]) -> str:
+        """What the fields hold, as JSON."""
+        return json.dumps({"of": method, "values": values}, ensure_ascii=False)
+
+    def fields(self, method: str, knn: bool, values: Mapping[str, Mapping[str, Any]]) -> str:
+        """The fields as HTML; those of kNN are there where it decodes on top."""
+        titles = {"method": self.methods[method].capabilities.title} if method != AUTO else {}
+        titles["training"] = mark("Training")
+        if knn and self.can_look_up(method):
+            titles["knn"] = mark("kNN decoding on top")
+        classes = self.classes(method)
+        groups = [SettingsGroup(kind, classes[kind], values[kind], tr(title)) for kind, title in titles.items()]
+        return settings_fields(method, groups, tr("Advanced settings"))
+
+    def check(self, plan: CustomizeRequest) -> None:
+        """Raises OptionError on a setting that cannot be."""
+        budget = preset(plan.budget, plan.method)
+        for kind, cls in self.classes(plan.method).items():
+            cls.from_mapping({**budget.get(kind, {}), **getattr(plan, KINDS[kind])})
+
+    def address(self, plan: CustomizeRequest, project: ProjectRow) -> dict[str, str]:
+        """The parts of the address that show the plan again; empty ones are taken out of it."""
+        settings = own_settings(plan)
+        if settings.get("training_options") == {"watch": preset(plan.budget, plan.method)["training"]["watch"]}:
+            del settings["training_options"]
+        return {
+            "method": plan.method,
+            "budget": plan.budget,
+            "knn": "yes" if plan.knn else "",
+            "base": plan.base if plan.base != project.base else "",
+            "set": json.dumps(settings, ensure_ascii=False) if settings else "",
+            "clone": "",
+        }
+
+
+def plan_in_address(
+    runs: Runs, form: PlanForm, project: ProjectRow | None, asked: Mapping[str, Any]
+) -> tuple[CustomizeRequest, str]:
+    """The plan that an address names, and a word for the user where there is something to say about it."""
+    first = CustomizeRequest(base=project.base if project else "")
+    if project is None:
+        return first, ""
+    says = ""
+    try:
+        if number := str(asked.get("clone", "")):
+            plan = runs.request_of(project, number)
+            says = tr("The settings of an earlier run. Change what you like, then start.")
+        else:
+            plan = _named(runs, form, project, asked, first)
+        if plan.method not in form.names:
+            return first, tr("The method {name} is no longer there.", name=plan.method)
+        form.check(plan)
+    except TailorError as error:
+        return first, translate_message(error.message)
+    return plan, says
+
+
+def _named(
+    runs: Runs, form: PlanForm, project: ProjectRow, asked: Mapping[str, Any], first: CustomizeRequest
+) -> CustomizeRequest:
+    method, budget, base = (str(asked.get(name, "")) for name in ("method", "budget", "base"))
+    try:
+        known = {name: dict(value) for name, value in json.loads(str(asked.get("set", "")) or "{}").items()}
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        known = {}
+    return CustomizeRequest(
+        method=method if method in form.names else first.method,
+        budget=budget if budget in [key for _, key in BUDGETS] else first.budget,
+        base=base if base in [path for _, path in runs.bases(project)] else project.base,
+        knn=asked.get("knn") == "yes",
+        method_options=known.get("method_options", {}),
+        training_options=known.get("training_options", {}),
+        knn_options=known.get("knn_options", {}),
+    )

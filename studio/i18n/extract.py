@@ -1,0 +1,298 @@
+"""What the studio and the engine say, found in their code, and the catalogs kept in step with it.
+
+    python -m studio.i18n.extract            add what is new to the catalogs, take out what is gone
+    python -m studio.i18n.extract --check    say what has no translation; exit code 1 when anything has none
+
+Messages are literal arguments, as with gettext. In the studio: of `tr`, `trn` and `mark`; the label, placeholder and info of
+Gradio's components, the words on its buttons; HTML given to `view` as it stands; the titles of pages; errors that it raises;
+`tmSay('…')` in scripts; `tr` and `trn` in templates. In the engine: of errors, `Message` and `mark`, of a job's steps and
+notes, the names of what is written to the disk, a method's title and summary, the names and help of settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import html
+import re
+import sys
+from collections.abc import Container, Iterator
+from functools import cache
+from pathlib import Path
+
+from studio.i18n.translate import ATTRIBUTE, LANGUAGES, LOCALE, PIECE, label
+
+STUDIO = LOCALE.parents[1]
+# The REST interface answers in English; of its modules these serve people.
+SERVED = (
+    "account_routes.py",
+    "comparison_downloads.py",
+    "health.py",
+    "phrase_downloads.py",
+    "plugin_downloads.py",
+    "rater_page.py",
+)
+ENGINE = STUDIO.parent / "engine"
+# Rooms of the engine whose sentences only the command line shows.
+COMMANDS = ("builders", "cli", "core/settings.py", "workflows/benchmark", "workflows/maintenance")
+# Rooms whose settings pages show.
+SETTINGS = ("methods", "training", "corpora/types.py")
+# Functions of the engine and the place of the message among their arguments.
+ENGINE_SPOKEN = {
+    "Message": 0, "mark": 0, "capitalised": 0, "storage_errors": 0, "make_parent": 1, "check_writable": 1,
+    "atomic_write": 1, "atomic_folder": 1, "write_json": 2, "write_jsonl": 2,
+}  # fmt: skip
+PROGRESS = {"begin": 0, "advance": 2}  # of something called progress
+SAY = re.compile(r"""tmSay\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")""")
+SPOKEN = {"tr": (0,), "trn": (0, 1), "mark": (0,), "heading": (0, 1), "page": (3, 4)}
+LABELS = ("label", "placeholder", "info")
+WORDED = ("Button", "UploadButton", "DownloadButton", "Accordion", "Tab")
+LETTER = re.compile(r"[^\W\d_]")
+
+
+@cache
+def collected() -> dict[str, str]:
+    """{message: its form for many, or ""} of the whole interface, in the order of the files."""
+    result: dict[str, str] = {}
+    for file in _files():
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        for one, many in _Messages(tree).found():
+            if one.strip():
+                result[one] = many or result.get(one, "")
+    for one, many in template_messages():
+        result[one] = many or result.get(one, "")
+    for message in [*script_messages(), *engine_messages()]:
+        if message.strip():
+            result.setdefault(message, "")
+    return result
+
+
+def _files() -> list[Path]:
+    api = STUDIO / "api"
+    return sorted(
+        file
+        for file in STUDIO.rglob("*.py")
+        if file.name in SERVED or (api not in file.parents and file != Path(__file__))
+    )
+
+
+@cache
+def script_messages() -> tuple[str, ...]:
+    """The messages of scripts, which are said in the browser."""
+    texts = [path.read_text(encoding="utf-8") for path in (*_files(), *sorted((STUDIO / "static").glob("*.js")))]
+    result = (single or double for text in texts for single, double in SAY.findall(text))
+    return tuple(dict.fromkeys(result))
+
+
+def template_messages() -> Iterator[tuple[str, str]]:
+    """(message, its form for many or "") of the templates."""
+    from jinja2 import Environment, nodes
+
+    for path in sorted((STUDIO / "templates").glob("*.html")):
+        for call in Environment(autoescape=True).parse(path.read_text(encoding="utf-8")).find_all(nodes.Call):
+            name = call.node.name if isinstance(call.node, nodes.Name) else ""
+            texts = [one.value for one in call.args if isinstance(one, nodes.Const) and isinstance(one.value, str)]
+            if name == "tr" and texts:
+                yield texts[0], ""
+            elif name == "trn" and len(texts) > 1:
+                yield texts[0], texts[1]
+
+
+class _Messages(ast.NodeVisitor):
+    """The messages of one module."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._found: list[tuple[str, str]] = []
+        self._constants: dict[str, ast.expr] = {}
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                self._constants[node.targets[0].id] = node.value
+        self.visit(tree)
+
+    def found(self) -> list[tuple[str, str]]:
+        return self._found
+
+    def visit_Call(self, node: ast.Call) -> None:
+        self.generic_visit(node)
+        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        owner = getattr(getattr(node.func, "value", None), "id", "")
+        if name == "trn" and len(node.args) > 1:
+            for one, many in zip(self._texts(node.args[0]), self._texts(node.args[1]), strict=False):
+                self._found.append((one, many))
+        elif name in SPOKEN and not owner:
+            for position in SPOKEN[name]:
+                if position < len(node.args):
+                    self._add(node.args[position])
+        elif name == "view" and not owner and node.args:
+            for text in self._texts(node.args[0]):
+                self._found += [(one, "") for one in _pieces(text)]
+        elif owner == "gr":
+            for word in node.keywords:
+                if word.arg in LABELS or (word.arg == "value" and name in WORDED):
+                    self._add(word.value)
+            if name in WORDED and node.args:
+                self._add(node.args[0])
+            for choices in [word.value for word in node.keywords if word.arg == "choices"] + node.args[:1]:
+                self._choices(choices)
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        self.generic_visit(node)
+        if isinstance(node.exc, ast.Call) and node.exc.args:
+            for text in self._texts(node.exc.args[0]):
+                self._found.append((text, ""))
+
+    def _choices(self, node: ast.expr) -> None:
+        node = self._constants.get(node.id, node) if isinstance(node, ast.Name) else node
+        if isinstance(node, ast.List):
+            for one in node.elts:
+                if isinstance(one, ast.Tuple) and one.elts:
+                    self._add(one.elts[0])
+
+    def _add(self, node: ast.expr) -> None:
+        self._found += [(text, "") for text in self._texts(node)]
+
+    def _texts(self, node: ast.expr) -> Iterator[str]:
+        """The texts that an expression may be: itself, a constant of the module, either side of a condition."""
+        if isinstance(node, ast.Name):
+            node = self._constants.get(node.id, node)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.IfExp):
+            yield from self._texts(node.body)
+            yield from self._texts(node.orelse)
+        elif isinstance(node, ast.BoolOp):
+            for value in node.values:
+                yield from self._texts(value)
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "mark" and node.args:
+            yield from self._texts(node.args[0])
+        elif isinstance(node, ast.JoinedStr):  # HTML with a figure in it: the pieces around it are said
+            parts = [part.value if isinstance(part, ast.Constant) else "0" for part in node.values]
+            if any("<" in str(part) for part in parts):
+                yield "".join(str(part) for part in parts)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    for piece in PIECE.findall(text):
+        if piece.startswith("<"):
+            yield from (html.unescape(words) for _, words in ATTRIBUTE.findall(piece))
+        elif LETTER.search(piece):
+            yield html.unescape(piece.strip())
+
+
+class _EngineMessages(_Messages):
+    """The messages of one module of the engine; `errors` names its exceptions, `settings` says whether pages show its settings."""
+
+    def __init__(self, tree: ast.Module, errors: Container[str], settings: bool) -> None:
+        self._errors, self._settings = errors, settings
+        super().__init__(tree)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        self.generic_visit(node)
+        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        location = 0 if name in self._errors else ENGINE_SPOKEN.get(name)
+        if isinstance(node.func, ast.Attribute):
+            owner = node.func.value
+            known = getattr(owner, "id", "") or getattr(owner, "attr", "")
+            location = PROGRESS.get(name) if known.endswith("progress") or name == "advance" else location
+        if location is not None and location < len(node.args):
+            self._add(node.args[location])
+        if name == "Capabilities":
+            for word in node.keywords:
+                if word.arg in ("title", "summary"):
+                    self._add(word.value)
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        self.generic_visit(node)
+
+    def _texts(self, node: ast.expr) -> Iterator[str]:
+        if not isinstance(node, ast.JoinedStr):  # made where it is raised: nothing to look up
+            yield from super()._texts(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        """The name of a setting, and the name of a method."""
+        self.generic_visit(node)
+        name, value = getattr(node.target, "id", ""), node.value
+        if isinstance(value, ast.Call) and getattr(value.func, "id", "") == "option" and self._settings:
+            self._found.append((label(name), ""))
+            self._add(value.args[1])
+        elif name == "name" and isinstance(value, ast.Constant) and "ClassVar" in ast.unparse(node.annotation):
+            self._found.append((str(value.value).replace("_", " "), ""))
+
+
+@cache
+def engine_messages() -> tuple[str, ...]:
+    """The sentences of the engine that a page may show."""
+    places = {file.relative_to(ENGINE).as_posix(): file for file in sorted(ENGINE.rglob("*.py"))}
+    trees = {
+        position: ast.parse(file.read_text(encoding="utf-8"))
+        for position, file in places.items()
+        if not position.startswith(COMMANDS)
+    }
+    errors = {"TailorError"}
+    classes = [node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    while (
+        result := {node.name for node in classes if any(getattr(base, "id", "") in errors for base in node.bases)}
+        - errors
+    ):
+        errors |= result
+    return tuple(
+        dict.fromkeys(
+            one
+            for position, tree in trees.items()
+            for one, _ in _EngineMessages(tree, errors, position.startswith(SETTINGS)).found()
+        )
+    )
+
+
+def update(code: str) -> tuple[int, int, list[str]]:
+    """Bring a catalog into step; returns how many messages came and went, and which have no translation."""
+    import polib
+
+    path = LOCALE / f"{code}.po"
+    old = {entry.msgid: entry for entry in (polib.pofile(str(path)) if path.is_file() else ())}
+    new = polib.POFile(wrapwidth=120)
+    new.metadata = {
+        "Project-Id-Version": "Tailor MT",
+        "Language": code,
+        "MIME-Version": "1.0",
+        "Content-Type": "text/plain; charset=utf-8",
+        "Content-Transfer-Encoding": "8bit",
+        "Plural-Forms": "nplurals=1; plural=0;",
+    }
+    result = collected()
+    for message, many in result.items():
+        known = old.get(message)
+        text = (known.msgstr or known.msgstr_plural.get(0, "")) if known else ""
+        flags = ["python-brace-format"] if re.search(r"\{\w+\}", message) else []
+        if many:
+            new.append(polib.POEntry(msgid=message, msgid_plural=many, msgstr_plural={0: text}, flags=flags))
+        else:
+            new.append(polib.POEntry(msgid=message, msgstr=text, flags=flags))
+    new.save(str(path))
+    missing = [entry.msgid for entry in new if not (entry.msgstr or entry.msgstr_plural.get(0))]
+    return len(result.keys() - old.keys()), len(old.keys() - result.keys()), missing
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where a translation is missing")
+    checking = parser.parse_args().check
+    failed = False
+    for code in LANGUAGES:
+        if code == "en":
+            continue
+        if checking:
+            from studio.i18n.translate import messages
+
+            missing = [message for message in collected() if message not in messages(code)]
+        else:
+            came, went, missing = update(code)
+            print(f"{code}: {came} new, {went} gone")
+        for message in missing:
+            print(f"{code}: no translation of {message!r}")
+        failed = failed or bool(missing)
+    return int(failed and checking)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,387 @@
+"""The language of the interface: English as it stands in the code, Chinese from `locale/zh.po`.
+
+The code says what it says in English and asks `tr` for the reader's language where the text is made, so one process serves
+readers of both. Whose turn it is comes from the request: `?lang=zh` in the address, else the cookie that the switch in the
+frame sets, else the browser's Accept-Language. Components are built once, in English; `localized_config` translates the
+description of them that a browser is sent. What the engine says is data, a template and its values (`engine.messages`), and
+`translate_message` says it. A message that has no translation stays English. Names from users and translations pass through
+none of this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import html
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from functools import cache
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from string import Formatter
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from engine.messages import Message as EngineMessage
+
+LOCALE = Path(__file__).parent / "locale"
+LANGUAGES = {"en": "EN", "zh": "中文"}
+TAGS = {"en": "en", "zh": "zh-CN"}  # for the page's `lang`
+COOKIE = "tailormt_language"
+YEAR = 365 * 86400
+HAN = re.compile("[\u4e00-\u9fff]")
+
+_asked: ContextVar[str] = ContextVar("language of the request", default="en")
+
+
+# -- whose turn it is
+
+
+def language() -> str:
+    """The language of the reader at hand: `en` or `zh`; English where nobody asks, as in a job."""
+    request = _event()
+    if request is None:
+        return _asked.get()
+    known = vars(request).get("tm_language")
+    if known is None:  # a page asks some hundred times
+        known = vars(request)["tm_language"] = chosen_of(request)
+    return str(known)
+
+
+def _event() -> Any:
+    """Gradio's request, inside an event handler. Its queue runs handlers in tasks of its own, which know no other."""
+    context = sys.modules.get("gradio.context")  # not loaded for this: nobody asks before it is
+    return context.LocalContext.request.get(None) if context is not None else None
+
+
+def chosen_of(request: Any) -> str:
+    """The language that a request asks for. `request`: anything with `headers` and `query_params`."""
+    try:
+        headers = {str(name).lower(): str(value) for name, value in dict(request.headers).items()}
+        asked = str(dict(request.query_params).get("lang", ""))
+    except (AttributeError, TypeError, ValueError):
+        return "en"
+    return choose(asked, headers.get("cookie", ""), headers.get("accept-language", ""))
+
+
+def choose(asked: str, cookie: str, accepted: str) -> str:
+    """The address's wish, else the cookie's, else the first of the browser's languages that there is, else English."""
+    for wish in (asked, _cookie(cookie)):
+        if known := _known(wish):
+            return known
+    weighed = []
+    for index, part in enumerate(accepted.split(",")):
+        name, _, weight = part.strip().partition(";q=")
+        with contextlib.suppress(ValueError):
+            weighed.append((-float(weight or 1), index, name))
+    return next((known for _, _, name in sorted(weighed) if (known := _known(name))), "en")
+
+
+def _known(code: str) -> str:
+    bare = re.split("[-_]", code.strip().lower(), maxsplit=1)[0]
+    return bare if bare in LANGUAGES else ""
+
+
+def _cookie(header: str) -> str:
+    try:
+        result = SimpleCookie(header).get(COOKIE)
+    except CookieError:
+        return ""
+    return result.value if result else ""
+
+
+@contextlib.contextmanager
+def speaking(code: str) -> Iterator[None]:
+    """Everything inside is said in this language."""
+    token = _asked.set(code)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
+# -- what is said
+
+
+@cache
+def messages(code: str) -> Mapping[str, str]:
+    """{English: translation} of a language; of messages with two forms, both lead to the one form of Chinese."""
+    import polib
+
+    file = LOCALE / f"{code}.po"
+    if not file.is_file():
+        return {}
+    result: dict[str, str] = {}
+    for entry in polib.pofile(str(file)):
+        if entry.obsolete:
+            continue
+        if entry.msgid_plural:
+            form = entry.msgstr_plural.get(0, "")
+            result |= {entry.msgid: form, entry.msgid_plural: form} if form else {}
+        elif entry.msgstr:
+            result[entry.msgid] = entry.msgstr
+    return result
+
+
+def mark(message: str) -> str:
+    """The message as it is: marks it as one that `tr` is asked for elsewhere."""
+    return message
+
+
+def tr(message: str, /, **values: object) -> str:
+    """The message in the reader's language, its `{placeholders}` filled."""
+    code = language()
+    result = message if code == "en" else messages(code).get(message, message)
+    if not values:
+        return result
+    return result.format(**values) if code == "en" else _filled(result, values)
+
+
+def translate_message(message: str) -> str:
+    """A sentence of the engine in the reader's language: its template translated, its values filled in, those that are
+    messages themselves translated too. What has no template, as in rows of earlier versions, is looked up as it stands.
+    """
+    code = language()
+    if code == "en" or not message:
+        return message
+    if not isinstance(message, EngineMessage):
+        return messages(code).get(message, message)
+    result = messages(code).get(message.template)
+    if result is None or not message.params:
+        return result or message
+    values = {
+        name: translate_message(value) if isinstance(value, EngineMessage) else value
+        for name, value in message.params.items()
+    }
+    try:
+        return _filled(result, values)
+    except (KeyError, TypeError, ValueError):  # values that were stored by another version
+        return message
+
+
+def _filled(message: str, values: Mapping[str, object]) -> str:
+    """The message with its values, a space between Chinese characters and the Latin letters or digits of a value."""
+    made, formatter = "", Formatter()
+    for text, name, form, conversion in formatter.parse(message):
+        made = _joined(made, text)
+        if name is not None:
+            value = formatter.convert_field(values[name], conversion)
+            made = _joined(made, format(value, form or ""))
+    return made
+
+
+def _joined(first: str, second: str) -> str:
+    gap = " " if first and second and _mixed(first[-1], second[0]) else ""
+    return f"{first}{gap}{second}"
+
+
+def _mixed(one: str, two: str) -> bool:
+    han, latin = (HAN.match(one), HAN.match(two)), (one.isascii() and one.isalnum(), two.isascii() and two.isalnum())
+    return bool((han[0] and latin[1]) or (latin[0] and han[1]))
+
+
+def trn(one: str, many: str, count: int, /, **values: object) -> str:
+    """The same of a message that has a form for one; `{count}` is the number with its thousands separated."""
+    return tr(one if count == 1 else many, **{"count": f"{count:,}", **values})
+
+
+def span(seconds: float | None) -> str:
+    """A stretch of time, as `engine.core.progress.duration` says it: `6 min`, `6 分钟`."""
+    from engine.core.progress import duration
+
+    text = duration(seconds)
+    if language() == "en":
+        return text
+    units = {"s": tr("s"), "min": tr("min"), "h": tr("h"), "unknown": tr("unknown")}
+    return re.sub("[a-z]+", lambda found: units.get(found[0], found[0]), text)
+
+
+def moment(when: datetime.datetime) -> str:
+    """A day and its time: `21 Nov 12:30`, `11月21日 12:30`."""
+    if language() == "zh":
+        return f"{when.month}月{when.day}日 {when:%H:%M}"
+    return f"{when:%d %b %H:%M}"
+
+
+def day(when: datetime.date) -> str:
+    """`12 March 2026`, `2026年3月12日`."""
+    if language() == "zh":
+        return f"{when.year}年{when.month}月{when.day}日"
+    return f"{when.day} {when:%B %Y}"
+
+
+def listed(words: list[str]) -> str:
+    """`a, b and c`."""
+    if len(words) < 2:
+        return "".join(words)
+    if language() == "zh":
+        return _joined(_joined("、".join(words[:-1]), "和"), words[-1])
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+# -- components, which are built once
+
+TEXTS = ("label", "placeholder", "info")
+BUTTONS = ("button", "uploadbutton", "downloadbutton")
+PIECE = re.compile(r"<[^>]*>|[^<]+")
+ATTRIBUTE = re.compile(r' (aria-label|placeholder|title)="([^"]+)"')
+
+
+def localized_config(config: dict[str, Any]) -> dict[str, Any]:
+    """Gradio's description of all components in the reader's language; the original stays as it is."""
+    code = language()
+    if code == "en" or not config.get("components"):
+        return config
+    return {**config, "components": [_component(one) for one in config["components"]]}
+
+
+def _component(one: dict[str, Any]) -> dict[str, Any]:
+    props = one.get("props")
+    if not isinstance(props, dict):
+        return one
+    new = dict(props)
+    for name in TEXTS:
+        if isinstance(new.get(name), str):
+            new[name] = tr(new[name])
+    kind, value = str(one.get("type", "")), new.get("value")
+    if isinstance(value, str):
+        if kind in BUTTONS:
+            new["value"] = tr(value)
+        elif kind == "html":
+            new["value"] = html_said(value)
+    if isinstance(new.get("choices"), list):
+        new["choices"] = [[tr(pair[0]), *pair[1:]] if _pair(pair) else pair for pair in new["choices"]]
+    return {**one, "props": new}
+
+
+def _pair(choice: Any) -> bool:
+    return isinstance(choice, list | tuple) and len(choice) > 1 and isinstance(choice[0], str)
+
+
+def html_said(text: str) -> str:
+    """HTML of the studio's own that was written once, with the texts in it translated; never what a user gave."""
+
+    def piece(found: re.Match[str]) -> str:
+        words = found[0]
+        if words.startswith("<"):
+            return ATTRIBUTE.sub(lambda one: f' {one[1]}="{_escaped(one[2])}"', words)
+        bare = words.strip()
+        return words.replace(bare, _escaped(bare)) if bare else words
+
+    return PIECE.sub(piece, text)
+
+
+def _escaped(text: str) -> str:
+    plain = html.unescape(text)
+    result = tr(plain)
+    return text if result == plain else html.escape(result)
+
+
+# -- pages
+
+
+class LanguageMiddleware:
+    """Knows the language of each request, remembers a `?lang=…`, and says the page's language where pages begin.
+
+    Plain ASGI, so that streams pass through untouched.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        asked = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("lang", [""])[0]
+        cookie = headers.get("cookie", "")
+        code = choose(asked, cookie, headers.get("accept-language", ""))
+        remember = bool(_known(asked)) and _known(asked) != _cookie(cookie)
+        begun: Message = {}
+        body = b""
+
+        async def answer(message: Message) -> None:
+            nonlocal begun, body
+            if message["type"] == "http.response.start":
+                page = MutableHeaders(scope=message).get("content-type", "").startswith("text/html")
+                if not page:
+                    await send(message)
+                    return
+                begun = message
+            elif not begun:
+                await send(message)
+            else:
+                body += message.get("body", b"")
+                if message.get("more_body"):
+                    return
+                result = MutableHeaders(scope=begun)
+                body = _opened(body, code)
+                result["Content-Length"] = str(len(body)) if scope["method"] != "HEAD" else result["Content-Length"]
+                result["Content-Language"] = TAGS[code]
+                result.add_vary_header("Accept-Language, Cookie")
+                if remember:
+                    result.append("Set-Cookie", f"{COOKIE}={code}; Path=/; Max-Age={YEAR}; SameSite=Lax")
+                await send(begun)
+                await send({**message, "body": body})
+
+        token = _asked.set(code)
+        try:
+            await self.app(scope, receive, answer)
+        finally:
+            _asked.reset(token)
+
+
+def _opened(body: bytes, code: str) -> bytes:
+    """A page with its language in it, for the browser, for Gradio's own words and for the studio's scripts."""
+    body = re.sub(rb'(<html[^>]*?\blang=")[^"]*(")', rb"\g<1>" + TAGS[code].encode() + rb"\g<2>", body, count=1)
+    if b"window.gradio_config" not in body:
+        return body
+    return body.replace(b"<head>", b"<head><script>" + _script(code).encode() + b"</script>", 1)
+
+
+@cache
+def _script(code: str) -> str:
+    """`tmSay('Next', {…})` in the page, and the browser's language as Gradio reads it."""
+    from engine.workflows.explore.phrase_map import OF_DECODER, OF_ENCODER, OF_MEMORY
+    from studio.i18n.extract import script_messages
+
+    known = messages(code)
+    words = {
+        message: known[message]
+        for message in (*script_messages(), OF_MEMORY, OF_ENCODER, OF_DECODER)
+        if message in known
+    }
+    data = json.dumps(words, ensure_ascii=False, sort_keys=True).replace("<", "\\u003c")
+    return (
+        f"window.tmLanguage='{code}';window.tmWords={data};"
+        "window.tmSay=(text,values)=>Object.entries(values||{}).reduce("
+        "(said,[name,value])=>said.replaceAll(`{${name}}`,value),window.tmWords[text]||text);"
+        f"Object.defineProperty(navigator,'language',{{get:()=>'{TAGS[code]}',configurable:true}});"
+    )
+
+
+def ago(moment: datetime.datetime) -> str:
+    """A moment in the past as a person says it: `just now`, `5 min ago`, `3 days ago`, `12 March 2026`."""
+    seconds = (datetime.datetime.now(datetime.UTC) - moment).total_seconds()
+    if seconds < 60:
+        return tr("just now")
+    if seconds < 5400:
+        return tr("{count} min ago", count=round(seconds / 60))
+    if seconds < 129600:
+        return tr("{count} h ago", count=round(seconds / 3600))
+    if seconds < 30 * 86400:
+        return tr("{count} days ago", count=round(seconds / 86400))
+    return day(moment)
+
+
+def label(name: str) -> str:
+    """`learning_rate` -> `Learning rate`."""
+    words = name.replace("_", " ")
+    return words[:1].upper() + words[1:]

@@ -1,0 +1,7 @@
+"""One module a page: layout and events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Values = dict[Any, Any]  # components and what an event gives them to show

@@ -1,0 +1,135 @@
+"""The page Bases: the frozen models at hand, better ones by pair, adding one from the hub or a folder, removing one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+from markupsafe import Markup
+
+from engine.errors import TailorError
+from studio.components.bases_boxes import jobs_box, known_box, shelf_box
+from studio.components.html import esc, size, view
+from studio.components.layout import guard, page, wanted
+from studio.components.model_cards import license_line
+from studio.components.templating import render, script
+from studio.i18n.translate import tr, translate_message
+from studio.services.base_models import BaseModels
+from studio.services.service import Service
+
+if TYPE_CHECKING:
+    from engine.store import ProjectRow
+
+TEXT = "The frozen model under every plugin. Those that came along are small, for trying things out."
+PAIR = ("en", "zh")
+# The pair stands in the address, so that a reload or a link shows it again.
+MARK = script("bases-mark.js")
+
+
+QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+
+
+def build(demo: gr.Blocks, service: Service) -> None:
+    """Lay out the page `/bases`."""
+    bases = BasesPage(demo, service)
+    bases.layout()
+    bases.events()
+
+
+class BasesPage:
+    """/bases: what is being added, the bases at hand, well-known ones of a pair of languages."""
+
+    def __init__(self, demo: gr.Blocks, service: Service) -> None:
+        self.demo, self.service = demo, service
+        self.models = BaseModels(service)
+
+    def layout(self) -> None:
+        events = script("bases.js")
+        with page(self.demo, self.service, "bases", "Bases", TEXT) as self.frame:
+            self.offer = view(script=events)
+            self.adding = view(script=events)
+            self.shelf = view(script=events, classes="tm-dialogs")
+            self.known = view(script=events)
+            self.source, self.target, self.stamp = (gr.Textbox("", visible="hidden") for _ in range(3))
+
+    def events(self) -> None:
+        pair, drawn = [self.source, self.target], [self.adding, self.shelf, self.known, self.stamp]
+        filled = [*drawn, *pair]
+        self.demo.load(guard(self.fill), None, filled, **QUIET)
+        self.frame.timer.tick(guard(self.poll, polled=True), [self.stamp, *pair], drawn, **QUIET)
+        chosen = self.known.pair(guard(self.choose_pair), None, [self.known, *pair], **QUIET)
+        chosen.then(None, pair, None, js=MARK)
+        self.known.look(guard(self.look_up), None, self.offer, concurrency_limit=2, **QUIET)
+        for component in (self.offer, self.adding, self.shelf):
+            acted = component.act(guard(self.act), None, self.offer, **QUIET)
+            acted.then(guard(self.fill), None, filled, **QUIET)
+
+    # -- what the page shows
+
+    def fill(self, request: gr.Request) -> dict[Any, Any]:
+        project = self.service.project(wanted(request))
+        source, target = _pair(request, project)
+        return {**self._drawn(project, source, target), self.source: source, self.target: target}
+
+    def poll(self, request: gr.Request, stamp: str, source: str, target: str) -> dict[Any, Any]:
+        """The bases are drawn again when one came or went."""
+        if _stamp(self.models) == stamp:
+            return {self.adding: jobs_box(self.models)}
+        project = self.service.project(wanted(request))
+        if not source or not target:  # the first poll may come before the page is filled
+            source, target = _pair(request, project)
+        return self._drawn(project, source, target)
+
+    def _drawn(self, project: ProjectRow | None, source: str, target: str) -> dict[Any, Any]:
+        return {
+            self.adding: jobs_box(self.models),
+            self.shelf: shelf_box(self.models, project),
+            self.known: known_box(self.models, source, target),
+            self.stamp: _stamp(self.models),
+        }
+
+    # -- what the user does
+
+    def choose_pair(self, event: gr.EventData) -> dict[Any, Any]:
+        source, target = str(event.source), str(event.target)
+        return {self.known: known_box(self.models, source, target), self.source: source, self.target: target}
+
+    def look_up(self, event: gr.EventData) -> Iterator[dict[Any, Any]]:
+        """Ask the hub for a model's licence and size, then offer to add it."""
+        yield {self.offer: render("base_offer.html", waiting=str(event.value), error="")}
+        try:
+            token, offer = self.models.look_up(str(event.value))
+        except TailorError as error:
+            yield {self.offer: render("base_offer.html", waiting="", error=translate_message(error.message))}
+            return
+        licence, free = Markup(license_line(offer.card)), self.models.free_bytes()
+        values = {"offer": offer, "token": token, "free": free, "licence": licence}
+        yield {self.offer: render("base_offer.html", waiting="", error="", **values)}
+
+    def act(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        """Add what was looked up, use or remove a base, or act on the adding of one."""
+        value = str(event.value)
+        if event.act == "add":
+            self.models.add(value, bool(event.agreed))
+        elif event.act == "use":
+            self.models.use(self.service.need(wanted(request)), value, bool(event.agreed))
+        elif event.act == "remove":
+            freed = self.models.remove(value)
+            gr.Info(esc(tr("{name}, {size} freed", name=value, size=size(freed))), duration=5, title=tr("Removed"))
+        elif event.act in ("cancel", "resume", "forget"):
+            self.models.act(str(event.act), int(value))
+        return {self.offer: ""}
+
+
+def _pair(request: gr.Request, project: ProjectRow | None) -> tuple[str, str]:
+    """The languages that the address names, else the project's."""
+    source, target = (str(request.query_params.get(name, "")) for name in ("source", "target"))
+    if source and target:
+        return source, target
+    return (project.source, project.target) if project else PAIR
+
+
+def _stamp(models: BaseModels) -> str:
+    """Changes when a base comes or goes."""
+    return " ".join(entry.name for entry in models.shelf.entries())

@@ -1,0 +1,191 @@
+"""The page Compare: the same base alone and with up to three plugins, sentence by sentence; what was read for a word; figures.
+
+The address names the comparison, its order, its first line and the word that is open. A hidden field holds the same, since an
+event does not see an address that changed after the page was loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from engine.core.numerals import whole_number
+from engine.errors import InputError, TailorError
+from engine.store import ProjectRow
+from engine.store.comparisons import ComparisonRecord
+from engine.workflows.compare.systems import MOST_PLUGINS
+from studio.components.base_note import add_base_note
+from studio.components.compare_url import CompareUrl
+from studio.components.comparison_parts import figures_of, menus_of, table_of
+from studio.components.comparison_table import file_card, plugin_choices, progress_card, reading_card
+from studio.components.html import empty, gated, shown_if, view, visible_if, way
+from studio.components.layout import guard, page, wanted
+from studio.components.templating import script
+from studio.components.terms_box import TermsBox
+from studio.i18n.translate import listed, tr
+from studio.pages import Values
+from studio.pages.compare_jobs import CompareJobs
+from studio.pages.compare_translation import CompareTranslation
+from studio.pages.compare_words import WordPanel
+from studio.services.comparisons import Comparisons
+from studio.services.service import Service
+
+TEXT = "With and without your plugins. Click a word to see what was read for it."
+STATE = script("compare-state.js")
+MARK = script("compare-mark.js")  # the address says what the page shows, without a reload
+
+
+class ComparePage:
+    """/compare: a comparison opened, shown page by page, shared and deleted."""
+
+    def __init__(self, demo: gr.Blocks, service: Service) -> None:
+        self.demo, self.service, self.desk = demo, service, Comparisons(service)
+
+    def layout(self) -> None:
+        with page(self.demo, self.service, "compare", "Compare", TEXT) as self.frame:
+            with self.frame.actions:
+                endings = sorted(_endings())
+                self.upload = gr.UploadButton("Open file…", file_types=endings, file_count="multiple", size="md")
+                self.menus = view(classes="tm-menus", script=script("compare-menus.js"))
+                self.run = gr.Button("Translate", variant="primary", interactive=False)
+            add_base_note(self.demo, self.service)
+            self.nothing = view()
+            with gated(gr.Row, elem_classes="tm-ask", equal_height=True) as self.ask:
+                self.text = gr.Textbox(
+                    label="Sentences", show_label=False, placeholder="One sentence a line", lines=4, max_lines=4,
+                    scale=4, container=False,
+                )  # fmt: skip
+                self.file = view(classes="tm-file-box", visible="hidden")
+                with gr.Column(scale=1, min_width=240, elem_classes="tm-fields"):
+                    self.plugins = gr.Dropdown(
+                        [], label="Plugins, up to three", interactive=True, multiselect=True, max_choices=MOST_PLUGINS
+                    )
+            self.state = view(script=STATE)
+            with gr.Row(elem_classes="tm-compare-body"):
+                self.table = view(classes="tm-compare-table", script=script("compare-table.js"))
+                self.panel = view(classes="tm-compare-panel", script=script("compare-panel.js"))
+            self.figures = view(classes="tm-compare-figures", script=STATE)
+            self.terms = TermsBox()
+            self.here = gr.Textbox("", visible="hidden")
+            self.stamp = gr.Textbox("", visible="hidden")
+            self.number = gr.Textbox("", visible="hidden")
+
+    def events(self) -> None:
+        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+        here, named = self.here, [self.here, self.number]
+        content = [self.text, self.file, self.state, self.table, self.figures, self.menus, here]
+        filled = [self.ask, self.run, self.upload, self.nothing, self.plugins, *content, self.number]
+        ready = self.demo.load(guard(self.fill), None, filled, **quiet)
+        WordPanel(self).events(ready)
+        CompareJobs(self).events(ready)
+        CompareTranslation(self).events(ready)
+        self.upload.upload(guard(self.open_file), self.upload, content, **quiet).then(None, named, None, js=MARK)
+        self.table.leaf(
+            guard(self.leaf), here, [self.table, here], concurrency_limit=1, trigger_mode="multiple", **quiet
+        )
+        self.menus.keep(guard(self.keep), here, None, **quiet)
+        self.menus.remove(guard(self.remove), here, [*content, self.panel], **quiet)
+        here.change(None, named, None, js=MARK)
+
+    def need(self, project: ProjectRow, url: CompareUrl) -> ComparisonRecord:
+        """The comparison on the page. Raises InputError when it was deleted meanwhile."""
+        sheet = self.desk.sheet(project, str(url.comparison or "new"))
+        if sheet is None:
+            raise InputError("This comparison is no longer there. Reload the page.")
+        return sheet
+
+    def content(self, project: ProjectRow, sheet: ComparisonRecord | None, url: CompareUrl, asked: str = "") -> Values:
+        """Everything below the actions, for a comparison that has just been opened or made."""
+        from_file = sheet is not None and bool(sheet.file)
+        lines = self.service.store.sheets.page(sheet.comparison_id, limit=500) if sheet and not from_file else []
+        typed = "\n".join(line.source for line in lines) or self.service.catalog.demo_lines(project.source)
+        return {
+            self.text: gr.update(value=typed, visible=visible_if(not from_file)),
+            self.file: gr.update(
+                value=file_card(sheet, project.id) if sheet and from_file else "", visible=visible_if(from_file)
+            ),
+            self.state: progress_card(self.desk.job(sheet)),
+            **self.result(project, sheet, url, asked),
+            self.menus: menus_of(self.desk, project, sheet),
+            self.here: replace(url, comparison=sheet.comparison_id if sheet else 0).text(),
+        }
+
+    def result(self, project: ProjectRow, sheet: ComparisonRecord | None, url: CompareUrl, asked: str = "") -> Values:
+        return {
+            self.table: table_of(self.desk, project, url, sheet, asked),
+            self.figures: figures_of(self.desk, sheet),
+        }
+
+    def fill(self, request: gr.Request) -> Values:
+        project = self.service.project(wanted(request))
+        usable = {self.ask: shown_if(project is not None)}
+        usable |= {button: gr.update(interactive=project is not None) for button in (self.run, self.upload)}
+        if project is None:
+            start = way("/samples?project=new", tr("Go to Samples"))
+            invite = empty(tr("Nothing to compare yet"), tr("A comparison belongs to a project."), start)
+            cleared = (self.state, self.table, self.figures, self.menus, self.here, self.number)
+            return {**usable, self.nothing: invite, **dict.fromkeys(cleared, "")}
+        rows = self.service.store.plugins.list(project.id)
+        plugin = str(request.query_params.get("plugin", ""))
+        number = "new" if plugin else str(request.query_params.get("comparison", ""))
+        sheet, url = self.desk.sheet(project, number), CompareUrl.of(dict(request.query_params))
+        if sheet is None or url.comparison != sheet.comparison_id:
+            url = CompareUrl()
+        chosen = self.desk.chosen_plugins(project, sheet, whole_number(plugin))
+        return {
+            **usable,
+            self.nothing: "",
+            self.plugins: gr.update(choices=plugin_choices(rows), value=chosen, visible=visible_if(bool(rows))),
+            **self.content(project, sheet, url, number),
+            self.number: str(project.id),
+        }
+
+    def open_file(self, request: gr.Request, files: list[str]) -> Iterator[Values]:
+        project = self.service.need(wanted(request))
+        yield {self.state: reading_card(listed([Path(file).name for file in files]))}
+        try:
+            sheet, typed = self.desk.opened(project, files)
+        except TailorError:
+            yield {self.state: ""}
+            raise
+        values = self.content(project, sheet, CompareUrl())
+        if sheet is None:
+            values |= {
+                self.text: gr.update(value=typed, visible=True),
+                self.file: gr.update(value="", visible="hidden"),
+            }
+        yield values
+
+    def leaf(self, request: gr.Request, here: str, event: gr.EventData) -> Values:
+        """Another order, or another page of the table."""
+        project, url = self.service.need(wanted(request)), CompareUrl.read(here)
+        url = CompareUrl.of({**asdict(url), "order": event.order, "offset": str(event.offset)})
+        sheet = self.desk.sheet(project, str(url.comparison))
+        return {self.table: table_of(self.desk, project, url, sheet), self.here: url.text()}
+
+    def keep(self, request: gr.Request, here: str, event: gr.EventData) -> None:
+        """A name, and nothing in it changes any more."""
+        sheet = self.need(self.service.need(wanted(request)), CompareUrl.read(here))
+        self.service.store.sheets.update(sheet.comparison_id, title=str(event.title), kept=True)
+
+    def remove(self, request: gr.Request, here: str) -> Values:
+        project = self.service.need(wanted(request))
+        self.desk.delete(self.need(project, CompareUrl.read(here)))
+        return {**self.content(project, None, CompareUrl()), self.panel: ""}
+
+
+def build(demo: gr.Blocks, service: Service) -> None:
+    """The page `/compare`."""
+    shown = ComparePage(demo, service)
+    shown.layout()
+    shown.events()
+
+
+def _endings() -> set[str]:
+    from engine.corpora import READERS
+
+    return {ending for one in READERS.values() for ending in one.endings}

@@ -1,0 +1,87 @@
+"""The jobs of the page Compare: measuring, going on, cancelling, what they have done, the terms that are counted."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+
+from studio.components.compare_url import CompareUrl
+from studio.components.comparison_parts import figures_of, table_of
+from studio.components.comparison_table import progress_card
+from studio.components.html import shown_if
+from studio.components.layout import guard, wanted
+from studio.i18n.translate import trn
+from studio.pages import Values
+
+if TYPE_CHECKING:
+    from studio.pages.compare import ComparePage
+
+
+class CompareJobs:
+    """The events that start or watch a job."""
+
+    def __init__(self, page: ComparePage) -> None:
+        self.page, self.desk, self.service, self.terms = page, page.desk, page.service, page.terms
+
+    def events(self, ready: Any) -> None:
+        """`ready` is the event that has filled the page."""
+        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+        page, terms = self.page, self.terms
+        ready.then(guard(self.fill_terms), None, [terms.gate, terms.text], **quiet)
+        for source in (page.state, page.figures):
+            source.act(guard(self.act), page.here, [page.state, page.figures], **quiet)
+        terms.save.click(guard(self.save_terms), [terms.text, page.here], [terms.state, page.state], **quiet)
+        page.frame.timer.tick(
+            guard(self.poll, polled=True),
+            [page.here, page.stamp],
+            [page.state, page.table, page.figures, page.stamp],
+            **quiet,
+        )
+
+    def act(self, request: gr.Request, here: str, event: gr.EventData) -> Values:
+        """Measure or go on: both are the job; or cancel it."""
+        sheet = self.page.need(self.service.need(wanted(request)), CompareUrl.read(here))
+        if event.act == "cancel":
+            job = self.desk.job(sheet)
+            if job is not None and job.active:
+                self.service.store.jobs.cancel(job.id)
+        else:
+            self.desk.enqueue(sheet)
+            sheet = self.service.store.sheets.get(sheet.comparison_id)
+        return {self.page.state: progress_card(self.desk.job(sheet)), self.page.figures: figures_of(self.desk, sheet)}
+
+    def fill_terms(self, request: gr.Request) -> Values:
+        project = self.service.project(wanted(request))
+        return {
+            self.terms.gate: shown_if(project is not None),
+            self.terms.text: self.desk.terms(project) if project else "",
+        }
+
+    def save_terms(self, request: gr.Request, words: str, here: str) -> Values:
+        """Store the project's terms, and measure the comparison on the page by them."""
+        project, url = self.service.need(wanted(request)), CompareUrl.read(here)
+        line = trn("{count} term is kept.", "{count} terms are kept.", self.desk.set_terms(project, words))
+        sheet = self.desk.sheet(project, str(url.comparison)) if url.comparison else None
+        measured = sheet is not None and len(sheet.systems) > 1
+        job = self.desk.enqueue(sheet) if sheet is not None and measured else self.desk.job(sheet)
+        return {self.terms.state: line, self.page.state: progress_card(job)}
+
+    def poll(self, request: gr.Request, here: str, before: str) -> Values:
+        """While a job is at work its progress, and after each part of it the table."""
+        project, url = self.service.project(wanted(request)), CompareUrl.read(here)
+        sheet = self.desk.sheet(project, str(url.comparison)) if project and url.comparison else None
+        job = self.desk.job(sheet)
+        stamp = f"{job.id} {job.state} {job.step} {job.done} {job.cancel_requested}" if job else ""
+        if project is None or sheet is None or stamp == before.partition("/")[0]:
+            return {self.page.stamp: gr.skip()}
+        done = job is not None and not job.active
+        table = table_of(self.desk, project, url, sheet)
+        lines = str(zlib.crc32(table.partition("</tbody>")[0].encode()))  # a table that is the same is not drawn anew
+        values: Values = {self.page.state: progress_card(job), self.page.stamp: f"{stamp}/{lines}"}
+        if done or lines != before.partition("/")[2]:
+            values[self.page.table] = table
+        if done:
+            values[self.page.figures] = figures_of(self.desk, sheet)
+        return values

@@ -1,0 +1,64 @@
+"""The panel of the page Compare: what was read for a word that was pressed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+
+from engine.store import ProjectRow
+from studio.components.attribution_panel import reading_panel, waiting_panel
+from studio.components.compare_url import CompareUrl
+from studio.components.layout import guard, wanted
+from studio.i18n.translate import tr
+from studio.pages import Values
+
+if TYPE_CHECKING:
+    from studio.pages.compare import ComparePage
+
+
+class WordPanel:
+    """The events that open and close it."""
+
+    def __init__(self, page: ComparePage) -> None:
+        self.page, self.panel, self.here = page, page.panel, page.here
+
+    def events(self, ready: Any) -> None:
+        """`ready` is the event that has filled the page."""
+        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+        outputs = [self.panel, self.here]
+        ready.then(guard(self.reopen), self.here, self.panel, **quiet)
+        self.page.table.word(
+            guard(self.open), self.here, outputs, concurrency_limit=1, trigger_mode="multiple", **quiet
+        )
+        self.panel.close(guard(self.close), self.here, outputs, **quiet)
+
+    def open(self, request: gr.Request, here: str, event: gr.EventData) -> Iterator[Values]:
+        url = replace(CompareUrl.read(here), word=f"{event.line}.{event.system}.{event.start}-{event.end}")
+        yield {self.panel: waiting_panel(str(event.word)[:80])}
+        yield {self.panel: self.attribution(self.page.service.need(wanted(request)), url), self.here: url.text()}
+
+    def reopen(self, request: gr.Request, here: str) -> Iterator[Values]:
+        """The word that the address names."""
+        url, project = CompareUrl.read(here), self.page.service.project(wanted(request))
+        yield {self.panel: waiting_panel("…") if url.at() and project else ""}
+        if url.at() and project:
+            yield {self.panel: self.attribution(project, url)}
+
+    def close(self, here: str) -> Values:
+        return {self.panel: "", self.here: replace(CompareUrl.read(here), word="").text()}
+
+    def attribution(self, project: ProjectRow, url: CompareUrl) -> str:
+        """What was read for the open word."""
+        desk = self.page.desk
+        sheet, word = desk.sheet(project, str(url.comparison)), url.at()
+        if sheet is None or word is None:
+            return ""
+        attribution = desk.read(project, sheet, *word)
+        system = sheet.systems[word[1]]
+        return reading_panel(
+            attribution, system=str(system["name"]) if word[1] else tr("Vanilla"), strength=float(system["strength"]),
+            source=project.source, target=project.target,
+        )  # fmt: skip

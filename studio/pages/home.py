@@ -1,0 +1,104 @@
+"""The first page: every project as a card with what can be done with it, or the invitation to start one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from engine.errors import InputError
+from engine.store.project_files import delete_project
+from studio.components.file_fields import drop_field
+from studio.components.home_cards import home_cards
+from studio.components.html import esc, view
+from studio.components.layout import guard, heading, page
+from studio.components.link_button import link_button
+from studio.components.new_project_form import GO
+from studio.components.templating import render, script
+from studio.i18n.translate import tr, trn
+from studio.services.projects import glances
+from studio.services.service import Service
+from studio.services.uploads import stash
+
+TEXT = "One project a style: its samples, its plugins, its comparisons."
+NEW = "/samples?project=new"
+LONGEST_NAME = 80
+CARDS = script("home-cards.js")
+ANSWER = script("home-answer.js")
+QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+
+
+def build(demo: gr.Blocks, service: Service) -> None:
+    """Lay out the page `/`."""
+    home = HomePage(demo, service)
+    home.layout()
+    home.events()
+
+
+class HomePage:
+    """/: the projects as cards; without any the invitation to start one."""
+
+    def __init__(self, demo: gr.Blocks, service: Service) -> None:
+        self.demo, self.service = demo, service
+
+    def layout(self) -> None:
+        with page(self.demo, self.service, "", "Projects", TEXT) as self.frame:
+            with self.frame.actions:
+                self.new = view()
+            self.cards = view(script=CARDS)
+            with gr.Column(visible=False, elem_classes="tm-card tm-first") as self.invitation:
+                view("<b>Drop your sentences here, or start with a sample</b>", classes="tm-first-words")
+                self.files = drop_field("Files", 150)
+                view(link_button(NEW, tr("Choose files or a sample")), classes="tm-first-words")
+            # One dialog of each kind for all cards. The browser's own <dialog> keeps the keyboard inside and closes on Escape.
+            self.dialogs = view(render("home_dialogs.html", longest=LONGEST_NAME), script=ANSWER, classes="tm-dialogs")
+            self.address = gr.Textbox(visible="hidden")
+            self.busy = gr.Textbox("busy", visible="hidden")  # empty while no job is at work
+
+    def events(self) -> None:
+        shown = [self.frame.title, self.cards]
+        filled = [*shown, self.new, self.invitation]
+        self.demo.load(guard(self.fill), None, filled, **QUIET)
+        self.frame.timer.tick(guard(self.poll, polled=True), self.busy, [*shown, self.busy], **QUIET)
+        self.dialogs.rename(guard(self.rename), None, shown, **QUIET)
+        self.dialogs.delete(guard(self.delete), None, filled, **QUIET)
+        self.files.upload(guard(self.drop), self.files, self.address, **QUIET).then(None, self.address, None, js=GO)
+
+    def fill(self) -> dict[Any, Any]:
+        some = bool(self.service.store.projects.list())
+        new = link_button(NEW, tr("New project")) if some else ""
+        return {**self._projects(), self.new: new, self.invitation: gr.update(visible=not some)}
+
+    def poll(self, busy: str) -> dict[Any, Any]:
+        """While nothing is at work there is nothing new to see here."""
+        active = bool(self.service.store.jobs.list(states=("queued", "running"), limit=1))
+        if not active and not busy:
+            return {self.busy: gr.skip()}
+        return {**self._projects(), self.busy: "busy" if active else ""}
+
+    def _projects(self) -> dict[Any, Any]:
+        projects = glances(self.service)
+        count = trn("{count} project, the latest first.", "{count} projects, the latest first.", len(projects))
+        return {
+            self.frame.title: heading("Projects", count if projects else ""),
+            self.cards: home_cards(projects) if projects else "",
+        }
+
+    def rename(self, event: gr.EventData) -> dict[Any, Any]:
+        name = " ".join(str(event.name).split())[:LONGEST_NAME]
+        if not name:
+            raise InputError("A project needs a name.")
+        self.service.store.projects.update(int(event.project), name=name)
+        return self._projects()
+
+    def delete(self, event: gr.EventData) -> dict[Any, Any]:
+        project = self.service.store.projects.get(int(event.project))
+        delete_project(self.service.settings, self.service.store, project.id)
+        gr.Info(esc(project.name), duration=5, title=tr("Deleted"))
+        return self.fill()
+
+    def drop(self, files: list[str] | None) -> dict[Any, Any]:
+        """Files for a new project: the page Samples takes them up."""
+        token = stash([Path(file) for file in files or []], self.service.settings)
+        return {self.address: f"{NEW}&files={token}"}

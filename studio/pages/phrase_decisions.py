@@ -1,0 +1,72 @@
+"""What the user decides on the page Phrases: what is left out, what is taken back in, what is translated back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+
+from studio.components.layout import guard
+from studio.i18n.translate import tr
+from studio.pages import Values
+from studio.services.phrases import PhraseView
+
+if TYPE_CHECKING:
+    from studio.pages.phrases import PhrasesPage
+
+
+class PhraseDecisions:
+    """The events that change the phrases; each shows the page again."""
+
+    def __init__(self, page: PhrasesPage) -> None:
+        self.page, self.list = page, page.list
+
+    def events(self) -> None:
+        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+        state, shown, sentences = self.page.state, self.page.shown, self.list.sentences
+        for source in (self.list.rows, self.page.detail):
+            source.keep(
+                guard(self.keep), [state, sentences], shown, trigger_mode="multiple", concurrency_limit=1, **quiet
+            )
+        self.list.bulk.click(guard(self.leave_out_all), [state, sentences], shown, **quiet)
+        self.page.undo.click(guard(self.take_back), state, shown, **quiet)
+        self.list.translate.click(guard(self.back_translate), state, shown, **quiet)
+
+    def keep(self, request: gr.Request, query: str, sentences: bool, event: gr.EventData) -> Values:
+        """One phrase is left out or taken back in."""
+        source, _ = self.page.opened(request)
+        if event.keep:
+            source.take_back_in([str(event.phrase)])
+        else:
+            source.leave_out([str(event.phrase)], sentences=sentences)
+        return self.page.redrawn(source, query)
+
+    def leave_out_all(self, request: gr.Request, query: str, sentences: bool) -> Iterator[Values]:
+        """All phrases that fit the view are left out."""
+        source, phrases = self.page.opened(request)
+        texts = phrases.texts(PhraseView.of(query))
+        yield {self.list.bulk: gr.update(value=tr("Leaving out…"), interactive=False)}
+        try:
+            source.leave_out(texts, sentences=sentences)
+            yield self.page.redrawn(source, query)
+        except Exception:
+            yield {self.list.bulk: self.list.bulk_button(len(texts))}
+            raise
+
+    def take_back(self, request: gr.Request, query: str) -> Values:
+        """The last step is undone."""
+        source, _ = self.page.opened(request)
+        source.undo()
+        return self.page.redrawn(source, query)
+
+    def back_translate(self, request: gr.Request, query: str) -> Iterator[Values]:
+        """The base translates the rows that are shown."""
+        source, phrases = self.page.opened(request)
+        rows = phrases.page(PhraseView.of(query))
+        yield {self.list.translate: gr.update(value=tr("Translating…"), interactive=False)}
+        try:
+            source.back_translate([row.text for row in rows if not row.source])
+            yield self.page.redrawn(source, query)
+        finally:
+            yield {self.list.translate: gr.update(value=tr("Translate these back"), interactive=True)}

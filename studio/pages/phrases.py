@@ -1,0 +1,199 @@
+"""The page Phrases: what was found in the samples, what is typical of them, which decoder layer will read it.
+
+The tree, the histograms, the table and the map show the same phrase; what is looked at stands in the address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gradio as gr
+
+from studio.components import phrase_table as draw
+from studio.components.html import card, gated, shown_if, view
+from studio.components.import_status import next_link
+from studio.components.layout import guard, heading, page, wanted
+from studio.components.phrase_list import PhraseList, filtered_view, undo_button
+from studio.components.phrase_map import PhraseMap
+from studio.components.phrase_tree import PhraseTree
+from studio.pages import Values
+from studio.pages.phrase_decisions import PhraseDecisions
+from studio.services.phrases import PAGE, Phrases, PhraseView
+from studio.services.project_phrases import ProjectPhrases
+from studio.services.service import Service
+
+TEXT = "What was found in your samples: phrases of one word up to whole clauses."
+
+
+class PhrasesPage:
+    """/phrases: every phrase that was found, in its sentence, its length, its layer and the map."""
+
+    def __init__(self, demo: gr.Blocks, service: Service) -> None:
+        self.demo, self.service = demo, service
+
+    def layout(self) -> None:
+        with page(self.demo, self.service, "phrases", "Phrases", TEXT) as self.frame:
+            with self.frame.actions:
+                self.undo = gr.Button("Undo", size="md", visible="hidden")
+                self.export = view()
+                self.onward = view()
+            self.nothing = view()
+            with gated(gr.Column, elem_classes="tm-phrase-page") as self.body:
+                with gr.Row(elem_classes="tm-phrase-row"):
+                    self.tree = PhraseTree()
+                    self.bars = view(classes="tm-aside", script=draw.HISTOGRAM_SCRIPT)
+                with gr.Row(elem_classes="tm-phrase-row"):
+                    self.list = PhraseList()
+                    with gr.Column(elem_classes="tm-aside"):
+                        self.detail = view(script=draw.KEEP)
+                        self.map = PhraseMap()
+                        self.origin = view()
+            self.mark = view(script=draw.MARK, visible="hidden")
+            self.state = gr.Textbox("", visible="hidden")
+            self.stamp = gr.Textbox("", visible="hidden")
+
+    def events(self) -> None:
+        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+        # Each click counts: "once" forgets those that come while one is at work, "always_last" sends the first one's data again.
+        each = {**quiet, "trigger_mode": "multiple", "concurrency_limit": 1}
+        last = {**quiet, "trigger_mode": "always_last"}
+        state, shown, tree, filters = self.state, self.shown, self.tree.card, self.list.filters
+        everything = [
+            self.frame.title, self.onward, self.nothing, self.body, self.origin, *shown, *filters, *self.map.all, tree,
+        ]  # fmt: skip
+        self.demo.load(guard(self.fill), None, everything, **quiet)
+        self.frame.timer.tick(guard(self.poll, polled=True), [state, self.stamp], everything, **quiet)
+        for source in (tree, self.list.rows, self.map.points):
+            source.pick(guard(self.choose), state, [*shown, tree], **each)
+        tree.step(guard(self.step), state, [*shown, tree], **each)
+        self.bars.bar(guard(self.press), state, [*shown, *filters, tree], **each)
+        # A text field's `input` comes with key presses alone: not what an input method composes, not what is pasted or deleted.
+        self.list.words.change(guard(self.search), [state, *filters], shown, **last)
+        for field in filters[1:]:
+            field.input(guard(self.filter), [state, *filters], shown, **last)
+        self.list.back.click(guard(self.page_back), state, shown, **quiet)
+        self.list.forth.click(guard(self.page_forth), state, shown, **quiet)
+        self.map.draw.click(guard(self.draw_map), None, self.map.all, **quiet)
+        PhraseDecisions(self).events()
+
+    @property
+    def shown(self) -> list[Any]:
+        """What `view_values` fills."""
+        return [*self.list.all, self.bars, self.detail, self.undo, self.export, self.mark, self.state, self.stamp]
+
+    def view_values(self, source: ProjectPhrases, phrases: Phrases, shown: PhraseView) -> Values:
+        """All but the tree and the filters, as the view has it."""
+        shown = phrases.on_a_page(shown)
+        chosen = phrases.find(shown.phrase) if shown.phrase else None
+        row = phrases.row(chosen) if chosen is not None else None
+        return {
+            **self.list.values(source, phrases, shown),
+            self.bars: card(draw.histograms(phrases, shown, row)),
+            self.detail: draw.detail_card(row, source.sentences, source.language),
+            self.undo: undo_button(phrases.exclusions),
+            self.export: draw.export_link(source.project, shown),
+            self.mark: draw.page_address(source.project, shown),
+            self.state: shown.query(),
+            self.stamp: source.stamp(),
+        }
+
+    def redrawn_with_tree(self, source: ProjectPhrases, phrases: Phrases, shown: PhraseView) -> Iterator[Values]:
+        yield self.view_values(source, phrases, shown)
+        yield from self.tree.values(source, phrases, shown)
+
+    def opened(self, request: gr.Request) -> tuple[ProjectPhrases, Phrases]:
+        """The project of the address with its phrases. Raises InputError where there are none."""
+        source = ProjectPhrases(self.service, self.service.need(wanted(request)))
+        return source, source.need_table()
+
+    def fill(self, request: gr.Request, query: str = "") -> Iterator[Values]:
+        project = self.service.project(wanted(request))
+        source = ProjectPhrases(self.service, project) if project else None
+        phrases = source.table() if source else None
+        if project is None or source is None or not phrases:
+            yield {
+                self.frame.title: heading("Phrases", TEXT), self.onward: "", self.nothing: draw.no_phrases(project),
+                self.undo: gr.update(visible="hidden"), self.export: "", self.body: shown_if(False),
+                self.stamp: source.stamp() if source else "",
+            }  # fmt: skip
+            return
+        shown = source.with_sentence(phrases.usable(PhraseView.of(query or dict(request.query_params))))
+        yield {
+            self.frame.title: heading("Phrases", draw.summary_line(phrases, len(source.sentences))),
+            self.onward: next_link(project),
+            self.nothing: "",
+            self.body: shown_if(True),
+            self.origin: draw.origin_card(self.service.parser(project.id), project, bool(phrases.table.general_words)),
+            **self.view_values(source, phrases, shown),
+            **self.list.filter_values(phrases, shown),
+            **self.map.values(source),
+        }
+        yield from self.tree.values(source, phrases, shown)
+
+    def choose(self, request: gr.Request, query: str, event: gr.EventData) -> Iterator[Values]:
+        """A phrase was chosen, wherever: all show it, and the tree is of a sentence that holds it."""
+        source, phrases = self.opened(request)
+        row = phrases.find(str(event.phrase))
+        if row is None:
+            return
+        sentence = int(getattr(event, "sentence", None) or -1)
+        shown = source.with_phrase(phrases, PhraseView.of(query), row, sentence)
+        yield from self.redrawn_with_tree(source, phrases, shown)
+
+    def step(self, request: gr.Request, query: str, event: gr.EventData) -> Iterator[Values]:
+        """The sentence before or after."""
+        source, phrases = self.opened(request)
+        shown = PhraseView.of(query).but(sentence=int(event.sentence))
+        yield from self.redrawn_with_tree(source, phrases, shown)
+
+    def press(self, request: gr.Request, query: str, event: gr.EventData) -> Iterator[Values]:
+        """A column was pressed: its phrases in the table, the first of them chosen; pressed again, all phrases."""
+        source, phrases = self.opened(request)
+        shown = PhraseView.of(query).but(low=int(event.low), high=int(event.high), layer=int(event.layer), start=0)
+        shown = source.with_sentence(phrases.first_chosen(shown) if shown.filtered else shown)
+        yield self.list.filter_values(phrases, shown)
+        yield from self.redrawn_with_tree(source, phrases, shown)
+
+    def filter(self, request: gr.Request, query: str, *values: Any) -> Values:
+        source, phrases = self.opened(request)
+        return self.view_values(source, phrases, filtered_view(phrases, PhraseView.of(query), *values))
+
+    def search(self, request: gr.Request, query: str, *values: Any) -> Values:
+        """The words typed, unless it was the page that set them."""
+        same = str(values[0] or "").strip() == PhraseView.of(query).words
+        return {self.state: gr.skip()} if same else self.filter(request, query, *values)
+
+    def page_back(self, request: gr.Request, query: str) -> Values:
+        return self.redrawn(self.opened(request)[0], query, -PAGE)
+
+    def page_forth(self, request: gr.Request, query: str) -> Values:
+        return self.redrawn(self.opened(request)[0], query, PAGE)
+
+    def redrawn(self, source: ProjectPhrases, query: str, rows: int = 0) -> Values:
+        """What is shown, some rows further on."""
+        shown = PhraseView.of(query)
+        return self.view_values(source, source.need_table(), shown.but(start=shown.start + rows))
+
+    def draw_map(self, request: gr.Request) -> Values:
+        source, _ = self.opened(request)
+        source.draw_map()
+        return self.map.values(source)
+
+    def poll(self, request: gr.Request, query: str, stamp: str) -> Iterator[Values]:
+        """The map as it gets ready, and all of it again when another window or a job changed something."""
+        project = self.service.project(wanted(request))
+        source = ProjectPhrases(self.service, project) if project else None
+        if source is None:
+            yield {self.stamp: gr.skip()}
+        elif source.stamp() == stamp:
+            yield self.map.values(source) if source.map_changes() else {self.stamp: gr.skip()}
+        else:
+            yield from self.fill(request, query)
+
+
+def build(demo: gr.Blocks, service: Service) -> None:
+    """The page `/phrases`."""
+    shown = PhrasesPage(demo, service)
+    shown.layout()
+    shown.events()

@@ -1,0 +1,181 @@
+"""The page Plugins: what was made, how good it is, where it comes from; names, tags, versions, blends; out and in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+
+from engine.errors import InputError
+from studio.components.ablation import lines_of
+from studio.components.html import note, view
+from studio.components.layout import address, guard, page, wanted
+from studio.components.link_button import link_button
+from studio.components.plugin_boxes import blend_box, bring_in, default_menu, waiting_box
+from studio.components.plugin_cards import no_plugins, plugin_cards, seen
+from studio.components.templating import script
+from studio.i18n.translate import tr
+from studio.services.plugin_imports import PendingImports
+from studio.services.service import Service
+
+if TYPE_CHECKING:
+    from engine.store import JobRow, PluginRow, ProjectRow
+
+ABLATE = "ablate"  # the kind of job
+TEXT = "Each plugin is one file. It works with the base it was made for, on any machine."
+ACT = script("plugins.js")
+
+
+QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+
+
+def build(demo: gr.Blocks, service: Service) -> None:
+    """Lay out the page `/plugins`."""
+    plugins = PluginsPage(demo, service)
+    plugins.layout()
+    plugins.events()
+
+
+class PluginsPage:
+    """/plugins: the plugins as cards, imports and blends around them."""
+
+    def __init__(self, demo: gr.Blocks, service: Service) -> None:
+        self.demo, self.service = demo, service
+
+    def layout(self) -> None:
+        with page(self.demo, self.service, "plugins", "Plugins", TEXT) as self.frame:
+            with self.frame.actions:
+                self.default = view(script=ACT)
+                self.upload = gr.UploadButton("Import a bundle…", file_types=[".zip"], file_count="single", size="md")
+                self.next_step = view()
+            self.imports = view(script=ACT)
+            self.cards = view(script=ACT)
+            self.blend = view(script=ACT)
+            self.blended = view()
+            self.stamp = gr.Textbox("", visible="hidden")
+
+    def events(self) -> None:
+        filled = [self.default, self.next_step, self.cards, self.blend, self.upload, self.stamp]
+        self.demo.load(guard(self.fill), None, filled, **QUIET)
+        self.demo.load(guard(self.show_imports), None, self.imports, **QUIET)
+        self.frame.timer.tick(guard(self.poll, polled=True), self.stamp, filled, **QUIET)
+        for event in (
+            self.upload.upload(guard(self.import_bundle), self.upload, self.imports, concurrency_limit=1, **QUIET),
+            self.default.act(guard(self.act), None, None, **QUIET),
+            self.cards.act(guard(self.act), None, None, **QUIET),
+            self.cards.ablate(guard(self.ablate), None, None, **QUIET),
+            self.imports.act(guard(self.decide), None, self.imports, **QUIET),
+            self.blend.blend(guard(self.save_blend), None, self.blended, concurrency_limit=1, **QUIET),
+        ):
+            event.then(guard(self.fill), None, filled, **QUIET)
+
+    # -- what the page shows
+
+    def fill(self, request: gr.Request) -> dict[Any, Any]:
+        project = self.service.project(wanted(request))
+        if project is None:
+            return {self.cards: no_plugins(None), self.upload: gr.update(interactive=False)}
+        versions = self.service.library.versions(project.id)
+        rows = [row for plugin in versions for row in plugin.rows]
+        jobs = {job.id: job for job in self.service.runs(project.id)}
+        ablations = self._ablations(project)
+        shown = {row.id: seen(row, jobs, ablations) for row in rows}
+        chosen = self.service.store.defaults.get(project.id)
+        default = chosen.id if chosen else None
+        return {
+            self.default: default_menu(sorted(rows, key=lambda row: -row.id), default),
+            self.next_step: link_button(address("compare", project.id), tr("Compare")) if rows else "",
+            self.cards: plugin_cards(
+                versions,
+                shown,
+                project,
+                self.service.catalog.base_card(project.base),
+                tags=self.service.store.tags.of(project.id),
+                default=default,
+                wanted=str(request.query_params.get("tag", "")),
+            ),
+            self.blend: blend_box([shown[plugin.newest.id] for plugin in versions]),
+            self.upload: gr.update(interactive=True),
+            self.stamp: _stamp(ablations),
+        }
+
+    def poll(self, request: gr.Request, stamp: str) -> dict[Any, Any]:
+        """Fill again when an exchange of a memory began or ended."""
+        project = self.service.project(wanted(request))
+        if project is None or _stamp(self._ablations(project)) == stamp:
+            return {self.stamp: gr.skip()}
+        return self.fill(request)
+
+    def show_imports(self, request: gr.Request) -> dict[Any, Any]:
+        """Imports that ask for a word on their licence."""
+        project = self.service.project(wanted(request))
+        return {self.imports: waiting_box(PendingImports(self.service, project).waiting()) if project else ""}
+
+    def _ablations(self, project: ProjectRow) -> dict[int, JobRow]:
+        """The last exchange of each plugin's memory, by the plugin's number."""
+        jobs = [job for job in self.service.store.jobs.list(project.id) if job.kind == ABLATE]
+        return {int(job.arguments["plugin_id"]): job for job in sorted(jobs, key=lambda job: job.id)}
+
+    # -- what the user does
+
+    def import_bundle(self, request: gr.Request, file: str) -> Iterator[dict[Any, Any]]:
+        for checks in bring_in(self.service, self.service.need(wanted(request)), Path(file)):
+            yield {self.imports: checks}
+
+    def decide(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        """Accept the licence of an import, or drop the import."""
+        project = self.service.need(wanted(request))
+        imports = PendingImports(self.service, project)
+        if event.act == "accept":
+            row = imports.finish(str(event.number))
+            self.service.catalog.accept(self.service.plugin_card(row), row.path)
+            return {self.imports: note(tr("{name} is imported.", name=row.name))}
+        imports.drop(str(event.number))
+        return {self.imports: waiting_box(imports.waiting())}
+
+    def act(self, request: gr.Request, event: gr.EventData) -> None:
+        """Rename, tag or delete a plugin, or use it by default."""
+        project = self.service.need(wanted(request))
+        if event.act == "default":
+            self.service.store.defaults.set(project.id, int(event.number) if event.number else None)
+            return
+        row = self._plugin(project, event.number)
+        if event.act == "rename":
+            self.service.library.rename(project.id, row.name, str(event.value))
+        elif event.act == "tag":
+            self.service.library.tag(project.id, row.name, str(event.value).split(","))
+        elif event.act == "delete":
+            self.service.library.delete(row)
+
+    def ablate(self, request: gr.Request, event: gr.EventData) -> None:
+        """Queue an exchange of a plugin's memory."""
+        from engine.jobs import enqueue
+
+        project = self.service.need(wanted(request))
+        row = self._plugin(project, event.number)
+        lines = {name: lines_of(getattr(event, name)) for name in ("sources", "references")}
+        enqueue(self.service.store, ABLATE, {"plugin_id": row.id, **lines}, project_id=project.id)
+
+    def save_blend(self, request: gr.Request, event: gr.EventData) -> Iterator[dict[Any, Any]]:
+        project = self.service.need(wanted(request))
+        one, two = (self._plugin(project, number) for number in (event.one, event.two))
+        if one.id == two.id:
+            raise InputError("Choose two different plugins to blend.")
+        words = tr("Loading the base and both plugins, then translating a sentence with the blend.")
+        yield {self.blended: note(words)}
+        weights = {one.id: float(event.weight_one), two.id: float(event.weight_two)}
+        row = self.service.library.blend(project, str(event.name), weights, self.service.base_model(project))
+        yield {self.blended: note(tr("{name} is saved. It can be chosen wherever a plugin can.", name=row.name))}
+
+    def _plugin(self, project: ProjectRow, number: Any) -> PluginRow:
+        """The plugin of that number, where it is the project's. Raises InputError."""
+        row = self.service.store.plugins.get(int(number))
+        if row.project_id != project.id:
+            raise InputError(tr("{name} belongs to another project. Reload the page.", name=row.name))
+        return row
+
+
+def _stamp(ablations: Mapping[int, JobRow]) -> str:
+    return " ".join(f"{job.id}/{job.state}" for job in ablations.values())

@@ -1,0 +1,170 @@
+"""The page Proportions: what each word of a sentence, and of the samples, shares with each domain, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import gradio as gr
+
+from engine.store import PluginRow, ProjectRow
+from studio.components import domain_figures as draw
+from studio.components.html import gated, note, shown_if, view, visible_if
+from studio.components.import_status import next_link
+from studio.components.layout import guard, heading, page, wanted
+from studio.i18n.translate import tr
+from studio.pages import Values
+from studio.pages.proportions_samples import SamplesCards
+from studio.pages.proportions_sentence import Opened, SentenceCard, layer_in, layers_in
+from studio.services.catalog import language_name
+from studio.services.proportions import LONGEST, SIDES, Proportions
+from studio.services.service import Service
+
+TEXT = "What each word shares with each domain, layer by layer."
+
+
+class ProportionsPage:
+    """/proportions: a sentence word by word, the samples as a whole, words across domains."""
+
+    def __init__(self, demo: gr.Blocks, service: Service) -> None:
+        self.demo, self.service, self.proportions = demo, service, Proportions(service)
+
+    def layout(self) -> None:
+        with page(self.demo, self.service, "proportions", "Proportions", TEXT) as self.frame:
+            with self.frame.actions:
+                self.fit = gr.Button("Fit again", size="md", visible="hidden")
+                self.onward = view()
+            self.nothing = view()
+            with gated(gr.Column, elem_classes="tm-proportions") as self.body:
+                self.sentence = SentenceCard(self)
+                self.samples = SamplesCards(self)
+            self.mark = view(script=draw.MARK, visible="hidden")
+            self.stamp = gr.Textbox("", visible="hidden")
+
+    def events(self) -> None:
+        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+        sentence, samples = self.sentence, self.samples
+        fields = [sentence.plugin, sentence.text, samples.side, samples.word]
+        everything = [
+            self.frame.title, self.nothing, self.onward, self.fit, self.body, *fields, sentence.examples, sentence.shares,
+            samples.corpus, samples.words, self.mark, self.stamp,
+        ]  # fmt: skip
+        self.demo.load(guard(self.fill), None, everything, **quiet)
+        self.frame.timer.tick(guard(self.poll, polled=True), [self.stamp, *fields], everything, **quiet)
+        self.sentence.events(quiet)
+        self.samples.events(quiet)
+        sentence.plugin.input(guard(self.choose), fields, everything, concurrency_limit=2, **quiet)
+        self.fit.click(guard(self.fit_again), fields, everything, **quiet)
+
+    def opened(self, request: gr.Request, number: Any) -> Opened:
+        """The project, what was fitted on its samples or with a plugin, and the plugin. Raises InputError."""
+        project = self.service.need(wanted(request))
+        plugin = self.proportions.plugin(project, number)
+        return project, self.proportions.need(project, plugin), plugin
+
+    def fill(self, request: gr.Request, asked: Mapping[str, Any] | None = None) -> Iterator[Values]:
+        """The page as its address has it, or as it is `asked` for: events do not see an address that changed later."""
+        project, asked = self.service.project(wanted(request)), asked or dict(request.query_params)
+        if project is None:
+            yield {self.nothing: draw.no_proportions(None, "", False), self.onward: "",
+                   self.fit: gr.update(visible="hidden"), self.body: shown_if(False)}  # fmt: skip
+            return
+        plugin = self.proportions.plugin(project, asked.get("plugin"))
+        shown = self.proportions.shown(project, plugin)
+        state = self.state_values(project, shown)
+        if "corpus" not in shown:
+            yield {self.frame.title: heading("Proportions", TEXT), self.body: shown_if(False), **state}
+            return
+        side = str(asked.get("side", "")) if asked.get("side") in SIDES else "decoder"
+        word, text = str(asked.get("word", ""))[:60], str(asked.get("sentence", ""))[:LONGEST]
+        rows = self.proportions.plugins(project)
+        layers, number = layers_in(request), layer_in(request, "example")
+        hint = tr("A sentence in {language}", language=language_name(project.source))
+        yield {
+            **state,
+            **self.title_values(project, shown, plugin),
+            self.body: shown_if(True),
+            self.sentence.plugin: gr.update(
+                choices=[(tr("samples, before training"), ""), *((one.name, str(one.id)) for one in rows)],
+                value=str(plugin.id) if plugin else "", visible=visible_if(bool(rows)),
+            ),
+            self.sentence.text: gr.update(value=text, placeholder=hint),
+            self.sentence.shares: "" if text else draw.example_view(shown, project, layers, number),
+            self.samples.side: side,
+            self.samples.word: word,
+            **self.samples.values(request, project, shown, side, word),
+        }  # fmt: skip
+        if text:
+            yield from self.sentence.values(request, project, plugin, text)
+
+    def state_values(self, project: ProjectRow, shown: Mapping[str, Any]) -> Values:
+        """What is being fitted, what is missing, and the buttons for the next step."""
+        job, samples, fitted = (
+            self.proportions.job(project),
+            bool(self.service.sentences(project.id)),
+            "corpus" in shown,
+        )
+        state = draw.job_card(job) if job else ""
+        if not fitted:
+            state = state or draw.no_proportions(project, str(shown.get("error", "")), samples)
+        label = tr("Fit again") if fitted else tr("Fit proportions")
+        return {
+            self.nothing: state,
+            self.onward: next_link(project) if samples else "",
+            self.fit: gr.update(visible=visible_if(samples and job is None), value=label),
+            self.stamp: self.proportions.stamp(project),
+        }
+
+    def title_values(self, project: ProjectRow, shown: Mapping[str, Any], plugin: PluginRow | None) -> Values:
+        return {
+            self.frame.title: heading("Proportions", draw.title_line(shown, plugin)),
+            self.sentence.examples: draw.example_buttons(shown, project.target),
+        }
+
+    def choose(self, request: gr.Request, number: Any, text: str, side: str, word: str) -> Iterator[Values]:
+        """The proportions of another plugin, or of the samples."""
+        project = self.service.need(wanted(request))
+        plugin = self.proportions.plugin(project, number)
+        shown = self.proportions.shown(project, plugin)
+        if "corpus" not in shown:
+            self.proportions.fit(project, plugin)
+            line = tr("The proportions of this plugin are being read. They are there in some seconds.")
+            yield {self.nothing: note(line)}
+            return
+        yield {
+            **self.title_values(project, shown, plugin),
+            **self.samples.values(request, project, shown, side, word),
+            self.nothing: "",
+            self.mark: draw.page_address(plugin=str(plugin.id) if plugin else ""),
+        }
+        yield from self.sentence.values_or_example(request, (project, shown, plugin), " ".join(text.split()))
+
+    def fit_again(self, request: gr.Request, number: Any, text: str, side: str, word: str) -> Iterator[Values]:
+        project = self.service.need(wanted(request))
+        self.proportions.fit(project, self.proportions.plugin(project, number), again=True)
+        yield from self.fill(request, as_asked(number, text, side, word))
+
+    def poll(self, request: gr.Request, before: str, number: Any, text: str, side: str, word: str) -> Iterator[Values]:
+        """How far the fitting is; all of it again when anything has changed."""
+        project = self.service.project(wanted(request))
+        stamp = self.proportions.stamp(project) if project else before
+        if project is None or stamp == before:
+            yield {self.stamp: gr.skip()}
+            return
+        job = self.proportions.job(project)
+        if job and "corpus" in self.proportions.shown(project, self.proportions.plugin(project, number)):
+            yield {self.nothing: draw.job_card(job), self.stamp: stamp}
+        else:
+            yield from self.fill(request, as_asked(number, text, side, word) if before else None)
+
+
+def build(demo: gr.Blocks, service: Service) -> None:
+    """The page `/proportions`."""
+    shown = ProportionsPage(demo, service)
+    shown.layout()
+    shown.events()
+
+
+def as_asked(number: Any, text: str, side: str, word: str) -> dict[str, Any]:
+    """What the page shows, as its address would have it."""
+    return {"plugin": number or "", "sentence": text or "", "side": side or "", "word": word or ""}

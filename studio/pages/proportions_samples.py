@@ -1,0 +1,83 @@
+"""The samples as a whole and single words on the page Proportions, of one side of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+
+from engine.store import ProjectRow
+from studio.components import domain_figures as draw
+from studio.components.html import view
+from studio.components.layout import guard
+from studio.components.plotly import figure_view
+from studio.pages import Values
+from studio.pages.proportions_sentence import layer_in
+from studio.services.proportions import SIDES
+
+if TYPE_CHECKING:
+    from studio.pages.proportions import ProportionsPage
+
+
+class SamplesCards:
+    """The figures of the corpus, the side of the model, and the words."""
+
+    def __init__(self, page: ProportionsPage) -> None:
+        self.page = page
+        with gr.Row(elem_classes="tm-proportion-row"):
+            with gr.Column(elem_classes="tm-card tm-pad tm-stack tm-grow"):
+                with gr.Row(elem_classes="tm-map-head"):
+                    view("<h2>The samples as a whole</h2>", classes="tm-card-title")
+                    self.side = gr.Radio(
+                        [("Encoder", "encoder"), ("Decoder", "decoder")], value="decoder", label="Side",
+                        show_label=False, container=False, elem_classes="tm-segments",
+                    )  # fmt: skip
+                self.corpus = figure_view(draw.WORD_SCRIPT)
+            with gr.Column(elem_classes="tm-card tm-pad tm-stack tm-aside"):
+                view("<h2>Words</h2>", classes="tm-card-title")
+                self.word = gr.Textbox(
+                    label="Look up a word", placeholder="Look up a word", show_label=False, container=False
+                )
+                self.words = view(script=draw.WORD_SCRIPT)
+
+    def events(self, quiet: dict[str, Any]) -> None:
+        sentence, mark = self.page.sentence, self.page.mark
+        fields, outputs = [self.side, self.word, sentence.plugin], [self.corpus, self.words, mark]
+        self.side.input(guard(self.turn), fields, outputs, **quiet)
+        # Not `input`: it comes with key presses alone, not with what an input method composes.
+        self.word.change(guard(self.seek), fields, [self.words, mark], trigger_mode="always_last", **quiet)
+        for source in (sentence.shares, self.corpus, self.words):
+            source.word(guard(self.press), [self.side, sentence.plugin], [self.word, self.side, *outputs], **quiet)
+
+    def values(
+        self, request: gr.Request, project: ProjectRow, shown: Mapping[str, Any], side: str, word: str
+    ) -> Values:
+        """The samples as a whole and the words, of one side of the model."""
+        return {
+            self.corpus: draw.corpus_card(shown, side, layer_in(request, "corpus")),
+            self.words: draw.word_card(shown, side, word, draw.side_language(project, side)),
+        }
+
+    def turn(self, request: gr.Request, side: str, word: str, number: Any) -> Values:
+        """The other side of the model."""
+        project, shown, _ = self.page.opened(request, number)
+        address = draw.page_address(side="" if side == "decoder" else side)
+        return {**self.values(request, project, shown, side, word), self.page.mark: address}
+
+    def seek(self, request: gr.Request, side: str, word: str, number: Any) -> Values:
+        """A word is looked up."""
+        project, shown, _ = self.page.opened(request, number)
+        words = draw.word_card(shown, side, word, draw.side_language(project, side))
+        return {self.words: words, self.page.mark: draw.page_address(word=word[:60])}
+
+    def press(self, request: gr.Request, side: str, number: Any, event: gr.EventData) -> Values:
+        """A word was pressed: it is looked up on the side that it was read on."""
+        word, other = str(event.word), str(event.language)
+        if other not in SIDES or other == side:
+            other = side
+            values = self.seek(request, side, word, number)
+        else:
+            values = self.turn(request, other, word, number)
+        address = draw.page_address(word=word[:60], side="" if other == "decoder" else other)
+        return {**values, self.word: word, self.side: other, self.page.mark: address}

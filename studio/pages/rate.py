@@ -1,0 +1,200 @@
+"""The page Rate: blind rounds over a saved comparison, their raters and links, and the table that comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+
+from studio.components.html import gated, shown_if, view, visible_if
+from studio.components.layout import QUIET, address, guard, page, wanted
+from studio.components.rating_results import (
+    manage_box,
+    nothing_to_rate,
+    rater_table,
+    result_cards,
+    round_menu,
+    round_preview,
+)
+from studio.components.templating import script
+from studio.i18n.translate import moment
+from studio.services.ratings import NewRound, comparison_texts, origin_of, start_round
+from studio.services.service import Service
+
+if TYPE_CHECKING:
+    from engine.store.ratings import RoundRow
+
+TEXT = "Two translations without names: people say which is better. Each rater gets a page of their own."
+USUAL = 40  # sentences offered for a new round
+LOCAL = ("127.0.0.1", "localhost", "::1")
+ACT = script("rate-act.js")
+GO = "element.addEventListener('change', (event) => window.location.assign(event.target.value));"
+LEAVE = "(address) => { if (address) window.location.assign(address); }"
+# The round gets an address of its own without a reload.
+MARK = script("rate-mark.js")
+
+
+def build(demo: gr.Blocks, service: Service) -> None:
+    """Lay out the page `/rate`."""
+    rate = RatePage(demo, service)
+    rate.layout()
+    rate.events()
+
+
+class RatePage:
+    """/rate: a form for a new round, or a round with its results and raters."""
+
+    def __init__(self, demo: gr.Blocks, service: Service) -> None:
+        self.demo = demo
+        self.service = service
+
+    def layout(self) -> None:
+        """The components."""
+        with page(self.demo, self.service, "rate", "Rate", TEXT) as self.frame:
+            with self.frame.actions:
+                self.menu = view(script=GO)
+                self.start = gr.Button("Start the round", variant="primary", visible="hidden")
+            self.nothing = view()
+            with gated(gr.Column, elem_classes="tm-card tm-pad tm-stack tm-fields tm-new-round") as self.form:
+                self.comparison = gr.Dropdown([], label="Comparison", interactive=True)
+                with gr.Row():
+                    self.one = gr.Dropdown([], label="System", interactive=True, min_width=160)
+                    self.two = gr.Dropdown([], label="Against", interactive=True, min_width=160)
+                    self.most = gr.Number(USUAL, label="Sentences at most", precision=0, minimum=1, min_width=120)
+                self.preview = view(classes="tm-quiet")
+                self.names = gr.Textbox(label="Raters", placeholder="One name a line", lines=3, max_lines=8)
+                self.with_examples = gr.Checkbox(
+                    True, label="Raters can unfold five sentences of the samples, to know the style"
+                )
+            with gated(gr.Column, elem_classes="tm-stack") as self.round:
+                self.results = view()
+                self.raters = view(script=ACT)
+                with gr.Row(elem_classes="tm-one-line"):
+                    self.new_name = gr.Textbox(
+                        label="Name of another rater", show_label=False, placeholder="Name of another rater",
+                        container=False, max_length=80, scale=0, min_width=260,
+                    )  # fmt: skip
+                    self.add = gr.Button("Add a rater", scale=0, min_width=120)
+                self.manage = view(script=ACT)
+            self.current = gr.Textbox("", visible="hidden")
+            self.project = gr.Textbox("", visible="hidden")
+            self.leave = gr.Textbox("", visible="hidden")
+
+    def events(self) -> None:
+        """What calls which method."""
+        choice = [self.comparison, self.one, self.two, self.most]
+        live = [self.results, self.raters, self.manage]
+        shown = [self.menu, self.start, self.form, self.round, self.current]
+        everything = [*shown, self.nothing, self.comparison, self.one, self.two, self.preview, self.project]
+        poll = guard(self.poll)
+        self.demo.load(guard(self.fill), None, everything, **QUIET).then(poll, self.current, live, **QUIET)
+        self.frame.timer.tick(guard(self.poll, polled=True), self.current, live, **QUIET)
+        systems = [self.one, self.two, self.preview]
+        self.comparison.input(guard(self.choose_comparison), [self.comparison, self.most], systems, **QUIET)
+        for field in (self.one, self.two, self.most):
+            field.input(guard(self.count), choice, self.preview, **QUIET)
+        self.start.click(guard(self.begin), [*choice, self.names, self.with_examples], shown, **QUIET).then(
+            poll, self.current, live, **QUIET
+        ).then(None, [self.current, self.project], None, js=MARK)
+        for event in (self.add.click, self.new_name.submit):
+            event(guard(self.add_rater), [self.current, self.new_name], self.new_name, **QUIET).then(
+                poll, self.current, live, **QUIET
+            )
+        self.manage.act(guard(self.act), self.current, self.leave, **QUIET).then(
+            poll, self.current, live, **QUIET
+        ).then(None, self.leave, None, js=LEAVE)
+
+    def fill(self, request: gr.Request) -> dict[Any, Any]:
+        """The page for the project and round of its address."""
+        service = self.service
+        project = service.project(wanted(request))
+        saved = service.store.sheets.titles(project.id) if project else []
+        rounds = service.store.ratings.list(project.id) if project else []
+        row = _wanted_round(request, rounds)
+        values = {
+            self.menu: round_menu(rounds, row, project.id) if project and rounds else "",
+            self.start: gr.update(visible=visible_if(row is None and bool(saved))),
+            self.nothing: "" if row or saved else nothing_to_rate(project),
+            self.form: shown_if(row is None and bool(saved)),
+            self.round: shown_if(row is not None),
+            self.current: str(row.id) if row else "",
+            self.project: str(project.id) if project and (saved or rounds) else "",
+        }
+        if row is not None or not saved:
+            return values
+        wish = str(request.query_params.get("comparison", ""))
+        first = next((number for number, *_ in saved if str(number) == wish), saved[0][0])
+        choices = [(f"{moment(made)} · {title}", number) for number, title, made in saved]
+        comparison = gr.update(choices=choices, value=first)
+        return values | {self.comparison: comparison} | self.choose_comparison(first, USUAL)
+
+    def choose_comparison(self, comparison: int | None, most: float | None) -> dict[Any, Any]:
+        """The systems of a comparison as menus."""
+        systems = list(comparison_texts(self.service.store, comparison).systems)
+        one, two = systems[min(1, len(systems) - 1)], systems[0]
+        return {
+            self.one: gr.update(choices=systems, value=one),
+            self.two: gr.update(choices=systems, value=two),
+            **self.count(comparison, one, two, most),
+        }
+
+    def count(self, comparison: int | None, one: str | None, two: str | None, most: float | None) -> dict[Any, Any]:
+        """How many sentences the round would ask."""
+        texts = comparison_texts(self.service.store, comparison)
+        return {self.preview: round_preview(texts, one or "", two or "", most)}
+
+    def begin(
+        self, request: gr.Request, comparison: int | None, one: str, two: str, most: float | None, names: str,
+        with_examples: bool,
+    ) -> dict[Any, Any]:  # fmt: skip
+        """Start the round."""
+        project = self.service.need(wanted(request))
+        row = start_round(self.service, project.id, NewRound(comparison, one, two, most, names, with_examples))
+        return {
+            self.menu: round_menu(self.service.store.ratings.list(project.id), row, project.id),
+            self.start: gr.update(visible=visible_if(False)),
+            self.form: shown_if(False),
+            self.round: shown_if(True),
+            self.current: str(row.id),
+        }
+
+    def poll(self, request: gr.Request, current: str) -> dict[Any, Any]:
+        """Results and raters of the round that is shown."""
+        if not current:
+            return {self.results: "", self.raters: "", self.manage: ""}
+        ratings = self.service.store.ratings
+        row = ratings.get(int(current))
+        raters = ratings.raters(row.id)
+        local = self.service.settings.host in LOCAL
+        return {
+            self.results: result_cards(self.service.store, row),
+            self.raters: rater_table(raters, ratings.done(row.id), row, origin_of(request.headers), local),
+            self.manage: manage_box(row, raters),
+        }
+
+    def add_rater(self, current: str, name: str) -> dict[Any, Any]:
+        """Take another rater in, and empty the field."""
+        self.service.store.ratings.add_rater(int(current), name)
+        return {self.new_name: ""}
+
+    def act(self, current: str, event: gr.EventData) -> dict[Any, Any]:
+        """Close, open or delete the round, or take a rater out."""
+        from engine.store.tables import now
+
+        ratings, row = self.service.store.ratings, self.service.store.ratings.get(int(current))
+        if event.act == "remove":
+            ratings.remove_rater(int(event.number))
+        elif event.act in ("close", "open"):
+            ratings.update(row.id, closed=now() if event.act == "close" else None)
+        elif event.act == "delete":
+            ratings.delete(row.id)
+        return {self.leave: address("rate", row.project_id) if event.act == "delete" else ""}
+
+
+def _wanted_round(request: gr.Request, rounds: Sequence[RoundRow]) -> RoundRow | None:
+    """The round of the address, else the newest; None where a new one is asked for."""
+    number = str(request.query_params.get("round", ""))
+    if number == "new" or request.query_params.get("comparison"):
+        return None
+    return next((row for row in rounds if str(row.id) == number), rounds[0] if rounds else None)

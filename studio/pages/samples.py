@@ -1,0 +1,199 @@
+"""The page Samples: give sentences, see what was kept of them, what was skipped, and why; decide about single ones."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl
+
+import gradio as gr
+
+from engine.errors import InputError
+from engine.store import ProjectRow
+from studio.components.html import view
+from studio.components.import_report import files_card, side_cards, unread_card
+from studio.components.import_status import job_line, next_link, summary, translations_card
+from studio.components.layout import address, guard, heading, page, wanted
+from studio.components.more_files_form import MoreFilesForm
+from studio.components.new_project_form import NewProjectForm
+from studio.components.sentence_list import BROWSE, change_bar, sentence_card
+from studio.components.templating import script
+from studio.components.tests_panel import TestFilesPanel
+from studio.services.segments import View, chosen, listing, view_counts
+from studio.services.service import Service
+
+TEXT = "Sentences in the style you want, in the target language. Translations may stand beside them."
+CHANGE = script("samples-change.js")
+ACT = script("samples-act.js")
+# The view of the sentences has an address without a reload; a link among the files brings it into sight as well.
+SHOW = "(address) => { if (address) window.history.replaceState(null, '', address) }"
+JUMP = script("samples-jump.js")
+QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+
+
+def build(demo: gr.Blocks, service: Service) -> None:
+    """Lay out the page `/samples`."""
+    samples = SamplesPage(demo, service)
+    samples.layout()
+    samples.events()
+
+
+class SamplesPage:
+    """/samples: a form for a new project; of a project that is there its files, sentences and test files."""
+
+    def __init__(self, demo: gr.Blocks, service: Service) -> None:
+        self.demo, self.service = demo, service
+        self.new_project = NewProjectForm(service)
+        self.more_files = MoreFilesForm(service)
+        self.tests = TestFilesPanel(service)
+
+    def layout(self) -> None:
+        with page(self.demo, self.service, "samples", "Samples", TEXT) as self.frame:
+            with self.frame.actions:
+                self.next_step = view()
+                self.read = gr.Button("Read samples", variant="primary", visible=False)
+            self.new_project.layout()
+            self.status = view(script=ACT)
+            self.files = view(script=CHANGE)
+            with gr.Row(visible=False, elem_classes="tm-split tm-samples") as self.sentences:
+                with gr.Column(scale=5, min_width=420, elem_classes="tm-stack"):
+                    self.decisions = view(script=BROWSE)
+                    self.listing = view(script=BROWSE)
+                with gr.Column(scale=2, min_width=250, elem_classes="tm-stack"):
+                    self.side = view()
+                    self.tests.layout(CHANGE)
+            self.more_files.layout()
+            self.address = gr.Textbox(visible="hidden")
+            self.query = gr.Textbox(visible="hidden")  # the view of the sentences, as the address has it
+            self.stamp = gr.Textbox(visible="hidden")
+
+    def events(self) -> None:
+        form, sentences = self.new_project, [self.decisions, self.listing]
+        head = [self.frame.title, self.next_step, self.status, self.files, self.sentences]
+        state = [*head, *sentences, self.side, self.tests.files, self.stamp]
+        filled = [*state, self.query, self.read, *form.filled, *self.more_files.filled]
+        self.demo.load(guard(self.fill), form.base, filled, **QUIET).then(
+            guard(form.refresh_bases), None, [form.base, *form.of_base], **QUIET
+        )
+        self.frame.timer.tick(guard(self.poll, polled=True), [self.query, self.stamp], state, **QUIET)
+        form.events(self.read)
+        self.more_files.events(self.status)
+        self.tests.events(self.status)
+        self.files.remove(guard(self.remove_file), None, self.status, **QUIET)
+        self.files.relabel(guard(self.label_file), None, self.status, **QUIET)
+        self.status.act(guard(self.act_on_job), None, self.status, **QUIET)
+        self.decisions.again(guard(self.read_again), None, self.status, **QUIET)
+        browsed = [*sentences, self.query, self.address]
+        for component, move in ((self.listing, SHOW), (self.files, JUMP), (self.tests.files, JUMP)):
+            component.go(guard(self.browse), None, browsed, **QUIET).then(None, self.address, None, js=move)
+        self.listing.decide(guard(self.decide), None, sentences, **QUIET)
+        self.decisions.undo(guard(self.undo), self.query, sentences, **QUIET)
+
+    # -- what the page shows
+
+    def fill(self, request: gr.Request, base: str | None) -> dict[Any, Any]:
+        project = self.service.project(wanted(request))
+        if project is None:
+            return {
+                self.frame.title: heading("Samples", TEXT),
+                self.read: gr.update(visible=True),
+                **self.new_project.fill(request, base),
+            }
+        asked = View.of(dict(request.query_params))
+        query = asked.query(at=asked.at)
+        return {
+            **self._state(project),
+            **self._sentences(project, query),
+            self.stamp: self.service.sentences_stamp(project.id),
+            self.query: query,
+            **self.more_files.fill(project),
+        }
+
+    def poll(self, request: gr.Request, query: str, stamp: str) -> dict[Any, Any]:
+        """The sentences are sent again only when something has changed, so that nobody loses their place."""
+        project = self.service.project(wanted(request))
+        if project is None:
+            return {self.stamp: gr.skip()}
+        state, now = self._state(project), self.service.sentences_stamp(project.id)
+        return state if now == stamp else {**state, **self._sentences(project, query), self.stamp: now}
+
+    def _state(self, project: ProjectRow) -> dict[Any, Any]:
+        """Heading, where the reading stands, the files, the next step."""
+        service = self.service
+        job, report = service.reading(project.id), service.report(project.id)
+        busy = job is not None and job.active and job.kind == "prepare"
+        leaked = int(service.leaks(project.id).get("samples", 0))
+        sentences, _, with_source, _ = service.counted(project.id)
+        return {
+            self.frame.title: heading("Samples", summary(report, project) if report else TEXT),
+            self.next_step: next_link(project) if report and not busy else "",
+            self.status: job_line(job, bool(report)),
+            self.files: unread_card([] if busy else service.unread_files(project.id))
+            + (translations_card(sentences, with_source) if report and not busy else "")
+            + files_card(report, project.target, service.labels(project.id), project.id, leaked),
+            self.sentences: gr.update(visible=bool(report)),
+        }
+
+    def _sentences(self, project: ProjectRow, query: str) -> dict[Any, Any]:
+        """The decisions, the sentences, what stands beside them, the test files."""
+        report = self.service.report(project.id)
+        if not report:
+            return {}
+        side, tests = side_cards(report), self.tests.shown(project)
+        return {**self._listing(project, query), self.side: side, self.tests.files: tests}
+
+    def _listing(self, project: ProjectRow, query: str) -> dict[Any, Any]:
+        service = self.service
+        report, decisions = service.report(project.id), service.decisions(project.id)
+        sentences = listing(service.workspace(project.id), report, decisions, View.of(dict(parse_qsl(query))))
+        counts = view_counts(report, service.leaks(project.id), decisions)
+        several = len(report.get("files", [])) > 1
+        return {
+            self.decisions: change_bar(decisions, service.undecided(project.id)),
+            self.listing: sentence_card(sentences, counts, project.id, project.target, project.source, several=several),
+        }
+
+    # -- what the user does
+
+    def remove_file(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        project = self.service.need(wanted(request))
+        if len(self.service.sample_files(project.id)) == 1:
+            raise InputError("This is the project's only file. Add another one first, or start a new project.")
+        return {self.status: job_line(self.service.remove_sample(project, str(event.name)))}
+
+    def label_file(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        project = self.service.need(wanted(request))
+        return {self.status: job_line(self.service.label_sample(project, str(event.name), str(event.label)))}
+
+    def act_on_job(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        """Cancel the job at work, or read again."""
+        project = self.service.need(wanted(request))
+        if event.act == "cancel":
+            self.service.store.jobs.cancel(int(event.job))
+        else:
+            self.service.read_again(project)
+        return {self.status: job_line(self.service.reading(project.id))}
+
+    def read_again(self, request: gr.Request) -> dict[Any, Any]:
+        return {self.status: job_line(self.service.read_again(self.service.need(wanted(request))))}
+
+    def browse(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        """Another view or page of the sentences."""
+        project = self.service.need(wanted(request))
+        asked = View.of(dict(parse_qsl(str(event.to))))
+        query = asked.query(at=asked.at)
+        link = f"{address('samples', project.id)}&{query}"
+        return {**self._listing(project, query), self.query: query, self.address: link}
+
+    def decide(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        """Exclude, approve or reset one sentence of the view, or all of them."""
+        project, service = self.service.need(wanted(request)), self.service
+        of = View.of(dict(parse_qsl(str(event.query))))
+        report, decisions = service.report(project.id), service.decisions(project.id)
+        keys = chosen(service.workspace(project.id), report, decisions, of, str(event.key))
+        service.decide(project.id, str(event.action), keys)
+        return self._listing(project, str(event.query))
+
+    def undo(self, request: gr.Request, query: str) -> dict[Any, Any]:
+        project = self.service.need(wanted(request))
+        self.service.undo(project.id)
+        return self._listing(project, query)

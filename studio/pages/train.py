@@ -1,0 +1,203 @@
+"""The page Train: choose a method and a budget, see what it takes, start, and see whether it is learning."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import gradio as gr
+
+from engine.errors import InputError, TailorError
+from engine.store import ProjectRow
+from engine.workflows.customize.request import AUTO, CustomizeRequest
+from studio.components.html import note, view, visible_if
+from studio.components.layout import guard, heading, page, wanted
+from studio.components.method_cards import PICK, automatic_card, estimate_line, lacking, method_card, method_cards
+from studio.components.runs_panel import BARE, MARK, QUIET, RunsPanel, run_numbers
+from studio.components.settings_fields import COLLECTED, FOLD, collected
+from studio.components.templating import render
+from studio.components.train_form import BUDGETS, PlanForm, plan_in_address
+from studio.i18n.translate import tr, trn
+from studio.services.files import machine
+from studio.services.runs import Runs
+from studio.services.service import Service
+
+TEXT = "The base stays as it is; a plugin learns beside it. You can close this page: work goes on."
+
+
+def build(demo: gr.Blocks, service: Service) -> None:
+    """Lay out the page `/train`."""
+    train = TrainPage(demo, service)
+    train.layout()
+    train.events()
+
+
+class TrainPage:
+    """/train: the form of a run above, the runs below."""
+
+    def __init__(self, demo: gr.Blocks, service: Service) -> None:
+        self.demo, self.service = demo, service
+        self.runs, self.form = Runs(service), PlanForm()
+        self.panel = RunsPanel(self.runs)
+
+    def layout(self) -> None:
+        with page(self.demo, self.service, "train", "Train", TEXT) as self.frame:
+            with self.frame.actions:
+                # What is chosen before the page is filled would be lost when it is, so the controls wait for that.
+                self.start = gr.Button("Start training", variant="primary", interactive=False)
+            self.note = view()
+            self.cards = view(script=PICK)
+            self.method, self.address, self.settings = (gr.Textbox("", visible="hidden") for _ in range(3))
+            with gr.Column(elem_classes="tm-card tm-pad tm-stack tm-plan"):
+                with gr.Row(elem_classes="tm-budget"):
+                    view("Budget", classes="tm-label")
+                    self.budget = gr.Radio(
+                        BUDGETS, value="balanced", interactive=False, elem_classes="tm-segments", **BARE
+                    )
+                    self.knn = gr.Checkbox(
+                        False, label="Look words up too (kNN)", interactive=False, container=False, elem_classes="tm-knn"
+                    )  # fmt: skip
+                    self.base = gr.Dropdown([], label="Base", visible="hidden", elem_classes="tm-base", **BARE)
+                    self.estimate = view(classes="tm-quiet tm-right")
+                self.fields = view(classes="tm-settings", script=FOLD)
+            self.panel.layout()
+
+    def events(self) -> None:
+        written = [self.fields, self.settings]
+        filled = [
+            self.frame.title, self.note, self.cards, self.estimate, self.method, self.budget, self.start, self.base,
+            self.knn, self.panel.compared_runs, *written,
+        ]  # fmt: skip
+        plan = [self.method, self.budget, self.knn, self.base, self.settings]
+        self.panel.events(self.frame.timer, self.start)
+        self.panel.poll_after(self.demo.load(guard(self.fill), None, filled, **QUIET))
+        for event in (
+            self.cards.choose(guard(self.choose_method), plan, [self.method, self.knn, *written], **QUIET),
+            self.budget.input(guard(self.choose_budget), plan, [self.cards, *written], **QUIET),
+            self.base.input(guard(self.choose_base), plan, self.cards, **QUIET),
+            self.knn.input(guard(self.choose_knn), plan, written, **QUIET),
+        ):
+            marked = event.then(guard(self.refresh), plan, [self.estimate, self.address], **QUIET)
+            marked.then(None, self.address, None, js=MARK)
+        changed = [self.settings, self.estimate, self.address]
+        self.fields.settle(guard(self.settle), plan, changed, trigger_mode="multiple", **QUIET).then(
+            None, self.address, None, js=MARK
+        )
+        started = self.start.click(guard(self.begin), plan, self.address, js=COLLECTED, **QUIET)
+        self.panel.poll_after(started.then(None, self.address, None, js=MARK))
+
+    # -- what the form shows
+
+    def fill(self, request: gr.Request) -> dict[Any, Any]:
+        project = self.service.project(wanted(request))
+        plan, says = plan_in_address(self.runs, self.form, project, request.query_params)
+        if not says and project:
+            says = self._obstacle(project, plan)
+        bases = self.runs.bases(project) if project else []
+        return {
+            self.frame.title: heading("Train", TEXT),
+            self.note: note(says) if says else "",
+            self.cards: self._method_cards(project, plan),
+            self.estimate: self._estimate(project, plan),
+            self.method: plan.method,
+            self.budget: gr.update(value=plan.budget, interactive=True),
+            self.start: gr.update(interactive=project is not None),
+            self.base: gr.update(choices=bases, value=plan.base or None, visible=visible_if(len(bases) > 1)),
+            self.panel.compared_runs: ",".join(run_numbers(str(request.query_params.get("runs", "")))),
+            self.knn: self._knn(plan.method, plan.knn),
+            **self._fields(plan.method, plan.knn, self.form.values(plan)),
+        }
+
+    def _obstacle(self, project: ProjectRow, plan: CustomizeRequest, remedy: str = "") -> str:
+        """A sentence on what the plan's method lacks here, with the remedy; empty where it can run."""
+        if plan.method == AUTO:
+            return ""
+        method = self.form.methods[plan.method]
+        lack, usual = lacking(self.service, project, method)
+        if not lack:
+            return ""
+        title = tr(method.capabilities.title)
+        return tr("{method} {lack} here. {remedy}", method=title, lack=lack, remedy=remedy or usual)
+
+    def _method_cards(self, project: ProjectRow | None, plan: CustomizeRequest) -> str:
+        estimates = self.runs.estimates(project, plan.base, plan.budget) if project else {}
+        methods = self.form.methods.items()
+        cards = [method_card(self.service, project, method, estimates.get(name)) for name, method in methods]
+        return method_cards([automatic_card(estimates.get(AUTO)), *cards], plan.method)
+
+    def _knn(self, method: str, knn: bool) -> Any:
+        able = self.form.can_look_up(method)
+        return gr.update(interactive=able, value=knn and able)
+
+    def _estimate(self, project: ProjectRow | None, plan: CustomizeRequest) -> str:
+        """The estimate, or what stands in its way."""
+        if project is None:
+            return ""
+        space = machine(self.service.settings.home_dir)
+        return estimate_line(self.runs.estimate(project, plan), space, project.id)
+
+    def _fields(self, method: str, knn: bool, values: Mapping[str, Mapping[str, Any]]) -> dict[Any, Any]:
+        return {self.fields: self.form.fields(method, knn, values), self.settings: self.form.text(method, values)}
+
+    def _reset_fields(self, method: str, budget: str, knn: bool, settings: str) -> dict[Any, Any]:
+        """The settings of a budget and a method: what was changed by hand gives way, but for what kNN is to do."""
+        values = self.form.values(CustomizeRequest(method=method, budget=budget))
+        return self._fields(method, knn, values | {"knn": values["knn"] | collected(settings).get("knn", {})})
+
+    # -- what the user does; each handler gets the plan as the controls hold it
+
+    def refresh(self, request: gr.Request, *plan: Any) -> dict[Any, Any]:
+        """The estimate of what the form holds, and the address that shows the same."""
+        project = self.service.project(wanted(request))
+        if project is None:
+            return {self.estimate: "", self.address: ""}
+        try:
+            made = self.form.plan(project, plan)
+            estimate, parts = self._estimate(project, made), json.dumps(self.form.address(made, project))
+            return {self.estimate: estimate, self.address: parts}
+        except TailorError as error:
+            return {self.estimate: render("estimate_failed.html", error=error), self.address: ""}
+
+    def choose_method(self, event: gr.EventData, method: str, budget: str, knn: bool, *rest: Any) -> dict[Any, Any]:
+        method = event.name
+        if method not in self.form.names:
+            raise InputError("This method is no longer there. Reload the page.")
+        fields = self._reset_fields(method, budget, knn, rest[-1])
+        return {self.method: method, self.knn: self._knn(method, knn), **fields}
+
+    def choose_budget(self, request: gr.Request, *plan: Any) -> dict[Any, Any]:
+        method, budget, knn, base, settings = plan
+        project = self.service.project(wanted(request))
+        cards = self._method_cards(
+            project, CustomizeRequest(method=method, budget=budget, base=base or (project.base if project else ""))
+        )
+        return {self.cards: cards, **self._reset_fields(method, budget, knn, settings)}
+
+    def choose_base(self, request: gr.Request, *plan: Any) -> dict[Any, Any]:
+        method, budget, _, base, _ = plan
+        project = self.service.project(wanted(request))
+        return {self.cards: self._method_cards(project, CustomizeRequest(method=method, budget=budget, base=base))}
+
+    def choose_knn(self, method: str, budget: str, knn: bool, base: str, settings: str) -> dict[Any, Any]:
+        """The settings of kNN come and go; the others stay as they are."""
+        values = self.form.values(CustomizeRequest(method=method, budget=budget)) | collected(settings, method)
+        return self._fields(method, knn, values)
+
+    def settle(self, request: gr.Request, event: gr.EventData, *plan: Any) -> dict[Any, Any]:
+        """A setting was changed by hand, and its field left."""
+        settings = str(event.held)
+        return {self.settings: settings, **self.refresh(request, *plan[:-1], settings)}
+
+    def begin(self, request: gr.Request, *plan: Any) -> dict[Any, Any]:
+        project = self.service.need(wanted(request))
+        made = self.form.plan(project, plan)
+        if obstacle := self._obstacle(project, made, tr("Choose another method.")):
+            raise InputError(obstacle)
+        before = sum(job.active for job in self.runs.of(project.id))
+        self.service.start_run(project, made)
+        says = tr("It starts when a worker is free.")
+        if before:
+            says = trn("One run of this project comes first.", "{count} runs of this project come first.", before)
+        gr.Info(says, duration=5, title=tr("The run is queued"))
+        return {self.address: json.dumps({"run": "", "clone": ""})}

@@ -1,0 +1,198 @@
+"""The page Translate: a document in, the same document out in the other language; and a box for a short text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+
+from engine.errors import InputError
+from studio.components.base_note import add_base_note
+from studio.components.documents_table import at_work, done_table, no_project, result_box
+from studio.components.html import esc, gated, shown_if, view, visible_if
+from studio.components.layout import QUIET, guard, heading, page, wanted
+from studio.components.templating import script
+from studio.i18n.translate import tr
+from studio.services.catalog import pair_said
+from studio.services.service import Service
+from studio.services.translation import MOST, lines_of, plugin_choices, plugin_of, translate_lines, wanted_plugin
+
+if TYPE_CHECKING:
+    from engine.jobs.handlers.documents import Documents
+    from engine.store import ProjectRow
+
+TEXT = "Drop a document and get it back with its layout, or type a short text."
+FORMATS = '<p class="tm-quiet tm-formats">Word, OpenDocument, XLIFF, PO, SRT, WebVTT, HTML, Markdown, text</p>'
+ACT = script("translate-act.js")
+# What was chosen and typed stands in the address, so that a reload or a link shows it again.
+MARK = script("translate-mark.js")
+
+
+def build(demo: gr.Blocks, service: Service) -> None:
+    """Lay out the page `/translate`."""
+    translate = TranslatePage(demo, service)
+    translate.layout()
+    translate.events()
+
+
+class TranslatePage:
+    """/translate: documents that are queued as jobs, and a short text that is translated at once."""
+
+    def __init__(self, demo: gr.Blocks, service: Service) -> None:
+        self.demo = demo
+        self.service = service
+
+    def layout(self) -> None:
+        """The components."""
+        from engine.corpora.formats.documents.formats import ENDINGS
+
+        with page(self.demo, self.service, "translate", "Translate", TEXT) as self.frame:
+            with self.frame.actions:
+                self.run = gr.Button("Translate documents", variant="primary", interactive=False)
+            add_base_note(self.demo, self.service)
+            self.nothing = view()
+            with gated(gr.Column, elem_classes="tm-stack tm-translate") as self.form:
+                with gr.Row(elem_classes="tm-card tm-pad tm-fields tm-with"):
+                    self.plugin = gr.Dropdown([], label="Translate with", interactive=True, scale=3, min_width=240)
+                    self.strength = gr.Slider(
+                        0, 1, 1, step=0.05, label="Strength", interactive=True, scale=2, min_width=200
+                    )
+                    self.pair = view(classes="tm-quiet tm-right")
+                with gr.Row(equal_height=True, elem_classes="tm-split tm-desk"):
+                    with gr.Column(scale=2, min_width=260):
+                        self.files = gr.File(
+                            label="Documents", show_label=False, file_count="multiple", file_types=sorted(ENDINGS),
+                            height=190, elem_classes="tm-drop",
+                        )  # fmt: skip
+                        view(FORMATS)
+                    with gr.Column(scale=5, min_width=420, elem_classes="tm-card tm-pad tm-stack"):
+                        self._lay_out_text()
+            self.at_work = view(script=ACT)
+            self.done = view(script=ACT)
+            self.project = gr.Textbox("", visible="hidden")
+
+    def _lay_out_text(self) -> None:
+        with gr.Row(elem_classes="tm-pairs", equal_height=True):
+            self.text = gr.Textbox(
+                label="Text", show_label=False, placeholder="Or type a short text here", lines=7, max_lines=12,
+                container=False, elem_classes="tm-text",
+            )  # fmt: skip
+            self.result = view(classes="tm-answer")
+        with gr.Row(elem_classes="tm-below"):
+            self.translate = gr.Button("Translate text", size="sm", min_width=120, scale=0)
+            view('<p class="tm-quiet">Shift + Enter</p>')
+
+    def events(self) -> None:
+        """What calls which method."""
+        text = [self.text, self.plugin, self.strength]
+        marked = [self.project, self.plugin, self.strength, self.text]
+        tables = [self.at_work, self.done]
+        everything = [self.frame.title, self.nothing, self.form, *marked, self.pair, self.result, *tables]
+        poll, answer = guard(self.poll), guard(self.answer)
+        self.demo.load(guard(self.fill), None, everything, **QUIET).then(
+            answer, text, self.result, concurrency_limit=2, **QUIET
+        )
+        self.frame.timer.tick(guard(self.poll, polled=True), None, tables, **QUIET)
+        self.plugin.input(guard(self.choose), self.plugin, self.strength, **QUIET).then(None, marked, None, js=MARK)
+        self.strength.release(None, marked, None, js=MARK)
+        self.files.change(guard(self.drop), self.files, self.run, **QUIET)
+        self.run.click(
+            guard(self.queue), [self.files, self.plugin, self.strength], [self.files, self.run], **QUIET
+        ).then(poll, None, tables, **QUIET)
+        for event in (self.translate.click, self.text.submit):
+            event(answer, text, self.result, concurrency_limit=2, **QUIET).then(None, marked, None, js=MARK)
+        for table in tables:
+            table.act(guard(self.act), None, None, **QUIET).then(poll, None, tables, **QUIET)
+
+    @property
+    def documents(self) -> Documents:
+        """The documents of the store, which is opened when a page is first asked for."""
+        from engine.jobs.handlers.documents import Documents
+
+        return Documents(self.service.store, self.service.settings)
+
+    def fill(self, request: gr.Request) -> dict[Any, Any]:
+        """The page for the project, plugin, strength and text of its address."""
+        service, asked = self.service, request.query_params
+        project = service.project(wanted(request))
+        values = {self.frame.title: heading("Translate", TEXT), self.form: shown_if(project is not None)}
+        if project is None:
+            return values | {self.nothing: no_project(), self.at_work: "", self.done: "", self.project: ""}
+        chosen = wanted_plugin(service, project, str(asked.get("plugin", "")))
+        choices = [(tr("base alone"), 0), *plugin_choices(service, project)]
+        base = project.base.rstrip("/").rsplit("/", 1)[-1]
+        return values | {
+            self.nothing: "",
+            self.plugin: gr.update(choices=choices, value=chosen.id if chosen else 0),
+            self.strength: gr.update(value=_strength(request), visible=visible_if(chosen is not None)),
+            self.pair: esc(f"{pair_said(project.source, project.target)} · {tr('base {name}', name=base)}"),
+            self.text: str(asked.get("text", ""))[:MOST],
+            self.result: result_box([], [], project),
+            self.project: str(project.id),
+            **self._tables(project),
+        }
+
+    def _tables(self, project: ProjectRow) -> dict[Any, Any]:
+        documents = self.documents.list(project.id)
+        running = next(iter(self.service.store.jobs.list(states=("running",))), None)
+        return {self.at_work: at_work(documents, running), self.done: done_table(documents, project)}
+
+    def poll(self, request: gr.Request) -> dict[Any, Any]:
+        """The documents, as far as they are."""
+        project = self.service.project(wanted(request))
+        return {self.at_work: gr.skip(), self.done: gr.skip()} if project is None else self._tables(project)
+
+    def choose(self, plugin: int | None) -> dict[Any, Any]:
+        """A plugin has a strength, the base alone has none."""
+        return {self.strength: gr.update(visible=visible_if(bool(plugin)))}
+
+    def drop(self, files: list[str] | None) -> dict[Any, Any]:
+        """Documents can be translated once there are some."""
+        return {self.run: gr.update(interactive=bool(files))}
+
+    def queue(
+        self, request: gr.Request, files: list[str] | None, plugin: int | None, strength: float
+    ) -> dict[Any, Any]:
+        """Queue the documents that were dropped."""
+        project = self.service.need(wanted(request))
+        if not files:
+            raise InputError("Drop a document first.")
+        row = plugin_of(self.service, plugin)
+        for file in files:
+            self.documents.add(project, Path(file), plugin=row, strength=float(strength) if row else 1.0)
+        return {self.files: gr.update(value=None), self.run: gr.update(interactive=False)}
+
+    def act(self, request: gr.Request, event: gr.EventData) -> None:
+        """Cancel, resume or delete a document."""
+        documents, job = self.documents, int(event.job)
+        if documents.get(job).job.project_id != self.service.need(wanted(request)).id:
+            raise InputError("This document belongs to another project. Reload the page.")
+        if event.act in ("cancel", "resume", "delete"):
+            getattr(documents, event.act)(job)
+
+    def answer(self, request: gr.Request, text: str, plugin: int | None, strength: float) -> Iterator[dict[Any, Any]]:
+        """The translation of a short text, line by line."""
+        project = self.service.need(wanted(request))
+        lines = lines_of(text)
+        waiting = tr("Translating")
+        yield {self.result: result_box([], [], project, wait=waiting if lines else "")}
+        if not lines:
+            return
+        texts: list[str] = []
+        doubts: list[str] = []
+        row = plugin_of(self.service, plugin)
+        for translation, doubt in translate_lines(self.service, project, lines, row, float(strength)):
+            texts.append(translation)
+            doubts += [doubt] if doubt else []
+            more = len(texts) < len(lines)
+            if lines[len(texts) - 1].strip() or not more:
+                yield {self.result: result_box(texts, doubts, project, wait=waiting if more else "")}
+
+
+def _strength(request: gr.Request) -> float:
+    try:
+        return min(1.0, max(0.0, float(request.query_params.get("strength", 1))))
+    except ValueError:
+        return 1.0

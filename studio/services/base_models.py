@@ -1,0 +1,240 @@
+"""What the page Bases asks for: the bases at hand, well-known ones by pair, adding one as a job, removing one.
+
+Nothing here knows Gradio. The hub is asked only when somebody presses a button that says so.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.base.quality import Score, direction_scores
+from engine.base.recommend import RecommendedBase, recommended
+from engine.base.registry import HUB_ID, BaseRegistry, Entry
+from engine.core.actor import Forbidden
+from engine.core.model_card import ModelCard, read_card_file
+from engine.errors import InputError, ModelError
+from engine.jobs.handlers.bases import KIND
+from studio.i18n.translate import tr
+from studio.services.uploads import paths_offered
+
+if TYPE_CHECKING:
+    from engine.base.download import Offer
+    from engine.store import JobRow, ProjectRow
+    from studio.services.service import Service
+
+MOST_OFFERS = 50  # looked up and not yet decided on
+
+
+@dataclass(frozen=True)
+class ShelfBase:
+    """A base at hand as the page shows it. `sources` and `targets` are empty where the model does not tell."""
+
+    name: str
+    path: str
+    shipped: bool
+    family: str
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    weights: int
+    bytes: int
+    origin: str
+    card: ModelCard
+    scores: tuple[Score, ...]
+    users: tuple[str, ...]  # `the project Novels`
+    current: bool  # the base of the project on the page
+    usable: bool  # it could become that
+
+    @property
+    def one_way(self) -> bool:
+        """Does it translate in one direction only?"""
+        return len(self.sources) == 1 and len(self.targets) == 1 and self.sources != self.targets
+
+
+class BaseModels:
+    """The bases of a studio, for whoever asks."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.shelf = BaseRegistry(service.settings)
+        self._offers: OrderedDict[str, Offer] = OrderedDict()
+
+    @property
+    def may_change(self) -> bool:
+        """Bases belong to the whole installation: where people sign in, admins add and remove them."""
+        return self.service.store.access().everything
+
+    def at_hand(self, project: ProjectRow | None) -> list[ShelfBase]:
+        """All usable bases: the project's own first, then those that it could use, then those that were added."""
+        bases = []
+        for entry in self.shelf.entries():
+            try:
+                bases.append(self._described(entry, project))
+            except ModelError:
+                continue  # `tailormt doctor` says what is wrong with it
+        return sorted(bases, key=lambda one: (not one.current, not one.usable, one.shipped))
+
+    def _described(self, entry: Entry, project: ProjectRow | None) -> ShelfBase:
+        from engine.base.metadata import directions, knows, read_card
+
+        known = read_card(entry.folder)
+        sources, targets = directions(entry.folder)
+        current = project is not None and base_of(self.shelf, project.base) == entry
+        free = project is not None and not current and not self.service.store.plugins.list(project.id)
+        return ShelfBase(
+            name=entry.name,
+            path=str(entry.folder),
+            shipped=entry.shipped,
+            family=known["family"],
+            sources=tuple(sources),
+            targets=tuple(targets),
+            weights=known["parameters"],
+            bytes=known["bytes"],
+            origin=str(entry.origin.get("origin", "")),
+            card=read_card_file(entry.folder),
+            scores=tuple((project and direction_scores(entry.scores, project.source, project.target)) or entry.scores),
+            users=tuple(self.shelf.users(entry, self.service.store)) if not entry.shipped else (),
+            current=current,
+            usable=bool(free and project and knows(entry.folder, project.source, project.target)),
+        )
+
+    def well_known(self, source: str, target: str) -> list[tuple[RecommendedBase, str]]:
+        """Well-known models of a pair, each with its name on the shelf, or empty where it is not here."""
+        names = {entry.origin.get("origin"): entry.name for entry in self.shelf.entries()}
+        return [(one, names.get(one.hub_id, "")) for one in recommended(source, target)]
+
+    # -- adding
+
+    def look_up(self, origin: str) -> tuple[str, Offer]:
+        """Ask the hub about a model, or look into a folder of this machine; returns the offer with the word that stands for it.
+
+        Raises Forbidden, InputError, ModelError, MissingError.
+        """
+        from engine.base import download as fetch
+
+        self._check_admin()
+        text = origin.strip().strip("\"'").removeprefix("https://huggingface.co/").rstrip("/")
+        if not text:
+            raise InputError("Write the hub id of a model, or the path of a folder.")
+        if HUB_ID.fullmatch(text) and not text.startswith("."):
+            offer = fetch.look_up(text)
+        else:
+            offer = fetch.look_at_folder(self._folder(text))
+        name = Path(offer.origin).name
+        if any(entry.name == name for entry in self.shelf.entries()):
+            raise InputError(
+                tr("There is a base {name} here already. Remove it first, or rename the folder.", name=name)
+            )
+        token = secrets.token_hex(8)
+        self._offers[token] = offer
+        while len(self._offers) > MOST_OFFERS:
+            self._offers.popitem(last=False)
+        return token, offer
+
+    def _folder(self, text: str) -> Path:
+        settings = self.service.settings
+        if not paths_offered(settings):
+            raise InputError("Paths on the server are switched off (setting server_paths). Give a hub id.")
+        path = Path(text).expanduser()
+        if not path.is_absolute():
+            raise InputError(
+                tr("{path} is neither a hub id, as Helsinki-NLP/opus-mt-en-de, nor a whole path.", path=text)
+            )
+        real = Path(os.path.realpath(path))
+        folders = [Path(os.path.realpath(Path(one).expanduser())) for one in settings.server_folders]
+        if folders and not any(real.is_relative_to(one) for one in folders):
+            raise InputError(
+                tr("{path} is not in a folder that may be read from here (setting server_folders).", path=text)
+            )
+        return real
+
+    def free_bytes(self) -> int:
+        """Left on the disk where added bases lie."""
+        folder = self.shelf.folder
+        while not folder.exists():
+            folder = folder.parent
+        return shutil.disk_usage(folder).free
+
+    def add(self, token: str, agreed: bool) -> JobRow:
+        """Queue the adding of what was looked up. Raises InputError where its licence asks for a tick that is missing."""
+        from engine.jobs import enqueue
+
+        self._check_admin()
+        offer = self._offers.get(token)
+        if offer is None:
+            raise InputError("This was looked up too long ago. Look it up again.")
+        name = Path(offer.origin).name
+        if offer.card.restricted and not agreed:
+            raise InputError(
+                tr(
+                    "{name} is for {licence}. Tick “I accept these terms” to use it.",
+                    name=name,
+                    licence=offer.card.license_name,
+                )
+            )
+        arguments = {"origin": offer.origin, "revision": offer.revision, "name": name, "convert": offer.pickled}
+        job = enqueue(self.service.store, KIND, arguments)
+        del self._offers[token]
+        if offer.card.restricted:
+            self.service.catalog.accept(offer.card, self.shelf.folder / name)
+        return job
+
+    def jobs(self) -> list[JobRow]:
+        """Bases that are being added, and those whose adding failed, the oldest first."""
+        if not self.may_change:
+            return []
+        states = ("queued", "running", "failed", "interrupted")
+        return [job for job in reversed(self.service.store.jobs.list(states=states)) if job.kind == KIND]
+
+    def act(self, act: str, number: int) -> None:
+        """Cancel, resume or forget the adding of a base."""
+        self._check_admin()
+        jobs = self.service.store.jobs
+        if jobs.get(number).kind != KIND:
+            raise InputError("This job is no longer there. Reload the page.")
+        {"cancel": jobs.cancel, "resume": jobs.resume, "forget": jobs.delete}[act](number)
+
+    # -- using, removing
+
+    def use(self, project: ProjectRow, name: str, agreed: bool) -> None:
+        """Make a base the one of a project that has no plugins yet. Raises InputError."""
+        base = next((one for one in self.at_hand(project) if one.name == name), None)
+        if base is None or not base.usable:
+            raise InputError(tr("The base {name} cannot become this project's. Reload the page.", name=name))
+        catalog = self.service.catalog
+        if not catalog.accepted(base.card, base.path):
+            if not agreed:
+                raise InputError(
+                    tr(
+                        "{name} is for {licence}. Tick “I accept these terms” to use it.",
+                        name=name,
+                        licence=base.card.license_name,
+                    )
+                )
+            catalog.accept(base.card, base.path)
+        self.service.store.projects.update(project.id, base=base.path)
+
+    def remove(self, name: str) -> int:
+        """Remove an added base that nothing uses; returns the bytes freed. Raises Forbidden, InputError."""
+        self._check_admin()
+        entry = next((one for one in self.shelf.entries() if one.name == name), None)
+        if entry is not None and not entry.shipped and self.shelf.users(entry):
+            raise InputError(tr("The base {name} is in use and stays. Delete what uses it first.", name=name))
+        return self.shelf.remove(name)
+
+    def _check_admin(self) -> None:
+        if not self.may_change:
+            raise Forbidden("Only an admin adds and removes bases.")
+
+
+def base_of(shelf: BaseRegistry, base: str) -> Entry | None:
+    """The entry of the shelf that a project's base is; None where it lies elsewhere."""
+    folder = Path(base).expanduser()
+    return next(
+        (one for one in shelf.entries() if base in (one.name, one.origin.get("origin")) or folder == one.folder), None
+    )

@@ -1,0 +1,140 @@
+"""What there is to choose from, with its card: bases, sample corpora; and which licences have been accepted here.
+
+Nothing here knows Gradio.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.core.atomic_files import read_json, write_json
+from engine.core.model_card import ModelCard, read_card_file
+from engine.core.settings import Settings
+from engine.corpora.bundled import SampleCorpus, bundled_samples
+from engine.errors import InputError
+from studio.i18n.translate import listed, mark, tr
+
+LANGUAGES = {
+    "ar": mark("Arabic"), "cs": mark("Czech"), "de": mark("German"), "en": mark("English"), "es": mark("Spanish"),
+    "fr": mark("French"), "he": mark("Hebrew"), "hi": mark("Hindi"), "id": mark("Indonesian"), "it": mark("Italian"),
+    "ja": mark("Japanese"), "ko": mark("Korean"), "nl": mark("Dutch"), "pl": mark("Polish"), "pt": mark("Portuguese"),
+    "ru": mark("Russian"), "sv": mark("Swedish"), "th": mark("Thai"), "tr": mark("Turkish"), "uk": mark("Ukrainian"),
+    "vi": mark("Vietnamese"), "zh": mark("Chinese"),
+}  # fmt: skip
+ACCEPTED = "accepted_licences.json"
+
+
+def language_name(code: str) -> str:
+    """`zh` -> `Chinese`; a code that nobody knows stays as it is."""
+    from engine.corpora import language_name as other
+
+    return tr(LANGUAGES.get(re.split("[_-]", code, maxsplit=1)[0].lower(), "")) or other(code)
+
+
+def pair_said(source: str, target: str) -> str:
+    """`English to Chinese`."""
+    return tr("{source} to {target}", source=language_name(source), target=language_name(target))
+
+
+def default_pair(base: str) -> tuple[str | None, str | None]:
+    """The direction that a new project of a base starts with: its own, or from English for one of many languages."""
+    from engine.base.metadata import directions
+
+    sources, targets = directions(base)
+    sources, targets = sources or targets, targets or sources
+    first = "en" if "en" in sources and len(targets) > 2 else next(iter(sources), None)
+    second = next((code for code in ("zh", *targets) if code in targets and code != first), None)
+    return first, second
+
+
+def sample_types() -> list[str]:
+    """The file endings that can be uploaded."""
+    from engine.corpora import READERS
+
+    return [ending for item in READERS.values() for ending in item.endings]
+
+
+class Catalog:
+    """The assets and the home folder, as the studio offers them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def bases(self) -> list[dict[str, Any]]:
+        """What is known of the bases on the shelf; folders that are no model are passed over."""
+        from engine.base.registry import BaseRegistry
+
+        cards = BaseRegistry(self.settings).cards()
+        return sorted(cards, key=lambda one: one["name"] != self.settings.first_base)  # the others keep their order
+
+    def base_for(self, wanted: str, *languages: str) -> str:
+        """The path of the base `wanted`, or of the first other one that knows all the languages where it does not.
+
+        Raises InputError where none does.
+        """
+        bases = self.bases()
+        first = sorted(bases, key=lambda one: one["path"] != wanted)
+        result = next((one for one in first if _fits(one, languages)), None)
+        if result is None:
+            names = listed([language_name(code) for code in languages])
+            raise InputError(tr("No base here knows {names}. Add one with `tailormt base add`.", names=names))
+        return str(result["path"])
+
+    def base_card(self, path: str) -> ModelCard:
+        """The card of a base; one that says that nothing is stated, where it has none."""
+        return read_card_file(Path(path)) if path else ModelCard("")
+
+    def samples(self) -> list[SampleCorpus]:
+        """The bundled sample corpora."""
+        # General text is no style of anybody: methods that need a second domain take it by themselves.
+        return [one for one in bundled_samples(self.settings.assets_dir) if one.kind != "general"]
+
+    def sample(self, name: str) -> SampleCorpus:
+        """One of them. Raises InputError when it is not there."""
+        result = next((one for one in self.samples() if one.name == name), None)
+        if result is None:
+            raise InputError("This sample is no longer there. Reload the page.")
+        return result
+
+    def demo_lines(self, language: str) -> str:
+        """A few plain sentences in a language to translate at first; empty where there are none."""
+        try:
+            return (self.settings.assets_dir / "samples" / f"demo.{language}.txt").read_text(encoding="utf-8").strip()
+        except OSError:
+            return ""
+
+    # -- licences that ask for a word of the user
+
+    def accepted(self, card: ModelCard, place: str | Path) -> bool:
+        """Does nothing stand in the way of using this: no restriction, or one that was accepted here before?"""
+        return not card.restricted or read_json(self._accepted).get(_key(place)) == _terms(card)
+
+    def accept(self, card: ModelCard, place: str | Path) -> None:
+        """Remember that the licence of what lies at `place` was accepted. New terms are asked for again."""
+        known: Mapping[str, Any] = read_json(self._accepted)
+        write_json(self._accepted, {**known, _key(place): _terms(card)}, "the accepted licences")
+
+    @property
+    def _accepted(self) -> Path:
+        return self.settings.home_dir / ACCEPTED
+
+
+def _fits(card: Mapping[str, Any], languages: tuple[str, ...]) -> bool:
+    """Does a base know the languages, and of two the direction from the first to the second?"""
+    from engine.base.metadata import knows
+
+    if len(languages) == 2:
+        return knows(card["path"], *languages)
+    return not card["languages"] or set(languages) <= set(card["languages"])
+
+
+def _key(place: str | Path) -> str:
+    return str(Path(place).resolve())
+
+
+def _terms(card: ModelCard) -> str:
+    return hashlib.sha256(card.license_line.encode()).hexdigest()[:16]

@@ -1,0 +1,295 @@
+"""What the page Compare does: comparisons opened, made, filled, turned, measured; words looked into. Nothing here knows Gradio."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.atomic_files import atomic_write
+from engine.core.numerals import whole_number
+from engine.errors import InputError, TailorError
+from engine.store.comparisons import ComparisonRecord
+from engine.workflows.compare.systems import Translator, systems_of
+from studio.i18n.translate import mark, tr
+from studio.services.service import Service
+
+if TYPE_CHECKING:
+    from engine.store import JobRow, PluginRow, ProjectRow
+    from engine.workflows.compare.attribution import WordAttribution
+
+MOST = 500  # typed sentences
+LIVE = 60  # sentences without references that are translated at once, and not in a job
+PART = 4  # lines between two looks at the page
+
+
+def read_text(path: Path) -> str:
+    """A file that may not be there."""
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+class Comparisons:
+    """One for the page; its state is in the store."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.store = service.store
+
+    def sheet(self, project: ProjectRow, wanted: str) -> ComparisonRecord | None:
+        """The comparison of that number where it is the project's, the newest without one; None for "new" or none."""
+        if wanted == "new":
+            return None
+        titles = self.store.sheets.titles(project.id, limit=1)
+        try:
+            number = whole_number(wanted) or 0 if wanted else titles[0][0]
+            result = self.store.sheets.get(number)
+        except (ValueError, IndexError, TailorError):
+            return None
+        return result if result.project_id == project.id else None
+
+    def job(self, sheet: ComparisonRecord | None) -> JobRow | None:
+        """The job that fills or measures it, the last one."""
+        if sheet is None or sheet.job_id is None:
+            return None
+        try:
+            return self.store.jobs.get(sheet.job_id)
+        except TailorError:
+            return None
+
+    def plugins(self, project: ProjectRow, numbers: Sequence[Any]) -> list[PluginRow]:
+        """The chosen plugins of a project, in the order chosen. Raises InputError when one is gone."""
+        known = {row.id: row for row in self.store.plugins.list(project.id)}
+        missing = [one for one in numbers if whole_number(one) not in known]
+        if missing:
+            raise InputError("A chosen plugin is no longer there. Reload the page.")
+        return [known[int(one)] for one in numbers]
+
+    def gone(self, project: ProjectRow, sheet: ComparisonRecord) -> frozenset[int]:
+        """Places of systems whose plugin was deleted, or whose bundle is no longer where it was."""
+        there = {row.id for row in self.store.plugins.list(project.id) if row.exists}
+        return frozenset(index for index, one in enumerate(sheet.systems) if index and one["plugin_id"] not in there)
+
+    def delete(self, sheet: ComparisonRecord) -> None:
+        """The comparison and its translations; a job at work on it is cancelled."""
+        job = self.job(sheet)
+        if job is not None and job.active:
+            self.store.jobs.cancel(job.id)
+        self.store.comparisons.delete(sheet.comparison_id)
+
+    def chosen_plugins(self, project: ProjectRow, sheet: ComparisonRecord | None, asked: int | None) -> list[int]:
+        """The plugins to begin with: the one asked for, those of the comparison, or the project's usual one."""
+        usual = self.store.defaults.get(project.id)
+        if asked is not None:
+            chosen = [asked]
+        elif sheet is None or (len(sheet.systems) == 1 and sheet.file):
+            chosen = [usual.id] if usual else []
+        else:
+            chosen = [one["plugin_id"] for one in sheet.systems[1:]]
+        known = {row.id for row in self.store.plugins.list(project.id)}
+        return [one for one in chosen if one in known]
+
+    # -- making
+
+    def asked(
+        self, project: ProjectRow, number: int, text: str, plugins: Sequence[Any]
+    ) -> tuple[ComparisonRecord, ComparisonRecord | None]:
+        """The comparison of what is on the page by the chosen plugins, and the one that was on it under that number."""
+        like = self.sheet(project, str(number)) if number else None
+        if like is not None and like.file:
+            return self.of_file(project, like, plugins), like
+        return self.typed(project, text, plugins, like), like
+
+    def typed(
+        self, project: ProjectRow, text: str, numbers: Sequence[Any], like: ComparisonRecord | None
+    ) -> ComparisonRecord:
+        """The comparison of typed sentences by the chosen plugins: `like` itself where nothing else is asked, else a new one
+        that takes over what `like` has translated already. Raises InputError without sentences.
+        """
+        from engine.workflows.compare.input import split_lines
+
+        texts = split_lines(text, MOST)
+        if not texts:
+            raise InputError("Type or open at least one sentence to translate.")
+        if like is not None and like.file:
+            like = None
+        return self._made(project, [(one, None) for one in texts], numbers, like, texts[0][:60], "")
+
+    def opened(self, project: ProjectRow, files: Sequence[str | Path]) -> tuple[ComparisonRecord | None, str]:
+        """Files as a new comparison; or (None, sentences a line) where there are so few that they are as good as typed.
+
+        Raises InputError or CorpusError on files that cannot be used.
+        """
+        from engine.workflows.compare.input import read_sentences
+
+        try:
+            read = read_sentences(files, project.source, project.target)
+        except TailorError as error:  # people know their file by its name, not by where the upload lies
+            message = error.message
+            for file in files:
+                message = message.naming(str(file), Path(file).name)
+            raise type(error)(message) from error
+        if not read.references and len(read.lines) <= LIVE:
+            return None, "\n".join(source for source, _ in read.lines)
+        name = Path(files[0]).name
+        return self.store.sheets.create(project.id, name, read.lines, systems_of([]), file=name), ""
+
+    def of_file(self, project: ProjectRow, sheet: ComparisonRecord, numbers: Sequence[Any]) -> ComparisonRecord:
+        """A file's comparison by the chosen plugins: itself where it is by them, else another one."""
+        if [one["plugin_id"] for one in sheet.systems[1:]] == [int(one) for one in numbers]:
+            return sheet
+        lines = [(line.source, line.reference) for line in self.store.sheets.lines(sheet.comparison_id)]
+        made = self._made(project, lines, numbers, sheet, sheet.title, sheet.file)
+        untouched = len(sheet.systems) == 1 and not sheet.kept and self.store.sheets.count(sheet.comparison_id)[0] == 0
+        if untouched and made.comparison_id != sheet.comparison_id:
+            self.store.comparisons.delete(sheet.comparison_id)  # it was only opened
+        return made
+
+    def _made(
+        self, project: ProjectRow, lines: Sequence[tuple[str, str | None]], numbers: Sequence[Any], like: ComparisonRecord | None,
+        title: str, file: str,
+    ) -> ComparisonRecord:  # fmt: skip
+        rows = self.plugins(project, numbers)
+        before = {one["plugin_id"]: (index, one) for index, one in enumerate(like.systems if like else [])}
+        strengths = [float(before[row.id][1]["strength"]) if row.id in before else 1.0 for row in rows]
+        systems = systems_of(rows, strengths)
+        if like is None or like.lines != len(lines):
+            return self.store.sheets.create(project.id, title, lines, systems, file=file)
+        old = list(self.store.sheets.lines(like.comparison_id))
+        if [(line.source, line.reference) for line in old] != [(source, other or None) for source, other in lines]:
+            return self.store.sheets.create(project.id, title, lines, systems, file=file)
+        if [one["plugin_id"] for one in systems] == [one["plugin_id"] for one in like.systems]:
+            return like
+        texts = {
+            index: [line.texts[before[one["plugin_id"]][0]] for line in old]
+            for index, one in enumerate(systems)
+            if one["plugin_id"] in before
+        }
+        made = self.store.sheets.create(project.id, title, lines, systems, file=file, texts=texts)
+        self._judge(made, project)
+        return made
+
+    def _judge(self, sheet: ComparisonRecord, project: ProjectRow) -> None:
+        """Differences and scores of lines that came with all their translations."""
+        from engine.workflows.compare.translate_missing import judged
+
+        part = []
+        for line in self.store.sheets.lines(sheet.comparison_id):
+            if None not in line.texts:
+                part.append(judged(line, project.target))
+            if len(part) >= 1000:
+                self.store.sheets.fill(sheet.comparison_id, sheet.revision, part)
+                part = []
+        self.store.sheets.fill(sheet.comparison_id, sheet.revision, part)
+
+    # -- filling and measuring
+
+    def translator(self, project: ProjectRow) -> Translator:
+        from engine.jobs.handlers.compare import translator_of
+
+        return translator_of(self.store, project, self.service.models)
+
+    def fill(self, project: ProjectRow, sheet: ComparisonRecord) -> Iterator[None]:
+        """Translate what is missing, here and now, a few lines at a time, until it is there or a dial is turned."""
+        from engine.workflows.compare.translate_missing import fill
+
+        if not self.store.sheets.pending(sheet.comparison_id, 1):
+            return
+        translate = self.translator(project)
+        for _ in fill(self.store, sheet.comparison_id, translate, project.target, PART, sheet.revision):
+            yield
+
+    def long(self, sheet: ComparisonRecord) -> bool:
+        """Whether it is work for a job."""
+        return bool(sheet.file) and (sheet.lines > LIVE or sheet.references > 0)
+
+    def enqueue(self, sheet: ComparisonRecord) -> JobRow:
+        """Queue the job that fills and measures it, unless one is waiting or at work."""
+        from engine.jobs import enqueue
+
+        job = self.job(sheet)
+        if job is not None and job.active:
+            return job
+        text = read_text(self._terms(sheet.project_id))
+        arguments = {"comparison_id": sheet.comparison_id, **({"terms": text} if text.strip() else {})}
+        made = enqueue(self.store, "compare", arguments, project_id=sheet.project_id)
+        self.store.sheets.update(sheet.comparison_id, job_id=made.id)
+        return made
+
+    def terms(self, project: ProjectRow) -> str:
+        """The terms that a project's translations should use, as they were written down."""
+        return read_text(self._terms(project.id))
+
+    def set_terms(self, project: ProjectRow, text: str) -> int:
+        """Keep other terms; returns how many there are. Raises InputError, with the line, on what is none."""
+        from engine.evaluation.terminology import parse_terms
+
+        count = len(parse_terms(text.splitlines(), tr("The terms"), project.target, project.source))
+        self.service.workspace(project.id, change=True)
+        with atomic_write(self._terms(project.id), "the terms") as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        return count
+
+    def _terms(self, project_id: int) -> Path:
+        return self.service.workspace(project_id) / "terms.tsv"
+
+    def measure_at_once(self, project: ProjectRow, sheet: ComparisonRecord) -> ComparisonRecord:
+        """Measure where everything it takes is there already, so that it takes no time; else as it is."""
+        from engine.core.progress import Progress
+        from engine.evaluation.style_scorers import load_style
+        from engine.jobs.handlers.compare import ground_of
+        from engine.workflows.compare.evaluate import measure, ready, scored_by_style
+
+        if len(sheet.systems) < 2 or sheet.figures or self.store.sheets.pending(sheet.comparison_id, 1):
+            return sheet
+        translate = self.translator(project)
+        ground = ground_of(self.service.settings, self.service.workspace(project.id), project, translate.base)
+        if self.service.settings.comet or not ready(sheet.systems, translate, ground):
+            return sheet
+        lines = list(self.store.sheets.lines(sheet.comparison_id))
+        figures = measure(lines, sheet.systems, translate, ground, Progress())
+        scorers = load_style(ground.texts, translate.base, ground.folder)
+        if scorers is not None:
+            self.store.sheets.rescored(sheet.comparison_id, list(scored_by_style(lines, scorers)))
+        return self.store.sheets.update(sheet.comparison_id, figures=figures)
+
+    def turn(self, project: ProjectRow, sheet: ComparisonRecord, system: int, strength: float) -> ComparisonRecord:
+        """Another strength for a plugin; of a kept comparison in a copy."""
+        if not 0 < system < len(sheet.systems):
+            raise InputError("That plugin is no longer in the comparison. Reload the page.")
+        if system in self.gone(project, sheet):
+            name = sheet.systems[system]["name"]
+            raise InputError(
+                "{name} was deleted, so it cannot translate again. What it has translated stays.", name=name
+            )
+        job = self.job(sheet)
+        if job is not None and job.active:
+            raise InputError("This comparison is at work. Wait for it, or cancel it first.")
+        strength = round(min(1.0, max(0.0, strength)), 2)
+        if sheet.kept:
+            lines = list(self.store.sheets.lines(sheet.comparison_id))
+            texts = {position: [line.texts[position] for line in lines] for position in range(len(sheet.systems))}
+            sheet = self.store.sheets.create(
+                project.id, sheet.title, [(line.source, line.reference) for line in lines], sheet.systems,
+                file=sheet.file, texts=texts,
+            )  # fmt: skip
+        return self.store.sheets.turn(sheet.comparison_id, system, strength)
+
+    # -- words
+
+    def read(
+        self, project: ProjectRow, sheet: ComparisonRecord, place: int, system: int, start: int, end: int
+    ) -> WordAttribution:
+        """What the system read for the characters `start` to `end` of its translation of a line."""
+        from engine.workflows.compare.attribution import read_word
+
+        line = self.store.sheets.line(sheet.comparison_id, place)
+        if not 0 <= system < len(line.texts) or line.texts[system] is None:
+            raise InputError("That translation is not there yet.")
+        translate = self.translator(project)
+        plugin = translate.plugin(sheet.systems[system])
+        result = read_word(plugin, translate.base, line.source, str(line.texts[system]), start, end)
+        if plugin is None and system:
+            return type(result)(
+                result.word, result.start, result.end, [], mark("At strength 0 this is the base alone.")
+            )
+        return result

@@ -1,0 +1,102 @@
+"""A JSON Lines file read in places: page by page, searched, without ever being parsed as a whole.
+
+A corpus of 100,000 sentences is some 20 MB. Where its lines begin is found once for a state of the file; a search looks
+through the raw lines and parses those that may fit.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from studio.services.files import JsonRow
+
+
+class JsonlPager:
+    """One state of a file; `open_lines` gives the present one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._starts = array("Q")
+        self._searches: dict[tuple[Any, ...], list[int]] = {}
+        position = 0
+        with path.open("rb") as file:
+            for line in file:
+                if line.endswith(b"\n"):  # a half-written last line is passed over
+                    self._starts.append(position)
+                position += len(line)
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def get(self, places: Sequence[int]) -> list[JsonRow]:
+        """The objects in these lines (from 0), in that order; places that are not there are passed over."""
+        results = []
+        with self.path.open("rb") as file:
+            for position in places:
+                if 0 <= position < len(self._starts):
+                    file.seek(self._starts[position])
+                    results.append(_parsed(file.readline()))
+        return results
+
+    def all(self) -> Iterator[JsonRow]:
+        """Every object, one after the other."""
+        with self.path.open("rb") as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    yield _parsed(line)
+
+    def search(
+        self, words: str = "", fits: Callable[[JsonRow], bool] | None = None, key: tuple[Any, ...] = ()
+    ) -> Sequence[int]:
+        """Places of the objects whose text or source holds the words (in any case) and that fit.
+
+        `key` stands for `fits`: the same search is done once for a state of the file.
+        """
+        words = words.strip().casefold()
+        if not words and fits is None:
+            return range(len(self))
+        known = (words, *key)
+        if known not in self._searches:
+            if len(self._searches) > 40:
+                self._searches.clear()
+            self._searches[known] = list(self._found(words, fits))
+        return self._searches[known]
+
+    def _found(self, words: str, fits: Callable[[JsonRow], bool] | None) -> Iterator[int]:
+        raw = json.dumps(words, ensure_ascii=False)[1:-1]
+        with self.path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+            for index, line in enumerate(file):
+                if index >= len(self) or (raw and raw not in line.casefold()):
+                    continue
+                row = _parsed(line)
+                if words and not any(words in str(row.get(name) or "").casefold() for name in ("text", "source")):
+                    continue
+                if fits is None or fits(row):
+                    yield index
+
+
+def _parsed(line: bytes | str) -> JsonRow:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return {}
+    return row if isinstance(row, dict) else {}
+
+
+def open_lines(path: Path) -> JsonlPager | None:
+    """The file as it is now; None where it is not there."""
+    try:
+        stat = path.stat()
+        return _opened(path, stat.st_mtime_ns, stat.st_size)
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=24)
+def _opened(path: Path, stamp: int, size: int) -> JsonlPager:
+    return JsonlPager(path)

@@ -1,0 +1,90 @@
+"""Beginning a project: the licences that must be accepted first, the files, and nothing left behind where it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.core.model_card import ModelCard
+from engine.corpora.bundled import SampleCorpus
+from engine.errors import InputError
+from engine.store import ProjectRow
+from engine.store.project_files import delete_project
+from studio.i18n.translate import listed, tr
+from studio.services.service import Service
+
+
+def open_terms(service: Service, path: str, corpora: Sequence[SampleCorpus] = ()) -> list[tuple[ModelCard, str]]:
+    """Cards, with their places, whose restrictions were not accepted yet."""
+    cards = [(service.catalog.base_card(path), path)] if path else []
+    cards += [(one.card, str(one.files[0].parent)) for one in corpora]
+    return [(one, position) for one, position in cards if not service.catalog.accepted(one, position)]
+
+
+def agree(service: Service, agreed: bool, path: str, corpora: Sequence[SampleCorpus] = ()) -> None:
+    """Remember what the tick accepted. Raises InputError where one is needed."""
+    for one, position in open_terms(service, path, corpora):
+        if not agreed:
+            raise InputError(
+                tr(
+                    "{name} is for {licence}. Tick “I accept these terms” to use it.",
+                    name=one.title,
+                    licence=one.license_name,
+                )
+            )
+        service.catalog.accept(one, position)
+
+
+def labels_of(corpora: Sequence[SampleCorpus]) -> dict[str, str]:
+    """A bundled corpus is one domain, whatever its files are called."""
+    return {file.name: one.title[:40] for one in corpora for file in one.files}
+
+
+def start_project(
+    service: Service,
+    files: Sequence[Path],
+    title: str,
+    source: str,
+    target: str,
+    base: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> ProjectRow:
+    """A new project whose samples are about to be read. Raises InputError; then there is no project."""
+    if not base:
+        raise InputError(
+            "There is no base model. Add one with `tailormt base add`, or put its folder into assets/models."
+        )
+    project = service.create_project(title or files[0].stem, source, target, base)
+    try:
+        if options:
+            service.set_import_options(project.id, options)
+        service.add_samples(project, files, labels)
+    except Exception:
+        delete_project(service.settings, service.store, project.id)
+        raise
+    return project
+
+
+def start_from_samples(
+    service: Service,
+    corpora: Sequence[SampleCorpus],
+    source: str,
+    target: str,
+    base: str,
+    agreed: bool,
+) -> ProjectRow:
+    """A new project of bundled corpora, in their languages whatever was chosen. Raises InputError as above."""
+    first = corpora[0]
+    if first.source:
+        source, target = first.source, first.target
+    elif first.target != target:
+        source, target = (target if source == first.target else source), first.target
+    base = service.catalog.base_for(base, source, target) if base else base
+    agree(service, agreed, base, corpora)
+    files = [file for one in corpora for file in one.files]
+    title = listed([one.title for one in corpora])
+    labels = labels_of(corpora) if len(files) > 1 else None
+    return start_project(service, files, title, source, target, base, labels=labels)

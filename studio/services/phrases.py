@@ -1,0 +1,327 @@
+"""What the page Phrases looks at: the phrases of a project as columns, and the view that its address names.
+
+Nothing here knows Gradio. Everything is read once and kept until a file changes, so that a look at 200,000 phrases takes
+some hundredths of a second.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import numpy as np
+
+from engine.core.numerals import whole_number
+from engine.core.settings import Settings
+from engine.errors import TailorError
+from engine.phrases.exclusions import EXCLUSIONS_FILE, Exclusions
+from engine.phrases.keyness import level
+from engine.phrases.occurrences import phrase_key
+from engine.phrases.table import TABLE_FILE, PhraseTable, layers_of, open_table
+from engine.store import ProjectRow
+from studio.i18n.translate import mark
+from studio.services.files import read_rows
+
+ORDERS = {
+    mark("most typical"): "typical",
+    mark("most frequent"): "times",
+    mark("longest"): "long",
+    mark("shortest"): "short",
+}
+SHOWS = {mark("in use"): "used", mark("left out"): "out", mark("all"): "all"}
+SOURCES_FILE = "phrase_sources.jsonl"  # back-translations asked for on the page
+FEW = 20  # phrases that are looked for one by one
+PAGE = 25  # rows of the table
+
+
+@dataclass(frozen=True)
+class PhraseView:
+    """What is looked at. Lengths are in tokens, 0: no limit; layers and sentences count from 0, -1: any."""
+
+    words: str = ""
+    low: int = 0
+    high: int = 0
+    layer: int = -1
+    order: str = "typical"
+    show: str = "used"
+    start: int = 0
+    phrase: str = ""
+    sentence: int = -1
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any] | str) -> PhraseView:
+        """From the parameters of an address; what makes no sense there is passed over."""
+        given = dict(parse_qsl(values)) if isinstance(values, str) else dict(values)
+        result: dict[str, Any] = {}
+        for item in dataclasses.fields(cls):
+            value = given.get(item.name)
+            if value is None:
+                continue
+            if item.type == "int":
+                number = whole_number(value) if str(value) != "-1" else -1
+                if number is not None:
+                    result[item.name] = number
+            else:
+                result[item.name] = str(value)[:500]
+        if result.get("order") not in ORDERS.values():
+            result.pop("order", None)
+        if result.get("show") not in SHOWS.values():
+            result.pop("show", None)
+        return cls(**result)
+
+    def but(self, **changes: Any) -> PhraseView:
+        return dataclasses.replace(self, **changes)
+
+    def query(self) -> str:
+        """The parameters of its address, but for those that say nothing."""
+        default = PhraseView()
+        given = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        return urlencode({name: value for name, value in given.items() if value != getattr(default, name)})
+
+    @property
+    def filtered(self) -> bool:
+        return bool(self.words or self.low or self.high or self.layer >= 0)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One phrase. `layer` is -1 where it is left out; ratios are those of `engine.phrases.keyness`, None without general
+    text."""
+
+    text: str
+    length: int
+    count: int
+    label: str
+    layer: int
+    source: str = ""
+    excluded: bool = False
+    own: int = 0
+    general: int = 0
+    per_domain: tuple[tuple[str, int, int], ...] = ()  # name, times, words of the domain
+    words: int = 0
+    general_words: int = 0
+    ratio: float | None = None
+    low: float = 0.0
+    high: float = 0.0
+    sure: bool = False
+    log_likelihood: float = 0.0
+
+    @property
+    def significance(self) -> str:
+        return level(self.log_likelihood)
+
+
+class TableIndex:
+    """What is found out of a table once, whatever is left out of it."""
+
+    def __init__(self, table: PhraseTable) -> None:
+        self.table = table
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        return {" ".join(text.split()): index for index, text in enumerate(self.table.folded)}
+
+    @cached_property
+    def orders(self) -> dict[str, np.ndarray]:
+        table = self.table
+        times, longest = -table.counts, -table.lengths.astype(np.int64)
+        key = table.keyness
+        towards = np.where(key.log_ratio > 0, key.log_likelihood, -key.log_likelihood)
+        return {
+            "typical": np.lexsort((longest, times, -towards, -key.value)) if table.general_words else np.lexsort((longest, times)),
+            "times": np.lexsort((longest, times)),
+            "long": np.lexsort((times, longest)),
+            "short": np.lexsort((times, -longest)),
+        }  # fmt: skip
+
+
+class Phrases:
+    """The phrases of a project with what the user decided; made anew when a file changes."""
+
+    def __init__(
+        self, index: TableIndex, sources: Sequence[str], exclusions: Exclusions, layers: int, language: str
+    ) -> None:
+        self.index, self.table, self.sources, self.exclusions = index, index.table, sources, exclusions
+        self.layer_count, self.language = layers, language
+        self._selected: tuple[PhraseView | None, np.ndarray] = (
+            None,
+            np.empty(0, dtype=np.int64),
+        )  # what was asked last
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @cached_property
+    def excluded(self) -> np.ndarray:
+        """(n,) which are left out: those themselves, and those around one that goes with its sentences."""
+        out = np.zeros(len(self.table), dtype=bool)
+        places = self.index.places
+        for key in self.exclusions.phrases:
+            if key in places:
+                out[places[key]] = True
+        held = self.exclusions.holder(self.language)
+        firsts = [key.split(" ", maxsplit=1)[0] for key in self.exclusions.with_sentences]
+        if len(firsts) > FEW:
+            firsts = [""]  # each phrase is looked at once then
+        for first in firsts:
+            for index, text in enumerate(self.table.folded):
+                if first in text and not out[index]:  # a quick look, before the sure one
+                    out[index] = held(self.table.texts[index])
+        return out
+
+    @cached_property
+    def layers(self) -> np.ndarray:
+        """(n,) the decoder layer that reads each phrase, -1 where none does."""
+        result = np.full(len(self.table), -1, dtype=np.int64)
+        selected = ~self.excluded
+        result[selected] = layers_of(self.table.lengths[selected], self.layer_count)
+        return result
+
+    def find(self, text: str) -> int | None:
+        """The place of a phrase, whatever its case."""
+        return self.index.places.get(phrase_key(text))
+
+    def select(self, view: PhraseView) -> np.ndarray:
+        """The places that fit a view, in its order."""
+        filters = view.but(start=0, phrase="", sentence=-1)
+        selected = self._selected
+        if selected[0] != filters:
+            self._selected = selected = (filters, self._select(filters))
+        return selected[1]
+
+    def _select(self, view: PhraseView) -> np.ndarray:
+        table = self.table
+        fits = np.ones(len(table), dtype=bool)
+        if view.show != "all":
+            fits &= self.excluded if view.show == "out" else ~self.excluded
+        if view.low:
+            fits &= table.lengths >= view.low
+        if view.high:
+            fits &= table.lengths <= view.high
+        if view.layer >= 0:
+            fits &= self.layers == view.layer
+        words = view.words.strip().casefold()
+        if words:
+            fits &= np.fromiter((words in text for text in table.folded), dtype=bool, count=len(table)) | np.fromiter(
+                (words in text for text in self._folded_sources), dtype=bool, count=len(table)
+            )
+        order = self.index.orders[view.order]
+        chosen: np.ndarray = order[fits[order]]
+        return chosen
+
+    def page(self, view: PhraseView) -> list[Row]:
+        """The rows of the table's page that a view begins on."""
+        return [self.row(int(position)) for position in self.select(view)[view.start : view.start + PAGE]]
+
+    def on_a_page(self, view: PhraseView) -> PhraseView:
+        """The view with the beginning of a page that there is."""
+        return view.but(start=max(0, min(view.start, (len(self.select(view)) - 1) // PAGE * PAGE)))
+
+    def texts(self, view: PhraseView) -> list[str]:
+        """All phrases that fit a view."""
+        return [self.table.texts[int(position)] for position in self.select(view)]
+
+    def first_chosen(self, view: PhraseView) -> PhraseView:
+        """The view with the first phrase of its table chosen, where it has any."""
+        places = self.select(view)
+        return view.but(phrase=self.table.texts[int(places[0])], sentence=-1) if len(places) else view
+
+    def usable(self, view: PhraseView) -> PhraseView:
+        """The view in an order that there is: without general text, nothing is typical."""
+        return view.but(order="times") if view.order == "typical" and not self.table.general_words else view
+
+    @cached_property
+    def _folded_sources(self) -> list[str]:
+        return [text.casefold() for text in self.sources]
+
+    def row(self, place: int) -> Row:
+        """All that is known of one phrase."""
+        table, key = self.table, self.table.keyness
+        return Row(
+            text=table.texts[place],
+            length=int(table.lengths[place]),
+            count=int(table.counts[place]),
+            label=table.label_names[table.labels[place]],
+            layer=int(self.layers[place]),
+            source=self.sources[place],
+            excluded=bool(self.excluded[place]),
+            own=int(table.own[place]),
+            general=int(table.general[place]),
+            per_domain=tuple(zip(table.domains, table.by_domain[place].tolist(), table.words, strict=True)),
+            words=sum(table.words),
+            general_words=table.general_words,
+            ratio=float(key.log_ratio[place]) if table.general_words else None,
+            low=float(key.low[place]),
+            high=float(key.high[place]),
+            sure=bool(key.value[place]),
+            log_likelihood=float(key.log_likelihood[place]),
+        )
+
+
+def phrases_of(workspace: Path, project: ProjectRow, settings: Settings, layers: int) -> Phrases | None:
+    """The phrases of a project; None while there are none."""
+    if not (workspace / "phrases.jsonl").is_file() or not (workspace / "corpus.jsonl").is_file():
+        return None
+    try:
+        table = _table(workspace, stamps_of(workspace, "phrases.jsonl"), project.target, settings.assets_dir).table
+    except TailorError:  # being written
+        return None
+    stamps = stamps_of(workspace, EXCLUSIONS_FILE, SOURCES_FILE)
+    return _phrases(
+        workspace, table.made_from, project.target, settings.assets_dir, stamps, pairs_of(workspace), layers
+    )
+
+
+def stamp_of(workspace: Path) -> str:
+    """Changes when anything that the page shows has changed."""
+    names = ("phrases.jsonl", TABLE_FILE, EXCLUSIONS_FILE, SOURCES_FILE)
+    return "-".join(map(str, (*stamps_of(workspace, *names), pairs_of(workspace)[1])))
+
+
+def pairs_of(workspace: Path) -> tuple[Path, int]:
+    """The phrase pairs of the last run that made some, and when."""
+    from engine.core.workspace import latest_file
+
+    file = latest_file(workspace, "method/phrase_pairs.jsonl")
+    return file, file.stat().st_mtime_ns if file.exists() else 0
+
+
+def stamps_of(workspace: Path, *names: str) -> tuple[int, ...]:
+    return tuple(path.stat().st_mtime_ns if (path := workspace / name).exists() else 0 for name in names)
+
+
+@lru_cache(maxsize=4)
+def _table(workspace: Path, stamps: tuple[int, ...], language: str, assets: Path) -> TableIndex:
+    return TableIndex(open_table(workspace, language, assets))
+
+
+@lru_cache(maxsize=4)
+def _phrases(
+    workspace: Path, made_from: str, language: str, assets: Path, stamps: tuple[int, ...], pairs: tuple[Path, int],
+    layers: int,
+) -> Phrases:  # fmt: skip
+    index = _table(workspace, stamps_of(workspace, "phrases.jsonl"), language, assets)
+    sources = {row.get("target"): row.get("source") for row in read_rows(workspace / SOURCES_FILE)}
+    sources |= {row.get("target"): row.get("source") for row in read_rows(pairs[0])}
+    texts = [str(sources.get(text) or "") for text in index.table.texts]
+    return Phrases(index, texts, Exclusions.load(workspace), layers, language)
+
+
+def own_sources(workspace: Path, made: Mapping[str, str]) -> None:
+    """Keep back-translations that were asked for."""
+    from engine.core.atomic_files import write_jsonl
+
+    known = {str(row.get("target")): str(row.get("source")) for row in read_rows(workspace / SOURCES_FILE)} | dict(made)
+    rows: Iterator[dict[str, str]] = ({"target": target, "source": source} for target, source in known.items())
+    write_jsonl(workspace / SOURCES_FILE, rows, "the back-translations")
+
+
+def with_page_of(found: Phrases, look: PhraseView, at: int) -> PhraseView:
+    """The view with the page of the table that holds a phrase; the same where the filters hide it."""
+    places = (found.select(look) == at).nonzero()[0]
+    return look.but(start=int(places[0]) // PAGE * PAGE) if len(places) else look

@@ -1,0 +1,109 @@
+"""Imports on their way: a bundle is kept aside while it is checked, and until a restricting licence has been accepted.
+
+It lies in a folder of the project, so that a reload or a restart forgets nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.core.atomic_files import read_json, write_json
+from engine.errors import InputError, storage_errors
+from engine.plugins.import_checks import Check, check_bundle
+
+if TYPE_CHECKING:
+    from engine.store import PluginRow, ProjectRow
+    from studio.services.service import Service
+
+FOLDER = "incoming"
+FORGOTTEN = 7 * 86400  # seconds after which an import that nobody finished is removed
+
+
+@dataclass(frozen=True)
+class PendingImport:
+    """A bundle whose licence asks for a word of the user."""
+
+    key: str
+    name: str  # the file's, as the user knows it
+    licence: str
+
+
+class PendingImports:
+    """The imports of one project."""
+
+    def __init__(self, service: Service, project: ProjectRow) -> None:
+        self.service, self.project = service, project
+        self.folder = service.library.folder(project.id) / FOLDER
+
+    def keep(self, file: Path) -> str:
+        """Copy an upload aside; returns its key. Raises StorageError."""
+        self.service.workspace(self.project.id, change=True)
+        self._sweep()
+        key = secrets.token_hex(8)
+        with storage_errors("the bundle", self.folder):
+            self.folder.mkdir(exist_ok=True)
+            shutil.copyfile(file, self.folder / f"{key}.zip")
+        return key
+
+    def checks(self, key: str, name: str) -> Iterator[Check]:
+        """The checks of a bundle that was kept aside; it is removed where one fails."""
+        checks = check_bundle(
+            self._place(key), base=lambda: self.service.base_model(self.project),
+            direction=(self.project.source, self.project.target), cache=self.service.settings.home_dir / "unpacked",
+            shown=name,
+        )  # fmt: skip
+        whole = False
+        try:
+            for check in checks:
+                whole = check.ok
+                yield check
+        finally:
+            if not whole:
+                self.drop(key)
+
+    def ask(self, key: str, name: str, licence: str) -> PendingImport:
+        """Keep a checked bundle until its licence is accepted."""
+        write_json(self.folder / f"{key}.json", {"name": name, "licence": licence}, "the import")
+        return PendingImport(key, name, licence)
+
+    def waiting(self) -> list[PendingImport]:
+        """Those whose licence is not accepted yet."""
+        results = []
+        for file in sorted(self.folder.glob("*.json")) if self.folder.exists() else []:
+            about = read_json(file)
+            if about and self._place(file.stem).exists():
+                results.append(PendingImport(file.stem, str(about.get("name", "")), str(about.get("licence", ""))))
+        return results
+
+    def finish(self, key: str, name: str = "") -> PluginRow:
+        """Take a checked bundle into the project. Raises InputError when it is no longer there."""
+        self.service.workspace(self.project.id, change=True)
+        path = self._place(key)
+        if not path.exists():
+            raise InputError("This import is no longer there. Import the bundle again.")
+        known = next((one.name for one in self.waiting() if one.key == key), name)
+        row = self.service.library.take_in(self.project, path, known, move=True)
+        self.drop(key)
+        return row
+
+    def drop(self, key: str) -> None:
+        """Forget an import."""
+        for file in (self._place(key), self.folder / f"{key}.json"):
+            file.unlink(missing_ok=True)
+
+    def _place(self, key: str) -> Path:
+        if not re.fullmatch(r"[0-9a-f]{16}", key):
+            raise InputError("This import is no longer there. Import the bundle again.")
+        return self.folder / f"{key}.zip"
+
+    def _sweep(self) -> None:
+        for file in self.folder.glob("*") if self.folder.exists() else []:
+            if time.time() - file.stat().st_mtime > FORGOTTEN:
+                file.unlink(missing_ok=True)

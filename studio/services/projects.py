@@ -1,0 +1,118 @@
+"""Projects at a glance, for the first page: what each is, where it stands, its best figure, when it changed.
+
+Everything is asked of the store once, whatever the number of projects.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.store import CorpusRow, JobRow, PluginRow, ProjectRow
+from studio.i18n.translate import mark, span, tr
+from studio.services.scores import scores
+from studio.services.service import Service
+
+WORK = {
+    "prepare": mark("reading samples"),
+    "leakage": mark("comparing with test files"),
+    "customize": mark("training"),
+}
+FAILED = {"prepare": mark("reading failed"), "customize": mark("training failed")}
+
+
+@dataclass(frozen=True)
+class Best:
+    """The plugin that gained most over the base, in the metric that it was measured by."""
+
+    plugin: str
+    metric: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Glance:
+    """One project's card. `state` is words and the kind of tag they stand in; `next` the page to open."""
+
+    project: ProjectRow
+    state: tuple[str, str]
+    next: str
+    changed: datetime.datetime
+    sentences: int | None = None
+    phrases: int | None = None
+    plugins: int = 0
+    files: int = 0
+    busy: bool = False
+    best: Best | None = None
+
+
+def glances(service: Service) -> list[Glance]:
+    """All projects, the one that changed last first."""
+    store = service.store
+    corpora: dict[int, CorpusRow] = {}
+    for corpus in store.corpora.list():
+        corpora.setdefault(corpus.project_id, corpus)  # newest first
+    phrases = {row.corpus_id: row.count for row in reversed(store.phrase_sets.list())}
+    plugins: dict[int, list[PluginRow]] = {}
+    for plugin in store.plugins.list():
+        plugins.setdefault(plugin.project_id, []).append(plugin)
+    active: dict[int, JobRow] = {}
+    for job in store.jobs.list(states=("queued", "running")):
+        if job.project_id is not None and (job.state == "running" or job.project_id not in active):
+            active[job.project_id] = job
+    results = []
+    for project in store.projects.list():
+        corpus_row = corpora.get(project.id)
+        own, job_now = plugins.get(project.id, []), active.get(project.id)
+        last = job_now or next(iter(store.jobs.list(project.id, limit=1)), None)
+        read = corpus_row.kept if corpus_row and corpus_row.state == "ready" else None
+        moments = [project.updated, *(row.created for row in own[:1])]
+        moments += [moment for moment in (last.finished or last.created,) if moment] if last else []
+        results.append(
+            Glance(
+                project,
+                state_of(last, read, own),
+                "compare" if own else "train" if read is not None else "samples",
+                max(moments),
+                sentences=read,
+                phrases=phrases.get(corpus_row.id) if corpus_row else None,
+                plugins=len(own),
+                files=len(service.sample_files(project.id)),
+                busy=job_now is not None,
+                best=best_of(own),
+            )
+        )
+    return sorted(results, key=lambda one: one.changed, reverse=True)
+
+
+def state_of(last: JobRow | None, sentences: int | None, plugins: Sequence[PluginRow]) -> tuple[str, str]:
+    """Where a project stands in a few words, and the kind of tag."""
+    if last is not None and last.active:
+        words = tr(WORK.get(last.kind, "")) or tr("at work")
+        if last.state == "queued":
+            return tr("{what}: waiting", what=words), "accent"
+        share = f"{last.fraction:.0%}"
+        if last.eta is None:
+            return f"{words} {share}", "accent"
+        left = tr("{what} {share}, {time} left in this step", what=words, share=share, time=span(last.eta))
+        return left, "accent"
+    if last is not None and last.state == "failed" and last.kind in FAILED:
+        return tr(FAILED[last.kind]), "bad"
+    if last is not None and last.state == "interrupted":
+        return tr("interrupted"), "bad"
+    if plugins:
+        return tr("plugin ready"), "done"
+    return (tr("samples read"), "") if sentences is not None else (tr("no samples read"), "")
+
+
+def best_of(plugins: Sequence[PluginRow]) -> Best | None:
+    """By BLEU on style or held-out samples; None where nothing was measured."""
+    results = [
+        Best(row.name, "BLEU", one.before, one.after)
+        for row in plugins
+        for one in scores(row.metrics)
+        if one.metric == "bleu" and one.kind != "general"
+    ]
+    return max(results, key=lambda one: one.after - one.before, default=None)

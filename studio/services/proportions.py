@@ -1,0 +1,127 @@
+"""What the page Proportions asks for: shares that were fitted, the shares of a sentence, the job that fits them.
+
+Nothing here knows Gradio.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import InputError, TailorError
+from engine.workflows.explore.domain_proportions import SHOWN, folder_of, read_shown, sentence_shares
+
+if TYPE_CHECKING:
+    from engine.store import JobRow, PluginRow, ProjectRow
+    from studio.services.service import Service
+
+KIND = "proportions"
+SIDES = ("encoder", "decoder")
+LONGEST = 400  # characters of a sentence
+CACHED = 100  # sentences that were looked at lately
+
+
+@lru_cache(maxsize=8)
+def _shown(folder: Path, stamp: int) -> dict[str, Any]:
+    return read_shown(folder)
+
+
+def offers_proportions(method: str) -> bool:
+    from engine.methods import get_method
+
+    try:
+        return get_method(method).capabilities.offers_proportions
+    except TailorError:
+        return False
+
+
+class Proportions:
+    """One for the page: of a project's samples, or of a plugin that mixes domains."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._sentences: OrderedDict[tuple[Any, ...], dict[str, Any]] = OrderedDict()
+
+    def plugins(self, project: ProjectRow) -> list[PluginRow]:
+        """The project's plugins that have proportions of their own."""
+        rows = self.service.store.plugins.list(project.id)
+        return [row for row in rows if row.exists and offers_proportions(row.method)]
+
+    def plugin(self, project: ProjectRow, number: Any) -> PluginRow | None:
+        """The plugin of that number; None for the samples."""
+        return next((row for row in self.plugins(project) if str(row.id) == str(number or "")), None)
+
+    def folder(self, project: ProjectRow, plugin: PluginRow | None) -> Path:
+        return folder_of(self.service.workspace(project.id), plugin.id if plugin else None)
+
+    def shown(self, project: ProjectRow, plugin: PluginRow | None) -> dict[str, Any]:
+        """What was fitted, read once; empty where nothing was, without `corpus` where it failed."""
+        folder = self.folder(project, plugin)
+        file = folder / SHOWN
+        return _shown(folder, file.stat().st_mtime_ns) if file.exists() else {}
+
+    def need(self, project: ProjectRow, plugin: PluginRow | None) -> dict[str, Any]:
+        """The same. Raises InputError where there is nothing to see."""
+        shown = self.shown(project, plugin)
+        if "corpus" not in shown:
+            raise InputError("These proportions are not there yet. Wait a moment, or fit them again.")
+        return shown
+
+    def stamp(self, project: ProjectRow) -> str:
+        """Changes when anything that the page shows has changed."""
+        files = sorted(self.folder(project, None).glob(f"**/{SHOWN}"))
+        job = self.job(project)
+        return "-".join(
+            [*(str(file.stat().st_mtime_ns) for file in files), f"{job.id}/{job.fraction:.2f}" if job else ""]
+        )
+
+    # -- a sentence
+
+    def _key(self, project: ProjectRow, plugin: PluginRow | None, text: str) -> tuple[Any, ...]:
+        stamp = (self.folder(project, plugin) / SHOWN).stat().st_mtime_ns
+        return project.id, plugin.id if plugin else 0, stamp, text
+
+    def is_cached(self, project: ProjectRow, plugin: PluginRow | None, text: str) -> bool:
+        """Whether `sentence` answers at once."""
+        return self._key(project, plugin, text) in self._sentences
+
+    def sentence(self, project: ProjectRow, plugin: PluginRow | None, text: str) -> dict[str, Any]:
+        """Translate a sentence and read both sides of it; those looked at lately are kept. Raises TailorError."""
+        key = self._key(project, plugin, text)
+        if key not in self._sentences:
+            self._sentences[key] = self._shares(project, plugin, text)
+            while len(self._sentences) > CACHED:
+                self._sentences.popitem(last=False)
+        return self._sentences[key]
+
+    def _shares(self, project: ProjectRow, row: PluginRow | None, text: str) -> dict[str, Any]:
+        from engine.methods.domain_mixing.model import ProportionModel
+        from engine.workflows.explore.domain_proportions import model_of
+
+        base = self.service.base_model(project)
+        translation = next(self.service.translate(project, [text], row))[0]
+        if row is None:
+            return sentence_shares(base, ProportionModel.load(self.folder(project, None), base), text, translation)
+        plugin = self.service.plugin(row, base)
+        return sentence_shares(base, model_of(plugin, row.name), text, translation, plugin)
+
+    # -- fitting
+
+    def job(self, project: ProjectRow) -> JobRow | None:
+        """The job that makes this project's proportions now, or will: its own, or the reading of samples."""
+        jobs = [job for job in self.service.store.jobs.list(project.id) if job.active]
+        return next((job for job in jobs if job.kind == KIND), None) or next(
+            (job for job in jobs if job.kind == "prepare" and job.step_index == 0), None
+        )
+
+    def fit(self, project: ProjectRow, plugin: PluginRow | None, *, again: bool = False) -> None:
+        """Queue the fitting, unless it is queued; `again` forgets what was fitted on the samples."""
+        from engine.jobs import enqueue
+
+        if self.job(project) is not None:
+            return
+        if again and plugin is None:
+            (folder_of(self.service.workspace(project.id, change=True)) / SHOWN).unlink(missing_ok=True)
+        enqueue(self.service.store, KIND, {"plugin_id": plugin.id} if plugin else {}, project_id=project.id)

@@ -1,0 +1,93 @@
+"""Ratings of a project: what pages and the REST interface ask for."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from engine.errors import InputError
+
+if TYPE_CHECKING:
+    from engine.store import Store
+    from engine.store.ratings import RoundRow
+    from engine.workflows.human_rating import Texts
+    from studio.services.service import Service
+
+EXAMPLES = 5  # sentences of the samples that raters can unfold
+
+
+@dataclass(frozen=True)
+class NewRound:
+    """What the page Rate asks for: the comparison, its two systems, how many sentences, and who rates them."""
+
+    comparison: int | None
+    one: str
+    two: str
+    most: float | None
+    names: str  # a rater a line, or between commas
+    with_examples: bool
+
+
+def rater_address(token: str) -> str:
+    """The path of a rater's page."""
+    return f"/rating/{token}"
+
+
+def origin_of(headers: Mapping[str, str]) -> str:
+    """The address under which the reader's browser reaches the studio, so that a link copied here works elsewhere."""
+    given = urlsplit(headers.get("origin") or headers.get("referer") or "")
+    if given.scheme in ("http", "https") and given.netloc:
+        return f"{given.scheme}://{given.netloc}"
+    return f"http://{headers.get('host', 'localhost')}"
+
+
+def comparison_texts(store: Store, comparison: int | None) -> Texts:
+    """What a comparison holds; kept while it stays as it is."""
+    if not comparison:
+        raise InputError("Choose a comparison.")
+    number = int(comparison)
+    return _texts(store, number, store.sheets.get(number).revision, store.sheets.count(number)[0])
+
+
+@lru_cache(maxsize=2)
+def _texts(store: Store, comparison: int, revision: int, done: int) -> Texts:
+    from engine.workflows.human_rating import texts_of
+
+    return texts_of(store, comparison)
+
+
+def start_round(service: Service, project: int, wish: NewRound) -> RoundRow:
+    """Begin a round over a saved comparison. Raises InputError without a rater, or where no sentence differs."""
+    from engine.workflows.human_rating import new_round
+
+    texts = comparison_texts(service.store, wish.comparison)
+    sheet = service.store.sheets.get(int(wish.comparison or 0))
+    raters = [line.strip() for line in wish.names.replace(",", "\n").splitlines() if line.strip()]
+    if not raters:
+        raise InputError("Name at least one rater: each gets a link of their own.")
+    about: Mapping[str, Any] = {
+        "comparison": sheet.title,
+        "systems": [system for system in sheet.systems if system["name"] in (wish.one, wish.two)],
+        "examples": example_sentences(service, project) if wish.with_examples else [],
+    }
+    return new_round(
+        service.store, project, texts, wish.one, wish.two, raters=raters, sentences=sentence_limit(wish.most),
+        comparison_id=sheet.comparison_id, about=about,
+    )  # fmt: skip
+
+
+def sentence_limit(value: float | None) -> int:
+    """How many sentences are to be rated. Raises InputError below 1."""
+    if value is None or value < 1:
+        raise InputError("Give the number of sentences to be rated: at least 1.")
+    return int(value)
+
+
+def example_sentences(service: Service, project: int) -> list[str]:
+    """Some sentences of the samples, not too long, the same ones for the same samples."""
+    texts = [text for row in service.sentences(project) if 10 <= len(text := str(row.get("text", ""))) <= 200]
+    return random.Random(len(texts)).sample(texts, min(EXAMPLES, len(texts)))

@@ -1,0 +1,171 @@
+"""What the page Train asks for: requests and their estimates, runs with their curves, what can be cloned and compared.
+
+Nothing here knows Gradio.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.atomic_files import read_json
+from engine.errors import InputError, TailorError
+from engine.store import JobRow, PluginRow, ProjectRow
+from engine.workflows.customize.request import AUTO, CustomizeRequest
+from studio.i18n.translate import tr
+from studio.services.files import JsonRow
+from studio.services.service import Service
+
+if TYPE_CHECKING:
+    from engine.workflows.estimate import CorpusStats, Estimate
+
+WATCH = 12  # sentences of each kind that a run from the studio translates at each validation
+SETTINGS = ("method_options", "training_options", "knn_options")
+CHOSEN = ("method", "budget", "base", "knn", *SETTINGS)  # what the form asks for; the rest follows from the project
+
+
+def preset(budget: str, method: str) -> dict[str, dict[str, Any]]:
+    """What the form shows before anything is changed: the budget's settings, and that translations are watched."""
+    from engine.training import BUDGETS, budget_options
+
+    if method == AUTO:
+        return {"method": {}, "training": {**BUDGETS.get(budget, {}), "watch": WATCH}}
+    chosen = budget_options(budget, method)
+    return {"method": chosen["method"], "training": {**chosen["training"], "watch": WATCH}}
+
+
+def own_settings(request: CustomizeRequest) -> dict[str, Mapping[str, Any]]:
+    """The settings that a run is given beyond its budget's, by kind; kinds without any are left out."""
+    return {name: getattr(request, name) for name in SETTINGS if getattr(request, name)}
+
+
+class Runs:
+    """The runs of a project."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+
+    # -- before a start
+
+    def counts(self, project: ProjectRow) -> CorpusStats | None:
+        """What the estimate needs to know of the samples; None while none are read."""
+        from engine.workflows.estimate import CorpusStats
+
+        sentences, characters, sourced, domains = self.service.counted(project.id)
+        if not sentences:
+            return None
+        return CorpusStats(
+            sentences,
+            characters,
+            self.service.phrase_count(project.id) or 0,
+            sourced / sentences,
+            domains,
+            project.target,
+        )
+
+    def done(self, project: ProjectRow, base: str) -> frozenset[str]:
+        """Steps of the samples as they are that need not be done again with that base."""
+        if base != project.base:
+            return frozenset()
+        stamps = read_json(self.service.workspace(project.id) / "steps.json")
+        samples = stamps.get("samples")
+        return frozenset(
+            step for step in ("phrases", "sources", "pairs") if samples and stamps.get(f"{step} of") == samples
+        )
+
+    def estimate(self, project: ProjectRow, request: CustomizeRequest) -> Estimate | None:
+        """What the run would take; None without samples. Raises OptionError on a setting that cannot be."""
+        from engine.workflows.estimate import estimate
+
+        counts = self.counts(project)
+        if counts is None:
+            return None
+        return estimate(request, counts, self.service.settings, self.done(project, request.base))
+
+    def estimates(self, project: ProjectRow, base: str, budget: str) -> dict[str, Estimate]:
+        """One for each method under a budget, as it is; methods whose estimate cannot be made are left out."""
+        from engine.methods import method_names
+
+        result: dict[str, Estimate] = {}
+        for name in (AUTO, *method_names()):
+            request = CustomizeRequest(method=name, budget=budget, base=base, training_options={"watch": WATCH})
+            with contextlib.suppress(TailorError):
+                if (made := self.estimate(project, request)) is None:
+                    break
+                result[name] = made
+        return result
+
+    def bases(self, project: ProjectRow) -> list[tuple[str, str]]:
+        """(label, path) of the bases that know the project's languages, its own first."""
+        fitting = [
+            one
+            for one in self.service.catalog.bases()
+            if not one["languages"] or {project.source, project.target} <= set(one["languages"])
+        ]
+        fitting.sort(key=lambda one: one["path"] != project.base)
+        results = [
+            (tr("{name} · {count} M weights", name=one["name"], count=f"{one['parameters'] / 1e6:.0f}"), one["path"])
+            for one in fitting
+        ]
+        if project.base not in [path for _, path in results]:
+            results.insert(0, (project.base.rstrip("/").rsplit("/", 1)[-1], project.base))
+        return results
+
+    # -- runs
+
+    def of(self, project_id: int) -> list[JobRow]:
+        """All runs, newest first."""
+        return self.service.runs(project_id)
+
+    def shown(self, jobs: Sequence[JobRow], wanted: str) -> JobRow | None:
+        """The run that the address names; else the one at work, else the next one, else the newest."""
+        named = next((job for job in jobs if str(job.id) == wanted), None)
+        running = next((job for job in jobs if job.state == "running"), None)
+        waiting = next((job for job in reversed(jobs) if job.state == "queued"), None)
+        return named or running or waiting or (jobs[0] if jobs else None)
+
+    def places(self) -> dict[int, int]:
+        """{number of a waiting job: how many others of the whole queue come before it}."""
+        waiting = sorted(job.id for job in self.service.store.jobs.list(states=("queued",)))
+        running = len(self.service.store.jobs.list(states=("running",)))
+        return {number: index + running for index, number in enumerate(waiting)}
+
+    def curve(self, job: JobRow) -> list[JsonRow]:
+        """The figures of a run, update by update."""
+        return self.service.curve(job.project_id or 0, job)
+
+    def plugins(self, project_id: int) -> dict[int, PluginRow]:
+        """{number of a run: its plugin}."""
+        return {row.job_id: row for row in self.service.store.plugins.list(project_id) if row.job_id is not None}
+
+    def request_of(self, project: ProjectRow, number: str) -> CustomizeRequest:
+        """What a run was asked, to start another one with it. Raises InputError where it is not one of this project."""
+        job = next((one for one in self.of(project.id) if str(one.id) == number), None)
+        if job is None:
+            raise InputError("That run is no longer there, so its settings cannot be taken over.")
+        asked = CustomizeRequest.of_job(job.arguments)
+        base = asked.base if Path(asked.base or "/-").is_dir() else project.base
+        chosen = {name: getattr(asked, name) for name in CHOSEN}
+        return CustomizeRequest(**chosen | {"base": base, "method": asked.method or AUTO})
+
+    # -- the first look
+
+    def look(self, project: ProjectRow) -> tuple[JobRow | None, dict[str, Any]]:
+        """The newest job that makes the first look, and what the last one found; empty before there is one."""
+        from engine.workflows.preview import FILE
+
+        jobs = [job for job in self.service.store.jobs.list(project.id) if job.kind == "preview"]
+        return (jobs[0] if jobs else None), read_json(self.service.workspace(project.id) / FILE)
+
+    def look_again(self, project: ProjectRow) -> JobRow:
+        """Queue a first look, unless one is under way. Raises InputError without samples."""
+        from engine.jobs import enqueue
+
+        if not self.service.sample_files(project.id):
+            raise InputError("This project has no samples yet. Add some on the page Samples.")
+        job, _ = self.look(project)
+        if job is not None and job.active:
+            return job
+        return enqueue(self.service.store, "preview", self.service.request(project), project_id=project.id)

@@ -1,0 +1,227 @@
+"""The samples of a project as the pages see them: files, labels, settings of reading, decisions, test files, what was read.
+
+A part of `studio.services.service.Service`; nothing here knows Gradio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.atomic_files import read_json, write_json
+from engine.corpora import CorpusOptions, Decisions
+from engine.corpora.leakage import LEAKS_FILE, TEST_FOLDER, test_files
+from engine.errors import InputError, OptionError, storage_errors
+from studio.i18n.translate import mark, tr
+from studio.services.files import JsonRow, read_rows
+from studio.services.uploads import check_files, take_files
+
+if TYPE_CHECKING:
+    from engine.core.settings import Settings
+    from engine.store import CorpusRow, JobRow, ProjectRow, Store
+
+LABELS = "domains.json"  # in a project's workspace: domain labels by file name
+OPTIONS = "import_options.json"  # there too: settings of reading that differ from the defaults
+GONE = mark("{name} is no file of this project any more. Reload the page.")
+
+
+class SampleFiles:
+    """What `Service` does for the page Samples."""
+
+    if TYPE_CHECKING:
+        settings: Settings
+
+        @property
+        def store(self) -> Store: ...
+
+        def workspace(self, project_id: int, *, change: bool = False) -> Path: ...
+
+    # -- files
+
+    def add_samples(
+        self, project: ProjectRow, files: Sequence[str | Path], labels: Mapping[str, str] | None = None
+    ) -> JobRow:
+        """Copy files into the project and queue the job that reads them all; `labels` are domains by file name.
+
+        Raises InputError on a bad file.
+        """
+        if not files:
+            raise InputError("Choose at least one file with your sentences.")
+        paths = [Path(file) for file in files]
+        check_files(paths, self.settings, [path.name for path in self.sample_files(project.id)])
+        take_files(paths, self.workspace(project.id, change=True) / "samples")
+        if labels:
+            self._write_labels(project.id, {**self.labels(project.id), **labels})
+        return self.read_again(project)
+
+    def sample_files(self, project_id: int) -> list[Path]:
+        """The uploaded files of a project, by name."""
+        folder = self.workspace(project_id) / "samples"
+        return sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
+
+    def remove_sample(self, project: ProjectRow, name: str) -> JobRow:
+        """Take one file out of a project and read the others again. Raises InputError when it is not there."""
+        path = next((path for path in self.sample_files(project.id) if path.name == name), None)
+        if path is None:
+            raise InputError(tr(GONE, name=name))
+        self.workspace(project.id, change=True)
+        with storage_errors("the samples", path):
+            path.unlink()
+        self._write_labels(project.id, {key: value for key, value in self.labels(project.id).items() if key != name})
+        return self.read_again(project)
+
+    def labels(self, project_id: int) -> dict[str, str]:
+        """Domain labels that were given to files of a project, by file name; others have their file's name."""
+        data = read_json(self.workspace(project_id) / LABELS)
+        return {str(name): str(label) for name, label in data.items()}
+
+    def label_sample(self, project: ProjectRow, name: str, label: str) -> JobRow:
+        """Give the sentences of a file another domain label and read the samples again. Raises InputError."""
+        label = " ".join(label.split())[:40]
+        if name not in [path.name for path in self.sample_files(project.id)]:
+            raise InputError(tr(GONE, name=name))
+        self._write_labels(project.id, {**self.labels(project.id), name: label or Path(name).stem})
+        return self.read_again(project)
+
+    def _write_labels(self, project_id: int, labels: Mapping[str, str]) -> None:
+        write_json(self.workspace(project_id, change=True) / LABELS, labels, "the labels")
+
+    # -- reading them
+
+    def import_options(self, project_id: int) -> dict[str, Any]:
+        """Settings of reading that differ from the defaults."""
+        data = read_json(self.workspace(project_id) / OPTIONS)
+        try:
+            CorpusOptions.from_mapping(data)
+        except OptionError:  # written by another version
+            return {}
+        return data
+
+    def set_import_options(self, project_id: int, options: Mapping[str, Any]) -> None:
+        """Remember settings of reading for a project. Raises OptionError on a bad one."""
+        CorpusOptions.from_mapping(options)
+        write_json(self.workspace(project_id, change=True) / OPTIONS, options, "the settings of reading")
+
+    def request(self, project: ProjectRow) -> dict[str, Any]:
+        """The arguments of a job on this project, as `engine.workflows.customize.request.CustomizeRequest` wants them."""
+        files, labels = self.sample_files(project.id), self.labels(project.id)
+        given: dict[str, Any] = {"base": project.base, "source": project.source, "target": project.target}
+        given["samples"] = [str(path) for path in files]
+        if labels:
+            given["domains"] = [labels.get(path.name, "") for path in files]
+        options = self.import_options(project.id)
+        if options:
+            given["corpus_options"] = options
+        return given
+
+    def read_again(self, project: ProjectRow) -> JobRow:
+        """Queue the reading of all samples; one that still waits is overtaken."""
+        if not self.sample_files(project.id):
+            raise InputError("This project has no samples yet. Add a file first.")
+        for job in self.store.jobs.list(project.id, states=["queued"]):
+            if job.kind == "prepare":
+                self.store.jobs.cancel(job.id)
+        return self._queue("prepare", project)
+
+    def reading(self, project_id: int) -> JobRow | None:
+        """The last job that read the samples, or compared them with test files, and that is worth a line."""
+        jobs = [job for job in self.store.jobs.list(project_id) if job.kind in ("prepare", "leakage")]
+        overtaken = [job for job in jobs if not (job.state == "cancelled" and job.started is None)]
+        return next(iter(overtaken), None)
+
+    def _queue(self, kind: str, project: ProjectRow, arguments: Mapping[str, Any] | None = None) -> JobRow:
+        from engine.jobs import enqueue
+
+        given = self.request(project) if arguments is None else arguments
+        return enqueue(self.store, kind, given, project_id=project.id)
+
+    def corpus(self, project_id: int) -> CorpusRow | None:
+        """The latest corpus of a project."""
+        rows = self.store.corpora.list(project_id)
+        return rows[0] if rows else None
+
+    def report(self, project_id: int) -> JsonRow:
+        """The import report of a project's samples, empty when there is none yet: that of the workspace, which is there as
+        soon as the samples are read, else the one that the last job noted."""
+        data = read_json(self.workspace(project_id) / "import_report.json")
+        if data:
+            return data
+        corpus = self.corpus(project_id)
+        return corpus.report if corpus and corpus.report else {}
+
+    def sentences(self, project_id: int) -> list[JsonRow]:
+        """The kept sentences with file and line."""
+        return read_rows(self.workspace(project_id) / "corpus.jsonl")
+
+    def counted(self, project_id: int) -> tuple[int, int, int, int]:
+        """Sentences, their characters, how many have a source of their own, and how many domains there are."""
+        path = self.workspace(project_id) / "corpus.jsonl"
+        return _count(path, path.stat().st_mtime_ns) if path.exists() else (0, 0, 0, 1)
+
+    def unread_files(self, project_id: int) -> list[str]:
+        """Names of the sample files that the last reading did not come to."""
+        listed = {Path(str(one.get("name", ""))).name for one in self.report(project_id).get("files", [])}
+        return [path.name for path in self.sample_files(project_id) if path.name not in listed]
+
+    def sentences_stamp(self, project_id: int) -> str:
+        """Changes when sentences, test files or decisions have changed on disk."""
+        folder = self.workspace(project_id)
+        files = [folder / name for name in ("import_report.json", LEAKS_FILE, "decisions.jsonl", TEST_FOLDER)]
+        return ".".join(str(file.stat().st_mtime_ns if file.exists() else 0) for file in files)
+
+    # -- decisions about single sentences
+
+    def decisions(self, project_id: int) -> Decisions:
+        """What the user decided about single sentences."""
+        return Decisions.load(self.workspace(project_id))
+
+    def decide(self, project_id: int, action: str, keys: Mapping[str, str]) -> Decisions:
+        """Exclude, approve or reset sentences, given by key with their texts. It counts from the next reading or training."""
+        return Decisions.decide_keys(self.workspace(project_id, change=True), action, keys)
+
+    def undo(self, project_id: int) -> Decisions:
+        """Take the last of these steps back. Raises InputError where there is none."""
+        return Decisions.undo(self.workspace(project_id, change=True))
+
+    def undecided(self, project_id: int) -> bool:
+        """Are there decisions that the last reading did not know of?"""
+        return self.decisions(project_id).stamp() != str(self.report(project_id).get("decided", ""))
+
+    # -- test files
+
+    def test_files(self, project_id: int) -> list[Path]:
+        """Files that the user will test with, by name."""
+        return test_files(self.workspace(project_id))
+
+    def add_tests(self, project: ProjectRow, files: Sequence[str | Path]) -> JobRow:
+        """Name files to test with, and queue the comparison of the samples with them. Raises InputError on a bad file."""
+        if not files:
+            raise InputError("Choose at least one file that you will test with.")
+        paths = [Path(file) for file in files]
+        check_files(paths, self.settings, [path.name for path in self.test_files(project.id)])
+        take_files(paths, self.workspace(project.id, change=True) / TEST_FOLDER)
+        return self._queue("leakage", project, {})
+
+    def remove_test(self, project: ProjectRow, name: str) -> JobRow:
+        """Forget a test file. Raises InputError when it is not there."""
+        path = next((path for path in self.test_files(project.id) if path.name == name), None)
+        if path is None:
+            raise InputError(tr(GONE, name=name))
+        self.workspace(project.id, change=True)
+        with storage_errors("the test files", path):
+            path.unlink()
+        return self._queue("leakage", project, {})
+
+    def leaks(self, project_id: int) -> JsonRow:
+        """What was found of the test files in the samples; empty where there are none, or they were not compared yet."""
+        return read_json(self.workspace(project_id) / LEAKS_FILE)
+
+
+@lru_cache(maxsize=8)
+def _count(path: Path, stamp: int) -> tuple[int, int, int, int]:
+    rows = read_rows(path)
+    texts = [str(row.get("text", "")) for row in rows]
+    sourced = sum(bool(row.get("source")) for row in rows)
+    return len(rows), sum(map(len, texts)), sourced, len({str(row.get("domain", "")) for row in rows}) or 1

@@ -1,0 +1,291 @@
+"""Single sentences of the samples, in views that each have an address: at random, kept, worth a look, alike, skipped, decided,
+in test files. Nothing here knows Gradio, and no file is read as a whole to show a page of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from engine.core.numerals import whole_number
+from engine.corpora.corpus import CORPUS_FILE, NOTICED_FILE, SKIPPED_FILE
+from engine.corpora.leakage import LEAK_ROWS
+from engine.corpora.overrides import Decisions, segment_key
+from engine.corpora.report import EXCLUDED
+from engine.corpora.warnings import NEAR_DUPLICATE
+from engine.errors import InputError
+from studio.i18n.translate import mark
+from studio.services.files import JsonRow
+from studio.services.jsonl_pages import JsonlPager, open_lines
+
+PAGE = 25
+RANDOM = 10
+VIEWS = {
+    "random": mark("At random"),
+    "kept": mark("All"),
+    "noticed": mark("Worth a look"),
+    "near": mark("Near-duplicates"),
+    "skipped": mark("Skipped"),
+    "decided": mark("Decided"),
+    "leaks": mark("In test files"),
+}
+
+
+@dataclass(frozen=True)
+class View:
+    """Which sentences to show: a view, what of it, and from where."""
+
+    view: str = "random"
+    reason: str = ""
+    words: str = ""
+    file: str = ""
+    domain: str = ""
+    at: int = 0
+    seed: int = 1
+
+    @classmethod
+    def of(cls, query: Mapping[str, Any]) -> View:
+        """From an address; what makes no sense there is passed over."""
+
+        def number(name: str, low: int) -> int:
+            return max(low, whole_number(query.get(name)) or low)
+
+        def text(name: str) -> str:
+            return str(query.get(name, ""))[:300]
+
+        name = text("view")
+        return cls(
+            view=name if name in VIEWS else "random",
+            reason=text("reason"),
+            words=text("words"),
+            file=text("file"),
+            domain=text("domain"),
+            at=number("at", 0),
+            seed=number("seed", 1),
+        )
+
+    def query(self, **changes: Any) -> str:
+        """The address of this view with some changes; everything else but what was changed starts at its beginning."""
+        changed = replace(self, **{"at": 0, **changes})
+        values = {name: value for name, value in vars(changed).items() if value not in ("", 0)}
+        if changed.seed == 1 or changed.view != "random":
+            values.pop("seed", None)
+        return urlencode(values)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One sentence as a row: where it stands, what was noticed, what was decided about it."""
+
+    text: str
+    key: str
+    source: str | None = None
+    file: str = ""
+    line: int = 0
+    domain: str = ""
+    notes: tuple[str, ...] = ()
+    beside: str = ""  # what it is like, or the test sentence
+    beside_place: str = ""
+    kept: bool = True  # in the corpus, or skipped
+    usable: bool = True  # may be kept or left out at all
+    decided: str = ""  # "exclude", "approve" or ""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A page of a view. `reasons` are choices to narrow it, with their counts."""
+
+    view: View
+    items: list[Item]
+    total: int
+    reasons: dict[str, int] = field(default_factory=dict)
+
+
+def view_counts(report: Mapping[str, Any], leaks: Mapping[str, Any], decisions: Decisions) -> dict[str, int | None]:
+    """How many there are in each view; None for a view that has no count."""
+    noticed = report.get("noticed", {})
+    skipped = {reason: count for reason, count in report.get("skipped", {}).items() if reason != EXCLUDED}
+    return {
+        "random": None,
+        "kept": int(report.get("kept", 0)),
+        "noticed": sum(count for reason, count in noticed.items() if reason != NEAR_DUPLICATE),
+        "near": int(noticed.get(NEAR_DUPLICATE, 0)),
+        "skipped": sum(skipped.values()),
+        "decided": len(decisions.excluded) + len(decisions.approved),
+        "leaks": int(leaks.get("samples", 0)),
+    }
+
+
+def listing(workspace: Path, report: Mapping[str, Any], decisions: Decisions, view: View) -> Listing:
+    """The sentences of a view, one page of them."""
+    places, reasons = _places(workspace, report, decisions, view)
+    if view.view == "random":
+        return Listing(view, _items(workspace, decisions, view, places), len(places), reasons)
+    start = view.at if view.at < len(places) else 0
+    shown = places[start : start + PAGE]
+    return Listing(replace(view, at=start), _items(workspace, decisions, view, shown), len(places), reasons)
+
+
+def chosen(workspace: Path, report: Mapping[str, Any], decisions: Decisions, view: View, key: str) -> dict[str, str]:
+    """Key and text of the one sentence of the view with that key, or of all that can be decided on for an empty key.
+
+    Raises InputError when the key is no longer there.
+    """
+    places, _ = _places(workspace, report, decisions, view)
+    items = [one for one in _items(workspace, decisions, view, places) if one.usable and key in ("", one.key)]
+    if key and not items:
+        raise InputError("The samples were read again in the meantime. Reload the page.")
+    return {one.key: one.text for one in items}
+
+
+# -- where the rows of a view are
+
+
+def _places(
+    workspace: Path, report: Mapping[str, Any], decisions: Decisions, view: View
+) -> tuple[Sequence[Any], dict[str, int]]:
+    """Places of the sentences of a view (lines of a file, or keys), and the reasons to choose from."""
+    if view.view == "decided":
+        return _decided(decisions, view.words), {}
+    name = {"skipped": SKIPPED_FILE, "leaks": LEAK_ROWS}.get(view.view, CORPUS_FILE)
+    lines = open_lines(workspace / name)
+    if lines is None:
+        return [], {}
+    if view.view == "random":
+        return sorted(random.Random(view.seed).sample(range(len(lines)), min(RANDOM, len(lines)))), {}
+    if view.view == "skipped":
+        counts = {reason: count for reason, count in report.get("skipped", {}).items() if reason != EXCLUDED}
+        fits = _fitting(file=view.file, reason=view.reason, but=EXCLUDED)
+        return lines.search(view.words, fits, ("skipped", view.file, view.reason)), counts
+    if view.view == "leaks":
+        return lines.search(view.words, _fitting(file=view.file), ("leaks", view.file)), {}
+    if view.view == "kept":
+        if not view.file and not view.domain:
+            return lines.search(view.words), {}
+        return lines.search(
+            view.words, _fitting(file=view.file, domain=view.domain), ("kept", view.file, view.domain)
+        ), {}
+    noticed = _noticed_rows(workspace)
+    near = view.view == "near"
+    counts = {} if near else {r: count for r, count in report.get("noticed", {}).items() if r != NEAR_DUPLICATE}
+    wanted = {
+        row for row, notes in noticed.items()
+        if any((note["reason"] == NEAR_DUPLICATE) == near and view.reason in ("", note["reason"]) for note in notes)
+    }  # fmt: skip
+    if view.words or view.file:
+        result = lines.search(view.words, _fitting(file=view.file), ("kept", view.file, ""))
+        wanted &= set(result)
+    if not near:
+        return sorted(wanted), counts
+    # Those that are like the same sentence stand together.
+    like = {row: min(int(note.get("like", row)) for note in noticed[row]) for row in wanted}
+    return sorted(wanted, key=lambda row: (like[row], row)), counts
+
+
+def _fitting(file: str = "", domain: str = "", reason: str = "", but: str = "") -> Any:
+    def fits(row: Mapping[str, Any]) -> bool:
+        return (
+            (not file or row.get("file") == file)
+            and (not domain or row.get("domain", "") == domain)
+            and (not reason or row.get("reason") == reason)
+            and (not but or row.get("reason") != but)
+        )
+
+    return fits
+
+
+def _decided(decisions: Decisions, words: str) -> list[str]:
+    """Keys, the last decision first."""
+    results = [*decisions.excluded.items(), *decisions.approved.items()]
+    order = {key: index for index, step in enumerate(decisions.steps) for key in step["keys"]}
+    wanted = words.strip().casefold()
+    keys = [key for key, text in results if wanted in text.casefold()]
+    return sorted(keys, key=lambda key: -order.get(key, 0))
+
+
+def _noticed_rows(workspace: Path) -> Mapping[int, list[JsonRow]]:
+    lines = open_lines(workspace / NOTICED_FILE)
+    return _by_row(lines) if lines else {}
+
+
+@lru_cache(maxsize=8)
+def _by_row(lines: JsonlPager) -> Mapping[int, list[JsonRow]]:
+    result: dict[int, list[JsonRow]] = {}
+    for one in lines.all():
+        if isinstance(one.get("row"), int) and "reason" in one:
+            result.setdefault(one["row"], []).append(one)
+    return result
+
+
+# -- what they say
+
+
+def _items(workspace: Path, decisions: Decisions, view: View, places: Sequence[Any]) -> list[Item]:
+    if view.view == "decided":
+        return [_of_decision(decisions, key) for key in places]
+    name = {"skipped": SKIPPED_FILE, "leaks": LEAK_ROWS}.get(view.view, CORPUS_FILE)
+    lines = open_lines(workspace / name)
+    if lines is None:
+        return []
+    rows = lines.get(places)
+    if view.view == "skipped":
+        return [_of_skip(row, decisions) for row in rows]
+    if view.view == "leaks":
+        return [_of_leak(row, decisions) for row in rows]
+    noticed = _noticed_rows(workspace)
+    # For near-duplicates the sentence that they are like is shown beside them.
+    likes = {position: one["like"] for position in places for one in noticed.get(position, ()) if "like" in one}
+    beside = dict(zip(likes.values(), lines.get(list(likes.values())), strict=False))
+    results = []
+    for position, row in zip(places, rows, strict=False):
+        notes = tuple(_note(one) for one in noticed.get(position, ()))
+        like = beside.get(likes.get(position, -1), {})
+        results.append(_of_row(row, decisions, notes, like))
+    return results
+
+
+def _note(one: Mapping[str, Any]) -> str:
+    return f"{one['reason']}: {one['note']}" if one.get("note") else str(one["reason"])
+
+
+def _state(decisions: Decisions, key: str) -> str:
+    return "exclude" if key in decisions.excluded else "approve" if key in decisions.approved else ""
+
+
+def _of_row(row: Mapping[str, Any], decisions: Decisions, notes: tuple[str, ...], like: Mapping[str, Any]) -> Item:
+    text, source = str(row.get("text", "")), row.get("source")
+    key = segment_key(text, source)
+    position = f"{like.get('file', '')} {like.get('line', '')}" if like else ""
+    return Item(
+        text, key, source, str(row.get("file", "")), int(row.get("line", 0)), str(row.get("domain", "")), notes,
+        str(like.get("text", "")), position, decided=_state(decisions, key),
+    )  # fmt: skip
+
+
+def _of_skip(row: Mapping[str, Any], decisions: Decisions) -> Item:
+    text, source = str(row.get("text", "")), row.get("source")
+    key = segment_key(text, source)
+    return Item(
+        text, key, source, str(row.get("file", "")), int(row.get("line", 0)), notes=(str(row.get("reason", "")),),
+        kept=False, usable=bool(row.get("usable")), decided=_state(decisions, key),
+    )  # fmt: skip
+
+
+def _of_leak(row: Mapping[str, Any], decisions: Decisions) -> Item:
+    text, source = str(row.get("text", "")), row.get("source")
+    key = segment_key(text, source)
+    same = mark("the same") if row.get("same") else mark("nearly the same")
+    return Item(
+        text, key, source, notes=(same,), beside=str(row.get("test", "")),
+        beside_place=f"{row.get('file', '')} {row.get('line', '')}", decided=_state(decisions, key),
+    )  # fmt: skip
+
+
+def _of_decision(decisions: Decisions, key: str) -> Item:
+    excluded = key in decisions.excluded
+    text = (decisions.excluded if excluded else decisions.approved)[key]
+    return Item(text, key, decided="exclude" if excluded else "approve")

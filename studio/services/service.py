@@ -1,0 +1,291 @@
+"""What the pages ask for: rows from the store, files of a workspace, jobs to queue, translations by a loaded base.
+
+Nothing here knows Gradio. Long work goes to a job; only translating a few sentences happens in this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.core.actor import Forbidden
+from engine.core.atomic_files import read_json
+from engine.core.languages import canonical
+from engine.core.model_card import ModelCard, parse_card
+from engine.core.numerals import whole_number
+from engine.core.settings import Settings
+from engine.errors import InputError, TailorError, storage_errors
+from engine.jobs.processes import HOST
+from engine.serving.model_cache import ModelCache
+from engine.workflows.customize.request import CustomizeRequest
+from engine.workflows.customize.run import TRIED
+from studio.auth.identity import access_of
+from studio.i18n.translate import tr
+from studio.services.catalog import Catalog, language_name
+from studio.services.files import JsonRow, device_line, read_rows
+from studio.services.samples import SampleFiles
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.plugins import Plugin
+    from engine.plugins.library import Library
+    from engine.store import ComparisonRow, JobRow, PluginRow, ProjectRow, Store
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What the frame shows on every page."""
+
+    projects: list[ProjectRow] = field(default_factory=list)
+    project: ProjectRow | None = None
+    sentences: int | None = None
+    phrases: int | None = None
+    plugins: int = 0
+    runs: int = 0
+    rated: tuple[int, int] | None = None  # items rated, and to be rated, in the newest round
+    active: JobRow | None = None
+    waiting: int = 0
+    device: str = ""
+
+
+class Service(SampleFiles):
+    """One for the whole studio; safe to use from several threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.catalog = Catalog(settings)
+        self.models = ModelCache(settings, self.job_at_work_here)
+
+    @cached_property
+    def store(self) -> Store:
+        from engine.store import Store
+        from engine.store.sharing import share_of
+
+        result = Store(self.settings.store_url)
+        result.access = access_of(self.settings)
+        share_of(self.settings, result)
+        return result
+
+    # -- projects and their folders
+
+    def project(self, wanted: str | int | None) -> ProjectRow | None:
+        """The project with that number; without one, the project that changed last. None where there is none."""
+        if wanted == "new":
+            return None
+        if wanted not in (None, ""):
+            try:
+                return self.store.projects.get(whole_number(wanted) or 0)
+            except TailorError:
+                return None
+        return max(self.store.projects.list(), key=lambda row: row.updated, default=None)
+
+    def need(self, wanted: str | int | None) -> ProjectRow:
+        """The same, raising InputError where there is no project."""
+        result = self.project(wanted)
+        if result is None:
+            raise InputError("There is no project yet. Add samples on the page Samples first.")
+        return result
+
+    def role(self, project_id: int) -> str:
+        """What whoever asks is in a project: owner, member, viewer, or nothing."""
+        from engine.store.row_access import role_in
+
+        access = self.store.access()
+        if access.everything:
+            return "owner"
+        with self.store.read() as session:
+            return role_in(session, access, project_id)
+
+    def workspace(self, project_id: int, *, change: bool = False) -> Path:
+        """The folder of a project, made when missing; with `change` to write in it.
+
+        Raises InputError where whoever asks does not see the project, Forbidden where they may only look.
+        """
+        role = self.role(project_id)
+        if not role:
+            raise InputError("There is no project {project_id}: it may have been deleted.", project_id=project_id)
+        if change and role == "viewer":
+            raise Forbidden(
+                "You may look at this project, but not change it. Ask one of its owners for the role member."
+            )
+        folder = self.settings.home_dir / "projects" / str(project_id)
+        with storage_errors("the project's folder", folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def overview(self, wanted: str | int | None) -> Overview:
+        """Counts and states for the frame."""
+        projects = self.store.projects.list()
+        project = self.project(wanted)
+        jobs = self.store.jobs.list(states=("queued", "running"))
+        running = [job for job in jobs if job.state == "running"]
+        own = [job for job in running if project and job.project_id == project.id]
+        active = next(iter(own or running or [*reversed(jobs)]), None)
+        waiting = len(jobs) - (active is not None)
+        overview = Overview(projects, active=active, waiting=waiting, device=device_line())
+        if project is None:
+            return overview
+        corpus = self.corpus(project.id)
+        return replace(
+            overview,
+            project=project,
+            sentences=corpus.kept if corpus and corpus.state == "ready" else None,
+            phrases=self.phrase_count(project.id),
+            plugins=len(self.store.plugins.list(project.id)),
+            runs=len(self.runs(project.id)),
+            rated=self.store.ratings.progress(project.id),
+        )
+
+    # -- samples
+
+    def create_project(self, name: str, source: str, target: str, base: str) -> ProjectRow:
+        """A new project. Raises InputError when the languages are the same or the base cannot translate between them."""
+        from engine.base.metadata import knows, read_card
+
+        source, target = canonical(source), canonical(target)
+        if source == target:
+            raise InputError("Source and target are the same language. Choose two different ones.")
+        known = read_card(base)["languages"]
+        for code in (source, target):
+            if known and code not in known:
+                raise InputError(
+                    tr(
+                        "The base {name} does not know {language}; it knows {languages}. Choose another base or language.",
+                        name=Path(base).name,
+                        language=language_name(code),
+                        languages=", ".join(language_name(one) for one in known),
+                    )
+                )
+        if not knows(base, source, target):
+            raise InputError(
+                tr(
+                    "The base {name} does not translate from {source} to {target}. Choose another base or direction.",
+                    name=Path(base).name,
+                    source=language_name(source),
+                    target=language_name(target),
+                )
+            )
+        return self.store.projects.create(name, source, target, base)
+
+    # -- phrases
+
+    def phrases(self, project_id: int) -> list[JsonRow]:
+        """The phrases of a project, as in phrases.jsonl."""
+        return [
+            row for row in read_rows(self.workspace(project_id) / "phrases.jsonl") if "text" in row and "length" in row
+        ]
+
+    def phrase_count(self, project_id: int) -> int | None:
+        corpus = self.corpus(project_id)
+        sets = self.store.phrase_sets.list(corpus.id) if corpus else []
+        return sets[0].count if sets else None
+
+    def parser(self, project_id: int) -> str:
+        """A sentence saying which parser made the phrases; empty when nobody knows."""
+        noted = read_json(self.workspace(project_id) / "phrases.info.json").get("parser")
+        if noted:
+            return noted if isinstance(noted, str) else str(noted)
+        corpus = self.corpus(project_id)
+        sets = self.store.phrase_sets.list(corpus.id) if corpus else []
+        return sets[0].parser if sets else ""
+
+    def decoder_layers(self, project: ProjectRow) -> int:
+        """Decoder layers of the project's base; 6 when its folder is gone."""
+        from engine.base.metadata import read_card
+
+        try:
+            return int(read_card(project.base)["decoder_layers"]) or 6
+        except TailorError:
+            return 6
+
+    # -- training
+
+    def runs(self, project_id: int) -> list[JobRow]:
+        """Training runs of a project, newest first."""
+        return [job for job in self.store.jobs.list(project_id) if job.kind == "customize"]
+
+    def start_run(self, project: ProjectRow, request: CustomizeRequest) -> JobRow:
+        """Queue a training run on the project's samples; it waits for those before it. Another `base` becomes the project's.
+        Raises InputError without samples.
+        """
+        if not self.sample_files(project.id):
+            raise InputError("This project has no samples yet. Add some on the page Samples.")
+        if request.base and request.base != project.base:
+            project = self.store.projects.update(project.id, base=request.base)
+        name = f"{project.name} {len(self.runs(project.id)) + 1}"
+        return self._queue("customize", project, request.replace(**self.request(project), name=name).to_mapping())
+
+    def curve(self, project_id: int, job: JobRow | None = None) -> list[JsonRow]:
+        """Figures of a run, update by update; without one named, of the run at work or the last one."""
+        from engine.jobs import job_folder
+
+        jobs = self.runs(project_id)
+        job = job or next((one for one in jobs if one.state == "running"), None) or next(iter(jobs), None)
+        workspace = self.workspace(project_id)
+        folder = job_folder(workspace, job) if job else workspace
+        tried = folder.glob(f"{TRIED}/*/training/metrics.jsonl")  # a folder for each method, where several are tried
+        newest = max(tried, key=lambda file: file.stat().st_mtime, default=folder / "training" / "metrics.jsonl")
+        return read_rows(newest)
+
+    def job_at_work_here(self) -> bool:
+        """Whether a worker on this machine is at work on a job."""
+        return any(worker.job_id is not None and worker.host == HOST for worker in self.store.workers.list())
+
+    # -- plugins and translation
+
+    def base_model(self, project: ProjectRow) -> BaseModel:
+        """The project's base, loaded; shared by all pages and the REST interface."""
+        return self.models.base(project.base, project.source, project.target)
+
+    def plugin(self, row: PluginRow, base: BaseModel) -> Plugin:
+        """The plugin of a row, loaded for that base; the last few are kept."""
+        if not row.exists:
+            raise InputError(
+                "The bundle of {row} is no longer at {path}. Train it again or import it.", row=row.name, path=row.path
+            )
+        return self.models.plugin(row.path, base)
+
+    def translate(
+        self,
+        project: ProjectRow,
+        texts: Sequence[str],
+        plugin: PluginRow | None = None,
+        strength: float = 1.0,
+        *,
+        part: int = 8,
+    ) -> Iterator[list[str]]:
+        """Translate in parts of a few sentences, so that a page can show the first ones while the others are made."""
+        from engine.decoding.translate import translate
+
+        self.models.take_cores()
+        base = self.base_model(project)
+        loaded = self.plugin(plugin, base) if plugin else None
+        decoding = base.decoding(loaded.card.get("decoding") if loaded and strength else None)
+        for start in range(0, len(texts), part):
+            yield translate(base, list(texts[start : start + part]), loaded, strength=strength, decoding=decoding)
+
+    @cached_property
+    def library(self) -> Library:
+        """What can be done with plugins."""
+        from engine.plugins.library import Library
+
+        return Library(self.store, self.settings)
+
+    def import_bundle(self, project: ProjectRow, file: str | Path) -> PluginRow:
+        """Check a bundle and take it into the project. Raises BundleError when it is damaged, unsafe or not for the base."""
+        return self.library.import_bundle(project, file, lambda: self.base_model(project))
+
+    def plugin_card(self, row: PluginRow) -> ModelCard:
+        """The card in a plugin's bundle; an empty one where the bundle is gone or damaged."""
+        from engine.plugins import read_bundle_text
+
+        try:
+            return parse_card(read_bundle_text(row.path), row.name)
+        except TailorError:
+            return ModelCard(row.name)
+
+    def comparisons(self, project_id: int) -> list[ComparisonRow]:
+        return self.store.comparisons.list(project_id)

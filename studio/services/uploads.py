@@ -1,0 +1,176 @@
+"""Files on their way into a project: looked at before anything of them is read, copied whole or not at all.
+
+They come from the browser, or from a path on the studio's own machine where the settings allow that.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from engine.core.atomic_files import read_json, write_json
+from engine.core.settings import Settings
+from engine.corpora.formats.archive import check_archive
+from engine.corpora.formats.encoding import check_file
+from engine.corpora.formats.read import READERS
+from engine.errors import CorpusError, InputError, storage_errors
+from studio.auth.identity import guest, sign_in_needed
+from studio.i18n.translate import tr
+
+INBOX = "inbox"  # in the home folder: what was dropped where there was no project yet
+OLDEST = 86_400  # seconds after which Gradio removes uploads that were not used
+ARCHIVES = {".docx": "Word document", ".odt": "OpenDocument text"}
+
+
+def known_endings() -> list[str]:
+    return [ending for item in READERS.values() for ending in item.endings]
+
+
+def check_files(files: Sequence[Path], settings: Settings, there: Iterable[str] = ()) -> None:
+    """Raise InputError on a file that cannot be read as samples, or on too many; `there` are names in the project."""
+    known = known_endings()
+    limit = settings.max_upload_mib
+    for file in files:
+        if file.suffix.lower() not in known:
+            raise InputError(
+                tr(
+                    "{name} cannot be read as samples. Files may end in {endings}.",
+                    name=file.name,
+                    endings=", ".join(known),
+                )
+            )
+        try:
+            size = check_file(file)
+            if size > limit * 2**20:
+                raise InputError(
+                    tr(
+                        "{name} is larger than {limit} MiB (setting max_upload_mib). Split it into parts.",
+                        name=file.name, limit=limit,
+                    )
+                )  # fmt: skip
+            if file.suffix.lower() in ARCHIVES:
+                check_archive(file, ARCHIVES[file.suffix.lower()])
+        except CorpusError as error:  # people know their file by its name, not by where the upload lies
+            raise InputError(error.message.naming(str(file), file.name)) from None
+    count = len({*there, *(file.name for file in files)})
+    if count > settings.max_upload_files:
+        raise InputError(
+            tr(
+                "A project holds up to {most} files (setting max_upload_files); these would be {count}.",
+                most=settings.max_upload_files,
+                count=count,
+            )
+        )
+
+
+def take_files(files: Sequence[Path], folder: Path) -> list[str]:
+    """Copy files into a folder, replacing those of the same name; returns their names there.
+
+    Two of one name in one go are both kept. When a copy fails, none of them is there.
+    """
+    names: list[str] = []
+    parts: list[tuple[Path, Path]] = []
+    with storage_errors("the samples", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            for file in files:
+                name = _free(file.name.lstrip(".") or f"file{file.suffix}", names)
+                names.append(name)
+                part = folder / f".{name}.{os.getpid()}.part"
+                parts.append((part, folder / name))
+                shutil.copyfile(file, part)
+            for part, position in parts:
+                part.replace(position)
+        finally:
+            for part, _ in parts:
+                part.unlink(missing_ok=True)
+    return names
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    path, number, result = Path(name), 2, name
+    while result in taken:
+        result, number = f"{path.stem}-{number}{path.suffix}", number + 1
+    return result
+
+
+def paths_offered(settings: Settings) -> bool:
+    """Whether a path on the studio's machine can lead anywhere: where people sign in, only into the folders that are named."""
+    return settings.server_paths_allowed and (bool(settings.server_folders) or not sign_in_needed(settings))
+
+
+def server_files(text: str, settings: Settings) -> list[Path]:
+    """The files that a path on the studio's machine stands for: itself, or what can be read in the folder that it names.
+
+    Raises InputError where such paths are not allowed, or it leads to nothing that may be read.
+    """
+    if not settings.server_paths_allowed:
+        raise InputError("Paths on the server are switched off (setting server_paths). Upload the file.")
+    given = text.strip().strip("\"'")
+    if not given:
+        raise InputError("Write the path of a file or of a folder.")
+    path = Path(given).expanduser()
+    if not path.is_absolute():
+        raise InputError(tr("{path} is not a whole path. Write it from the root, as /data/manuals.tmx.", path=given))
+    real = Path(os.path.realpath(path))
+    folders = [Path(os.path.realpath(Path(folder).expanduser())) for folder in settings.server_folders]
+    if sign_in_needed(settings):
+        seen = guest()
+        if seen is None or seen.access is None or not seen.access.changes:
+            raise InputError("Paths on the server are for accounts that may change something. Upload the file.")
+        # What lies in the studio's own folder belongs to somebody's project.
+        if real.is_relative_to(os.path.realpath(settings.home_dir)) or not folders:
+            raise InputError(
+                tr("{path} is not in a folder that may be read from here (setting server_folders).", path=given)
+            )
+    # Outside the folders it is not even said whether a file is there.
+    if folders and not any(real.is_relative_to(folder) for folder in folders):
+        raise InputError(
+            tr("{path} is not in a folder that may be read from here (setting server_folders).", path=given)
+        )
+    if real.is_dir():
+        try:
+            results = [one for one in sorted(real.iterdir()) if one.suffix.lower() in known_endings() and one.is_file()]
+        except OSError:
+            raise InputError(
+                tr("The folder {path} cannot be read by the studio; check its permissions.", path=given)
+            ) from None
+        # A link in the folder may lead out of it.
+        results = [
+            one for one in results if not folders or any(Path(os.path.realpath(one)).is_relative_to(f) for f in folders)
+        ]
+        if sign_in_needed(settings):
+            home = os.path.realpath(settings.home_dir)
+            results = [one for one in results if not Path(os.path.realpath(one)).is_relative_to(home)]
+        if not results:
+            raise InputError(tr("The folder {path} holds no file that can be read as samples.", path=given))
+        return results
+    if not real.is_file():
+        raise InputError(tr("There is no file at {path}; check the path.", path=given))
+    if not os.access(real, os.R_OK):
+        raise InputError(tr("{path} cannot be read by the studio; check its permissions.", path=given))
+    return [path if path.suffix.lower() in known_endings() else real]
+
+
+def stash(files: Sequence[Path], settings: Settings) -> str:
+    """Remember files that were dropped on the first page, for the page Samples; returns the word that stands for them."""
+    folder = settings.home_dir / INBOX
+    token = secrets.token_hex(12)
+    for old in folder.glob("*.json"):
+        if time.time() - old.stat().st_mtime > OLDEST:
+            old.unlink(missing_ok=True)
+    write_json(folder / f"{token}.json", {"files": [str(file) for file in files]}, "the uploaded files")
+    return token
+
+
+def stashed(token: str, settings: Settings) -> list[Path]:
+    """The files that this word stands for, as far as they are still there."""
+    if not re.fullmatch("[0-9a-f]{24}", token):
+        return []
+    result = read_json(settings.home_dir / INBOX / f"{token}.json").get("files", [])
+    return [Path(file) for file in result if isinstance(file, str) and Path(file).is_file()]

@@ -1,0 +1,10 @@
+// The choice is kept in a cookie; what the address shows stays, but for a language that it named.
+element.addEventListener('click', (event) => {
+  const link = event.target.closest('a[data-language]');
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  document.cookie = `tailormt_language=${link.dataset.language}; Path=/; Max-Age=31536000; SameSite=Lax`;
+  const address = new URL(window.location.href);
+  address.searchParams.delete('lang');
+  if (address.href === window.location.href) window.location.reload(); else window.location.assign(address);
+});

@@ -1,0 +1,79 @@
+"""Messages: sentences with their template and values, in errors, in JSON and between processes."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+
+from engine.core.atomic_files import read_json, write_json
+from engine.errors import BundleError, InputError, TailorError, storage_errors
+from engine.jobs.backends.remote_errors import raise_told, tell
+from engine.messages import Message, mark, pack, unpack
+
+
+def test_a_message_is_its_english_sentence_and_knows_what_stands_in_it() -> None:
+    one = Message("The file {name} holds {count:,} sentences.", name=Path("a.txt"), count=1200)
+    assert one == "The file a.txt holds 1,200 sentences."
+    assert isinstance(one, str)
+    assert one.template == "The file {name} holds {count:,} sentences."
+    assert one.params == {"name": "a.txt", "count": 1200}
+    assert one.code == "the-file-name-holds-count-sentences"
+
+
+def test_braces_are_braces_where_nothing_is_filled_in() -> None:
+    assert Message('Write {"a": 1}.') == 'Write {"a": 1}.'
+    assert mark("Reading samples") == "Reading samples"
+
+
+def test_an_error_has_code_and_params_beside_its_sentence() -> None:
+    error = InputError("There is nothing at {path}.", path="/tmp/x")
+    assert str(error) == "There is nothing at /tmp/x."
+    assert (error.code, dict(error.params)) == ("there-is-nothing-at-path", {"path": "/tmp/x"})
+    assert str(TailorError()) == ""
+
+
+def test_an_error_inside_another_keeps_its_own_template() -> None:
+    inner = BundleError("{name} is damaged.", name="a.zip")
+    outer = InputError("These do not work together: {error}", error=inner)
+    assert str(outer) == "These do not work together: a.zip is damaged."
+    assert isinstance(outer.params["error"], Message)
+    assert outer.params["error"].template == "{name} is damaged."
+    assert InputError(inner.message).message is inner.message
+
+
+def test_errors_cross_processes_and_machines_whole() -> None:
+    error = BundleError(
+        "{name} holds {count:,} weights: {error}", name="a", count=1200, error=InputError("No {x}.", x=1)
+    )
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+    assert (str(again), again.message.template, again.params) == (str(error), error.message.template, error.params)
+    with pytest.raises(BundleError) as caught:
+        raise_told(json.loads(json.dumps(tell(error, "there"))))
+    assert caught.value.message.to_mapping() == error.message.to_mapping()
+
+
+def test_json_keeps_the_data_of_the_sentences_in_it(tmp_path: Path) -> None:
+    one = Message("{file} adds nothing.", file="a.txt")
+    values = {"warnings": [one, "plain"], "files": [{"notes": [one]}], "kept": 3}
+    write_json(tmp_path / "report.json", values, "the report")
+    data = read_json(tmp_path / "report.json")
+    assert data == values
+    assert data["files"][0]["notes"][0].params == {"file": "a.txt"}
+    assert not isinstance(data["warnings"][1], Message)
+    assert pack({"kept": 3}) == unpack({"kept": 3}) == {"kept": 3}
+    assert unpack({"messages": "of somebody else"}) == {"messages": "of somebody else"}
+
+
+def test_a_file_can_be_called_otherwise_in_a_message() -> None:
+    one = InputError("{path}, line {line}: {error}", path="/tmp/1/a.txt", line=3, error="/tmp/1/a.txt is odd").message
+    assert one.naming("/tmp/1/a.txt", "a.txt").params == {"path": "a.txt", "line": 3, "error": "a.txt is odd"}
+    assert one.naming("/tmp/1/a.txt", "a.txt") == "a.txt, line 3: a.txt is odd"
+
+
+def test_the_system_s_errors_say_what_was_written_and_where(tmp_path: Path) -> None:
+    with pytest.raises(TailorError) as caught, storage_errors("the plugin", tmp_path):
+        raise PermissionError(13, "denied")
+    assert str(caught.value).startswith(f"The plugin could not be written to {tmp_path}: no permission.")

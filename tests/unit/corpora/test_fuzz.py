@@ -1,0 +1,205 @@
+"""Inputs that nobody meant: some two thousand of them, over everything that reads what a stranger may have written.
+
+`bench/fuzz.py` tries millions of the same kind; what it found is below, input by input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import random
+import tempfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.core.atomic_files import read_json
+from engine.core.settings import load_settings
+from engine.core.step_cache import StepCache
+from engine.corpora import Decisions, ImportReport
+from engine.corpora.formats.documents.formats import open_document
+from engine.corpora.formats.documents.model import Context, DocumentError
+from engine.corpora.formats.documents.placeholders import KINDS, find_placeholders, find_tags
+from engine.errors import BundleError, CorpusError, OptionError
+from engine.memory.phrase_pairs import load_pairs
+from engine.phrases.exclusions import Exclusions
+from engine.plugins.library import needs_texts
+from tests.documents import docx, word_paragraph
+from tests.fuzzing.guard import Guard, Hang, Trespass
+from tests.fuzzing.mutate import mutate
+from tests.fuzzing.targets import TARGETS, Target, emptied, outcome, warm
+
+EACH = 55  # inputs a target; 2,000 in all
+FEWER = {"plugin": 20, "backup": 20, "rest": 60}  # others
+
+
+@pytest.fixture(scope="module")
+def guard(tmp_path_factory: pytest.TempPathFactory) -> Guard:
+    folder = tmp_path_factory.mktemp("canary")
+    (folder / "canary").touch()
+    warm()
+    return Guard(folder / "canary", (tmp_path_factory.getbasetemp(), Path(tempfile.gettempdir())))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(TARGETS))
+def test_no_input_makes_a_reader_crash_hang_or_leave_its_folder(name: str, guard: Guard, tmp_path: Path) -> None:
+    target: Target = TARGETS[name]
+    good = list(target.seeds)
+    for data in good:
+        outcome(target, data, emptied(tmp_path / "work"))  # what is loaded once has no clock
+
+    @settings(max_examples=FEWER.get(name, EACH), deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(st.integers(0, 2**63), st.sampled_from(range(len(good))))
+    def tried(seed: int, which: int) -> None:
+        data = mutate(good[which], random.Random(seed), target.kind, good)
+        work = emptied(tmp_path / "work")
+        with guard(work):
+            outcome(target, data, work)
+
+    tried()
+
+
+def test_there_are_two_thousand_inputs() -> None:
+    assert sum(FEWER.get(name, EACH) for name in TARGETS) >= 2000
+
+
+# -- the guard itself
+
+
+def test_the_guard_sees_what_no_reader_may_do(guard: Guard, tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", Path(__file__).parent / "never.txt"
+    inside.mkdir()
+    with guard(inside):
+        (inside / "a").write_text("x", encoding="utf-8")
+        Path(__file__).read_bytes()
+    with pytest.raises(Trespass, match=r"never\.txt"), guard(inside), contextlib.suppress(OSError):
+        os.open(outside / "x", os.O_WRONLY)  # is no folder: opens nothing, and is heard all the same
+    with pytest.raises(Trespass, match="canary"), guard(inside):
+        Path(guard.canary).read_bytes()
+    with pytest.raises(Trespass, match="mkdir"), guard(inside), contextlib.suppress(OSError):
+        os.mkdir("/proc/never")
+
+    def endless() -> None:
+        with guard(inside, seconds=0.2):
+            while True:
+                pass
+
+    with pytest.raises(Hang):
+        endless()
+
+
+# -- what was found
+
+
+def test_a_damaged_stream_in_a_document_is_a_damaged_document(tmp_path: Path) -> None:
+    whole = docx(word_paragraph("The rain stopped. " * 40), tmp_path / "a.docx").read_bytes()
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        at = archive.getinfo("word/document.xml").header_offset + 60
+    for packing in (zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):
+        (tmp_path / "b.docx").write_bytes(
+            _repacked(whole, packing)[:at] + b"\xff" * 40 + _repacked(whole, packing)[at + 40 :]
+        )
+        with pytest.raises(DocumentError, match=r"b\.docx (is damaged|cannot be opened)"):
+            open_document(tmp_path / "b.docx", Context("b.docx", "en", "de"))
+
+
+def _repacked(data: bytes, packing: int) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w", packing) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    return out.getvalue()
+
+
+def test_settings_that_python_cannot_hold_are_no_settings(tmp_path: Path) -> None:
+    for number, value in enumerate((b"[" * 20_000, b"9" * 20_000, b"\xff")):
+        home = tmp_path / str(number)
+        home.mkdir()
+        (home / "settings.toml").write_bytes(b"threads = " + value)
+        with pytest.raises(OptionError, match="not valid TOML"):
+            load_settings({"TAILORMT_HOME": str(home)})
+
+
+@pytest.mark.parametrize(
+    "data", [b"\xff\xfe\xfa", b'"words"', b"[1]", b"0", b"[" * 100_000, b'{"samples": 3}', b"null\n"]
+)
+def test_files_of_a_workspace_that_hold_something_else_hold_nothing(data: bytes, tmp_path: Path) -> None:
+    for name in ("steps.json", "decisions.jsonl", "excluded_phrases.jsonl", "pairs.jsonl"):
+        (tmp_path / name).write_bytes(data)
+    assert StepCache(tmp_path).get("samples") == ""
+    assert not Decisions.load(tmp_path)
+    assert not Exclusions.load(tmp_path)
+    assert not read_json(tmp_path / "steps.json").get("phrases")
+    with pytest.raises(CorpusError, match=r"pairs\.jsonl, line 1: not a phrase pair"):
+        load_pairs(tmp_path / "pairs.jsonl")
+    assert json.dumps(StepCache(tmp_path).values) == "{}"
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.vtt", "a.html"])
+def test_text_that_is_nearly_in_utf_16_is_read_or_refused(name: str, tmp_path: Path) -> None:
+    text = "WEBVTT\n\n00:01.000 --> 00:02.000\nНичего не сказал он.\n" * 30
+    for data in (text.encode("utf-16-be"), b"\x01" + text.encode("utf-16-le"), b"\n" + text.encode("utf-16-be")[1:]):
+        (tmp_path / name).write_bytes(data)
+        with contextlib.suppress(DocumentError, CorpusError):
+            open_document(tmp_path / name, Context(name, "ru", "de"))
+
+
+def test_a_run_whose_namespace_is_no_address_is_read(tmp_path: Path) -> None:
+    body = '<w:p><w:r><w:rPr><x:y xmlns:x="notes"/><w:b/></w:rPr><w:t>The rain stopped.</w:t></w:r></w:p>'
+    document = open_document(docx(body, tmp_path / "a.docx"), Context("a.docx", "en", "de"))
+    assert [unit.text for unit in document.units] == ["The rain stopped."]
+
+
+def test_a_report_with_numbers_that_are_none_is_damaged() -> None:
+    values = json.loads(TARGETS["workspace"].seeds[1])
+    values["files"][0]["lines"] = float("inf")
+    with pytest.raises(CorpusError, match="import report is damaged"):
+        ImportReport.from_mapping(values)
+
+
+def test_a_damaged_part_of_a_blend_is_a_damaged_bundle(tmp_path: Path) -> None:
+    blend = TARGETS["bundle"].seeds[1]
+    with zipfile.ZipFile(io.BytesIO(blend)) as old, zipfile.ZipFile(tmp_path / "a.zip", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name)[:-400] if name == "part-1.zip" else old.read(name))
+    with pytest.raises(BundleError, match=r"part-1\.zip is damaged"):
+        needs_texts(tmp_path / "a.zip")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "雨",
+        "{{",
+        "{%",
+        "<%",
+        "%0",
+        "0",
+        "{a,plural,",
+        "{a,plural,}",
+        "a@",
+        "www.,",
+        "%(a)0",
+        "<a b=",
+        "${",
+        "{a.",
+        "http://!",
+    ],
+)
+def test_the_same_over_and_over_is_looked_through_at_once(piece: str, guard: Guard, tmp_path: Path) -> None:
+    text = "The rain %" + piece * (120_000 // len(piece))
+    with guard(tmp_path):
+        find_placeholders(text, list(KINDS))
+        find_tags(text)
+
+
+def test_a_declaration_that_is_none_is_damaged_html(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("<!DOCTYPE html><p>Rain.</p><![[[[[ x <p>More.</p>", encoding="utf-8")
+    with pytest.raises(DocumentError, match=r"a\.html: the HTML is damaged"):
+        open_document(tmp_path / "a.html", Context("a.html", "en", "de"))

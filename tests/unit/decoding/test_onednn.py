@@ -1,0 +1,119 @@
+"""oneDNN's products while decoding: the same translations, and nothing else that is computed with the base changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import linear
+
+from engine.base import BaseModel
+from engine.base import onednn as products
+from engine.base.onednn import fast_products
+from engine.decoding.translate import translate
+from engine.methods import get_method
+from engine.methods.interface import Artefacts
+from engine.plugins import Plugin
+
+ASSETS = Path(__file__).resolve().parents[3] / "assets"
+LINES = (ASSETS / "samples" / "demo.en.txt").read_text(encoding="utf-8").splitlines()[:24]
+
+
+@pytest.fixture(scope="module")
+def base() -> BaseModel:
+    return BaseModel.load(ASSETS / "models" / "en-zh", "en", "zh", device="cpu", precision="float32")
+
+
+@pytest.fixture(autouse=True)
+def paying(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As on a processor where they are faster; they give the same elsewhere."""
+    if not torch.backends.mkldnn.is_available():
+        pytest.skip("this PyTorch has no oneDNN")
+    monkeypatch.setattr(products, "pays", lambda: True)
+    products._MADE.clear()
+    yield
+    products._MADE.clear()
+
+
+def test_translations_are_the_same(base: BaseModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = translate(base, LINES)
+    assert products._MADE[base.model], "the layouts were used"
+    products._MADE.clear()
+    monkeypatch.setattr(products, "pays", lambda: False)
+    assert translate(base, LINES) == fast
+    assert products._MADE[base.model] == {}
+
+
+def test_products_are_those_of_the_weights_up_to_rounding_and_outside_nothing_changes(base: BaseModel) -> None:
+    layer = base.model.model.decoder.layers[0].fc1
+    x = torch.randn(3, 5, layer.in_features)
+    with torch.inference_mode():
+        before = layer(x)
+        with fast_products(base):
+            inside = layer(x)
+            single = layer(x[:1, :1])  # (1, 1, O): a vector alone takes the usual way
+        assert torch.equal(layer(x), before)
+        assert torch.equal(single, layer(x[:1, :1]))
+    torch.testing.assert_close(inside, before, rtol=1e-5, atol=1e-5)
+
+
+def test_a_weight_that_has_the_id_of_one_that_is_gone_is_multiplied_itself(base: BaseModel) -> None:
+    with fast_products(base):
+        layouts = products._MADE[base.model]
+        weight, other = torch.randn(8, 6), base.model.model.decoder.layers[0].fc1.weight
+        layouts[id(weight)] = layouts[id(other)]
+        x = torch.randn(4, 6)
+        inside = linear(x, weight)
+    assert torch.equal(inside, linear(x, weight))
+
+
+def test_the_layouts_are_of_the_base_though_a_plugin_that_swaps_weights_comes_first(base: BaseModel) -> None:
+    method = get_method("fine_tuning")
+    module = method.build(base, Artefacts(), method.config_class())
+    translate(base, LINES[:2], Plugin(method, module, {}))
+    own = {id(one.weight) for one in base.model.modules() if type(one) is nn.Linear}
+    assert products._MADE[base.model].keys() == own
+
+
+def test_a_weight_in_the_place_of_the_bases_is_taken(base: BaseModel) -> None:
+    layer = base.model.model.decoder.layers[0].fc1
+    x, own = torch.randn(4, layer.in_features), layer.weight
+    other = nn.Parameter(torch.randn_like(own), requires_grad=False)
+    with fast_products(base), torch.inference_mode():
+        try:
+            layer._parameters["weight"] = other
+            assert torch.equal(layer(x), linear(x, other, layer.bias))
+        finally:
+            layer._parameters["weight"] = own
+
+
+def test_a_weight_that_was_written_to_is_taken_as_it_is(base: BaseModel) -> None:
+    layer = base.model.model.decoder.layers[0].fc1
+    x, selected = torch.randn(4, layer.in_features), layer.weight.detach().clone()
+    with torch.no_grad(), fast_products(base):
+        try:
+            layer.weight.mul_(2.0)
+            torch.testing.assert_close(layer(x), linear(x, 2.0 * selected, layer.bias))
+        finally:
+            layer.weight.copy_(selected)
+
+
+def test_a_large_base_is_left_as_it_is(base: BaseModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "LARGEST", 1000)
+    translate(base, LINES[:1])
+    assert products._MADE[base.model] == {}
+
+
+def test_layouts_go_with_their_base() -> None:
+    base = BaseModel.load(ASSETS / "models" / "en-zh", "en", "zh", device="cpu", precision="float32")
+    with fast_products(base):
+        pass
+    assert len(products._MADE) == 1
+    del base
+    import gc
+
+    gc.collect()
+    assert len(products._MADE) == 0

@@ -1,0 +1,200 @@
+"""Tags come into a translation where their words went: none lost, none doubled, nested as they were."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
+from engine.corpora.words import word_spans
+from engine.decoding.tag_projection import project
+from engine.decoding.word_alignment import Alignment, even_alignment, piece_spans
+
+
+def parts_of(text: str) -> TaggedText:
+    """`a [1 b c ]1 d <2>` as parts: a pair with number 1 around `b c`, a lone tag 2 at the end."""
+    results: TaggedText = []
+    words = text.split(" ")
+    for k, word in enumerate(words):
+        if word.startswith("["):
+            results.append(Tag("open", int(word[1:])))
+        elif word.startswith("]"):
+            results.append(Tag("close", int(word[1:])))
+        elif word.startswith("<"):
+            results.append(Tag("alone", int(word[1:-1])))
+        else:
+            results.append(word)
+        if k + 1 < len(words) and isinstance(results[-1], str) and any(w[0] not in "[]<" for w in words[k + 1 :]):
+            results.append(" ")
+    return results
+
+
+def shown(parts: TaggedText) -> str:
+    return "".join(
+        part if isinstance(part, str) else {"open": "[", "close": "]", "alone": "<"}[part.kind] + str(part.id)
+        for part in parts
+    )
+
+
+def links(source: str, target: str, *pairs: tuple[int, int]) -> Alignment:
+    """An alignment of (source word, target word) links."""
+    rows: list[dict[int, float]] = [{} for _ in word_spans(target)]
+    for i, j in pairs:
+        rows[j][i] = 1.0
+    return Alignment(word_spans(source), word_spans(target), [{i: w / len(r) for i, w in r.items()} for r in rows])
+
+
+def test_a_pair_follows_its_words() -> None:
+    parts = parts_of("the [1 red house ]1 stands")
+    source = text_of(parts)
+    assert source == "the red house stands"
+    alignment = links(source, "steht das rote Haus", (0, 1), (1, 2), (2, 3), (3, 0))
+    assert shown(project(parts, "steht das rote Haus", alignment)) == "steht das [1rote Haus]1"
+
+
+def test_one_stray_link_does_not_tear_a_pair_apart() -> None:
+    parts = parts_of("[1 one two three ]1 four five six")
+    target = "eins zwei drei vier fünf sechs"
+    alignment = links(text_of(parts), target, (0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (1, 5))
+    assert shown(project(parts, target, alignment)) == "[1eins zwei drei]1 vier fünf sechs"
+
+
+def test_nested_pairs_and_a_lone_tag() -> None:
+    parts = parts_of("see [1 the [2 big ]2 map ]1 <3> now")
+    target = "jetzt die große Karte sehen"
+    alignment = links(text_of(parts), target, (0, 4), (1, 1), (2, 2), (3, 3), (4, 0))
+    # The lone tag touches "now", and goes where that went.
+    assert shown(project(parts, target, alignment)) == "<3jetzt [1die [2große]2 Karte]1 sehen"
+
+
+def test_a_lone_tag_between_spaces_stays_between_spaces() -> None:
+    parts: TaggedText = ["press ", Tag("alone", 1), " to go"]
+    target = "drück um zu gehen"
+    alignment = links(text_of(parts), target, (0, 0), (1, 2), (2, 3))
+    assert shown(project(parts, target, alignment)) == "drück <1 um zu gehen"
+    assert shown(project(parts, "按即可走", even_alignment(text_of(parts), "按即可走"), spaced=False)).count("<1") == 1
+
+
+def test_a_note_stays_with_the_stop_that_it_followed() -> None:
+    parts: TaggedText = ["He came.", Tag("alone", 1)]
+    alignment = even_alignment("He came.", "他来了。")
+    assert shown(project(parts, "他来了。", alignment, spaced=False)) == "他来了。<1"
+
+
+def test_tags_without_their_other_half_are_lone_ones() -> None:
+    parts: TaggedText = [Tag("close", 1), "a ", Tag("open", 2), "b"]
+    assert shown(project(parts, "a b", even_alignment("a b", "a b"))) == "]1a [2b"
+
+
+TEXTS = st.lists(st.sampled_from(["house", "red", "7", ",", "雨", "停", "."]), max_size=8).map(" ".join)
+
+
+@st.composite
+def tagged(draw: st.DrawFn) -> TaggedText:
+    """Any text with pairs in pairs and lone tags."""
+    count = 0
+
+    def block(depth: int) -> TaggedText:
+        nonlocal count
+        results: TaggedText = []
+        for _ in range(draw(st.integers(0, 3))):
+            sort = draw(st.integers(0, 3 if depth else 1))
+            if sort == 0:
+                results.append(f" {draw(TEXTS)} ")
+            elif sort == 1:
+                count += 1
+                results.append(Tag("alone", count))
+            else:
+                count += 1
+                number = count
+                results += [Tag("open", number), *block(depth - 1), Tag("close", number)]
+        return results
+
+    return block(3)
+
+
+def tree(parts: TaggedText) -> dict[int, int]:
+    """{tag: the pair it is in}, failing where pairs cross."""
+    owner: dict[int, int] = {}
+    stack = [0]
+    for part in parts:
+        if isinstance(part, str):
+            continue
+        if part.kind == "close":
+            assert stack.pop() == part.id
+        else:
+            assert part.id not in owner, "a tag came twice"
+            owner[part.id] = stack[-1]
+            if part.kind == "open":
+                stack.append(part.id)
+    assert stack == [0]
+    return owner
+
+
+@given(tagged(), TEXTS, st.data())
+def test_no_tag_is_lost_or_doubled_and_the_text_is_untouched(
+    parts: TaggedText, target: str, data: st.DataObject
+) -> None:
+    source = text_of(parts)
+    a, b = word_spans(source), word_spans(target)
+    weight = st.floats(0, 1, allow_nan=False)
+    rows = [{i: data.draw(weight) for i in range(len(a))} for _ in b]
+    placed = project(parts, target, Alignment(a, b, rows))
+    assert text_of(placed).replace(" ", "") == target.replace(" ", "")
+    assert tree(placed) == tree(parts)
+
+
+@given(tagged())
+def test_the_same_text_gets_its_tags_back(parts: TaggedText) -> None:
+    source = text_of(parts)
+    spans = word_spans(source)
+    placed = project(parts, source, Alignment(spans, spans, [{i: 1.0} for i in range(len(spans))]))
+
+    def around(some: TaggedText) -> dict[int, str]:
+        """What each pair is around, without spaces, which may move across a tag."""
+        result: dict[int, str] = {}
+        stack: list[int] = []
+        for part in some:
+            if isinstance(part, str):
+                for number in stack:
+                    result[number] += part.replace(" ", "")
+            elif part.kind == "open":
+                stack.append(part.id)
+                result[part.id] = ""
+            elif part.kind == "close":
+                stack.pop()
+        return result
+
+    full = {number for number, text in around(parts).items() if text}
+    assert {number: around(placed)[number] for number in full} == {number: around(parts)[number] for number in full}
+
+
+# -- words and pieces
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Don't stop: 3.5 km!", ["Don't", "stop", ":", "3.5", "km", "!"]),
+        ("他说Linux好。", ["他", "说", "Linux", "好", "。"]),
+        ("สวัสดี", ["ส", "วั", "ส", "ดี"]),
+        ("well-known e-mails", ["well-known", "e-mails"]),
+    ],
+)
+def test_words(text: str, words: list[str]) -> None:
+    assert [text[a:b] for a, b in word_spans(text)] == words
+
+
+@given(st.text(max_size=40))
+def test_every_character_but_spaces_is_in_one_word(text: str) -> None:
+    assert "".join(text[a:b] for a, b in word_spans(text)) == "".join(text.split())
+
+
+def test_pieces_are_found_in_the_text_that_they_spell() -> None:
+    text = "Größe: ５ km，ok"
+    spans = piece_spans(text, ["▁Grö", "ße", ":", "▁5", "▁", "km", ",", None])
+    assert spans is not None
+    assert [text[a:b] for a, b in spans] == ["Grö", "ße", ":", "５", "", "km", "，", "ok"]
+    assert piece_spans("abc", ["▁x"]) is None
+    assert piece_spans("a🙂b", ["▁a", None, "b"]) == [(0, 1), (1, 2), (2, 3)]

@@ -1,0 +1,128 @@
+"""Which back-translations can be trusted, which sentences are trained on, and that all of them are remembered."""
+
+import json
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.core.progress import Progress
+from engine.core.settings import load_settings
+from engine.core.step_cache import StepCache, content_hash
+from engine.corpora import Segment
+from engine.corpora.types import SentencePair
+from engine.decoding.back_translation import loses_thread, write_back
+from engine.evaluation.hallucination import hallucinated_stems
+from engine.evaluation.plausibility import pair_of, plausibility, weigh
+from engine.methods.data import Samples
+from engine.workflows.customize.steps import make_pairs
+from tests.bases import ROOT, SAMPLES, SENTENCES
+
+LETTERS = [
+    line.split("\t")[:2]
+    for line in (SAMPLES / "letters-de-en" / "letters.tsv").read_text(encoding="utf-8").splitlines()[1:]
+]
+GENERAL = (SAMPLES / "general-de" / "general-de.txt").read_text(encoding="utf-8").splitlines()
+
+
+# -- hallucinated words
+
+
+def test_translations_by_people_have_no_hallucinated_words():
+    assert hallucinated_stems([german for german, _ in LETTERS], [english for _, english in LETTERS], GENERAL) == {}
+
+
+def test_a_word_that_is_written_without_a_reason_is_found_with_its_sentences():
+    draw = random.Random(1)
+    chosen = sorted(draw.sample(range(len(LETTERS)), 40))
+    sources = [german for german, _ in LETTERS]
+    for i in chosen:
+        sources[i] += draw.choice([" Das ist ein Symptom.", " Die Symptome sind da."])
+    assert hallucinated_stems(sources, [english for _, english in LETTERS], GENERAL) == {"sympto": chosen}
+
+
+def test_a_word_that_the_targets_speak_of_is_none():
+    """The same word, and the targets say why it is there."""
+    both = [(german, english) for german, english in LETTERS]
+    both[:40] = [(f"{german} Das ist ein Symptom.", f"{english} It is a symptom.") for german, english in both[:40]]
+    assert hallucinated_stems([german for german, _ in both], [english for _, english in both], GENERAL) == {}
+    assert hallucinated_stems(["Das ist ein Symptom."] * 40, ["No."] * 40, []) == {}, "nothing to compare with"
+
+
+# -- plausibility
+
+
+@given(st.floats(-20, 20), st.floats(0, 1), st.floats(0, 5), st.floats(0, 1))
+def test_plausibility_grows_with_what_speaks_for_a_source(support, agreement, more, nearer):
+    value = plausibility(support, agreement)
+    assert 0 <= plausibility(support, agreement, hallucinated=True) <= value <= 1
+    assert plausibility(support + more, min(1.0, agreement + nearer)) >= value
+    assert 0 <= plausibility(support) <= 1
+
+
+def test_a_missing_source_is_not_plausible(pair):
+    result = weigh(pair, [*SENTENCES, ("", "雨停了。")], [], Progress())
+    assert len(result) == len(SENTENCES) + 1
+    assert result[-1].plausibility == 0
+    assert all(0 < one.plausibility < 1 for one in result[:-1])
+
+
+def test_rows_of_older_versions_have_the_plausibility_of_their_support():
+    row = {"source": "The rain.", "target": "雨。", "domain": "", "synthetic": True, "support": 1.5}
+    assert pair_of(row) == SentencePair("The rain.", "雨。", support=1.5, plausibility=plausibility(1.5))
+    assert pair_of({**row, "synthetic": False, "support": None}).plausibility == 1
+
+
+# -- back-translation
+
+
+def test_a_translation_that_repeats_itself_or_does_not_end_is_told(pair):
+    base = pair.backward
+    texts = ["雨停了。", "雨停了。", "雨停了。", "雨停了。", ""]
+    made = ["The rain stopped.", "", "the rain and the rain and the rain and the rain", "letter door " * 90, ""]
+    assert loses_thread(base, texts, made) == [False, True, True, True, False]
+
+
+def test_every_text_gets_its_translation_in_order(pair):
+    texts = [chinese for _, chinese in SENTENCES]
+    assert write_back(pair.backward, texts, None, Progress()) == write_back(pair.backward, texts, None, Progress())
+    assert len(write_back(pair.backward, [*texts, ""], None, Progress())) == len(texts) + 1
+
+
+# -- the pairs
+
+
+def segments():
+    return [Segment(chinese) for _, chinese in SENTENCES[:6]], [Segment(chinese) for _, chinese in SENTENCES[6:]]
+
+
+def test_all_sentences_are_remembered_whatever_share_is_trained_on(pair, tmp_path):
+    train, valid = segments()
+    train[0] = Segment(SENTENCES[0][1], SENTENCES[0][0])
+    result = make_pairs(train, valid, pair, 0.4, StepCache(tmp_path), Progress(), assets=ROOT / "assets")
+    assert [one.target for one in result["memory"]] == [one.text for one in train]
+    assert 2 <= len(result["train"]) <= 3  # the real pair, and two of five but for what is implausible
+    assert result["train"][0] == SentencePair(*SENTENCES[0], synthetic=False)
+    left = [one.plausibility for one in result["memory"] if one not in result["train"]]
+    assert max(left) <= min(one.plausibility for one in result["train"])
+    samples = Samples(pair, train, valid, tmp_path, load_settings(), sentence_pairs=result)
+    assert samples.pairs("memory") == result["memory"]
+    samples.sentence_pairs = {"train": result["train"], "valid": []}
+    assert samples.pairs("memory") == result["train"], "pairs that came without a memory are the memory"
+
+
+def test_a_project_goes_on_with_the_pairs_of_an_older_version(pair, tmp_path):
+    train, valid = segments()
+    rows = [
+        {"source": "old", "target": one.text, "domain": "", "part": part, "synthetic": True, "support": 0.5}
+        for part, some in (("train", train), ("valid", valid))
+        for one in some
+    ]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    stamps = StepCache(tmp_path)
+    before = content_hash("", pair.forward.fingerprint(), pair.backward.fingerprint(), True, 2)
+    stamps.set("pairs written", before)
+    stamps.set("pairs", before)
+    result = make_pairs(train, valid, pair, 0.5, stamps, Progress())
+    assert {one.source for one in result["memory"]} == {"old"}
+    assert stamps.used["pairs"] == before

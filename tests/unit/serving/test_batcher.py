@@ -1,0 +1,274 @@
+"""One model for many callers: common batches, turns, errors and withdrawals that reach only whom they concern."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.core.settings import load_settings
+from engine.decoding.translate import translate
+from engine.errors import InputError, MissingError, OptionError
+from engine.serving.model_cache import MOST_WAITING, PART, Batcher, ModelCache, OverloadedError, TranslationSpec
+
+ENGLISH = ["The rain stopped.", "He said nothing.", "", "The road is long.", "Nobody came to the door."]
+
+
+class Held(Batcher):
+    """Its batches wait until they are let go, so that a test decides who comes meanwhile; texts come back in capitals.
+
+    `company` are works that can share a batch.
+    """
+
+    def __init__(self, company: Sequence[TranslationSpec] = (), **settings: Any) -> None:
+        super().__init__(ModelCache(load_settings().replace(**settings)))
+        self.company = company
+        self.broken = "broken"
+        self.go = threading.Semaphore(0)
+        self.seen: list[tuple[TranslationSpec, list[str]]] = []
+        self.entered = threading.Semaphore(0)
+
+    def _company(self, work: TranslationSpec) -> str | None:
+        return "all of them" if work in self.company and work not in self._alone else None
+
+    def _translate(self, works: Sequence[TranslationSpec], texts: Sequence[str]) -> list[str]:
+        self.entered.release()
+        assert self.go.acquire(timeout=120)
+        self.seen.append((works[0], list(texts)))
+        if any(self.broken in (work.base, work.plugin) for work in works):
+            raise MissingError("There is no base broken.")
+        return [text.upper() for text in texts]
+
+
+A, B = TranslationSpec("a", "en", "zh"), TranslationSpec("b", "en", "zh")
+
+
+def test_texts_are_translated_as_by_the_base_itself(tiny: Path, base: Any, bundle: Path) -> None:
+    from engine.plugins import Plugin
+
+    batcher = Batcher(ModelCache(load_settings()))
+    vanilla, custom = TranslationSpec.of(str(tiny), "en", "zh"), TranslationSpec.of(str(tiny), "en", "zh", str(bundle))
+    results = [batcher.submit(work, ENGLISH) for work in (vanilla, custom, TranslationSpec.of(str(tiny), "zh", "en"))]
+    assert results[0].result(60) == translate(base, ENGLISH)
+    plugin = Plugin.load(bundle, base)
+    from engine.base.decoding_options import Decoding
+
+    decoding = Decoding.from_mapping(plugin.card.get("decoding", {}))
+    assert results[1].result(60) == translate(base, ENGLISH, plugin, decoding=decoding)
+    assert len(results[2].result(60)) == len(ENGLISH)
+    assert len(batcher.models._bases) == 1, "both directions are one model"
+
+
+def test_those_who_come_meanwhile_share_a_batch_and_take_turns() -> None:
+    batcher = Held()
+    first = batcher.submit(A, ["one"])
+    assert batcher.entered.acquire(timeout=120)
+    long = batcher.submit(A, [f"l{i}" for i in range(3 * PART)])
+    short = batcher.submit(A, ["s0", "s1"])
+    other = batcher.submit(B, ["o"])
+    for _ in range(8):
+        batcher.go.release()
+    assert first.result(10) == ["ONE"]
+    assert short.result(10) == ["S0", "S1"]
+    assert other.result(10) == ["O"]
+    assert long.result(10) == [f"L{i}" for i in range(3 * PART)]
+    assert {"l0", "s0", "s1"} <= set(batcher.seen[1][1])
+    assert batcher.seen[2] == (B, ["o"]), "the long request waited for the others"
+    assert all(len(texts) <= PART for _, texts in batcher.seen)
+
+
+def test_an_error_reaches_those_of_its_batch_alone() -> None:
+    batcher = Held()
+    bad, good = batcher.submit(TranslationSpec("broken", "en", "zh"), ["x"]), batcher.submit(A, ["y"])
+    batcher.go.release(2)
+    with pytest.raises(MissingError, match="no base broken"):
+        bad.result(10)
+    assert good.result(10) == ["Y"]
+
+
+def test_different_plugins_share_a_batch_where_they_can_and_no_more_than_fit_into_memory() -> None:
+    works = [TranslationSpec("a", "en", "zh", plugin) for plugin in ("", "p", "q", "r")]
+    alone = TranslationSpec("a", "en", "zh", "alone")
+    batcher = Held(works, loaded_plugins=3)
+    first = batcher.submit(alone, ["x"])
+    assert batcher.entered.acquire(timeout=120)
+    results = [batcher.submit(work, [f"{work.plugin}{i}" for i in range(2)]) for work in [*works, alone, works[1]]]
+    batcher.go.release(9)
+    assert first.result(10) == ["X"]
+    assert [one.result(10) for one in results] == [
+        ["0", "1"], ["P0", "P1"], ["Q0", "Q1"], ["R0", "R1"], ["ALONE0", "ALONE1"], ["P0", "P1"],
+    ]  # fmt: skip
+    assert [texts for _, texts in batcher.seen] == [
+        ["x"], ["0", "1", "p0", "p1", "q0", "q1", "p0", "p1"], ["r0", "r1"], ["alone0", "alone1"],
+    ]  # fmt: skip
+
+
+def test_a_broken_plugin_in_a_common_batch_is_an_error_of_its_own_requests() -> None:
+    works = [TranslationSpec("a", "en", "zh", plugin) for plugin in ("p", "broken", "q")]
+    batcher = Held(works)
+    first = batcher.submit(A, ["x"])
+    assert batcher.entered.acquire(timeout=120)
+    results = [batcher.submit(work, ["y", "z"]) for work in works]
+    batcher.go.release(9)
+    assert first.result(10) == ["X"]
+    with pytest.raises(MissingError, match="no base broken"):
+        results[1].result(10)
+    assert [results[0].result(10), results[2].result(10)] == [["Y", "Z"]] * 2
+    assert batcher._characters == 0
+    seen = len(batcher.seen)
+    first = batcher.submit(A, ["x"])
+    assert batcher.entered.acquire(timeout=120)
+    results = [batcher.submit(work, ["y", "z"]) for work in works]
+    batcher.go.release(9)
+    assert results[2].result(10) == ["Y", "Z"]
+    with pytest.raises(MissingError):
+        results[1].result(10)
+    assert first.result(10) == ["X"]
+    assert len(batcher.seen) == seen + 3, "it spoils no common batch again"
+
+
+def test_a_plugin_that_works_again_shares_batches_again() -> None:
+    works = [TranslationSpec("a", "en", "zh", plugin) for plugin in ("p", "broken", "q")]
+    batcher = Held(works)
+    for broken in ("broken", "nothing any more"):
+        batcher.broken = broken
+        one = batcher.submit(works[1], ["y"])
+        batcher.go.release()
+        assert (one.exception(10) is None) == (broken != "broken")
+    for _ in range(2):
+        assert batcher.entered.acquire(timeout=120)
+    first = batcher.submit(A, ["x"])
+    assert batcher.entered.acquire(timeout=120)
+    results = [batcher.submit(work, ["y"]) for work in works]
+    batcher.go.release(2)
+    assert [one.result(10) for one in (first, *results)] == [["X"], ["Y"], ["Y"], ["Y"]]
+    assert batcher.seen[-1][1] == ["y", "y", "y"]
+
+
+def test_a_batch_waits_for_no_others_plugin_and_follows_a_bundle_that_is_replaced(
+    tiny: Path, base: Any, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.plugins import Plugin
+
+    files = [Path(shutil.copy(bundle, tmp_path / f"{name}.zip")) for name in "abc"]
+    models = ModelCache(load_settings().replace(loaded_plugins=2))
+    batcher = Batcher(models)
+    works = [TranslationSpec.of(str(tiny), "en", "zh", str(file)) for file in files]
+    assert [batcher._company(work) for work in works] == [None] * 3, "nothing is in memory"
+    for work in works[:2]:
+        batcher.submit(work, ENGLISH).result(60)
+    assert batcher._company(works[0]) == batcher._company(works[1]) is not None
+    assert batcher._company(works[2]) is None
+    loads: list[str] = []
+    real = Plugin.load.__func__  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        Plugin,
+        "load",
+        classmethod(lambda cls, path, *given, **named: loads.append(path) or real(cls, path, *given, **named)),
+    )
+    loaded = models.base(str(tiny), "en", "zh")
+    assert len(models.plugins([str(files[2]), "", str(files[0])], loaded)) == 3
+    assert loads == [str(files[2])], "the one in memory was not pushed out by the other"
+    os.utime(files[0], (1, 1))
+    assert batcher._company(works[0]) is None, "another file lies there now"
+
+
+def test_plugins_that_work_in_the_layers_are_mixed_with_the_base_and_each_other(
+    tiny: Path, base: Any, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.base.decoding_options import Decoding
+    from engine.plugins import Plugin
+    from engine.plugins.mixed_batch import MixedBatch
+
+    other = Path(shutil.copy(bundle, tmp_path / "other.zip"))
+    decoding = Decoding.from_mapping(Plugin.load(bundle, base).card.get("decoding", {}))
+    given = decoding.to_mapping()
+    works = [
+        TranslationSpec.of(str(tiny), "en", "zh", plugin, decoding=given) for plugin in ("", str(bundle), str(other))
+    ]
+    batcher = Batcher(ModelCache(load_settings()))
+    alone = [batcher.submit(work, ENGLISH).result(60) for work in works]
+    mixed: list[int] = []
+    real = MixedBatch.arrange
+    monkeypatch.setattr(MixedBatch, "arrange", lambda self, texts: mixed.append(len(self.plugins)) or real(self, texts))
+    with batcher._change:  # nothing is taken out before all are there
+        together = [batcher.submit(work, ENGLISH) for work in works]
+    assert [one.result(60) for one in together] == alone
+    assert mixed
+    assert set(mixed) == {3}
+
+
+def test_what_was_withdrawn_is_not_translated() -> None:
+    batcher = Held()
+    first = batcher.submit(A, ["x"])
+    assert batcher.entered.acquire(timeout=120)
+    gone, selected = batcher.submit(A, ["gone"]), batcher.submit(A, ["kept"])
+    assert gone.cancel()
+    batcher.go.release(2)
+    assert first.result(10) == ["X"]
+    assert selected.result(10) == ["KEPT"]
+    assert all("gone" not in texts for _, texts in batcher.seen)
+    assert batcher._characters == 0
+
+
+def test_too_much_at_once_is_turned_away_but_one_large_request_is_not() -> None:
+    batcher = Held()
+    large = batcher.submit(A, ["x" * (MOST_WAITING + 1)])
+    with pytest.raises(OverloadedError, match="Try again"):
+        batcher.submit(A, ["y"])
+    batcher.go.release(2)
+    assert len(large.result(10)[0]) == MOST_WAITING + 1
+    assert batcher.submit(A, ["y"]).result(10) == ["Y"]
+    assert batcher.submit(A, []).result(0) == []
+
+
+def test_settings_are_checked_when_asked() -> None:
+    with pytest.raises(OptionError, match="beam"):
+        TranslationSpec.of("a", "en", "zh", decoding={"beam": 0})
+    assert TranslationSpec.of("a", "en", "zh", "p.zip", 0.0) == TranslationSpec.of("a", "en", "zh"), (
+        "strength 0 is the base"
+    )
+
+
+def test_bases_make_room(tiny: Path) -> None:
+    from tests.bases import EN_ZH
+
+    models = ModelCache(load_settings().replace(loaded_bases=1))
+    first = models.base(str(tiny), "en", "zh")
+    assert models.base(str(tiny), "en", "zh") is first
+    models.base(str(EN_ZH), "en", "zh")
+    assert list(models._bases) == [str(EN_ZH)]
+    with pytest.raises(InputError, match="no longer there"):
+        models.plugin("/nowhere/p.zip", first)
+
+
+def test_a_setting_of_threads_holds_in_the_thread_that_translates(tiny: Path) -> None:
+    import torch
+
+    before = torch.get_num_threads()
+    result = {}
+
+    def asked(busy: bool) -> None:
+        models = ModelCache(load_settings().replace(threads=3), lambda: busy)
+        result[busy] = (models.take_cores(), torch.get_num_threads())
+
+    for busy in (False, True):  # in a thread of its own: a new thread has torch's number, whatever others set
+        thread = threading.Thread(target=asked, args=(busy,))
+        thread.start()
+        thread.join()
+    assert result == {False: (3, 3), True: (1, 1)}
+    assert torch.get_num_threads() == before
+
+
+def test_a_translation_is_the_same_beside_a_job(tiny: Path) -> None:
+    at_work = [True]
+    batcher = Batcher(ModelCache(load_settings(), lambda: at_work[0]))
+    work = TranslationSpec.of(str(tiny), "en", "zh")
+    beside = batcher.submit(work, ["The rain stopped."]).result(60)
+    at_work[0] = False
+    assert batcher.submit(work, ["The rain stopped."]).result(60) == beside

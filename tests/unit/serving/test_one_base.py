@@ -1,0 +1,93 @@
+"""Plugins over one base share it: there is one copy of its weights in memory, however many plugins are loaded."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.core.settings import load_settings
+from engine.serving.model_cache import Batcher, ModelCache, TranslationSpec
+
+TEXTS = ["The rain stopped.", "He said nothing."]
+
+
+@pytest.fixture
+def bundles(bundle: Path, tmp_path: Path) -> list[Path]:
+    """Three plugins of one base."""
+    return [Path(shutil.copy(bundle, tmp_path / f"{name}.zip")) for name in "abc"]
+
+
+def copies_of(base: Any) -> dict[str, int]:
+    """For each large weight of the base, how many memories there are that hold its very numbers."""
+    gc.collect()
+    # oneDNN's layouts of the weights (engine/base/onednn.py) cannot be compared with them; there is one a base.
+    tensors = [
+        one
+        for one in gc.get_objects()
+        if type(one) in (torch.Tensor, torch.nn.Parameter) and one.layout is torch.strided
+    ]
+    result = {}
+    for name, weight in base.model.named_parameters():
+        if weight.ndim == 2:
+            alike = [one for one in tensors if one.shape == weight.shape and torch.equal(one.detach(), weight.detach())]
+            result[name] = len({one.data_ptr() for one in alike})
+    return result
+
+
+def test_serving_several_plugins_holds_the_base_once(tiny: Path, bundles: list[Path]) -> None:
+    batcher = Batcher(ModelCache(load_settings()))
+    works = [TranslationSpec.of(str(tiny), "en", "zh", str(one)) for one in bundles]
+    for work in [TranslationSpec.of(str(tiny), "en", "zh"), *works, *works]:
+        assert len(batcher.submit(work, TEXTS).result(60)) == 2
+    loaded = batcher.models.base(str(tiny), "en", "zh")
+    pointers = {one.data_ptr() for one in loaded.model.parameters()}
+    plugins = [batcher.models.plugin(str(one), loaded) for one in bundles]
+    assert len({id(plugin) for plugin in plugins}) == 3
+    for plugin in plugins:
+        assert not pointers & {one.data_ptr() for one in plugin.module.state_dict().values() if one.numel()}
+    copies = copies_of(loaded)
+    assert copies
+    others = copies_of(batcher.models.base(str(tiny), "zh", "en"))
+    assert copies == others  # the other direction is the same model
+    # The fixtures of other tests may hold this base too: what is counted here must not grow with plugins.
+    for work in works:
+        batcher.submit(work, TEXTS).result(60)
+    assert copies_of(loaded) == copies
+    assert {one.data_ptr() for one in loaded.model.parameters()} == pointers
+
+
+def test_the_command_line_loads_the_base_once_for_all_plugins(
+    tiny: Path, bundles: list[Path], tmp_path: Path, tailormt: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.base import load
+    from engine.plugins import Plugin
+
+    opened: list[Any] = []
+    bases: list[Any] = []
+    real, real_plugin = load.load_folder, Plugin.load.__func__  # type: ignore[attr-defined]
+
+    def counted(*given: Any) -> Any:
+        opened.append(real(*given))
+        return opened[-1]
+
+    def seen(cls: Any, path: Any, base: Any, *given: Any, **named: Any) -> Any:
+        bases.append(base)
+        return real_plugin(cls, path, base, *given, **named)
+
+    monkeypatch.setattr(load, "load_folder", counted)
+    monkeypatch.setattr(Plugin, "load", classmethod(seen))
+    (tmp_path / "in.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    flags = [word for one in bundles[:2] for word in ("--plugin", one)]
+    done = tailormt("compare", "--base", tiny, "--source", "en", "--target", "zh", *flags, tmp_path / "in.txt")
+    assert done.code == 0, done.err
+    assert len(opened) == 1
+    assert len(bases) == 2
+    assert {one.data_ptr() for one in bases[0].model.parameters()} == {
+        one.data_ptr() for one in bases[1].model.parameters()
+    }

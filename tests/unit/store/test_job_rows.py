@@ -1,0 +1,177 @@
+"""The queue: each change of state happens once, whoever else is at it."""
+
+from __future__ import annotations
+
+import datetime
+import multiprocessing
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import update
+
+from engine.errors import InputError
+from engine.store import JobRow, JobState, Store, tables
+
+
+def _running(store: Store, **arguments: object) -> JobRow:
+    store.jobs.enqueue("count", arguments)
+    job = store.jobs.claim("here:1:a")
+    assert job is not None
+    return job
+
+
+def test_first_come_first_served(store: Store) -> None:
+    one, two = store.jobs.enqueue("count", {"until": 3}), store.jobs.enqueue("count", {})
+    first = store.jobs.claim("here:1:a", pid=1)
+    assert first is not None
+    assert (first.id, first.state, first.worker, first.arguments) == (one.id, "running", "here:1:a", {"until": 3})
+    assert first.started is not None
+    second = store.jobs.claim("here:2:b")
+    assert second is not None
+    assert second.id == two.id
+    assert store.jobs.claim("here:1:a") is None
+    assert [row.id for row in store.jobs.list(states=["running"])] == [two.id, one.id]
+
+
+def _claim_all(url: str) -> list[int]:
+    store, result, empty = Store(url), [], 0
+    while empty < 3:
+        job = store.jobs.claim("racer")
+        if job is None:
+            empty += 1
+        else:
+            result.append(job.id)
+    return result
+
+
+def test_racing_processes_never_claim_one_job_twice(store: Store) -> None:
+    made = [store.jobs.enqueue("count", {}).id for _ in range(80)]
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        parts = pool.map(_claim_all, [str(store.url)] * 2)
+    assert sorted(number for part in parts for number in part) == made
+
+
+def test_racing_threads_never_claim_one_job_twice(store: Store) -> None:
+    made = [store.jobs.enqueue("count", {}).id for _ in range(60)]
+    with ThreadPoolExecutor(6) as pool:
+        parts = list(pool.map(_claim_all, [str(store.url)] * 6))
+    assert sorted(number for part in parts for number in part) == made
+
+
+def test_racing_endings_agree_on_one(store: Store) -> None:
+    job = _running(store)
+    key = (job.id, job.attempt)
+    ways = [
+        lambda: store.jobs.finish(*key, {"ok": True}),
+        lambda: store.jobs.fail(*key, "no"),
+        lambda: store.jobs.cancelled(*key),
+        lambda: store.jobs.interrupt(*key, "gone"),
+    ]
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(lambda number: ways[number % 4](), range(16)))
+    assert Counter(won)[True] == 1
+
+
+def test_one_job_of_a_project_at_a_time(store: Store) -> None:
+    one, two = (store.projects.create(name, "en", "zh", "base") for name in "ab")
+    first = store.jobs.enqueue("prepare", {}, project_id=one.id)
+    second = store.jobs.enqueue("customize", {}, project_id=one.id)
+    other = store.jobs.enqueue("prepare", {}, project_id=two.id)
+    claimed = [store.jobs.claim("w"), store.jobs.claim("w"), store.jobs.claim("w")]
+    assert [row and row.id for row in claimed] == [first.id, other.id, None]
+    store.jobs.finish(first.id, first.attempt)
+    last = store.jobs.claim("w")
+    assert last is not None
+    assert last.id == second.id
+    with pytest.raises(InputError, match="A job of the project a is at work"):
+        store.projects.delete(one.id)
+
+
+def test_progress_is_seen_by_others_and_counts_as_a_sign_of_life(store: Store) -> None:
+    job = _running(store)
+    assert store.jobs.progress(
+        job.id, job.attempt, step="training", step_index=2, steps=4, done=30, total=60, eta=12.5, metrics={"loss": 2.5}
+    )
+    seen = Store(str(store.url)).jobs.get(job.id)
+    assert (seen.step, seen.done, seen.total, seen.eta, seen.metrics) == ("training", 30, 60, 12.5, {"loss": 2.5})
+    assert seen.fraction == pytest.approx(2.5 / 4)
+    assert seen.heartbeat is not None
+    assert job.heartbeat is not None
+    assert seen.heartbeat > job.heartbeat
+    assert store.jobs.finish(job.id, job.attempt, {"plugin": "p.zip"})
+    done = store.jobs.get(job.id)
+    assert (done.state, done.fraction, done.result, done.pid) == ("succeeded", 1.0, {"plugin": "p.zip"}, None)
+    assert done.seconds is not None
+    assert not done.active
+
+
+def test_cancelling(store: Store) -> None:
+    waiting = store.jobs.enqueue("count", {})
+    assert store.jobs.cancel(waiting.id).state == JobState.CANCELLED
+    assert store.jobs.claim("w") is None
+    job = _running(store)
+    asked = store.jobs.cancel(job.id)
+    assert (asked.state, asked.cancel_requested) == (JobState.RUNNING, True)
+    store.jobs.finish(job.id, job.attempt)
+    assert store.jobs.cancel(job.id).state == JobState.SUCCEEDED  # too late, and no harm done
+    with pytest.raises(InputError, match="There is no job 99"):
+        store.jobs.cancel(99)
+
+
+def test_resuming_queues_the_same_work_again_and_shuts_the_old_attempt_out(store: Store) -> None:
+    job = _running(store, until=5)
+    with pytest.raises(InputError, match=r"Job \d+ is running: only an interrupted, failed or cancelled job"):
+        store.jobs.resume(job.id)
+    store.jobs.interrupt(job.id, job.attempt, "The power went.")
+    assert store.jobs.get(job.id).error == "The power went."
+    again = store.jobs.resume(job.id)
+    assert (again.state, again.attempt, again.arguments, again.error) == ("queued", 2, {"until": 5}, "")
+    claimed = store.jobs.claim("w")
+    assert claimed is not None
+    assert claimed.attempt == 2
+    assert not store.jobs.heartbeat(job.id, 1)
+    assert not store.jobs.progress(job.id, 1, step="training")
+    assert not store.jobs.finish(job.id, 1)
+    assert store.jobs.finish(job.id, 2)
+    with pytest.raises(InputError, match="is succeeded"):
+        store.jobs.resume(job.id)
+
+
+def test_what_gives_no_sign_of_life_is_interrupted(store: Store) -> None:
+    job, other = _running(store), _running(store)
+    cancelled = _running(store)
+    store.jobs.cancel(cancelled.id)
+    old = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=1)
+    with store.write() as session:
+        session.execute(update(tables.Job).where(tables.Job.id != other.id).values(heartbeat=old))
+
+    def alive(row: JobRow) -> bool:
+        return row.heartbeat is not None and row.heartbeat > old
+
+    result = store.jobs.interrupt_stale(alive, "Its worker is gone.")
+    assert {row.id: (row.state, row.error) for row in result} == {
+        job.id: ("interrupted", "Its worker is gone."),
+        cancelled.id: ("cancelled", ""),
+    }
+    assert store.jobs.get(other.id).state == "running"
+
+
+def test_a_sign_of_life_in_the_last_moment_saves_a_job(store: Store) -> None:
+    job = _running(store)
+
+    def beats_while_looked_at(row: JobRow) -> bool:
+        store.jobs.heartbeat(job.id, job.attempt)
+        return False
+
+    assert store.jobs.interrupt_stale(beats_while_looked_at, "gone") == []
+    assert store.jobs.get(job.id).state == "running"
+
+
+def test_a_job_at_work_is_not_deleted(store: Store) -> None:
+    job = _running(store)
+    with pytest.raises(InputError, match="Cancel it first"):
+        store.jobs.delete(job.id)
+    store.jobs.fail(job.id, job.attempt, "no")
+    store.jobs.delete(job.id)
+    assert store.jobs.list() == []

@@ -1,0 +1,66 @@
+"""What single pages show, and the form that is made of any settings class."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from engine.core.options import Options, describe
+from engine.errors import OptionError
+from engine.methods import get_method, method_names
+from engine.training import BUDGETS, TrainingOptions, budget_options
+from studio.components.figures import figure_row
+from studio.components.layout import PAGES
+from studio.components.settings_fields import SettingsGroup, changed, settings_fields, shown
+from studio.i18n.translate import label
+from studio.services.scores import scores
+
+CLASSES: list[tuple[str, type[Options]]] = [(name, get_method(name).config_class) for name in method_names()]
+CLASSES.append(("", TrainingOptions))
+
+
+@pytest.mark.parametrize(("method", "cls"), CLASSES, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize("budget", list(BUDGETS))
+def test_fields_left_alone_change_nothing(method: str, cls: type[Options], budget: str) -> None:
+    preset = budget_options(budget, method or "memory_adapter")["method" if method else "training"]
+    values = {item.name: shown(item, preset.get(item.name, item.default)) for item in describe(cls)}
+    page = settings_fields(method, [SettingsGroup("some", cls, values)])
+    assert page.count("data-kind=") == len(cls().to_mapping())
+    assert changed(cls, values, preset) == {}
+
+
+def test_fields_give_back_what_was_changed_and_name_a_bad_value() -> None:
+    values = {item.name: shown(item, item.default) for item in describe(TrainingOptions)}
+    assert changed(TrainingOptions, values | {"max_updates": "77"}) == {"max_updates": 77}
+    with pytest.raises(OptionError, match="max_updates: -5 is below"):
+        changed(TrainingOptions, values | {"max_updates": "-5"})
+
+
+def test_figures_of_a_real_evaluation() -> None:
+    from engine.evaluation import evaluate
+
+    references = [
+        "the rain had not stopped at all",
+        "he opened the old wooden door",
+        "nobody said a word that night",
+    ] * 5
+    systems = {"vanilla": [line.replace("the", "a") for line in references], "customized": references}
+    style = evaluate(systems, references, language="en", baseline="vanilla", samples=100).to_mapping()
+    result = {one.title: one for one in scores({"style": style, "general": style, "seconds": 3.2})}
+    assert list(result) == ["BLEU, style", "chrF, style", "BLEU, general", "chrF, general"]
+    assert result["BLEU, style"].after == pytest.approx(100)
+    assert result["BLEU, style"].before < 90
+    assert re.fullmatch(r"\+\d+\.\d · 95 % 100\.0–100\.0 · p [<=] 0\.\d+", result["BLEU, style"].sure)
+    assert figure_row({"style": style}).count('tm-figure"') == 2
+    assert figure_row({}) == figure_row({"loss": 3.1, "systems": "x"}) == ""
+    assert [one.title for one in scores(style)] == ["BLEU", "chrF"]
+
+
+def test_labels_are_words() -> None:
+    assert label("learning_rate") == "Learning rate"
+
+
+def test_pages_have_their_places() -> None:
+    order = ["samples", "phrases", "proportions", "train", "compare", "rate", "plugins", "translate"]
+    assert list(PAGES) == [name for name in order if name in PAGES]

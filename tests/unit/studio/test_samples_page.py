@@ -1,0 +1,490 @@
+"""The pages Home and Samples without a browser: views of single sentences, uploads, projects at a glance, deletion."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections import Counter
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.core.progress import Progress
+from engine.core.settings import Settings
+from engine.corpora import Decisions, import_to
+from engine.corpora.leakage import check_leaks
+from engine.errors import InputError
+from engine.jobs.registry import KINDS, JobContext
+from engine.store import ProjectRow
+from engine.store.project_files import delete_project, finish_deletions
+from studio.components.home_cards import home_cards
+from studio.components.import_report import files_card, leak_card, length_bars, side_cards, unread_card
+from studio.components.import_status import job_line
+from studio.components.sentence_list import change_bar, sentence_card
+from studio.services.catalog import ACCEPTED
+from studio.services.jsonl_pages import open_lines
+from studio.services.new_project import start_from_samples, start_project
+from studio.services.projects import glances
+from studio.services.segments import PAGE, View, chosen, listing, view_counts
+from studio.services.service import Service
+from studio.services.uploads import check_files, server_files, stash, stashed, take_files
+from tests.documents import docx, tmx, word_paragraph
+from tests.unit.studio.test_html import HOSTILE, Reader
+
+ROOT = Path(__file__).resolve().parents[3]
+BASE = ROOT / "assets" / "models" / "en-zh"
+SAMPLES = ROOT / "assets" / "samples"
+DIRTY = [SAMPLES / "reviews-zh" / name for name in ("export.csv", "notes.txt")]
+ZH = SAMPLES / "literary-zh" / "literary-zh.txt"
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Service:
+    return Service(Settings(home=str(tmp_path / "home"), max_upload_mib=1, max_upload_files=3))
+
+
+@pytest.fixture
+def project(service: Service) -> ProjectRow:
+    return service.create_project("Tea", "en", "zh", str(BASE))
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with the untidy sample, read."""
+    folder = tmp_path_factory.mktemp("read")
+    import_to(folder, DIRTY, "zh")
+    return folder
+
+
+def report_of(folder: Path) -> dict[str, object]:
+    data: dict[str, object] = json.loads((folder / "import_report.json").read_text(encoding="utf-8"))
+    return data
+
+
+# --- views of single sentences
+
+
+def test_every_view_shows_what_the_report_counts(read: Path) -> None:
+    report, decisions = report_of(read), Decisions()
+    counts = view_counts(report, {}, decisions)
+    for name in ("kept", "noticed", "near", "skipped", "decided", "leaks"):
+        result = listing(read, report, decisions, View(view=name))
+        if name == "noticed":  # a sentence may be noticed twice
+            assert result.total <= (counts[name] or 0)
+        else:
+            assert result.total == counts[name], name
+        assert len(result.items) == min(result.total, PAGE)
+    skipped = listing(read, report, decisions, View(view="skipped"))
+    for reason, count in skipped.reasons.items():
+        of_it = listing(read, report, decisions, View(view="skipped", reason=reason))
+        assert of_it.total == count
+        assert {one.notes for one in of_it.items} == {(reason,)}
+    near = listing(read, report, decisions, View(view="near"))
+    assert all(one.beside and re.search(r"\.csv \d+$", one.beside_place) for one in near.items)
+
+
+def test_search_pages_and_files(read: Path) -> None:
+    report, decisions = report_of(read), Decisions()
+    everything = listing(read, report, decisions, View(view="kept"))
+    second = listing(read, report, decisions, View(view="kept", at=PAGE))
+    assert everything.items[-1] != second.items[0]
+    assert listing(read, report, decisions, View(view="kept", at=10**8)).view.at == 0
+    word = everything.items[3].text[1:4]
+    result = listing(read, report, decisions, View(view="kept", words=word))
+    assert result.total >= 1
+    assert all(word in one.text for one in result.items)
+    notes = listing(read, report, decisions, View(view="kept", file="notes.txt"))
+    assert {one.file for one in notes.items} == {"notes.txt"}
+    assert listing(read, report, decisions, View(view="kept", words="text")).total == 0, "keys of the file are no text"
+
+
+def test_ten_at_random_stay_the_same_for_an_address(read: Path) -> None:
+    report, decisions = report_of(read), Decisions()
+    first = listing(read, report, decisions, View())
+    assert len(first.items) == 10
+    assert listing(read, report, decisions, View()) == first
+    assert listing(read, report, decisions, View(seed=2)).items != first.items
+
+
+def test_decisions_show_in_every_view_and_can_be_made_for_all(read: Path, tmp_path: Path) -> None:
+    report = report_of(read)
+    view = View(view="near")
+    keys = chosen(read, report, Decisions(), view, "")
+    assert len(keys) == 8
+    decisions = Decisions.decide_keys(tmp_path, "exclude", keys)
+    assert {one.decided for one in listing(read, report, decisions, view).items} == {"exclude"}
+    assert listing(read, report, decisions, View(view="decided")).total == 8
+    one = next(iter(keys))
+    assert chosen(read, report, decisions, view, one) == {one: keys[one]}
+    with pytest.raises(InputError, match="read again in the meantime"):
+        chosen(read, report, decisions, view, "0" * 20)
+    usable = chosen(read, report, Decisions(), View(view="skipped"), "")
+    assert usable
+    assert "duplicate" not in {
+        one.notes[0] for one in listing(read, report, Decisions(), View(view="skipped")).items if one.usable
+    }
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["view", "reason", "words", "file", "domain", "at", "seed", "other"]),
+        st.text(max_size=20) | st.sampled_from(["kept", "skipped", "25", "-3", "9" * 30]),
+    )
+)
+def test_any_address_is_a_view_and_back(query: dict[str, str]) -> None:
+    view = View.of(query)
+    assert View.of(dict(parse_qsl(view.query(at=view.at)))) == view or view.seed != 1
+
+
+def test_sentences_are_safe_html_with_buttons_of_their_own(read: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    rows = [f"{HOSTILE} number {i}\t它说了{HOSTILE}第{i}句话。" for i in range(30)]
+    path.write_text("source\ttarget\n" + "\n".join(rows) + "\n嗯\t嗯\n", encoding="utf-8")
+    import_to(tmp_path / "w", [path], "zh", source_language="en")
+    report = report_of(tmp_path / "w")
+    decisions = Decisions()
+    for name in ("random", "kept", "noticed", "near", "skipped", "decided"):
+        seen = listing(tmp_path / "w", report, decisions, View(view=name, words="它" if name == "kept" else ""))
+        shown = sentence_card(seen, view_counts(report, {}, decisions), 3, "zh", "en", several=False)
+        parsed = Reader(re.sub(r"<(?:input|option)[^>]*>", "", shown.replace("</option>", "")))
+        assert "img" not in parsed.names
+        assert "script" not in parsed.names
+        assert shown.count('data-decide="') >= (name not in ("skipped", "decided", "near"))
+    assert 'href="/samples?project=3&amp;view=kept' in shown
+    assert change_bar(decisions, False) == ""
+
+
+def test_lines_of_a_file_that_is_being_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    assert open_lines(path) is None
+    path.write_text('{"text": "Größe \\" one"}\n{"text": "two"}\n{"te', encoding="utf-8")
+    lines = open_lines(path)
+    assert lines is not None
+    assert len(lines) == 2
+    assert lines.get([1, 7, 0]) == [{"text": "two"}, {"text": 'Größe " one'}]
+    assert list(lines.search('GRÖSSE "')) == list(lines.search("größe")) == [0]
+    assert list(lines.search("Grosse")) == []
+
+
+@pytest.mark.alone
+def test_a_page_of_a_large_corpus_is_there_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for i in range(40_000):
+            file.write(
+                json.dumps({"text": f"这是第{i}个句子，它不长也不短。", "file": "a.txt", "line": i}, ensure_ascii=False)
+                + "\n"
+            )
+    report: dict[str, object] = {"kept": 40_000}
+    listing(tmp_path, report, Decisions(), View(view="kept"))
+    begin = time.monotonic()
+    result = listing(tmp_path, report, Decisions(), View(view="kept", at=39_000))
+    assert time.monotonic() - begin < 0.1
+    assert result.items[0].line == 39_000
+    assert listing(tmp_path, report, Decisions(), View(view="kept", words="第39999个")).total == 1
+
+
+# --- uploads and paths on the server
+
+
+def test_uploads_are_looked_at_before_they_are_read(service: Service, project: ProjectRow, tmp_path: Path) -> None:
+    bomb = docx(word_paragraph("x" * 20_000_000), tmp_path / "bomb.docx")
+    with pytest.raises(InputError, match=r"^bomb\.docx would unpack to"):
+        service.add_samples(project, [bomb])
+    (tmp_path / "empty.txt").touch()
+    with pytest.raises(InputError, match=r"^empty\.txt is empty"):
+        service.add_samples(project, [tmp_path / "empty.txt"])
+    files = [tmp_path / f"{i}.txt" for i in range(4)]
+    for file in files:
+        file.write_text("雨停了。\n", encoding="utf-8")
+    with pytest.raises(InputError, match="up to 3 files"):
+        service.add_samples(project, files)
+    assert service.sample_files(project.id) == []
+    assert service.store.jobs.list() == []
+
+
+def test_two_files_of_one_name_are_both_kept_and_a_failed_copy_leaves_none(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.txt").write_text(folder)
+    target = tmp_path / "target"
+    assert take_files([tmp_path / "a" / "x.txt", tmp_path / "b" / "x.txt"], target) == ["x.txt", "x-2.txt"]
+    assert sorted(path.read_text() for path in target.iterdir()) == ["a", "b"]
+    with pytest.raises(OSError, match="No such file"):
+        take_files([tmp_path / "a" / "x.txt", tmp_path / "gone.txt"], tmp_path / "other")
+    assert list((tmp_path / "other").iterdir()) == []
+
+
+def test_paths_on_the_server(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    for folder in (inside, outside):
+        folder.mkdir()
+        (folder / "a.tmx").write_text(tmx([("One.", "一。")]), encoding="utf-8")
+    (inside / "b.txt").write_text("Text.")
+    (inside / "c.png").write_bytes(b"x")
+    (inside / "link.txt").symlink_to(outside / "a.tmx")
+    free = Settings(home=str(tmp_path))
+    assert server_files(str(outside / "a.tmx"), free) == [outside / "a.tmx"]
+    assert [path.name for path in server_files(f"  '{inside}' ", free)] == ["a.tmx", "b.txt", "link.txt"]
+    bound = Settings(home=str(tmp_path), server_folders=(str(inside),))
+    assert [path.name for path in server_files(str(inside), bound)] == ["a.tmx", "b.txt"]
+    for wrong in (outside / "a.tmx", inside / "link.txt", inside / ".." / "out" / "a.tmx", outside / "none"):
+        with pytest.raises(InputError, match="not in a folder that may be read"):
+            server_files(str(wrong), bound)
+    with pytest.raises(InputError, match="no file at"):
+        server_files(str(tmp_path / "none.txt"), free)
+    with pytest.raises(InputError, match="not a whole path"):
+        server_files("a.txt", free)
+    for host, mode, allowed in (
+        ("0.0.0.0", "auto", False),
+        ("127.0.0.1", "auto", True),
+        ("0.0.0.0", "on", True),
+        ("::1", "off", False),
+    ):
+        settings = Settings(home=str(tmp_path), host=host, server_paths=mode)
+        assert settings.server_paths_allowed == allowed
+    with pytest.raises(InputError, match="switched off"):
+        server_files(str(inside), Settings(home=str(tmp_path), host="0.0.0.0"))
+    if os.getuid() != 0:
+        (inside / "b.txt").chmod(0)
+        with pytest.raises(InputError, match="cannot be read by the studio"):
+            server_files(str(inside / "b.txt"), free)
+    check_files([inside / "a.tmx"], free)
+
+
+# --- reading again
+
+
+def test_settings_of_reading_and_decisions_reach_the_job(service: Service, project: ProjectRow) -> None:
+    service.set_import_options(project.id, {"inline_tags": "placeholders"})
+    first = service.add_samples(project, [ZH])
+    assert first.arguments["corpus_options"] == {"inline_tags": "placeholders"}
+    second = service.read_again(project)
+    assert service.store.jobs.get(first.id).state == "cancelled", "a reading that still waits is overtaken"
+    assert service.reading(project.id) == second
+    assert "Waiting for a worker" in job_line(second)
+    assert 'data-act="cancel"' in job_line(second)
+    with pytest.raises(InputError, match="inline_tags"):
+        service.set_import_options(project.id, {"inline_tags": "x"})
+    folder = service.workspace(project.id)
+    import_to(folder, [ZH], "zh")
+    assert not service.undecided(project.id)
+    keys = chosen(folder, service.report(project.id), Decisions(), View(view="kept", words=""), "")
+    decisions = service.decide(project.id, "exclude", dict(list(keys.items())[:2]))
+    assert service.undecided(project.id)
+    assert "Undo: exclude 2 sentences" in change_bar(decisions, True)
+    import_to(folder, [ZH], "zh", decisions=decisions)
+    assert not service.undecided(project.id)
+    service.undo(project.id)
+    assert service.undecided(project.id)
+
+
+def test_test_files_are_compared_by_a_job(service: Service, project: ProjectRow, tmp_path: Path) -> None:
+    folder = service.workspace(project.id)
+    import_to(folder, [ZH], "zh")
+    test = tmp_path / "test.txt"
+    test.write_text(ZH.read_text(encoding="utf-8").splitlines()[0] + "\n完全不同的另一句话在这里。\n", encoding="utf-8")
+    job = service.add_tests(project, [test])
+    assert job.kind == "leakage"
+    KINDS["leakage"].run(JobContext(job, service.store, service.settings, folder, Progress()))
+    leaks = service.leaks(project.id)
+    assert leaks["files"] == [{"name": "test.txt", "sentences": 2, "leaked": 1}]
+    card = leak_card(leaks, ["test.txt", HOSTILE], project.id)
+    assert "1 of 2 are in the samples" in card
+    assert "<img" not in card
+    result = listing(folder, service.report(project.id), Decisions(), View(view="leaks"))
+    assert [(one.notes, one.beside_place) for one in result.items] == [(("the same",), "test.txt 1")]
+    service.remove_test(project, "test.txt")
+    assert check_leaks(folder, "zh", "en") == {}
+    with pytest.raises(InputError, match="no file of this project"):
+        service.remove_test(project, "../x")
+
+
+def test_files_say_what_they_hold_and_lead_to_every_sentence() -> None:
+    file = {
+        "name": "m.tmx", "encoding": "utf-8", "lines": 900, "kept": 100, "skipped": {"in other languages": 12},
+        "examples": {"in other languages": [[7, "Bonjour <b>"]]}, "notes": [], "found": {"en": 100, "zh": 100, "fr": 12},
+    }  # fmt: skip
+    shown = files_card({"language": "zh", "files": [file]}, "zh", {}, 5)
+    assert "It holds English 100, Chinese 100, French 12." in shown
+    assert "/samples?project=5&amp;view=skipped&amp;reason=in+other+languages&amp;file=m.tmx" in shown
+    assert "Bonjour &lt;b&gt;" in shown
+    assert unread_card([]) == ""
+    assert 'data-remove="a &#34;.txt"' in unread_card(['a ".txt'])
+    assert "12 pages" in files_card({"files": [{**file, "unit": "page", "lines": 12}]})
+
+
+def test_skipped_lines_are_shown_with_line_reason_and_text() -> None:
+    report = {
+        "language": "zh",
+        "files": [
+            {
+                "name": "a.txt",
+                "encoding": "gb18030",
+                "lines": 1200,
+                "kept": 1190,
+                "skipped": {"too short": 7, "duplicate": 3},
+                "examples": {"too short": [[12, "嗯 <b>"]]},
+                "notes": ["Read as GB18030."],
+            }
+        ],
+        "languages": {"zh": 0.97, "ja": 0.03, "en": 0.001},
+        "warnings": ["3 % of the sentences look Japanese."],
+    }
+    shown = files_card(report)
+    assert "Skipped <b>10</b>: too short 7, duplicate 3" in shown
+    assert ">12<" in shown
+    assert "嗯 &lt;b&gt;" in shown
+    assert "1,190" in shown
+    page = files_card(report, "zh")
+    assert "Chinese 97%" in page
+    assert "Japanese 3%" in page
+    assert "English" not in page
+    assert "look Japanese" in page
+    assert files_card({}, "zh") == side_cards({}) == ""
+
+
+@given(st.lists(st.integers(1, 5000), min_size=1, max_size=60))
+def test_every_sentence_stands_in_one_column_of_the_length_chart(lengths: list[int]) -> None:
+    shown = length_bars(Counter(lengths))
+    counts = [int(count.replace(",", "")) for count in re.findall(r": ([\d,]+) sentences</title>", shown)]
+    assert sum(counts) == len(lengths)
+    assert 1 <= len(counts) <= 12
+
+
+# --- home
+
+
+def test_cards_say_where_a_project_stands(service: Service, project: ProjectRow) -> None:
+    other = service.create_project(HOSTILE, "en", "zh", str(BASE))
+    (one, two) = glances(service)
+    assert one.project.id == other.id
+    assert two.state == ("no samples read", "")
+    corpus = service.store.corpora.create(project.id, "x", state="ready")
+    service.store.corpora.update(corpus.id, kept=480)
+    service.store.phrase_sets.create(corpus.id, "p.jsonl", "statistical", 6000)
+    metrics = {"bleu_vanilla": 7.8, "bleu": 13.4, "bleu_p": 0.001, "chrf_vanilla": 1.0, "chrf": 2.0}
+    service.store.plugins.create(project.id, "Weak", method="knn", path="/none", metrics={**metrics, "bleu": 8.0})
+    service.store.plugins.create(project.id, "Strong", method="knn", path="/none", metrics=metrics)
+    result = {one.project.id: one for one in glances(service)}[project.id]
+    assert result.state == ("plugin ready", "done")
+    assert (result.sentences, result.phrases, result.plugins, result.next) == (480, 6000, 2, "compare")
+    assert result.best is not None
+    assert (result.best.plugin, result.best.before, result.best.after) == ("Strong", 7.8, 13.4)
+    shown = home_cards([result])
+    assert "480 sentences · 6,000 phrases · 2 plugins" in shown
+    assert "<s>7.8</s> → <b>13.4</b>" in shown
+    job = service.store.jobs.enqueue("customize", {}, project_id=project.id)
+    assert {one.project.id: one.state for one in glances(service)}[project.id] == ("training: waiting", "accent")
+    claimed = service.store.jobs.claim("w")
+    assert claimed is not None
+    service.store.jobs.fail(job.id, claimed.attempt, "It broke.")
+    assert {one.project.id: one.state for one in glances(service)}[project.id] == ("training failed", "bad")
+    hostile = Reader(home_cards([one for one in glances(service) if one.project.id == other.id]))
+    assert "img" not in hostile.names
+
+
+@pytest.mark.alone
+def test_fifty_projects_are_shown_quickly(service: Service) -> None:
+    for i in range(50):
+        service.store.projects.create(f"P{i}", "en", "zh", str(BASE))
+    begin = time.monotonic()
+    assert len(glances(service)) == 50
+    assert time.monotonic() - begin < 0.6
+
+
+def test_a_project_is_deleted_with_all_its_files(service: Service, project: ProjectRow) -> None:
+    other = service.create_project("Other", "en", "zh", str(BASE))
+    job = service.add_samples(project, [ZH])
+    service.add_samples(other, [ZH])
+    log = service.settings.home_dir / "jobs" / f"{job.id}.log"
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("secret")
+    delete_project(service.settings, service.store, project.id)
+    assert [row.id for row in service.store.projects.list()] == [other.id]
+    assert [path.name for path in (service.settings.home_dir / "projects").iterdir()] == [str(other.id)]
+    assert not log.exists()
+    assert [row.project_id for row in service.store.jobs.list()] == [other.id]
+    with pytest.raises(InputError, match="There is no project"):
+        delete_project(service.settings, service.store, project.id)
+
+
+def test_nothing_is_half_deleted(service: Service, project: ProjectRow, monkeypatch: pytest.MonkeyPatch) -> None:
+    service.add_samples(project, [ZH])
+    service.store.jobs.claim("w")
+    with pytest.raises(InputError, match=r"at work\. Cancel it first"):
+        delete_project(service.settings, service.store, project.id)
+    assert service.sample_files(project.id)
+    (job,) = service.store.jobs.list(project.id)
+    service.store.jobs.cancelled(job.id, job.attempt)
+
+    def fail(id: int) -> None:
+        raise InputError("The database is gone.")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(service.store.projects, "delete", fail)
+        with pytest.raises(InputError, match="database is gone"):
+            delete_project(service.settings, service.store, project.id)
+    assert service.sample_files(project.id), "the files are back"
+
+
+def test_a_deletion_that_a_crash_cut_off_is_finished_or_undone(service: Service, project: ProjectRow) -> None:
+    service.add_samples(project, [ZH])
+    root = service.settings.home_dir / "projects"
+    (root / str(project.id)).rename(root / f".deleted-{project.id}-{'0' * 32}")
+    gone = root / f".deleted-99-{'1' * 32}"
+    gone.mkdir()
+    (gone / "secret.txt").write_text("x")
+    finish_deletions(service.settings, service.store)
+    assert service.sample_files(project.id), "its rows are there, so its files come back"
+    assert not gone.exists()
+
+
+def test_a_start_that_fails_leaves_no_project(service: Service, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.png"
+    bad.write_bytes(b"x")
+    with pytest.raises(InputError, match="cannot be read as samples"):
+        start_project(service, [bad], "", "en", "zh", str(BASE))
+    with pytest.raises(InputError, match="no base model"):
+        start_project(service, [ZH], "", "en", "zh", "")
+    assert service.store.projects.list() == []
+    assert list((service.settings.home_dir / "projects").glob("*")) == []
+
+
+def test_a_start_from_samples_asks_for_their_terms_once(service: Service) -> None:
+    corpora = [service.catalog.sample("literary-zh")]
+    with pytest.raises(InputError, match="Tick “I accept these terms”"):
+        start_from_samples(service, corpora, "en", "zh", str(BASE), agreed=False)
+    assert service.store.projects.list() == []
+    project = start_from_samples(service, corpora, "en", "zh", str(BASE), agreed=True)
+    assert (service.settings.home_dir / ACCEPTED).exists()
+    assert project.name == "Literary Chinese"
+    assert start_from_samples(service, corpora, "en", "zh", str(BASE), agreed=False).id != project.id
+
+
+def test_files_dropped_on_the_first_page_wait_for_the_page_samples(service: Service, tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("雨停了。", encoding="utf-8")
+    word = stash([file, tmp_path / "gone.txt"], service.settings)
+    assert stashed(word, service.settings) == [file]
+    for wrong in ("", "../a", "0" * 24, word[:-1]):
+        assert stashed(wrong, service.settings) == []
+    old = service.settings.home_dir / "inbox" / f"{word}.json"
+    os.utime(old, (1, 1))
+    stash([file], service.settings)
+    assert not old.exists()
+
+
+def test_a_path_is_offered_only_where_it_can_lead_anywhere(tmp_path: Path) -> None:
+    from studio.services.uploads import paths_offered
+
+    here = Settings(home=str(tmp_path))
+    assert paths_offered(here)
+    assert not paths_offered(here.replace(sign_in="on"))
+    assert paths_offered(here.replace(sign_in="on", server_folders=("/data",)))
+    assert not paths_offered(here.replace(server_paths="off"))

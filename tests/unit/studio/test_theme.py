@@ -1,0 +1,80 @@
+"""Colours that can be read, charts that say what the data say, a style sheet that fetches nothing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from studio.components.plots import loss_curve
+from studio.components.theme import ROLES, build_theme, layer_colours, style_sheet
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance, WCAG 2.2."""
+    parts = [int(colour[position : position + 2], 16) / 255 for position in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first: str, second: str) -> float:
+    high, low = sorted((luminance(first), luminance(second)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("mode", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    ("ink", "ground"),
+    [
+        ("ink", "paper"),
+        ("ink", "card"),
+        ("ink", "change"),
+        ("ink-2", "paper"),
+        ("ink-2", "card"),
+        ("ink-2", "tag"),
+        ("accent", "card"),
+        ("accent", "accent-soft"),
+        ("replaced-ink", "replaced"),
+        ("done-ink", "done"),
+    ],
+)
+def test_text_can_be_read(ink: str, ground: str, mode: int) -> None:
+    assert contrast(ROLES[ink][mode], ROLES[ground][mode]) >= 4.3
+
+
+@pytest.mark.parametrize("mode", [0, 1], ids=["light", "dark"])
+def test_filled_button_can_be_read(mode: int) -> None:
+    assert contrast("#FFFFFF", ROLES["accent-fill"][mode]) >= 4.5
+
+
+def test_nothing_is_fetched() -> None:
+    theme = build_theme()
+    everything = style_sheet() + theme._get_theme_css() + "".join(map(str, theme._stylesheets))
+    # Gradio draws its check marks with data: addresses, whose SVG names its namespace.
+    everything = re.sub(r"""url\((["'])data:.*?\1\)""", "", everything)
+    assert not re.search(r"https?:|//[a-z]|@import|url\(", everything, re.IGNORECASE)
+
+
+def test_every_role_that_the_rules_use_is_defined() -> None:
+    used = set(re.findall(r"var\(--tm-([\w-]+)\)", style_sheet()))
+    assert used <= set(ROLES)
+
+
+def test_layer_colours_go_from_light_to_dark() -> None:
+    for count in (2, 4, 6, 12, 24):
+        shades = [luminance(colour) for colour in layer_colours(count)]
+        assert len(shades) == count
+        assert shades == sorted(shades, reverse=True)
+    assert layer_colours(1) == [layer_colours(6)[-1]]
+
+
+def test_loss_curve_has_both_losses_and_marks_the_best() -> None:
+    rows = [{"step": step, "loss": 9.0, "nll": 5 - step / 100} for step in range(0, 100, 10)]
+    rows += [{"step": 50, "valid_loss": 4.7}, {"step": 80, "valid_loss": 4.2}, {"step": 100, "valid_loss": 4.4}]
+    chart = loss_curve(rows, 200)
+    names = {line.name: line for line in chart.data}
+    assert list(names["training loss"].x) == list(range(0, 100, 10))
+    assert list(names["validation loss"].y) == [4.7, 4.2, 4.4]
+    assert list(names["best checkpoint"].x) == [80]
+    assert tuple(chart.layout.xaxis.range) == (0, 200)
+    assert [len(line.x) for line in loss_curve([]).data] == [0, 0]

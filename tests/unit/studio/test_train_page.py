@@ -1,0 +1,423 @@
+"""The page Train in its parts: cards, the form and its address, what is shown of runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import lxml.html
+import pytest
+
+from engine.core.options import describe
+from engine.errors import InputError, OptionError
+from engine.methods import get_method, method_names
+from engine.store import JobRow, ProjectRow
+from engine.training import budget_options
+from engine.workflows.customize.request import AUTO, CustomizeRequest, candidates
+from engine.workflows.estimate import Estimate
+from studio.components.import_status import translations_card
+from studio.components.method_cards import (
+    MethodCard,
+    automatic_card,
+    can_look_up,
+    estimate_line,
+    lacking,
+    method_card,
+    method_cards,
+)
+from studio.components.plots import MEASURES, bleu_curve, overlaid
+from studio.components.preview_card import look_card, look_rows
+from studio.components.run_cards import compare_card, device_card, figure_card, log_card, progress_card, runs_table
+from studio.components.train_form import PlanForm, plan_in_address
+from studio.i18n.translate import label
+from studio.services.runs import WATCH, Runs, own_settings
+from studio.services.service import Service
+
+BASE = Path(__file__).resolve().parents[3] / "assets" / "models" / "en-zh"
+SAMPLE = {"sample_source": "<b>The rain", "sample_reference": "雨竟还不曾停歇。"}
+ROWS: list[dict[str, Any]] = [
+    {
+        "step": 0,
+        "valid_loss": 5.2,
+        "style_bleu": 2.0,
+        "general_bleu": 13.0,
+        "sample_translation": "雨还没有停。",
+        **SAMPLE,
+    },
+    {"step": 10, "nll": 4.9, "tokens_per_second": 900.0},
+    {
+        "step": 50,
+        "valid_loss": 4.6,
+        "style_bleu": 4.5,
+        "general_bleu": 12.5,
+        "sample_translation": "雨不曾停。",
+        **SAMPLE,
+    },
+]
+
+
+@pytest.fixture
+def project(service: Service) -> ProjectRow:
+    made = service.create_project("Lu Xun", "en", "zh", str(BASE))
+    folder = service.workspace(made.id)
+    (folder / "samples").mkdir()
+    (folder / "samples" / "a.txt").write_text("雨还在下。\n", encoding="utf-8")
+    lines = [json.dumps({"text": f"第{i}句，雨还在下。", "domain": ""}, ensure_ascii=False) for i in range(400)]
+    (folder / "corpus.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return made
+
+
+def request_of(method: str, budget: str, base: str, **more: Any) -> CustomizeRequest:
+    return CustomizeRequest(method=method, budget=budget, base=base, **more)
+
+
+@pytest.fixture
+def form() -> PlanForm:
+    return PlanForm()
+
+
+def job(service: Service, project: ProjectRow, **changes: Any) -> JobRow:
+    made = service.store.jobs.enqueue(
+        "customize", {"method": "memory_adapter", "budget": "quick"}, project_id=project.id
+    )
+    return replace(made, **changes)
+
+
+# -- cards
+
+
+def test_every_method_has_a_card_that_says_what_it_costs_here(service: Service, project: ProjectRow) -> None:
+    known = Runs(service).estimates(project, project.base, "quick")
+    assert set(known) == {AUTO, *method_names()}
+    assert known[AUTO].seconds > known["houlsby_adapter"].seconds > known["knn"].seconds
+    cards = [method_card(service, project, get_method(name), known[name]) for name in method_names()]
+    cards = [automatic_card(known[AUTO]), *cards]
+    shown = method_cards(cards, "memory_adapter")
+    assert shown.count('role="radio"') == len(method_names()) + 1 == 14
+    assert shown.count('aria-checked="true"') == 1
+    assert shown.count("≈") == 14 - shown.count("disabled")
+    assert "9 more methods" in shown
+    assert "<details" in method_cards(cards, "memory_adapter")
+    assert "<details" in method_cards(cards, "lhuc")
+    assert '<details class="tm-more-methods" open>' in method_cards(cards, "lhuc"), "the chosen one is seen"
+
+
+def test_a_method_that_lacks_something_says_what_and_what_to_do() -> None:
+    cards = [
+        MethodCard("a", "Memory adapter", "Reads <phrases>.", ""),
+        MethodCard("b", "Domain mixing", "Experts.", "", "needs 2 domains", "Add a file of another domain."),
+    ]
+    shown = method_cards(cards, "a")
+    assert 'data-method="a" aria-checked="true" tabindex="0">' in shown
+    assert 'data-method="b" aria-checked="false" tabindex="-1" disabled>' in shown
+    assert "needs 2 domains" in shown
+    assert "Add a file of another domain." in shown
+    assert "&lt;phrases&gt;" in shown
+
+
+def test_what_is_lacking_depends_on_samples_and_settings(service: Service, project: ProjectRow) -> None:
+    assert lacking(service, project, get_method("memory_adapter")) == ("", "")
+    assert lacking(service, project, get_method("llm_prompt"))[0] == "needs a service"
+    named = Service(service.settings.replace(endpoints=("https://api.example.com/v1",)))
+    assert lacking(named, project, get_method("llm_prompt")) == ("", "")
+    assert lacking(service, project, get_method("domain_mixing")) == ("", ""), "general Chinese is bundled"
+    french = replace(project, target="fr")
+    assert lacking(service, french, get_method("domain_mixing"))[0] == "needs 2 domains"
+
+
+def test_knn_goes_on_top_of_what_gives_probabilities() -> None:
+    able = {name for name in method_names() if can_look_up(get_method(name))}
+    assert "memory_adapter" in able
+    assert not {"knn", "llm_prompt", "rewrite"} & able
+
+
+def test_the_estimate_says_how_sure_it_is_and_what_would_not_fit() -> None:
+    made = Estimate(
+        372, 300, 465, {"training": 300.0}, 2 * 2**30, 38_000_000, 41_000_000, 9, "measured", "CPU, 2 threads"
+    )
+    machine = {"memory": 24 * 2**30, "free_memory": 20 * 2**30, "free_disk": 10**12}
+    shown = estimate_line(made, machine)
+    assert "<b>6 min</b>" in shown
+    assert "memory <b>2.0</b> of 24 GiB" in shown
+    assert "5 min to 8 min, from earlier runs on this machine." in shown
+    assert "Lower tokens_per_batch" in estimate_line(made, {**machine, "free_memory": 2**30})
+    assert "Make room first" in estimate_line(made, {**machine, "free_disk": 1000})
+
+
+# -- the form
+
+
+def test_a_form_left_alone_is_the_budget_with_translations_watched(form: PlanForm, project: ProjectRow) -> None:
+    for method in form.names:
+        for budget in ("quick", "balanced", "best"):
+            plan = request_of(method, budget, project.base)
+            made = form.plan(project, [method, budget, False, None, form.text(method, form.values(plan))])
+            assert made == form.plan(project, [method, budget, False, None, ""])
+            assert made == request_of(method, budget, project.base, training_options={"watch": WATCH})
+
+
+def test_what_was_changed_goes_through_the_address_and_back(
+    form: PlanForm, project: ProjectRow, service: Service
+) -> None:
+    runs = Runs(service)
+    plan = request_of(
+        "lhuc", "quick", project.base, knn=True, method_options={"speed": 5.0},
+        training_options={"max_updates": 7, "watch": WATCH}, knn_options={"k": 8},
+    )  # fmt: skip
+    made = form.plan(project, ["lhuc", "quick", True, project.base, form.text("lhuc", form.values(plan))])
+    assert made == plan
+    address = form.address(made, project)
+    assert address["base"] == address["clone"] == ""
+    back, says = plan_in_address(runs, form, project, address)
+    assert back == plan
+    assert says == ""
+    left_alone = request_of("lhuc", "quick", project.base, training_options={"watch": WATCH})
+    assert form.address(left_alone, project)["set"] == ""
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"method": "<script>", "budget": "huge", "base": "/etc"},
+        {"set": "[1, 2"},
+        {"set": '{"training_options": {"max_updates": -3}}'},
+        {"set": '{"method_options": {"surprise": 1}}'},
+        {"set": '{"training_options": 5}'},
+        {"clone": "999"},
+        {"clone": "x"},
+    ],
+)
+def test_an_address_that_cannot_be_leads_to_a_form_that_can(
+    form: PlanForm, project: ProjectRow, service: Service, asked: dict[str, str]
+) -> None:
+    plan, _ = plan_in_address(Runs(service), form, project, asked)
+    form.check(plan)
+    assert (plan.method, plan.budget, plan.base) == (AUTO, "balanced", project.base)
+
+
+def test_a_bad_value_is_named(form: PlanForm, project: ProjectRow) -> None:
+    values = form.values(request_of("lhuc", "quick", project.base, training_options={"max_updates": -5}))
+    with pytest.raises(OptionError, match="max_updates: -5 is below"):
+        form.plan(project, ["lhuc", "quick", False, None, form.text("lhuc", values)])
+
+
+@pytest.mark.parametrize(
+    "held", ["", "[", "[1]", "5", '{"of": "lhuc"}', '{"of": "lhuc", "values": 5}', '{"values": {"a": 1}}']
+)
+def test_fields_that_hold_nothing_are_those_of_the_budget(form: PlanForm, project: ProjectRow, held: str) -> None:
+    made = form.plan(project, ["lhuc", "quick", False, None, held])
+    assert made == request_of("lhuc", "quick", project.base, training_options={"watch": WATCH})
+
+
+def test_fields_of_another_method_are_not_taken(form: PlanForm, project: ProjectRow) -> None:
+    values = form.values(request_of("knn", "quick", project.base, training_options={"max_updates": 3}))
+    made = form.plan(project, ["lhuc", "quick", False, None, form.text("knn", values)])
+    assert made == request_of("lhuc", "quick", project.base, training_options={"watch": WATCH})
+
+
+@pytest.mark.parametrize("method", method_names())
+def test_every_setting_of_a_method_has_a_field_with_its_label_and_help(form: PlanForm, method: str) -> None:
+    page = lxml.html.fromstring(form.fields(method, True, form.values(request_of(method, "quick", ""))))
+    fields = {one.get("id"): one for one in page.iter() if one.tag in ("input", "select")}
+    labels = {one.get("for"): "".join(one.itertext()) for one in page.iter("label")}
+    texts = {one.get("id"): "".join(one.itertext()) for one in page.iter("p")}
+    kinds = form.classes(method)
+    if not can_look_up(form.methods[method]):
+        kinds.pop("knn")
+    for kind, cls in kinds.items():
+        for item in describe(cls):
+            field = fields.pop(f"tm-{kind}-{item.name}")
+            assert labels[field.get("id")] == label(item.name)
+            assert texts[field.get("aria-describedby")] == item.help
+    assert not fields
+
+
+def test_a_clone_has_the_settings_of_its_run(form: PlanForm, service: Service, project: ProjectRow) -> None:
+    runs = Runs(service)
+    plan = request_of(
+        "lhuc", "quick", project.base, knn=True, method_options={"speed": 5.0},
+        training_options={"max_updates": 7, "watch": 3}, knn_options={"k": 8},
+    )  # fmt: skip
+    started = service.start_run(project, plan)
+    again, says = plan_in_address(runs, form, project, {"clone": str(started.id)})
+    assert again == plan
+    assert "earlier run" in says
+    assert own_settings(CustomizeRequest.of_job(started.arguments))["training_options"]["max_updates"] == 7
+    other = service.create_project("Other", "en", "zh", str(BASE))
+    with pytest.raises(InputError, match="no longer there"):
+        runs.request_of(other, str(started.id))
+
+
+def test_another_base_of_a_run_becomes_the_projects(service: Service, project: ProjectRow, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    service.start_run(project, request_of("lhuc", "quick", str(other)))
+    assert service.store.projects.get(project.id).base == str(other)
+
+
+def test_every_budget_has_an_estimate_and_done_steps_shorten_it(service: Service, project: ProjectRow) -> None:
+    runs = Runs(service)
+    plan = request_of("memory_adapter", "quick", project.base)
+    first = runs.estimate(project, plan)
+    stamps = {"samples": "s", "phrases": "p", "phrases of": "s", "pairs": "q", "pairs of": "s", "sources of": "old"}
+    (service.workspace(project.id) / "steps.json").write_text(json.dumps(stamps), encoding="utf-8")
+    assert runs.done(project, project.base) == {"phrases", "pairs"}
+    assert runs.done(project, "/another") == set()
+    later = runs.estimate(project, plan)
+    assert first is not None
+    assert later is not None
+    assert later.seconds < first.seconds
+    assert budget_options("quick", "memory_adapter")["training"]["max_minutes"] * 60 >= later.parts["training"]
+
+
+# -- runs
+
+
+def test_the_queue_is_shown_in_its_order(service: Service, project: ProjectRow) -> None:
+    runs = Runs(service)
+    jobs = [service.start_run(project, request_of("lhuc", "quick", project.base)) for _ in range(3)]
+    assert runs.places() == {jobs[0].id: 0, jobs[1].id: 1, jobs[2].id: 2}
+    claimed = service.store.jobs.claim("here:1:a")
+    assert claimed is not None
+    assert claimed.id == jobs[0].id
+    listed = runs.of(project.id)
+    assert runs.shown(listed, "") == listed[-1], "the one at work"
+    assert runs.shown(listed, str(jobs[2].id)) == listed[0]
+    shown = runs_table(listed, {}, project, runs.places(), [jobs[0].id])
+    assert "waiting, 2nd" in shown
+    assert "waiting, 3rd" in shown
+    assert shown.count('data-act="cancel"') == 3
+    assert shown.count("checked") == 1
+    service.store.jobs.cancel(jobs[1].id)
+    assert service.store.jobs.get(jobs[1].id).state == "cancelled"
+    assert runs.places() == {jobs[2].id: 1}
+
+
+def test_a_run_shows_how_far_it_is_and_what_it_says_now(service: Service, project: ProjectRow) -> None:
+    running = job(
+        service, project, state="running", step="Training", step_index=5, steps=7, done=62.0, total=100.0, eta=125.0
+    )
+    shown = progress_card(running, 4, ROWS)
+    assert "Run 4 · memory adapter · quick" in shown
+    assert "62 of 100 · 2 min left in this step · 900 tokens/s" in shown
+    figures = figure_card(running, ROWS, project)
+    assert "style BLEU" in figures
+    assert "<b>4.600</b>" in figures
+    assert "&lt;b&gt;The rain" in figures
+    assert '<mark class="new">' in figures
+    assert "2 versions so far" in figures
+    assert "雨竟还不曾停歇。" in figures
+    assert 'data-act="cancel"' in figures
+    waiting = replace(running, state="queued", step="")
+    assert "2 before it" in progress_card(waiting, 4, [], 2)
+    stopped = replace(running, state="interrupted", error="The worker was stopped.")
+    assert "The worker was stopped." in progress_card(stopped, 4, ROWS)
+    assert 'data-act="resume"' in figure_card(stopped, ROWS, project)
+    assert f"clone={running.id}" in figure_card(stopped, ROWS, project)
+
+
+def test_the_device_and_the_log_of_a_run(service: Service, project: ProjectRow) -> None:
+    running = job(service, project, state="running")
+    assert device_card(running, None, 2) == ""
+    service.store.usage.note(
+        running.id, cpu=142.4, memory=1_400_000_000, peak=1_700_000_000, gpu=2**30, gpu_total=2**34
+    )
+    shown = device_card(running, service.store.usage.get(running.id), 2)
+    assert "processor 142 % of 200 %" in shown
+    assert "memory 1.3 GiB · at most 1.6 GiB · GPU 1.0 of 16 GiB" in shown
+    log = log_card("\n".join(f"line {i} <b>" for i in range(100)))
+    assert "line 99 &lt;b&gt;" in log
+    assert "line 10 " not in log
+    line = "2026-11-21 10:36:11,936 INFO engine.jobs.progress: Finding phrases (step 2 of 7)"
+    assert "<pre>10:36:11  Finding phrases (step 2 of 7)</pre>" in log_card(line)
+
+
+def test_runs_are_compared_by_what_differs(service: Service, project: ProjectRow) -> None:
+    one = job(service, project, arguments={"method": "lhuc", "budget": "quick", "training_options": '{"max_updates": 7}'},
+              result={"updates": 7, "bytes": 1_200_000})  # fmt: skip
+    two = job(service, project, arguments={"method": "lhuc", "budget": "best", "knn": True}, result={"updates": 900})
+    metrics = {"bleu": 13.1, "bleu_vanilla": 7.8, "bleu_p": 0.01, "general_bleu": 10.1, "general_bleu_vanilla": 10.2}
+    plugin = service.store.plugins.create(project.id, "x", method="lhuc", path="x.zip", metrics=metrics, job_id=one.id)
+    shown = compare_card([(1, one), (2, two)], {one.id: plugin})
+    assert "7.8 → 13.1 (p 0.010)" in shown
+    assert "10.2 → 10.1" in shown
+    assert "max updates" in shown
+    assert "as the budget" in shown
+    assert "kNN on top" in shown
+    assert "base" not in shown.replace("tm-", ""), "it is the same"
+    assert "1.2 MB" in shown
+
+
+def test_curves_lie_over_each_other() -> None:
+    for measure in MEASURES:
+        chart = overlaid([("run 1", ROWS), ("run 2", ROWS[:1])], measure)
+        assert [line.name for line in chart.data] == ["run 1", "run 2"]
+    assert list(overlaid([("run 1", ROWS)], "valid_loss").data[0].y) == [5.2, 4.6]
+    assert list(overlaid([("run 1", ROWS)], "nll").data[0].y) == [4.9]
+    chart = bleu_curve(ROWS, 100)
+    assert list(chart.data[1].y) == [13.0, 12.5]
+
+
+# -- the first look
+
+FOUND = {
+    "rows": [
+        {"kind": "plain", "source": "Same.", "vanilla": "一样。", "customized": "一样。"},
+        *({"kind": "plain", "source": f"{i} <i>", "vanilla": "旧的", "customized": "新的"} for i in range(6)),
+        {"kind": "held out", "source": "Own.", "vanilla": "甲", "customized": "乙", "reference": "我的句子。"},
+    ],
+    "differ": 7, "sentences": 447, "loss": 4.69, "loss_base": 5.16, "seconds": {"a": 20.0, "b": 21.0},
+}  # fmt: skip
+
+
+def test_a_look_shows_what_changed_first_and_one_of_the_users_own(service: Service, project: ProjectRow) -> None:
+    rows = look_rows(FOUND)
+    assert len(rows) == 5
+    assert "Same." not in [row["source"] for row in rows]
+    assert rows[-1]["reference"] == "我的句子。"
+    shown = look_card(project, None, FOUND)
+    assert "7 of 8 sentences change · 447 sentences looked up · held-out loss 5.16 → 4.69" in shown
+    assert "made in 41 s" in shown
+    assert "&lt;i&gt;" in shown
+    assert '<mark class="new">' in shown
+
+
+def test_a_look_with_translations_says_the_score_and_else_what_they_are_worth(project: ProjectRow) -> None:
+    assert "several times larger" in look_card(project, None, FOUND)
+    shown = look_card(project, None, {**FOUND, "sourced": 1.0, "bleu_base": 10.4, "bleu": 19.1})
+    assert "BLEU of 8 held-out sentences 10.4 → 19.1" in shown
+    assert "several times larger" not in shown
+    assert 'data-make="1"' in shown
+
+
+def test_the_method_is_left_to_the_run_unless_one_is_chosen(
+    project: ProjectRow, service: Service, form: PlanForm
+) -> None:
+    plan, _ = plan_in_address(Runs(service), form, project, {})
+    assert plan.method == AUTO
+    shown = method_cards([method_card(service, project, get_method("knn")), automatic_card()], AUTO)
+    assert shown.index('data-method="auto"') < shown.index('data-method="knn"')
+    assert "recommended" in shown
+    made = form.plan(project, [AUTO, "quick", True, None, form.text(AUTO, form.values(plan.replace(budget="quick")))])
+    assert (made.method_options, made.knn) == ({}, False), "kNN decoding is tried anyway"
+    assert candidates(made.replace(samples=("a",)))[0].method == "knn"
+
+
+def test_the_samples_page_says_what_translations_are_worth() -> None:
+    assert translations_card(0, 0) == ""
+    assert "No sentence has a translation beside it." in translations_card(40, 0)
+    assert "30 of 40 sentences" in translations_card(40, 30)
+    assert "several times larger" in translations_card(40, 30)
+    assert "gains the most" in translations_card(40, 40)
+
+
+def test_a_look_is_asked_for_once(service: Service, project: ProjectRow) -> None:
+    runs = Runs(service)
+    assert "Show a first look" in look_card(project, *runs.look(project))
+    first = runs.look_again(project)
+    assert runs.look_again(project).id == first.id
+    assert "when a worker is free" in look_card(project, *runs.look(project))
+    failed = replace(first, state="failed", error="No <base> can translate back.")
+    assert "No &lt;base&gt; can translate back." in look_card(project, failed, {})
+    assert "Try again" in look_card(project, failed, {})

@@ -1,0 +1,86 @@
+"""Requests that can be read in two ways, and values that are none: refused before any guard."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.core.numerals import whole_number
+from engine.store import Store
+from studio.auth.wellformed import json_refusal, refusal
+from tests.unit.studio.test_gateway import door, signed, store
+
+__all__ = ["store"]
+
+EVENT = {"session_hash": "mine", "data": [], "fn_index": 0}
+
+
+def test_a_parameter_that_occurs_twice_is_refused_before_any_guard(tmp_path: Path, store: Store) -> None:
+    ann = signed(door(tmp_path))
+    for query in (
+        "session_hash=mine&session_hash=theirs",
+        "session_hash=&session_hash=theirs",
+        "session_hash&session_hash=theirs",
+        "session%5Fhash=mine&session_hash=theirs",
+        "a=1&b=2&a=1",
+    ):
+        for path in ("/gradio_api/queue/data", "/", "/api/v1/projects"):
+            answer = ann.get(f"{path}?{query}")
+            assert answer.status_code == 400, (path, query)
+            assert "more than once" in answer.text
+    assert ann.get("/api/v1/projects?a=1&a=2").json()["error"]["code"] == "repeated"
+    assert ann.get("/?a=1&b=2").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["Host", "Origin", "Authorization", "Cookie", "Content-Type", "Sec-Fetch-Site"])
+def test_a_header_that_occurs_twice_is_refused(name: str) -> None:
+    headers = [(name.lower().encode(), b"a"), (name.encode(), b"b")]
+    assert refusal({"headers": headers, "path": "/", "query_string": b""}) is not None
+    assert refusal({"headers": headers[:1], "path": "/", "query_string": b""}) is None
+
+
+def test_an_event_is_read_as_its_handler_reads_it(tmp_path: Path, store: Store) -> None:
+    ann = signed(door(tmp_path))
+    path, plain = "/gradio_api/queue/join", json.dumps(EVENT)
+    twice = '{"session_hash": "mine", "session_hash": "theirs"}'
+    inner = '{"session_hash": "mine", "data": [{"path": "/a", "path": "/b"}]}'
+    headers = {"Content-Type": "application/json"}
+    # There is no Gradio behind this door: what comes through finds nothing, in JSON.
+    assert ann.post(path, content=plain, headers=headers).json() == {"detail": "Not Found"}
+    for body in (twice, inner):
+        assert ann.post(path, content=body, headers=headers).status_code == 400
+    for kind in ("multipart/form-data; boundary=x", "application/x-www-form-urlencoded"):
+        answer = ann.post("/gradio_api/component_server", content=plain, headers={"Content-Type": kind})
+        assert answer.text == "There is nothing here."
+
+
+def test_whole_numbers_have_one_way_to_be_read() -> None:
+    assert [whole_number(one) for one in ("0", "7", " 12 ", "007", 5)] == [0, 7, 12, 7, 5]
+    for text in (
+        "",
+        None,
+        "\u00b2",
+        "\u0663",
+        "+1",
+        "-1",
+        "1_0",
+        "1.0",
+        "1e3",
+        "99999999999999999999",
+        "9" * 10_000,
+        True,
+    ):
+        assert whole_number(text) is None, text
+    assert whole_number("2147483648") is None
+    assert whole_number("0", 1) is None
+    assert whole_number("0" * 5000 + "7") == 7
+
+
+def test_json_is_read_in_one_way() -> None:
+    assert json_refusal(b'{"a": 1, "b": {"a": 1}}') is None
+    assert json_refusal(b'{"a": {"b": 1, "\\u0062": 2}}') is not None
+    assert json_refusal(b'["\\ud83d\\ude00"]') is None, "a pair is a character"
+    for half in (b'"\\ud83d"', b'{"\\uDE00": 1}', b'["\xed\xa0\x80"]'):
+        assert json_refusal(half) is not None, half
