@@ -39,6 +39,7 @@ class ApproximateAttention:
         self.k, self.breadth = min(k, count), max(k, breadth)
         self.index, self.cluster = graph_and_clusters(keys, kept)  # (N,)
         self.index.hnsw.efSearch = self.breadth
+        self.mean = keys.mean(0)  # (d,) that the graph's keys are without
         clusters = int(self.cluster.max()) + 1
         self.counts = torch.bincount(self.cluster, minlength=clusters).float()  # (C,)
         sizes = self.counts.clamp(min=1)[:, None]  # (C, 1)
@@ -52,6 +53,7 @@ class ApproximateAttention:
 
         result = self.index.search(queries.contiguous().numpy(), self.k)
         scores, rows = (torch.from_numpy(part) for part in result)  # (R, k), (R, k)
+        scores = scores + (queries @ self.mean)[:, None]  # (R, k)
         missing = rows < 0  # (R, k)
         return scores.masked_fill(missing, NEVER), rows.masked_fill(missing, 0)
 

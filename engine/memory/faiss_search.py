@@ -13,9 +13,6 @@ from engine.errors import MissingError
 if TYPE_CHECKING:
     import torch
 
-if TYPE_CHECKING:
-    import torch
-
 CHUNK = 65_536  # keys that FlatSearch compares with at a time
 GATHERED = 1 << 24  # numbers of keys that are held at once when distances are computed again
 
