@@ -35,7 +35,6 @@ def measured(settings: Settings, tiny: Path, bundle: Path, **arguments: str) -> 
     return dict(store.sheets.get(sheet.comparison_id).figures)
 
 
-@pytest.mark.smoke
 def test_a_comparison_has_ter_randomisation_lengths_copies_and_terms(
     settings: Settings, tiny: Path, bundle: Path
 ) -> None:

@@ -78,6 +78,7 @@ def test_a_stopped_run_goes_on(pair, base, tmp_path, monkeypatch):
     assert result == machine_translations(other, other.pairs("train"), 1, Progress(), "train")
 
 
+@pytest.mark.slow
 def test_the_model_runs_on_the_bases_output_and_only_then(base):
     module = module_for(base)
     plugin = Plugin(METHOD, module, {})

@@ -83,7 +83,10 @@ def test_the_methods_with_a_memory_are_the_four_that_read_one():
     assert sorted(METHODS) == sorted(OPTIONS)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name not in ("memory_adapter", "knn") else ()) for name in METHODS],
+)
 def test_every_memory_changes_what_is_read_and_the_same_seed_gives_the_same(name, base, prepared, tmp_path):
     losses = {"base": loss(base, None), "true": loss(base, plugin_of(name, base, prepared))}
     for kind in KINDS:

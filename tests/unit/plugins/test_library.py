@@ -328,6 +328,7 @@ def test_texts_that_do_not_show_as_they_are_are_refused_wherever_they_stand(valu
         check_texts(Path("a.zip"), {"provenance": {"parser": value}})
 
 
+@pytest.mark.slow
 def test_a_plugin_that_does_not_come_back_is_refused(
     bundle: Path, base: BaseModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

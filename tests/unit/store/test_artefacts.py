@@ -357,6 +357,7 @@ def test_a_list_that_leads_out_of_its_folder_is_refused(machine: Machine, store:
         one.pull()
 
 
+@pytest.mark.slow
 def test_a_store_that_is_away_is_waited_for_and_then_said(
     store: Store, project: ProjectRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
