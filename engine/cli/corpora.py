@@ -58,7 +58,7 @@ def corpus_import(args: argparse.Namespace) -> tuple[Any, str]:
     if args.test_files:
         results.append(f"{len(leaks)} sentences of the samples stand in the test files.")
     head = table(["file", "encoding", "lines", "kept", "skipped"], rows)
-    text = "\n".join([head, *skipped, *noticed, *domains, *report.warnings, *results])
+    text = "\n".join([head, *skipped, *noticed, *domains, *report.all_warnings, *results])
     return report.to_mapping() | ({"leaks": leaks} if args.test_files else {}), text
 
 

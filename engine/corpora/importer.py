@@ -13,7 +13,7 @@ from engine.core.settings import load_settings
 from engine.corpora.clean import EMPTY
 from engine.corpora.corpus import Corpus
 from engine.corpora.filter import SentenceFilter
-from engine.corpora.formats.encoding import check_file
+from engine.corpora.formats.encoding import check_file, check_there
 from engine.corpora.formats.read import open_samples
 from engine.corpora.formats.records import Reading, Request
 from engine.corpora.language import base_language, detect, identify, language_name, shares, surely_other
@@ -23,12 +23,13 @@ from engine.corpora.report import DUPLICATE, EXCLUDED, LEFT_OUT, FileReport, Imp
 from engine.corpora.types import CorpusOptions, Segment
 from engine.corpora.warnings import ANOTHER_LANGUAGE, NEAR_DUPLICATE
 from engine.corpora.writer import CorpusWriter
-from engine.errors import CorpusError
+from engine.errors import CorpusError, InputError, MissingError, TailorError
 from engine.messages import Message, mark
 
 EXPECTED_SHARE = 0.7  # of a corpus in the target language; with less there is a warning
 LEAST_SHARE = 0.1  # with less, a corpus of at least LEAST_SENTENCES is refused
 LEAST_SENTENCES = 20
+MANY_OTHERS = 20  # sentences in another language that a warning is worth
 MOST_TOLD = 5_000  # sentences whose language is told, in about five seconds
 MOST_COMPARED = 50_000  # sentences among which near-duplicates are looked for, in about ten seconds
 EVERY = 200  # records between two looks at the progress
@@ -47,8 +48,9 @@ def import_corpus(
 
     `source_language` helps to tell the sides of bilingual files apart. Bilingual rows keep their source and are not
     split into sentences. `domains` are labels, one a file ("" for none), for sentences whose row names no domain itself.
-    Progress is reported in bytes. Raises CorpusError with one sentence on a file that is missing,
-    empty, damaged, holds nothing usable, or when nearly nothing is in the target language.
+    Of several files those that are empty or hold nothing usable are left out, and of a damaged one what comes after the damage;
+    `FileReport.error` says why. Progress is reported in bytes. Raises CorpusError when a file is missing, when none of them can be
+    read to its end, and when nearly nothing is in the target language.
     """
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
         import_to(
@@ -86,7 +88,9 @@ def import_to(
             files=len(files),
             labels=len(domains),
         )
-    sizes = [check_file(path) for path in files]
+    for path in files:
+        check_there(path)
+    sizes = [path.stat().st_size for path in files]
     request = Request(
         language=language,
         source_language=source_language,
@@ -95,24 +99,24 @@ def import_to(
     )
     report = ImportReport(language=language, source_language=source_language)
     report.decided = decisions.stamp() if decisions else ""
+    errors: list[TailorError] = []
     with CorpusWriter(folder) as writer:
-        sieve = SentenceFilter(writer, options, language, decisions or Decisions())
+        sentences = SentenceFilter(writer, options, language, decisions or Decisions())
         for i, (path, name) in enumerate(zip(files, _names(files), strict=True)):
             file = FileReport(name=name)
-            reading = open_samples(path, request)
-            label = (domains[i] if domains else "") or (Path(name).stem if options.domain_from_file else "")
-            before = sum(sizes[:i])
-            for count, _ in enumerate(sieve.pour(reading, file, label)):
-                if count % EVERY == 0:
-                    progress.advance(before + min(reading.position(), sizes[i]), sum(sizes), name)
-            file.encoding, file.lines, file.unit = reading.encoding, reading.lines(), reading.unit
-            file.notes, file.found = reading.notes, dict(reading.found)
             report.files.append(file)
-            report.warnings += reading.warnings
-            _check_something_left(path, file, reading, report)
-            progress.advance(before + sizes[i], sum(sizes), name)
+            label = (domains[i] if domains else "") or (Path(name).stem if options.domain_from_file else "")
+            part = _PartOf(progress, sum(sizes[:i]), sizes[i], sum(sizes))
+            try:
+                _read_file(path, file, label, request, sentences, report, part)
+            except (InputError, MissingError) as error:
+                file.error = error.message.naming(str(path), name)
+                errors.append(error)
+            part.show(sizes[i], None, None, name)
+        if len(errors) == len(files):
+            raise errors[0] if len(errors) == 1 else CorpusError(_joined(report.files))
         _thin(writer, options.max_sentences, report)
-        _look_over(writer, report, sieve.decisions, progress, sum(sizes), language_too=options.check_language)
+        _look_over(writer, report, sentences.decisions, progress, sum(sizes), language_too=options.check_language)
         check(report)
         writer.commit(report)
     return report
@@ -123,6 +127,33 @@ def _names(files: Sequence[Path]) -> list[str]:
     names = [path.name for path in files]
     shown = [str(path) if names.count(path.name) > 1 else path.name for path in files]
     return [name.encode("utf-8", "replace").decode() for name in shown]
+
+
+def _read_file(
+    path: Path, file: FileReport, label: str, request: Request, sentences: SentenceFilter, report: ImportReport, progress: Progress
+) -> None:  # fmt: skip
+    """Fill `file` and the corpus from one file. Raises InputError or MissingError where it cannot be read, whole or to its end;
+    what was read before stays.
+    """
+    check_file(path)
+    reading = open_samples(path, request)
+    try:
+        for count, _ in enumerate(sentences.pour(reading, file, label)):
+            if count % EVERY == 0:
+                progress.show(reading.position(), None, None, file.name)
+    finally:
+        file.encoding, file.lines, file.unit = reading.encoding, reading.lines(), reading.unit
+        file.notes, file.found = reading.notes, dict(reading.found)
+        report.warnings += reading.warnings
+    _check_something_left(path, file, reading, report)
+
+
+def _joined(files: Sequence[FileReport]) -> Message:
+    """What is wrong with each of the files."""
+    result = Message("None of the {count} files can be read.", count=len(files))
+    for file in files:
+        result = Message("{reasons} {reason}", reasons=result, reason=Message(file.error))
+    return result
 
 
 def _check_something_left(path: Path, file: FileReport, reading: Reading, report: ImportReport) -> None:
@@ -197,12 +228,15 @@ def _look_over(
             notice = next(noticed, None)
     report.lengths = dict(sorted(lengths.items()))
     if language_too:
+        others: Counter[str] = Counter()
         for row, code in _check_language(sample, report):
+            others[code] += 1
             segment = sample[row][1]
             if segment_key(segment.text, segment.source) not in decisions.approved:
                 note = language_name(code)
                 files[segment.file].notice(ANOTHER_LANGUAGE, segment.line, segment.text, f" ({note})")
                 writer.notice(sample[row][0], ANOTHER_LANGUAGE, note)
+        _warn_of_others(others, report)
     for row, leader in _near_duplicates(first, _Within(progress, size)):
         one, like = first[row], first[leader]
         if segment_key(one.text, one.source) in decisions.approved:
@@ -275,6 +309,21 @@ def _warn_of_language(segments: Sequence[Segment], report: ImportReport, wanted:
     )
 
 
+def _warn_of_others(others: Counter[str], report: ImportReport) -> None:
+    """Sentences in other languages (counts by code) among those of a corpus that is mostly in the right one."""
+    wanted = base_language(report.language)
+    if others.total() < MANY_OTHERS or report.languages.get(wanted, 0.0) < EXPECTED_SHARE:
+        return
+    report.warnings.append(
+        Message(
+            "{count:,} sentences are not in {language}; most of them look like {other}. Exclude them, or remove their file.",
+            count=others.total(),
+            language=Message(language_name(wanted)),
+            other=Message(language_name(others.most_common(1)[0][0])),
+        )
+    )
+
+
 def _near_duplicates(segments: Sequence[Segment], progress: Progress) -> Iterator[tuple[int, int]]:
     """Sentences that are like an earlier one but for trifles, and that one; equal translations of unlike sources are fine."""
     for index, leader in enumerate(groups([f"{one.source or ''} {one.text}" for one in segments], (), progress)):
@@ -283,6 +332,17 @@ def _near_duplicates(segments: Sequence[Segment], progress: Progress) -> Iterato
 
 
 SELDOM = 5.0  # seconds between two words on what is not the step's own measure
+
+
+class _PartOf(Progress):
+    """The progress of one file, in bytes, among all."""
+
+    def __init__(self, whole: Progress, before: int, size: int, total: int) -> None:
+        super().__init__()
+        self.whole, self.before, self.size, self.total = whole, before, size, total
+
+    def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
+        self.whole.advance(self.before + min(done, self.size), self.total, note)
 
 
 class _Within(Progress):

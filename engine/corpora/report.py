@@ -32,7 +32,8 @@ def excerpt(text: str) -> str:
 @dataclass
 class FileReport:
     """One file: `lines` as an editor counts them (or paragraphs, or pages: `unit` says which), `segments` as pieces after
-    sentence splitting, `found` texts by the languages that the file itself states."""
+    sentence splitting, `found` texts by the languages that the file itself states, `error` why it could not be read, or only
+    so far."""
 
     name: str
     encoding: str = ""
@@ -45,6 +46,7 @@ class FileReport:
     notes: list[str] = field(default_factory=list)
     unit: str = "line"
     found: dict[str, int] = field(default_factory=dict)
+    error: str = ""
 
     def keep(self) -> None:
         self.segments += 1
@@ -90,6 +92,7 @@ class FileReport:
             "notes": list(self.notes),
             "unit": self.unit,
             "found": dict(self.found),
+            "error": self.error,
         }
 
     @classmethod
@@ -109,6 +112,7 @@ class FileReport:
             notes=[_sentence(note) for note in values["notes"]],
             unit=str(values.get("unit", "line")),
             found={str(code): int(count) for code, count in values.get("found", {}).items()},
+            error=_sentence(values.get("error", "")),
         )
 
 
@@ -126,6 +130,11 @@ class ImportReport:
     lengths: dict[int, int] = field(default_factory=dict)
     decided: str = ""
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def all_warnings(self) -> list[str]:
+        """The warnings, and what is wrong with files that could not be read to their end."""
+        return [*self.warnings, *(file.error for file in self.files if file.error)]
 
     @property
     def lines(self) -> int:

@@ -23,6 +23,7 @@ from engine.corpora.corpus import CORPUS_FILE, NOTICED_FILE, REPORT_FILE, SKIPPE
 from engine.corpora.report import ImportReport
 from engine.corpora.types import Segment
 from engine.errors import storage_errors
+from engine.messages import pack
 
 LONGEST = 2000  # characters of a skipped text that are kept
 MOST_OF_A_REASON = 20_000  # skipped lines that are listed a reason; all are counted
@@ -136,7 +137,7 @@ class CorpusWriter:
     def commit(self, report: ImportReport) -> None:
         """Put the new files in the place of the old ones. The report comes last: a corpus without one is unfinished."""
         with storage_errors("the corpus", self.folder):
-            text = json.dumps(report.to_mapping(), ensure_ascii=False, indent=1)
+            text = json.dumps(pack(report.to_mapping()), ensure_ascii=False, indent=1)
             self.part(REPORT_FILE).write_text(text + "\n", encoding="utf-8", errors="replace")
             for file in self._files.values():
                 file.flush()

@@ -40,7 +40,7 @@ def files_card(
     """
     if not report:
         return ""
-    files = report.get("files", [])
+    files = [file for file in report.get("files", []) if file.get("kept") or not file.get("error")]
     shares = [(code, share) for code, share in report.get("languages", {}).items() if share >= 0.005]
     return render(
         "import_files.html",
@@ -55,9 +55,14 @@ def files_card(
     )
 
 
-def unread_card(names: Sequence[str]) -> str:
-    """Files of the project that the last reading did not come to, as when one of them is damaged; each can be removed."""
-    return render("import_unread.html", names=names) if names else ""
+def unread_card(files: Mapping[str, str], removed: str = "") -> str:
+    """Files of the project that were not read, or not to their end, with the reason; each can be removed, and the one that was
+    `removed` last can be brought back.
+    """
+    if not files and not removed:
+        return ""
+    reasons = [(name, translate_message(why)) for name, why in files.items()]
+    return render("import_unread.html", files=reasons, removed=removed)
 
 
 def side_cards(report: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from studio.components.layout import address, guard, wanted
 from studio.components.settings_fields import COLLECTED
 from studio.components.templating import render
 from studio.services.catalog import default_pair, language_name
-from studio.services.new_project import agree, open_terms, start_from_samples, start_project
+from studio.services.new_project import agree, language_of, open_terms, start_from_samples, start_project
 from studio.services.service import Service
 from studio.services.uploads import server_files, stashed
 
@@ -63,7 +63,8 @@ class NewProjectForm:
         quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         chosen = [self.source, self.target, self.base, self.agreed]
         given = [self.files, self.path, self.name, *chosen, self.options.values]
-        self.files.upload(guard(self.name_project), [self.files, self.name], self.name, **quiet)
+        dropped = [self.files, self.name, self.base, self.source, self.target]
+        self.files.upload(guard(self.look_at_files), dropped, dropped[1:2] + dropped[3:], **quiet)
         self.base.input(guard(self.choose_base), self.base, self.of_base, **quiet)
         for event in (
             start.click(guard(self.create), given, self.address, js=COLLECTED, **quiet),
@@ -110,9 +111,15 @@ class NewProjectForm:
             **self._licence(base),
         }
 
-    def name_project(self, files: list[str] | None, name: str) -> dict[Any, Any]:
-        """The project is named after the first file where the user has named it nothing."""
-        return {self.name: name or (Path(files[0]).stem if files else "")}
+    def look_at_files(self, files: list[str] | None, name: str, base: str, source: str, target: str) -> dict[Any, Any]:
+        """The project is named after the first file where the user has named it nothing, and is into the files' language."""
+        if not files:
+            return {self.name: name}
+        card = next((one for one in self.service.catalog.bases() if one["path"] == base), None)
+        seen = language_of([Path(file) for file in files], card["languages"]) if card else None
+        if seen and seen != target:
+            source, target = target if source == seen else source, seen
+        return {self.name: name or Path(files[0]).stem, self.source: source, self.target: target}
 
     def create(self, *given: Any) -> dict[Any, Any]:
         """A project of the files; the browser goes to it. `given` are the values of the form, in the order of its event."""

@@ -79,6 +79,7 @@ class SamplesPage:
         self.more_files.events(self.status)
         self.tests.events(self.status)
         self.files.remove(guard(self.remove_file), None, self.status, **QUIET)
+        self.files.restore(guard(self.restore_file), None, self.status, **QUIET)
         self.files.relabel(guard(self.label_file), None, self.status, **QUIET)
         self.status.act(guard(self.act_on_job), None, self.status, **QUIET)
         self.decisions.again(guard(self.read_again), None, self.status, **QUIET)
@@ -127,7 +128,9 @@ class SamplesPage:
             self.frame.title: heading("Samples", summary(report, project) if report else TEXT),
             self.next_step: next_link(project) if report and not busy else "",
             self.status: job_line(job, bool(report)),
-            self.files: unread_card([] if busy else service.unread_files(project.id))
+            self.files: unread_card(
+                {} if busy else service.unread_files(project.id), service.removed_sample(project.id)
+            )
             + (translations_card(sentences, with_source) if report and not busy else "")
             + files_card(report, project.target, service.labels(project.id), project.id, leaked),
             self.sentences: gr.update(visible=bool(report)),
@@ -159,6 +162,9 @@ class SamplesPage:
         if len(self.service.sample_files(project.id)) == 1:
             raise InputError("This is the project's only file. Add another one first, or start a new project.")
         return {self.status: job_line(self.service.remove_sample(project, str(event.name)))}
+
+    def restore_file(self, request: gr.Request) -> dict[Any, Any]:
+        return {self.status: job_line(self.service.restore_sample(self.service.need(wanted(request))))}
 
     def label_file(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
         project = self.service.need(wanted(request))

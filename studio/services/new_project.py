@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from engine.core.model_card import ModelCard
 from engine.corpora.bundled import SampleCorpus
-from engine.errors import InputError
+from engine.corpora.formats.read import open_samples
+from engine.corpora.formats.records import Record, Request
+from engine.corpora.language import base_language, identify
+from engine.errors import InputError, MissingError
 from engine.store import ProjectRow
 from engine.store.project_files import delete_project
 from studio.i18n.translate import listed, tr
 from studio.services.service import Service
+
+LOOKED_AT, SENTENCES = 3, 100  # files, and sentences of each, whose language is looked at
+SURE = 0.7  # share of the sentences that are in one language
 
 
 def open_terms(service: Service, path: str, corpora: Sequence[SampleCorpus] = ()) -> list[tuple[ModelCard, str]]:
@@ -34,6 +41,19 @@ def agree(service: Service, agreed: bool, path: str, corpora: Sequence[SampleCor
                 )
             )
         service.catalog.accept(one, position)
+
+
+def language_of(files: Sequence[Path], languages: Sequence[str]) -> str | None:
+    """Which of the base's languages files of sentences without translations are in; None where that is not sure."""
+    texts: list[str] = []
+    for file in files[:LOOKED_AT]:
+        try:
+            records = islice(open_samples(file, Request(language=languages[0])).items, SENTENCES)
+            texts += [one.text for one in records if isinstance(one, Record) and one.source is None]
+        except (InputError, MissingError):  # said when the files are read
+            continue
+    seen = identify(texts, *languages) if texts else None
+    return next((code for code in languages if (seen or {}).get(base_language(code), 0.0) >= SURE), None)
 
 
 def labels_of(corpora: Sequence[SampleCorpus]) -> dict[str, str]:

@@ -5,6 +5,7 @@ A part of `studio.services.service.Service`; nothing here knows Gradio.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from engine.core.atomic_files import read_json, write_json
 from engine.corpora import CorpusOptions, Decisions
 from engine.corpora.leakage import LEAKS_FILE, TEST_FOLDER, test_files
 from engine.errors import InputError, OptionError, storage_errors
+from engine.messages import unpack
 from studio.i18n.translate import mark, tr
 from studio.services.files import JsonRow, read_rows
 from studio.services.uploads import check_files, take_files
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from engine.store import CorpusRow, JobRow, ProjectRow, Store
 
 LABELS = "domains.json"  # in a project's workspace: domain labels by file name
+REMOVED = "removed"  # there too: the sample file that was removed last
 OPTIONS = "import_options.json"  # there too: settings of reading that differ from the defaults
 GONE = mark("{name} is no file of this project any more. Reload the page.")
 
@@ -52,6 +55,7 @@ class SampleFiles:
         paths = [Path(file) for file in files]
         check_files(paths, self.settings, [path.name for path in self.sample_files(project.id)])
         take_files(paths, self.workspace(project.id, change=True) / "samples")
+        shutil.rmtree(self.workspace(project.id) / REMOVED, ignore_errors=True)
         if labels:
             self._write_labels(project.id, {**self.labels(project.id), **labels})
         return self.read_again(project)
@@ -66,10 +70,26 @@ class SampleFiles:
         path = next((path for path in self.sample_files(project.id) if path.name == name), None)
         if path is None:
             raise InputError(tr(GONE, name=name))
-        self.workspace(project.id, change=True)
+        folder = self.workspace(project.id, change=True) / REMOVED
         with storage_errors("the samples", path):
-            path.unlink()
-        self._write_labels(project.id, {key: value for key, value in self.labels(project.id).items() if key != name})
+            for earlier in folder.glob("*"):
+                earlier.unlink()
+            folder.mkdir(exist_ok=True)
+            path.replace(folder / name)
+        return self.read_again(project)
+
+    def removed_sample(self, project_id: int) -> str:
+        """Name of the file that was removed last and can be brought back; empty where there is none."""
+        return next((path.name for path in (self.workspace(project_id) / REMOVED).glob("*")), "")
+
+    def restore_sample(self, project: ProjectRow) -> JobRow:
+        """Bring back the file that was removed last, and read all again. Raises InputError where there is none."""
+        name = self.removed_sample(project.id)
+        if not name:
+            raise InputError("There is no removed file to bring back. Add it again.")
+        folder = self.workspace(project.id, change=True)
+        with storage_errors("the samples", folder):
+            (folder / REMOVED / name).replace(folder / "samples" / name)
         return self.read_again(project)
 
     def labels(self, project_id: int) -> dict[str, str]:
@@ -149,7 +169,7 @@ class SampleFiles:
         if data:
             return data
         corpus = self.corpus(project_id)
-        return corpus.report if corpus and corpus.report else {}
+        return unpack(corpus.report) if corpus and corpus.report else {}
 
     def sentences(self, project_id: int) -> list[JsonRow]:
         """The kept sentences with file and line."""
@@ -160,10 +180,13 @@ class SampleFiles:
         path = self.workspace(project_id) / "corpus.jsonl"
         return _count(path, path.stat().st_mtime_ns) if path.exists() else (0, 0, 0, 1)
 
-    def unread_files(self, project_id: int) -> list[str]:
-        """Names of the sample files that the last reading did not come to."""
-        listed = {Path(str(one.get("name", ""))).name for one in self.report(project_id).get("files", [])}
-        return [path.name for path in self.sample_files(project_id) if path.name not in listed]
+    def unread_files(self, project_id: int) -> dict[str, str]:
+        """The sample files that the last reading did not come to, or not to their end, and why, where that is known."""
+        errors = {
+            Path(str(one["name"])).name: str(one.get("error", "")) for one in self.report(project_id).get("files", [])
+        }
+        names = [path.name for path in self.sample_files(project_id)]
+        return {name: errors.get(name, "") for name in names if errors.get(name, "unread")}
 
     def sentences_stamp(self, project_id: int) -> str:
         """Changes when sentences, test files or decisions have changed on disk."""

@@ -32,8 +32,10 @@ def known_endings() -> list[str]:
 
 
 def check_files(files: Sequence[Path], settings: Settings, there: Iterable[str] = ()) -> None:
-    """Raise InputError on a file that cannot be read as samples, or on too many; `there` are names in the project."""
-    known = known_endings()
+    """Raise InputError on a file of no known format, on one that is too large, on too many, and where all of them are damaged;
+    `there` are names in the project.
+    """
+    known, damaged = known_endings(), []
     limit = settings.max_upload_mib
     for file in files:
         if file.suffix.lower() not in known:
@@ -56,7 +58,9 @@ def check_files(files: Sequence[Path], settings: Settings, there: Iterable[str] 
             if file.suffix.lower() in ARCHIVES:
                 check_archive(file, ARCHIVES[file.suffix.lower()])
         except CorpusError as error:  # people know their file by its name, not by where the upload lies
-            raise InputError(error.message.naming(str(file), file.name)) from None
+            damaged.append(InputError(error.message.naming(str(file), file.name)))
+    if files and len(damaged) == len(files):  # of some, the others are read, and the report says why these are not
+        raise damaged[0]
     count = len({*there, *(file.name for file in files)})
     if count > settings.max_upload_files:
         raise InputError(

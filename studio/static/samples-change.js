@@ -1,6 +1,7 @@
 element.addEventListener('click', (event) => {
   const button = event.target.closest('[data-remove]');
   if (button) trigger('remove', {name: button.dataset.remove});
+  if (event.target.closest('[data-restore]')) trigger('restore');
   const untest = event.target.closest('[data-untest]');
   if (untest) trigger('untest', {name: untest.dataset.untest});
   const link = event.target.closest('a[data-go]');

@@ -81,14 +81,19 @@ LEGACY = {
 WESTERN = set("äöüÄÖÜßéèêëàâçîïôûùœæÉÈÊËÀÂÇÎÏÔÛÙŒÆñÑáíóúÁÍÓÚãõÃÕåÅøØðþÐÞìòÌÒ¿¡«»„“”‘’‚‹›–—…•°§€£©®™ºª²³½·¨´\xa0\xad")
 
 
-def check_file(path: Path) -> int:
-    """The size of a readable, non-empty file in bytes. Raises CorpusError saying what is wrong with it otherwise."""
+def check_there(path: Path) -> None:
+    """Raises CorpusError where there is no file of that name."""
     if path.is_dir():
         raise CorpusError("{path} is a folder; give the files in it.", path=path)
     if not path.exists():
         raise CorpusError("{path} does not exist; check the name and the folder.", path=path)
     if not path.is_file():
         raise CorpusError("{path} is not a regular file; save the text to a file first.", path=path)
+
+
+def check_file(path: Path) -> int:
+    """The size of a readable, non-empty file in bytes. Raises CorpusError saying what is wrong with it otherwise."""
+    check_there(path)
     try:
         with path.open("rb") as file:
             file.read(1)

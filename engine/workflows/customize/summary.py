@@ -103,7 +103,7 @@ def summarize(run: Run, stop_after: str) -> dict[str, Any]:
         "metrics": run.metrics,
         **({"tried": [dataclasses.asdict(one) for one in run.tried]} if run.tried else {}),
         **({"knn": run.datastore.figures} if run.datastore.figures else {}),
-        "warnings": run.corpus.report.warnings,
+        "warnings": run.corpus.report.all_warnings,
         "seconds": {**seconds, "total": round(time.monotonic() - run.begin, 1)},
     }
     write_json(run.folder / "summary.json", summary, "the summary")

@@ -16,7 +16,9 @@ from engine.corpora.leakage import check_leaks, find_leaks, read_test
 from engine.corpora.near_duplicates import NearIndex, key, shingles
 from engine.corpora.overrides import DECISIONS_FILE, segment_key
 from engine.errors import CorpusError, InputError
+from engine.messages import unpack
 from engine.phrases import PhraseOptions, extract_phrases
+from tests.documents import tmx
 from tests.properties import few
 
 SAMPLES = Path(__file__).resolve().parents[3] / "assets" / "samples"
@@ -222,7 +224,7 @@ def test_a_failed_import_leaves_the_last_one_as_it_was(tmp_path: Path) -> None:
     bad = tmp_path.parent / "bad.tmx"
     bad.write_text("<tmx><tu>", encoding="utf-8")
     with pytest.raises(CorpusError):
-        import_to(tmp_path, [ZH, bad], "zh")
+        import_to(tmp_path, [bad], "zh")
 
     def refuse(report: ImportReport) -> None:
         raise CorpusError("too few")
@@ -230,6 +232,40 @@ def test_a_failed_import_leaves_the_last_one_as_it_was(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="too few"):
         import_to(tmp_path, [ZH], "zh", check=refuse)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_of_several_files_those_that_can_be_read_are_read_and_the_others_are_explained(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.docx"
+    broken.write_bytes(b"PK\x03\x04" + bytes(200))
+    picture = tmp_path / "picture.txt"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    empty = tmp_path / "empty.txt"
+    empty.touch()
+    cut = tmp_path / "cut.tmx"
+    whole = tmx([(f"第{i}句话在这里，很长。", f"Sentence {i} is here, and it is long.") for i in range(40)], "zh", "en")
+    cut.write_text(whole[: len(whole) // 2], encoding="utf-8")
+    report = import_to(tmp_path / "w", [broken, ZH, picture, cut, empty], "zh", source_language="en")
+    errors = {file.name: file.error for file in report.files}
+    assert errors[ZH.name] == ""
+    assert "picture.txt is a PNG image" in errors["picture.txt"]
+    assert "empty.txt is empty" in errors["empty.txt"]
+    assert "the XML is damaged" in errors["cut.tmx"]
+    assert errors["broken.docx"]
+    assert not [error for error in errors.values() if str(tmp_path) in error]
+    assert next(file for file in report.files if file.name == "cut.tmx").kept >= 10, "what comes before the damage"
+    assert ImportReport.from_mapping(unpack(json.loads((tmp_path / "w/import_report.json").read_text()))) == report
+    with pytest.raises(CorpusError, match=r"None of the 2 files can be read\. picture\.txt .* empty\.txt is empty"):
+        import_to(tmp_path / "v", [picture, empty], "zh")
+    with pytest.raises(CorpusError, match="does not exist"):
+        import_to(tmp_path / "v", [ZH, tmp_path / "gone.txt"], "zh")
+
+
+def test_a_file_in_another_language_among_many_is_warned_of(tmp_path: Path) -> None:
+    english = [line for line in EN if len(line) > 40][:40]
+    other = tmp_path / "english.txt"
+    other.write_text("\n".join(english), encoding="utf-8")
+    report = import_to(tmp_path / "w", [ZH, other], "zh")
+    assert any("sentences are not in Chinese; most of them look like English" in one for one in report.warnings)
 
 
 # --- leakage

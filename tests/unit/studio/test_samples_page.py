@@ -28,7 +28,7 @@ from studio.components.import_status import job_line
 from studio.components.sentence_list import change_bar, sentence_card
 from studio.services.catalog import ACCEPTED
 from studio.services.jsonl_pages import open_lines
-from studio.services.new_project import start_from_samples, start_project
+from studio.services.new_project import language_of, start_from_samples, start_project
 from studio.services.projects import glances
 from studio.services.segments import PAGE, View, chosen, listing, view_counts
 from studio.services.service import Service
@@ -314,8 +314,10 @@ def test_files_say_what_they_hold_and_lead_to_every_sentence() -> None:
     assert "It holds English 100, Chinese 100, French 12." in shown
     assert "/samples?project=5&amp;view=skipped&amp;reason=in+other+languages&amp;file=m.tmx" in shown
     assert "Bonjour &lt;b&gt;" in shown
-    assert unread_card([]) == ""
-    assert 'data-remove="a &#34;.txt"' in unread_card(['a ".txt'])
+    assert unread_card({}) == ""
+    assert 'data-remove="a &#34;.txt"' in unread_card({'a ".txt': ""})
+    assert "damaged &lt;b&gt;" in unread_card({"a.tmx": "damaged <b>"})
+    assert "data-restore" in unread_card({}, "a.txt")
     assert "12 pages" in files_card({"files": [{**file, "unit": "page", "lines": 12}]})
 
 
@@ -488,3 +490,24 @@ def test_a_path_is_offered_only_where_it_can_lead_anywhere(tmp_path: Path) -> No
     assert not paths_offered(here.replace(sign_in="on"))
     assert paths_offered(here.replace(sign_in="on", server_folders=("/data",)))
     assert not paths_offered(here.replace(server_paths="off"))
+
+
+def test_a_removed_file_can_be_brought_back(service: Service, project: ProjectRow, tmp_path: Path) -> None:
+    extra = tmp_path / "extra.txt"
+    extra.write_text("一句别处没有的话。\n", encoding="utf-8")
+    service.add_samples(project, [ZH, extra])
+    service.remove_sample(project, "extra.txt")
+    assert service.removed_sample(project.id) == "extra.txt"
+    assert [path.name for path in service.sample_files(project.id)] == [ZH.name]
+    service.restore_sample(project)
+    assert [path.name for path in service.sample_files(project.id)] == ["extra.txt", ZH.name]
+    with pytest.raises(InputError, match="no removed file"):
+        service.restore_sample(project)
+
+
+def test_the_language_of_dropped_files_is_recognised(tmp_path: Path) -> None:
+    assert language_of([ZH], ["en", "zh"]) == "zh"
+    assert language_of([ZH.parents[1] / "it-help-en/it-help.txt"], ["zh", "en"]) == "en"
+    picture = tmp_path / "picture.txt"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    assert language_of([picture], ["en", "zh"]) is None
