@@ -287,7 +287,7 @@ def _warn_of_language(segments: Sequence[Segment], report: ImportReport, wanted:
     share = found.get(wanted, 0.0)
     other = next((code for code in found if code not in (wanted, "unknown")), None)
     name = Message(language_name(wanted))
-    looks = Message("; most of it looks like {other}", other=Message(language_name(other))) if other else ""
+    looks = Message("; most others look like {other}", other=Message(language_name(other))) if other else ""
     if share < LEAST_SHARE and len(segments) >= LEAST_SENTENCES:
         swapped = _share_of_sources(segments, wanted) >= EXPECTED_SHARE
         hint = mark("the source and target columns seem to be swapped")
@@ -301,7 +301,7 @@ def _warn_of_language(segments: Sequence[Segment], report: ImportReport, wanted:
         )
     report.warnings.append(
         Message(
-            "Only {share:.0%} of the sentences looks like {language}{looks}; check the samples.",
+            "Only {share:.0%} of the sentences look like {language}{looks}; check the samples.",
             share=share,
             language=name,
             looks=looks,

@@ -30,7 +30,7 @@ def summary(report: Mapping[str, Any], project: ProjectRow) -> str:
     return trn(
         "{kept} sentences kept from {count} file, {skipped} skipped. {languages}.",
         "{kept} sentences kept from {count} files, {skipped} skipped. {languages}.",
-        len(report.get("files", [])),
+        sum(1 for file in report.get("files", []) if file.get("kept") or not file.get("error")),
         kept=number(report.get("kept", 0)),
         skipped=number(sum(report.get("skipped", {}).values())),
         languages=pair_said(project.source, project.target),

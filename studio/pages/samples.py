@@ -128,9 +128,7 @@ class SamplesPage:
             self.frame.title: heading("Samples", summary(report, project) if report else TEXT),
             self.next_step: next_link(project) if report and not busy else "",
             self.status: job_line(job, bool(report)),
-            self.files: unread_card(
-                {} if busy else service.unread_files(project.id), service.removed_sample(project.id)
-            )
+            self.files: unread_card(service.unread_files(project.id, busy=busy), service.removed_sample(project.id))
             + (translations_card(sentences, with_source) if report and not busy else "")
             + files_card(report, project.target, service.labels(project.id), project.id, leaked),
             self.sentences: gr.update(visible=bool(report)),

@@ -180,13 +180,15 @@ class SampleFiles:
         path = self.workspace(project_id) / "corpus.jsonl"
         return _count(path, path.stat().st_mtime_ns) if path.exists() else (0, 0, 0, 1)
 
-    def unread_files(self, project_id: int) -> dict[str, str]:
-        """The sample files that the last reading did not come to, or not to their end, and why, where that is known."""
+    def unread_files(self, project_id: int, *, busy: bool = False) -> dict[str, str]:
+        """The sample files that could not be read, or not to their end, with the reason, and those that the last reading did not
+        come to, unless it is at work (`busy`).
+        """
         errors = {
             Path(str(one["name"])).name: str(one.get("error", "")) for one in self.report(project_id).get("files", [])
         }
         names = [path.name for path in self.sample_files(project_id)]
-        return {name: errors.get(name, "") for name in names if errors.get(name, "unread")}
+        return {name: errors.get(name, "") for name in names if errors.get(name, "" if busy else "unread")}
 
     def sentences_stamp(self, project_id: int) -> str:
         """Changes when sentences, test files or decisions have changed on disk."""

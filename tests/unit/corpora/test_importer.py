@@ -110,7 +110,7 @@ def test_domain_from_file() -> None:
 
 def test_wrong_language_is_refused_by_name() -> None:
     with pytest.raises(
-        CorpusError, match=r"only 0% looks like Chinese; most of it looks like English.*elizabethan-en.txt"
+        CorpusError, match=r"only 0% look like Chinese; most others look like English.*elizabethan-en.txt"
     ):
         import_corpus([EN], "zh")
     assert import_corpus([EN], "zh", options=CorpusOptions(check_language=False)).report.languages == {}
@@ -129,7 +129,7 @@ def test_mixed_language_is_warned_of(tmp_path: Path) -> None:
     path.write_text("\n".join(EN.read_text().splitlines()[:60] + ZH.read_text().splitlines()[:60]))
     report = import_corpus([path], "zh").report
     assert len(report.warnings) == 1
-    assert "looks like Chinese; most of it looks like English" in report.warnings[0]
+    assert "look like Chinese; most others look like English" in report.warnings[0]
     assert 0.2 < report.languages["zh"] < 0.7
     assert abs(sum(report.languages.values()) - 1) < 0.01
 
@@ -137,7 +137,7 @@ def test_mixed_language_is_warned_of(tmp_path: Path) -> None:
 def test_a_few_sentences_in_another_language_only_warn(tmp_path: Path) -> None:
     path = tmp_path / "few.txt"
     path.write_text("This is a sentence in English.\nAnd this is another one.\n")
-    assert "Only 0% of the sentences looks like Chinese" in import_corpus([path], "zh").report.warnings[0]
+    assert "Only 0% of the sentences look like Chinese" in import_corpus([path], "zh").report.warnings[0]
 
 
 def test_traditional_characters_are_chinese(tmp_path: Path) -> None:

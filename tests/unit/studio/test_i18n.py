@@ -93,7 +93,7 @@ def test_an_error_of_the_engine_is_shown_in_the_readers_language_with_its_values
         what=capitalised("the plugin"),
         where="/a",
     )
-    report = Message("Only {share:.0%} of the sentences looks like {language}{looks}; check the samples.",
+    report = Message("Only {share:.0%} of the sentences look like {language}{looks}; check the samples.",
                      share=0.25, language=Message("German"), looks="")  # fmt: skip
     assert translate_message(report) == str(report)
     with speaking("zh"):
