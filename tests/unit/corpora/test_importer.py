@@ -110,7 +110,7 @@ def test_domain_from_file() -> None:
 
 def test_wrong_language_is_refused_by_name() -> None:
     with pytest.raises(
-        CorpusError, match=r"only 0% look like Chinese; most others look like English.*elizabethan-en.txt"
+        CorpusError, match=r"only 0% looks like Chinese; most others look like English.*elizabethan-en.txt"
     ):
         import_corpus([EN], "zh")
     assert import_corpus([EN], "zh", options=CorpusOptions(check_language=False)).report.languages == {}
