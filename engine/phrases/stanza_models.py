@@ -36,7 +36,7 @@ class StanzaModel:
 
     def __str__(self) -> str:
         package = dict(self.packages)[PARSER[self.kind]]
-        return f"stanza's {self.kind} parser for {self.language} ({package}) in {self.folder}"
+        return f"stanza's {self.kind} parser for {self.language} ({package})"
 
 
 def find_models(language: str, kind: str, folders: Sequence[Path]) -> Iterator[StanzaModel]:

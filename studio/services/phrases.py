@@ -35,6 +35,7 @@ ORDERS = {
 }
 SHOWS = {mark("in use"): "used", mark("left out"): "out", mark("all"): "all"}
 SOURCES_FILE = "phrase_sources.jsonl"  # back-translations asked for on the page
+LEAST_TIMES = 3  # that a phrase has to occur to be called typical
 FEW = 20  # phrases that are looked for one by one
 PAGE = 25  # rows of the table
 
@@ -132,8 +133,12 @@ class TableIndex:
         times, longest = -table.counts, -table.lengths.astype(np.int64)
         key = table.keyness
         towards = np.where(key.log_ratio > 0, key.log_likelihood, -key.log_likelihood)
+        # Those of several words come first, then single words, then what is too rare to say.
+        often = (table.counts >= LEAST_TIMES) & (key.value > 0)
+        group = np.where(often & (table.lengths > 1), 0, np.where(often, 1, 2))
+        typical = (longest, times, -towards, -key.value, group) if table.general_words else (longest, times)
         return {
-            "typical": np.lexsort((longest, times, -towards, -key.value)) if table.general_words else np.lexsort((longest, times)),
+            "typical": np.lexsort(typical),
             "times": np.lexsort((longest, times)),
             "long": np.lexsort((times, longest)),
             "short": np.lexsort((times, -longest)),

@@ -6,6 +6,7 @@ const centre = () => {
   frame.scrollLeft += at.left + at.width / 2 - seen.left - seen.width / 2;
 };
 watch('value', centre);
+document.documentElement.classList.toggle('tm-labels', localStorage.tailormt_labels === '1');
 const nodes = () => [...element.querySelectorAll('[data-node]')];
 const go = (node) => {
   if (!node) return;
@@ -17,6 +18,9 @@ const choose = (event) => {
   const node = event.target.closest('[data-node]');
   const at = node?.closest('[data-sentence]').dataset.sentence;
   if (node?.dataset.key) trigger('pick', {phrase: node.dataset.key, sentence: at});
+  if (event.target.closest('[data-labels]')) {
+    localStorage.tailormt_labels = document.documentElement.classList.toggle('tm-labels') ? '1' : '';
+  }
   const step = event.target.closest('[data-step]');
   if (step) trigger('step', {sentence: step.dataset.step});
 };

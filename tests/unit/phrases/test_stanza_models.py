@@ -110,7 +110,7 @@ def test_models_that_cannot_be_loaded_give_way_in_auto_and_are_named(tmp_path: P
     folder = lay_out(tmp_path, [*SHARED_FILES, "en/constituency/small"], {"en": ENGLISH})
     result = extract_phrases(["the king"], "en", parser_dirs=[folder])
     assert result.parser.startswith("Statistical")
-    assert f"since stanza's constituency parser for en (small) in {folder} cannot be loaded" in result.parser
+    assert "since stanza's constituency parser for en (small) cannot be loaded" in result.parser
     with pytest.raises(MissingError, match="cannot be loaded"):
         extract_phrases(["the king"], "en", PhraseOptions(parser="constituency"), parser_dirs=[folder])
 

@@ -91,6 +91,8 @@ def test_filters_fit_and_orders_order(found: Phrases) -> None:
     lengths = [row.length for row in rows(PhraseView(order="long"))]
     assert lengths == sorted(lengths, reverse=True)
     first = rows(PhraseView(order="typical"))[0]
+    assert first.length > 1, "single words come after"
+    assert first.count >= 3
     assert first.sure
     assert first.ratio is not None
     assert first.ratio > 0
