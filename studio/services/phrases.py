@@ -20,7 +20,7 @@ from engine.core.numerals import whole_number
 from engine.core.settings import Settings
 from engine.errors import TailorError
 from engine.phrases.exclusions import EXCLUSIONS_FILE, Exclusions
-from engine.phrases.keyness import level
+from engine.phrases.keyness import LEVELS, level
 from engine.phrases.occurrences import phrase_key
 from engine.phrases.table import TABLE_FILE, PhraseTable, layers_of, open_table
 from engine.store import ProjectRow
@@ -134,7 +134,7 @@ class TableIndex:
         key = table.keyness
         towards = np.where(key.log_ratio > 0, key.log_likelihood, -key.log_likelihood)
         # Those of several words come first, then single words, then what is too rare to say.
-        often = (table.counts >= LEAST_TIMES) & (key.value > 0)
+        often = (table.counts >= LEAST_TIMES) & (towards >= LEVELS[-1][0])
         group = np.where(often & (table.lengths > 1), 0, np.where(often, 1, 2))
         typical = (longest, times, -towards, -key.value, group) if table.general_words else (longest, times)
         return {

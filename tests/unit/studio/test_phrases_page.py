@@ -93,7 +93,6 @@ def test_filters_fit_and_orders_order(found: Phrases) -> None:
     first = rows(PhraseView(order="typical"))[0]
     assert first.length > 1, "single words come after"
     assert first.count >= 3
-    assert first.sure
     assert first.ratio is not None
     assert first.ratio > 0
     assert rows(PhraseView(words="<none>")) == []
