@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
-from fastapi import FastAPI
-from starlette.datastructures import MutableHeaders
+from fastapi import FastAPI, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.core.actor import THIS_MACHINE, act_as
@@ -29,12 +30,13 @@ from studio.api.plugin_downloads import add_plugin_routes
 from studio.api.rater_page import add_rater_routes
 from studio.auth.gateway import Gateway
 from studio.auth.proxies import TrustedProxies, networks
+from studio.components.account_pages import missing_page
 from studio.components.documents_table import add_document_routes
 from studio.components.gradio_sessions import keep_sessions_small
 from studio.components.layout import PAGES
 from studio.components.plotly import add_figure_routes
 from studio.components.theme import build_theme, style_sheet
-from studio.i18n.translate import LanguageMiddleware, localized_config
+from studio.i18n.translate import LanguageMiddleware, localized_config, tr
 from studio.pages import bases, compare, home, phrases, plugins, proportions, rate, samples, train, translate
 from studio.services.service import Service
 
@@ -79,6 +81,35 @@ class SecurityHeaders:
         await self.app(scope, receive, answer if scope["type"] == "http" else send)
 
 
+class MissingPages:
+    """A page that says so where a browser asks for an address or a project that there is not. Plain ASGI."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self.app, self.service = app, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or "text/html" not in Headers(scope=scope).get("accept", ""):
+            await self.app(scope, receive, send)
+            return
+        project = Request(scope).query_params.get("project", "")
+        if project.isdecimal() and await run_in_threadpool(self.service.project, project) is None:
+            text = tr("There is no project {number}: it may have been deleted.", number=project[:9])
+            await missing_page(tr("No such project"), text)(scope, receive, send)
+            return
+        missing = False
+
+        async def answer(message: Message) -> None:
+            nonlocal missing
+            if message["type"] == "http.response.start" and message["status"] == 404:
+                missing = True
+                text = tr("There is no page at this address.")
+                await missing_page(tr("No such page"), text)(scope, receive, send)
+            elif not missing:
+                await send(message)
+
+        await self.app(scope, receive, answer)
+
+
 class Pages(gr.Blocks):
     """The studio's components, which are built once and described to each browser in its reader's language."""
 
@@ -115,7 +146,8 @@ def create_app(settings: Settings) -> FastAPI:
     # Uploads are private: they go to the home folder, not to a folder that all users of the machine share.
     os.environ.setdefault("GRADIO_TEMP_DIR", str(settings.home_dir / "uploads"))
     app = FastAPI(title="Tailor MT", docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_middleware(LanguageMiddleware)  # innermost: the REST interface speaks English to every program
+    app.add_middleware(MissingPages, service=service)
+    app.add_middleware(LanguageMiddleware)  # inner: the REST interface speaks English to every program
     app.add_middleware(Dispatcher, api=create_api(service))  # the REST interface, before the pages
     app.add_middleware(
         Gateway,

@@ -63,6 +63,11 @@ def _page(
     return HTMLResponse(page, status or (400 if error else 200), headers)
 
 
+def missing_page(title: str, text: str) -> HTMLResponse:
+    """What a browser gets where there is nothing, or nothing any more."""
+    return _page("missing.html", title, narrow=True, status=404, text=text)
+
+
 def sign_in_page(
     next: str, *, name: str = "", error: str = "", accounts: bool = True, status: int = 200
 ) -> HTMLResponse:

@@ -483,3 +483,16 @@ def test_a_link_of_a_rating_is_a_right_by_itself(world: World) -> None:
     assert TEXT in nobody.get(f"/rating/{world.rater}/state").text
     assert nobody.get("/rating/guess/state").status_code == 404
     assert nobody.get("/download/ratings/1.csv").status_code == 403
+
+
+def test_a_browser_gets_a_page_where_there_is_nothing(world: World) -> None:
+    html = {"Accept": "text/html,application/xhtml+xml"}
+    with world.browser("Ann") as ann, world.browser("Bob") as bob:
+        assert ann.get("/train?project=1", headers=html).status_code == 200
+        for browser, address in ((ann, "/train?project=99"), (bob, "/train?project=1")):
+            gone = browser.get(address, headers=html)
+            assert (gone.status_code, "it may have been deleted" in gone.text) == (404, True)
+            assert WORD not in gone.text
+        nothing = ann.get("/nonsense", headers={**html, "Accept-Language": "zh"})
+        assert (nothing.status_code, "此地址没有页面" in nothing.text) == (404, True)
+        assert ann.get("/nonsense", headers={"Accept": "application/json"}).json()["detail"] == "Not Found"
