@@ -52,7 +52,7 @@ def corpus_import(args: argparse.Namespace) -> tuple[Any, str]:
     progress.close()
     rows = [[f.name, f.encoding, f.lines, f.kept, sum(f.skipped.values())] for f in report.files]
     skipped = [f"{count} skipped: {reason}" for reason, count in report.skipped.items()]
-    noticed = [f"{count} kept, worth a look: {reason}" for reason, count in report.noticed.items()]
+    noticed = [f"{count} imported with a warning: {reason}" for reason, count in report.noticed.items()]
     domains = [f"{count} sentences of the domain {label or '(none)'}" for label, count in report.domains.items()]
     results = [f"Leak: {row['file']}, line {row['line']}: {row['test']}" for row in leaks]
     if args.test_files:

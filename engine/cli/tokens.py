@@ -54,7 +54,7 @@ def token_list(args: argparse.Namespace) -> Shown:
         for row in rows
     ]  # fmt: skip
     text = table(
-        ["id", "name", "begins", "scopes", "project", "used", "characters", "runs out", "revoked"],
+        ["id", "name", "begins", "scopes", "project", "used", "characters", "expires", "revoked"],
         [[row.id, row.name, f"{row.shown}…", row.scopes, row.project_id or "all",
           f"{row.used:%Y-%m-%d %H:%M}" if row.used else "never", f"{row.characters:,}",
           f"{row.expires:%Y-%m-%d}" if row.expires else "never", f"{row.revoked:%Y-%m-%d}" if row.revoked else ""]

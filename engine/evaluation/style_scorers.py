@@ -77,7 +77,7 @@ def learn_style(
     given = [sources[i] if sources else None for i in places]
     progress.begin("Putting samples into the base's own words", first_step + 1, steps)
     reworded = in_own_words(style[:REWORDED], given[:REWORDED], base, backward, progress)
-    progress.begin("Learning to tell the style", first_step + 2, steps)
+    progress.begin("Training the style classifier", first_step + 2, steps)
     classifier, note = None, ""
     try:
         classifier = StyleClassifier.learn(base, style, general, reworded, progress=progress)

@@ -100,8 +100,8 @@ class Exclusions:
         count = len(self.steps[-1]["phrases"])
         out = self.steps[-1]["action"] == "exclude"
         if count == 1:
-            return Message("leave out {count:,} phrase" if out else "take back {count:,} phrase", count=count)
-        return Message("leave out {count:,} phrases" if out else "take back {count:,} phrases", count=count)
+            return Message("exclude {count:,} phrase" if out else "include {count:,} phrase again", count=count)
+        return Message("exclude {count:,} phrases" if out else "include {count:,} phrases again", count=count)
 
     # -- honouring
 

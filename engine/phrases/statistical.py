@@ -78,7 +78,7 @@ class Association:
         ids, units, starts, ends, owners, fresh = self._ids, [], [], [], [], []
         for number, sentence in enumerate(sentences):
             if number % BATCH == 0:
-                progress.advance(number, len(sentences), "counting which words stand together")
+                progress.advance(number, len(sentences), "counting collocations")
             for clause in clauses_of(sentence, self.language, self.pieces):
                 for index, (start, end) in enumerate(clause):
                     units.append(ids.setdefault(sentence[start:end].casefold(), len(ids)))

@@ -23,7 +23,7 @@ TITLES = {
     "checksums": mark("Checksums"),
     "languages": mark("Languages"),
     "base": mark("Base"),
-    "loading": mark("Loads and fits"),
+    "loading": mark("Loads and fits the base"),
     "trial": mark("Translates"),
     "licence": mark("Licence"),
 }

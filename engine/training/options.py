@@ -54,7 +54,7 @@ class TrainingOptions(Options):
     )
     patience: int = option(5, "Stop after this many validations without a better one; 0: never.", low=0)
     checkpoint_every: int = option(500, "Updates between two checkpoints.", low=1, advanced=True)
-    seed: int = option(1, "Seed of everything random.", low=0)
+    seed: int = option(1, "Random seed.", low=0)
 
 
 # For a CPU of two cores; measured on 2,000 sentences of one author (bench/README.md). What a method does otherwise for a budget,

@@ -180,7 +180,7 @@ def record_run(run: Run) -> None:
     if "sources" in stamps.made:
         answer["sources"] = _pace(missing, steps.get("Writing source sentences"))
     if "pairs" in stamps.made:
-        answer["weighing"] = _pace(missing, steps.get("Weighing the sentence pairs"))
+        answer["weighing"] = _pace(missing, steps.get("Filtering synthetic pairs"))
     if "method" in own.made:
         gone_over = held if get_method(method).capabilities.holds_samples else learnt
         answer[f"method {method}"] = _pace(remembered or gone_over, times.get("memory"))

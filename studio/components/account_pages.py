@@ -105,7 +105,7 @@ def recovery_page(who: AccountRow, codes: Sequence[str]) -> HTMLResponse:
 
 def token_page(who: AccountRow, row: TokenRow, secret: str) -> HTMLResponse:
     """The only page that shows a token."""
-    return _page("token.html", tr("A new token"), who=who, row=row, secret=secret)
+    return _page("token.html", tr("New token"), who=who, row=row, secret=secret)
 
 
 def admin_page(

@@ -22,8 +22,8 @@ SHARE = "\0"  # stands for the figure while a sentence is cut around it
 FROM_MEMORY = mark("{share} read from memory")
 # What the items of a place are, and what its share means.
 KINDS = {
-    "datastore": (mark("Neighbours in the samples"), mark("{share} of the word's probability came from them")),
-    "output": (mark("Sentences found"), mark("{share} of the word's probability was copied from them")),
+    "datastore": (mark("Nearest neighbours in the samples"), mark("{share} of the word's probability came from them")),
+    "output": (mark("Sentences retrieved"), mark("{share} of the word's probability was copied from them")),
     "prompt": (mark("Samples in the request"), ""),
     "decoder": (mark("Domains"), ""),
     "encoder_attn": ("", FROM_MEMORY),
@@ -133,7 +133,7 @@ def _parted(text: str, span: Sequence[int] | None) -> tuple[str, str, str]:
 def _share_line(share: float) -> str:
     if share >= 0:
         return tr(FROM_MEMORY, share=_percent(share))
-    return tr("{share} away from what was read", share=_percent(-share))
+    return tr("−{share} from memory", share=_percent(-share))
 
 
 def _columns(groups: Sequence[Group]) -> list[dict[str, Any]]:

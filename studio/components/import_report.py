@@ -128,7 +128,7 @@ def _quantile(lengths: Mapping[int, int], share: float) -> int:
 def _file(file: Mapping[str, Any], labels: Mapping[str, str], project: int) -> dict[str, object]:
     """A row of the table of files; below it, what was skipped and what is worth a look."""
     name = Path(str(file.get("name", ""))).name
-    titles = {"skipped": tr("Skipped"), "noticed": tr("Kept, worth a look")}
+    titles = {"skipped": tr("Skipped"), "noticed": tr("Imported with warnings")}
     return {
         "name": name,
         "notes": _notes(file),

@@ -43,14 +43,14 @@ def translations_card(sentences: int, sourced: int) -> str:
         return ""
     if sourced == sentences:
         says = tr(
-            "All sentences have your own translations beside them. They are used as they are, to look words up in, to train on "
-            "and to measure. A plugin that looks them up (kNN) takes seconds and gains the most."
+            "All sentences have your own translations. They are used as they are for retrieval, training and evaluation. A kNN "
+            "plugin takes seconds and gains the most."
         )
     elif sourced:
         counts = {"some": number(sourced), "all": number(sentences)}
-        says = tr("{some} of {all} sentences have your own translations beside them.", **counts) + " " + tr(FEW)
+        says = tr("{some} of {all} sentences have your own translations.", **counts) + " " + tr(FEW)
     else:
-        says = tr("No sentence has a translation beside it.") + " " + tr(FEW)
+        says = tr("No sentence has a translation.") + " " + tr(FEW)
     return note(says)
 
 

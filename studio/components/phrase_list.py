@@ -35,10 +35,10 @@ class PhraseList:
                 self.forth = gr.Button("Next", size="sm", min_width=60, scale=0)
             with gr.Row(elem_classes="tm-pager tm-phrase-acts"):
                 self.sentences = gr.Checkbox(
-                    True, label="Leave out with their sentences", container=False, min_width=200
+                    True, label="Also exclude sentences containing them", container=False, min_width=200
                 )
-                self.bulk = gr.Button("Leave out all of these", size="sm", visible="hidden", scale=0)
-                self.translate = gr.Button("Translate these back", size="sm", visible="hidden", scale=0)
+                self.bulk = gr.Button("Exclude all of these", size="sm", visible="hidden", scale=0)
+                self.translate = gr.Button("Back-translate these", size="sm", visible="hidden", scale=0)
         self.filters = [self.words, self.low, self.high, self.layer, self.order, self.show]
         self.all = [self.rows, self.line, self.bulk, self.translate]
 
@@ -56,7 +56,7 @@ class PhraseList:
     @staticmethod
     def bulk_button(count: int) -> dict[str, Any]:
         """The button that leaves all listed phrases out, ready to be pressed."""
-        return gr.update(value=tr("Leave out all {count}", count=number(count)), interactive=True)
+        return gr.update(value=tr("Exclude all {count}", count=number(count)), interactive=True)
 
     def filter_values(self, phrases: Phrases, view: PhraseView) -> dict[Any, Any]:
         """The filters set to what a view has."""

@@ -143,13 +143,13 @@ def page_line(first: int, shown: int, fitting: int, phrases: Phrases, sentences:
     excluded = int(phrases.excluded.sum())
     if excluded and sentences:
         line += " · " + trn(
-            "{gone} left out with {count} sentence",
-            "{gone} left out with {count} sentences",
+            "{gone} excluded with {count} sentence",
+            "{gone} excluded with {count} sentences",
             sentences,
             gone=number(excluded),
         )
     elif excluded:
-        line += " · " + tr("{count} left out", count=number(excluded))
+        line += " · " + tr("{count} excluded", count=number(excluded))
     return line
 
 

@@ -48,7 +48,7 @@ def phrase_tree(tree: Tree, language: str, phrases: Phrases, view: PhraseView) -
     if chosen is not None:
         row = phrases.row(chosen)
         caption = trn("{count} token", "{count} tokens", row.length) + " → "
-        caption += tr("layer {number}", number=row.layer + 1) if row.layer >= 0 else tr("left out")
+        caption += tr("layer {number}", number=row.layer + 1) if row.layer >= 0 else tr("excluded")
     return tree_svg(tree, language, sentence=view.sentence, key_of=key_of, chosen=view.phrase, caption=caption)
 
 

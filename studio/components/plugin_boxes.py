@@ -49,11 +49,11 @@ def _step(check: Check | None, now: bool, asked: bool) -> dict[str, str]:
     if check is None:
         return {"state": "open", "words": tr("looking") if now else "", "colour": "accent", "sentence": ""}
     if check.restricted and asked:
-        words, colour = tr("asks you"), "accent"
+        words, colour = tr("needs your consent"), "accent"
     elif check.ok:
         words, colour = tr("good"), "done"
     else:
-        words, colour = tr("stops here"), "bad"
+        words, colour = tr("blocked"), "bad"
     state = "ok" if check.ok else "failed"
     return {"state": state, "words": words, "colour": colour, "sentence": translate_message(check.sentence)}
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine.plugins.library import Versions
     from engine.store import JobRow, PluginRow, ProjectRow
 
-UNLIKE = mark("Unlike the paper")  # settings of a provenance, below
+UNLIKE = mark("Differs from the paper")  # settings of a provenance, below
 PLAIN = ("created", "made_of", "sentences", "phrases", "budget")  # of the provenance: said in the line above the table
 
 

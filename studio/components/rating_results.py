@@ -66,7 +66,7 @@ def verdict(results: Summary, row: RoundRow) -> str:
         if names
     ]
     if even:
-        parts.append(tr("no sure difference in {questions}", questions=_questions(even)))
+        parts.append(tr("no significant difference in {questions}", questions=_questions(even)))
     text = tr("{one}.", one=tr("; ").join(parts)) if parts else ""
     return f"{text[:1].upper()}{text[1:]}"
 
@@ -84,7 +84,7 @@ def _foot(results: Summary, row: RoundRow) -> str:
     lines = [tr("Win: {one} is better than {two}.", one=row.one, two=row.two)]
     if row.about.get("same"):
         counts = {"some": number(row.about["same"]), "all": number(row.about.get("sentences", row.size))}
-        lines.append(tr("{some} of {all} sentences were the same in both and are left out.", **counts))
+        lines.append(tr("{some} of {all} sentences were the same in both and are skipped.", **counts))
     agreement = results.questions[0].agreement
     if agreement.raters > 1:
         counts = {"count": number(agreement.items), "raters": str(agreement.raters)}
@@ -135,5 +135,5 @@ def round_preview(texts: Texts, one: str, two: str, most: float | None) -> str:
     minutes = max(1, round(len(items) / 3))
     text = tr("{count} sentences a rater, about {minutes} min.", count=number(len(items)), minutes=minutes)
     if same:
-        text += " " + tr("{count} are the same in both and are left out.", count=number(same))
+        text += " " + tr("{count} are the same in both and are skipped.", count=number(same))
     return render("round_preview.html", text=text)

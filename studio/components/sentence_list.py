@@ -17,13 +17,13 @@ BROWSE = script("sentence-list.js")
 NOTHING = {
     "random": mark("No sentences were read yet."),
     "kept": mark("No sentence fits."),
-    "noticed": mark("Nothing odd was found in what was kept."),
+    "noticed": mark("No imported sentence has a warning."),
     "near": mark("No sentence is like another."),
     "skipped": mark("Nothing was skipped."),
     "decided": mark(
         "Nothing decided yet. Exclude a sentence, or keep one that a rule skipped, in one of the other views."
     ),
-    "leaks": mark("No sentence of the samples stands in a test file. Name your test files below."),
+    "leaks": mark("No sentence of the samples appears in a test file. Add your test files below."),
 }
 DECIDED = {"exclude": (mark("excluded"), "bad"), "approve": (mark("kept by you"), "done")}
 
@@ -177,8 +177,8 @@ def _foot(found: Listing, project: int) -> str:
         if total < RANDOM:
             return ""
         return (
-            f'<div class="tm-browser-foot"><span>{esc(tr("{count} at random, to see what is in there", count=RANDOM))}</span>'
-            f"<a {_link(view, project, seed=view.seed + 1)}>{esc(tr('Ten others'))}</a></div>"
+            f'<div class="tm-browser-foot"><span>{esc(tr("{count} random sentences", count=RANDOM))}</span>'
+            f"<a {_link(view, project, seed=view.seed + 1)}>{esc(tr('Ten more'))}</a></div>"
         )
     if not total:
         return ""

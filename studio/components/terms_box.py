@@ -13,7 +13,7 @@ class TermsBox:
     def __init__(self) -> None:
         with (
             gated(gr.Column, elem_classes="tm-compare-terms") as self.gate,
-            gr.Accordion("Terms to be used", open=False, elem_classes="tm-advanced"),
+            gr.Accordion("Terminology", open=False, elem_classes="tm-advanced"),
         ):
             view(
                 '<p class="tm-quiet">One a line: a term of the language translated into, or source term = target term. Counted '

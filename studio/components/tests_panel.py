@@ -26,7 +26,9 @@ class TestFilesPanel:
         with gr.Column(elem_classes="tm-card tm-pad tm-stack"):
             view("<h2>Test files</h2>", classes="tm-card-title")
             self.files = view(script=script)
-            self.add = gr.UploadButton("Name test files…", file_types=sample_types(), file_count="multiple", size="sm")
+            self.add = gr.UploadButton(
+                "Check test-set overlap…", file_types=sample_types(), file_count="multiple", size="sm"
+            )
 
     def events(self, status: Any) -> None:
         """Wire the panel."""

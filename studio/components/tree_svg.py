@@ -42,7 +42,7 @@ class Node:
     @property
     def name(self) -> str:
         """Its label for a person; a parser's names stay as they are."""
-        return tr("Words that stand together") if self.unnamed else tr(self.label)
+        return tr("Collocation") if self.unnamed else tr(self.label)
 
     @property
     def title(self) -> str:

@@ -46,7 +46,7 @@ class PhraseDecisions:
         """All phrases that fit the view are left out."""
         source, phrases = self.page.opened(request)
         texts = phrases.texts(PhraseView.of(query))
-        yield {self.list.bulk: gr.update(value=tr("Leaving out…"), interactive=False)}
+        yield {self.list.bulk: gr.update(value=tr("Excluding…"), interactive=False)}
         try:
             source.leave_out(texts, sentences=sentences)
             yield self.page.redrawn(source, query)
@@ -69,4 +69,4 @@ class PhraseDecisions:
             source.back_translate([row.text for row in rows if not row.source])
             yield self.page.redrawn(source, query)
         finally:
-            yield {self.list.translate: gr.update(value=tr("Translate these back"), interactive=True)}
+            yield {self.list.translate: gr.update(value=tr("Back-translate these"), interactive=True)}

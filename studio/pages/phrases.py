@@ -23,7 +23,7 @@ from studio.services.phrases import PAGE, Phrases, PhraseView
 from studio.services.project_phrases import ProjectPhrases
 from studio.services.service import Service
 
-TEXT = "What was found in your samples: phrases of one word up to whole clauses."
+TEXT = "Phrases in your samples, from single words to whole clauses."
 
 
 class PhrasesPage:

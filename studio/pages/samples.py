@@ -21,7 +21,7 @@ from studio.components.tests_panel import TestFilesPanel
 from studio.services.segments import View, chosen, listing, view_counts
 from studio.services.service import Service
 
-TEXT = "Sentences in the style you want, in the target language. Translations may stand beside them."
+TEXT = "Sentences in the style you want, in the target language, with translations where you have them."
 CHANGE = script("samples-change.js")
 ACT = script("samples-act.js")
 # The view of the sentences has an address without a reload; a link among the files brings it into sight as well.

@@ -56,7 +56,7 @@ class TrainPage:
                         BUDGETS, value="balanced", interactive=False, elem_classes="tm-segments", **BARE
                     )
                     self.knn = gr.Checkbox(
-                        False, label="Look words up too (kNN)", interactive=False, container=False, elem_classes="tm-knn"
+                        False, label="Add kNN retrieval", interactive=False, container=False, elem_classes="tm-knn"
                     )  # fmt: skip
                     self.base = gr.Dropdown([], label="Base", visible="hidden", elem_classes="tm-base", **BARE)
                     self.estimate = view(classes="tm-quiet tm-right")

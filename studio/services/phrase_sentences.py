@@ -73,11 +73,11 @@ def check_share(phrases: Sequence[str], sentences: Sequence[Mapping[str, Any]], 
     if gone > MOST_SHARE * len(sentences):
         counts = {"count": f"{len(phrases):,}", "gone": f"{gone:,}", "all": f"{len(sentences):,}"}
         what = (
-            tr("“{phrase}” stands in {gone} of {all} sentences, too many to leave out.", phrase=phrases[0], **counts)
+            tr("“{phrase}” appears in {gone} of {all} sentences, too many to exclude.", phrase=phrases[0], **counts)
             if len(phrases) == 1
-            else tr("These {count} phrases stand in {gone} of {all} sentences, too many to leave out.", **counts)
+            else tr("These {count} phrases appear in {gone} of {all} sentences, too many to exclude.", **counts)
         )
-        raise InputError(f"{what} {tr('Untick “with their sentences” to leave out the phrases alone.')}")
+        raise InputError(f"{what} {tr('Untick “Also exclude sentences” to exclude the phrases alone.')}")
     return gone
 
 

@@ -33,7 +33,7 @@ ORDERS = {
     mark("longest"): "long",
     mark("shortest"): "short",
 }
-SHOWS = {mark("in use"): "used", mark("left out"): "out", mark("all"): "all"}
+SHOWS = {mark("in use"): "used", mark("excluded"): "out", mark("all"): "all"}
 SOURCES_FILE = "phrase_sources.jsonl"  # back-translations asked for on the page
 LEAST_TIMES = 3  # that a phrase has to occur to be called typical
 FEW = 20  # phrases that are looked for one by one

@@ -25,9 +25,9 @@ from studio.services.jsonl_pages import JsonlPager, open_lines
 PAGE = 25
 RANDOM = 10
 VIEWS = {
-    "random": mark("At random"),
+    "random": mark("Random"),
     "kept": mark("All"),
-    "noticed": mark("Worth a look"),
+    "noticed": mark("With warnings"),
     "near": mark("Near-duplicates"),
     "skipped": mark("Skipped"),
     "decided": mark("Decided"),

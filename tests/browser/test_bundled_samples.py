@@ -92,7 +92,7 @@ def test_the_untidy_sample_shows_its_faults_and_a_further_sample_can_be_added(st
     page.get_by_label("I accept these terms").check()
     page.get_by_role("button", name=re.compile("^Untidy tea reviews")).click()
     page.wait_for_url(re.compile(r"project=\d+"))
-    result = page.locator("details.tm-more", has_text="Kept, worth a look")
+    result = page.locator("details.tm-more", has_text="Imported with warnings")
     expect(result).to_contain_text("another language 9", timeout=READ)
     result.locator("summary").click()
     expect(result.get_by_text("near-duplicate (8)")).to_be_visible()

@@ -116,9 +116,7 @@ def test_two_plugins_a_dial_a_word_a_link_and_files(
     expect(panel.locator(".tm-read:visible li").first).to_be_visible()
     texts = panel.locator(".tm-read:visible li > div:first-child > span:first-child").all_inner_texts()
     assert set(texts) <= {zh for zh, _ in PHRASES}
-    expect(panel.locator(".tm-reading-foot:visible")).to_have_text(
-        re.compile(r"read from memory|away from what was read")
-    )
+    expect(panel.locator(".tm-reading-foot:visible")).to_have_text(re.compile(r"read from memory|from memory"))
     expect(page.locator(".tm-read-chart button")).to_have_count(4)  # a column a layer of the base
     page.wait_for_url(re.compile(rf"word={position}\.1\.0-\d+"))
     page.reload()
@@ -218,7 +216,7 @@ def test_a_file_is_a_job_that_is_cancelled_gone_on_with_and_sorted(
     expect(page.locator(".tm-reference").first).to_contain_text("雨还没有停")
     expect(page.locator(".tm-score").first).to_have_text(re.compile(r"chrF \d+"))
 
-    page.get_by_role("button", name="Terms to be used").click()
+    page.get_by_role("button", name="Terminology").click()
     terms = page.get_by_placeholder("contract = Vertrag")
     write(page, terms, "rain = 雨 = 雨水")
     page.get_by_role("button", name="Save and measure").click()
@@ -226,7 +224,7 @@ def test_a_file_is_a_job_that_is_cancelled_gone_on_with_and_sorted(
     write(page, terms, "rain = 雨")
     page.get_by_role("button", name="Save and measure").click()
     expect(page.get_by_text("1 term is kept.")).to_be_visible()
-    expect(page.locator(".tm-figure", has_text="Terms used")).to_be_visible(timeout=SLOW)
+    expect(page.locator(".tm-figure", has_text="Terminology used")).to_be_visible(timeout=SLOW)
     page.get_by_text("All figures", exact=True).click()
     figures = page.locator("table.tm-all-figures")
     for name in ("TER, lower is better", "Length over the reference", "Words copied from the source"):
@@ -234,7 +232,7 @@ def test_a_file_is_a_job_that_is_cancelled_gone_on_with_and_sorted(
     if folder := os.environ.get("TAILORMT_SCREENSHOTS"):
         page.screenshot(path=f"{folder}/figures.png", full_page=True)
     page.reload()
-    page.get_by_role("button", name="Terms to be used").click()
+    page.get_by_role("button", name="Terminology").click()
     expect(terms).to_have_value("rain = 雨")
 
 

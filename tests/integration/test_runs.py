@@ -93,7 +93,7 @@ def test_a_first_look_shows_sentences_before_anything_is_chosen_and_leaves_its_w
     # A run takes over the source sentences.
     later = Steps()
     customize(asked("run", method="lhuc"), work, later, settings, run=work / "runs" / "1")
-    assert "Weighing the sentence pairs" in later.seen
+    assert "Filtering synthetic pairs" in later.seen
     assert "Writing source sentences" not in later.seen
     assert not (work / "sources.jsonl").exists(), "the pairs hold them now"
     paces = json.loads((home / "paces.json").read_text(encoding="utf-8"))
@@ -141,7 +141,7 @@ def test_a_run_over_another_base_leaves_the_pairs_of_the_first(
     assert len(list(work.glob("shared/pairs-written-*/pairs.jsonl"))) == 1
     steps = Steps()
     customize(asked("three", method="extreme"), work, steps, settings, run=work / "runs" / "3")
-    assert "Weighing the sentence pairs" not in steps.seen
+    assert "Filtering synthetic pairs" not in steps.seen
 
 
 def test_jobs_of_a_project_have_folders_of_their_own_and_tidy_them(

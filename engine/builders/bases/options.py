@@ -82,7 +82,7 @@ class BaseTrainingOptions(Options):
         "auto", "torch.compile: auto uses it on a GPU; on CPUs measured so far it did not pay.", choices=("auto", "yes", "no"),
         advanced=True,
     )  # fmt: skip
-    seed: int = option(1, "Seed of everything random.", low=0)
+    seed: int = option(1, "Random seed.", low=0)
 
     def shape(self) -> Size:
         """The model's shape: that of `size`, but for what is set beside it."""

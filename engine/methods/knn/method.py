@@ -29,7 +29,7 @@ class KnnMethod(Method):
     config_class = KnnConfig
     capabilities = Capabilities(
         title="kNN-MT",
-        summary="Looks up at each word what your samples said in the most similar places. No training; slower to translate.",
+        summary="Retrieves the most similar contexts of your samples for each word. No training; slower to translate.",
         source="Khandelwal et al., Nearest Neighbor Machine Translation (2021)",
         needs_pairs=True,
         trains=False,

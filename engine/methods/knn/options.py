@@ -18,7 +18,7 @@ class KnnOptions(Options):
 
     retrieval: str = option(
         "auto",
-        "Where neighbours are looked up: sentence (in the samples whose sources share the rarest words of the input, with a "
+        "Where neighbours are retrieved: sentence (in the samples whose sources share the rarest words of the input, with a "
         "learned gate), global (in all samples, with one share); auto: what is better on held-out sentences.",
         choices=RETRIEVALS,
     )

@@ -30,7 +30,7 @@ class NgramMemoryConfig(Options):
         "that sentence alone (CTM); nothing (TM).",
         choices=("source_target", "target", "alone"),
     )
-    layers: int = option(1, "Layers that encode each side of the found pairs.", low=1, high=12)
+    layers: int = option(1, "Layers that encode each side of the retrieved pairs.", low=1, high=12)
     max_tokens: int = option(80, "Tokens of a found sentence that are read; the rest is cut off.", low=4)
     dropout: float = option(0.1, "Dropout in these layers while training.", low=0, high=0.9)
     init: str = option(

@@ -34,7 +34,7 @@ class NgramMemory(Method):
     }
     capabilities = Capabilities(
         title="N-gram memory",
-        summary="Looks up sentence pairs that share phrases with the sentence at hand and attends to their translations.",
+        summary="Retrieves sentence pairs that share phrases with the input and attends to their translations.",
         source="Bapna and Firat, Non-Parametric Adaptation for Neural Machine Translation (2019)",
         replays=False,
         needs_pairs=True,

@@ -70,7 +70,7 @@ class TranslationMemory(Method):
         if not train:
             raise CorpusError("There is no sentence to remember. Add sentences to the samples.")
         if not (folder / WARM).exists() and (config.warm_updates or config.init == "base") and len(train) > 1:
-            progress.begin("Teaching the retriever", progress.index, progress.steps)
+            progress.begin("Training the retriever", progress.index, progress.steps)
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(1)
                 encoders = DualEncoder(base, config).to(base.device)

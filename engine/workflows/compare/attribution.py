@@ -74,7 +74,7 @@ def read_word(
     rows = plugin.reads(base, source, text, top=4 * top)
     selected = [row for row in rows if row["position"] in touched or row["place"] == "prompt"]
     places = with_words(base, merged(selected, top))
-    why = "" if places else mark("Nothing was looked up for this word: the base was sure enough of it.")
+    why = "" if places else mark("Nothing was retrieved for this word: the base was confident enough.")
     return WordAttribution(word, start, end, places, why)
 
 

@@ -14,7 +14,7 @@ TITLES = {
     "ter": mark("TER"),
     "classifier": mark("Style classifier"),
     "perplexity": mark("Perplexity"),
-    "terms": mark("Terms used"),
+    "terms": mark("Terminology used"),
     "comet": mark("COMET"),
 }
 SHARES = {"length": mark("Length over the reference's"), "copied": mark("Words copied from the source")}

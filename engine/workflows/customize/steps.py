@@ -218,7 +218,7 @@ def write_pairs(
         for i, (segment, source) in enumerate(zip(both, write_sources(both, pair, stamps, progress), strict=True))
     ]
     rows = [row for row in rows if row["source"] or row["part"] == "train"]
-    progress.begin("Weighing the sentence pairs", 4, STEPS)
+    progress.begin("Filtering synthetic pairs", 4, STEPS)
     weighed = [row for row in rows if row["synthetic"]]
     general = general_sentences(assets, pair.forward.source) if assets is not None else []
     values = weigh(pair, [(row["source"], row["target"]) for row in weighed], general, progress)

@@ -168,5 +168,5 @@ def test_files_are_reported_as_a_page_and_as_data(tmp_path: Path, tailormt: obje
     assert len(values["lines"]) == len(EN)
     text = page.read_text(encoding="utf-8")
     assert "TER" in text
-    assert "Terms used" in text
+    assert "Terminology used" in text
     assert "http" not in re.sub(r"http://www\.w3\.org\S*", "", text)

@@ -97,7 +97,7 @@ def test_exclusions_are_kept_undone_and_stamped(tmp_path: Path) -> None:
     Exclusions.exclude(tmp_path, ["Acme  GmbH", "page 3"], sentences=True)
     result = Exclusions.exclude(tmp_path, ["the"])
     assert "acme gmbh" in result
-    assert result.last == "leave out 1 phrase"
+    assert result.last == "exclude 1 phrase"
     assert result.stamp() == [["acme gmbh", "page 3", "the"], ["acme gmbh", "page 3"]]
     assert Exclusions.load(tmp_path).stamp() == result.stamp()
     assert Exclusions.restore(tmp_path, ["ACME GmbH"]).sentence_stamp() == ["page 3"]

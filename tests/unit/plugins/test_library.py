@@ -104,7 +104,7 @@ def test_a_blend_says_what_it_is_made_of_and_what_was_read(blend: Path, base: Ba
     assert card["provenance"]["made_of"] == "Style (memory_adapter, weight 1), Manuals (residual_adapter, weight 0.5)"
     text = read_bundle_text(blend)
     assert "| made of | Style (memory_adapter, weight 1), Manuals" in text
-    assert "left out" not in text
+    assert "excluded" not in text
     rows = Plugin.load(blend, base, cache=tmp_path).reads(base, *SENTENCES[0])
     assert {row["plugin"] for row in rows} == {"Style"}
     assert "blend" not in method_names(), "it is no way to learn from samples"

@@ -150,7 +150,7 @@ def test_what_is_worth_a_look_is_folded_below_its_file() -> None:
 
     report = json.loads(json.dumps(import_corpus(one.files, "zh").report.to_mapping()))
     shown = files_card(report)
-    assert "Kept, worth a look <b>43</b>: half-width punctuation 10, another language 9" in shown
+    assert "Imported with warnings <b>43</b>: half-width punctuation 10, another language 9" in shown
     assert "3 more reasons" in shown
     assert "tags, removed (3)" in shown
     assert "强烈推荐" in shown

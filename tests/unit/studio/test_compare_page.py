@@ -228,9 +228,9 @@ def test_all_figures_are_in_a_table_also_those_without_a_card() -> None:
     report = evaluate(systems, ZH, language="zh", baseline="vanilla", samples=100, further=further)
     sheet = replace(sheet_of([[one, "", ""] for one in EN]), figures={"text": report.to_mapping(), "general": None})
     cards, _, table = figure_cards(sheet, busy=False).partition("<details")
-    assert "Terms used" in cards
+    assert "Terminology used" in cards
     assert "TER" not in cards
-    for title in ("BLEU", "TER, lower is better", "Terms used", "Length over the reference", "Words copied"):
+    for title in ("BLEU", "TER, lower is better", "Terminology used", "Length over the reference", "Words copied"):
         assert title in table
     assert "approximate randomisation with 10,000 trials" in table
     bare = replace(sheet, figures={"text": evaluate(systems, ZH, language="zh", samples=100).to_mapping()})
@@ -320,7 +320,7 @@ def test_what_was_read_says_how_much_and_where() -> None:
     shown = reading_panel(
         WordAttribution("停歇", 0, 2, places), system="Lu Xun", strength=0.8, source="en", target="zh"
     )
-    assert "22 % away from what was read" in shown
+    assert "−22 % from memory" in shown
     assert "<b>8 %</b> read from memory · 92 % the base’s own" in shown
     assert "<b>3 %</b> of the word's probability came from them" in html.unescape(shown)
     assert "under 0.01" in shown

@@ -406,7 +406,7 @@ def test_the_method_is_left_to_the_run_unless_one_is_chosen(
 
 def test_the_samples_page_says_what_translations_are_worth() -> None:
     assert translations_card(0, 0) == ""
-    assert "No sentence has a translation beside it." in translations_card(40, 0)
+    assert "No sentence has a translation." in translations_card(40, 0)
     assert "30 of 40 sentences" in translations_card(40, 30)
     assert "several times larger" in translations_card(40, 30)
     assert "gains the most" in translations_card(40, 40)
