@@ -13,7 +13,8 @@ from engine.errors import InputError
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
 from studio.components.html import gated, shown_if, view, visible_if
-from studio.components.layout import guard, wanted
+from studio.components.layout import address, guard, wanted
+from studio.components.link_button import link_button
 from studio.components.plots import MEASURES, bleu_curve, loss_curve, overlaid
 from studio.components.preview_card import LOOK, look_card
 from studio.components.run_cards import (
@@ -71,13 +72,13 @@ class RunsPanel:
             self.differences = view(classes="tm-compared")
         self.look = view(script=LOOK)
 
-    def events(self, timer: Any, start: Any) -> None:
-        """Wire the panel; `start` is the button that starts a run, whose words depend on the runs."""
-        self.start = start
+    def events(self, timer: Any, start: Any, next_step: Any) -> None:
+        """Wire the panel; the button that starts a run and the link to the next step depend on the runs."""
+        self.start, self.next_step = start, next_step
         self._asked = [self.stamps, self.compared_runs, self.curve, self.measure]
         self._polled = [
             self.look, self.live, self.status, self.curve, self.plot, self.device, self.log, self.figures, self.table,
-            self.comparing, self.differences, self.overlay, start, self.stamps,
+            self.comparing, self.differences, self.overlay, start, next_step, self.stamps,
         ]  # fmt: skip
         timer.tick(guard(self.poll, polled=True), self._asked, self._polled, **QUIET)
         for component in (self.table, self.figures):
@@ -112,12 +113,19 @@ class RunsPanel:
         sent.put(self.table, "runs", table)
         together = [(len(jobs) - index, one) for index, one in enumerate(jobs) if one.id in chosen][::-1]
         self._show_comparison(sent, together, plugins, measure)
-        words = tr("Add to the queue") if any(one.active for one in jobs) else tr("Start training")
+        active = any(one.active for one in jobs)
+        done = job.state == "succeeded" and not active
+        words = tr("Add to the queue") if active else tr("Start training")
+        sent.put(
+            self.next_step,
+            "next",
+            link_button(address("compare", project.id), tr("Compare translations")) if done else "",
+        )
         return {
             **sent.updates,
             self.live: shown_if(True),
             self.comparing: shown_if(len(together) > 1),
-            self.start: gr.update(value=words),
+            self.start: gr.update(value=words, variant="secondary" if done else "primary"),
             self.stamps: sent.stamps,
         }
 

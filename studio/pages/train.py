@@ -46,6 +46,7 @@ class TrainPage:
             with self.frame.actions:
                 # What is chosen before the page is filled would be lost when it is, so the controls wait for that.
                 self.start = gr.Button("Start training", variant="primary", interactive=False)
+                self.next_step = view()
             self.note = view()
             self.cards = view(script=PICK)
             self.method, self.address, self.settings = (gr.Textbox("", visible="hidden") for _ in range(3))
@@ -70,7 +71,7 @@ class TrainPage:
             self.knn, self.panel.compared_runs, *written,
         ]  # fmt: skip
         plan = [self.method, self.budget, self.knn, self.base, self.settings]
-        self.panel.events(self.frame.timer, self.start)
+        self.panel.events(self.frame.timer, self.start, self.next_step)
         self.panel.poll_after(self.demo.load(guard(self.fill), None, filled, **QUIET))
         for event in (
             self.cards.choose(guard(self.choose_method), plan, [self.method, self.knn, *written], **QUIET),

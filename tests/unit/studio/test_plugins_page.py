@@ -180,7 +180,9 @@ def test_a_verdict_names_what_is_sure_only(service: Service, project: ProjectRow
     row = new_round(service.store, project.id, saved(service, project, rows), "Lu Xun", "vanilla", raters=["Mei"])
     worse = {n: {"content": "lose", "fluency": "tie", "style": "win" if n < 7 else "lose"} for n in range(12)}
     result = summarize({"Mei": worse})
-    assert verdict(result, row) == "<b>vanilla</b> is better in content; no significant difference in fluency and style."
+    assert (
+        verdict(result, row) == "<b>vanilla</b> is better in content; no significant difference in fluency and style."
+    )
     even = summarize({"Mei": {n: {"style": "tie"} for n in range(12)}})
     assert verdict(even, row) == "No sure difference in style."
     text = re.sub(r"<[^>]+>", " ", result_table(result, row))
