@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,12 @@ from typing import Any
 from engine.core.atomic_files import atomic_write, check_writable
 from engine.core.progress import Progress
 from engine.corpora.formats.documents.formats import MOST_BYTES, open_document
-from engine.corpora.formats.documents.model import Context, DocumentOptions
+from engine.corpora.formats.documents.model import Context, DocumentError, DocumentOptions
 from engine.corpora.formats.tagged_text import text_of
+from engine.errors import TailorError
 from engine.serving.units.translate import TranslationCache, Translator, translate_units
 
+log = logging.getLogger(__name__)
 MOST_DOUBTS = 200  # kept in a report; their number is always whole
 EXCERPT = 160
 
@@ -47,8 +50,8 @@ def translate_document(
     """Translate a document and write it in the same format.
 
     `partial` is a file that keeps finished sentences: after a stop the same call goes on from there; it is removed at the end.
-    `name` is what messages call the document, and its ending says the format. Raises DocumentError, StorageError, and
-    Cancelled when `progress` says so, with nothing written to `output`.
+    `name` is what messages call the document, and its ending says the format. Raises DocumentError, also where it cannot be
+    rebuilt, StorageError, and Cancelled when `progress` says so, with nothing written to `output`.
     """
     progress = progress or Progress()
     progress.begin("Reading the document")
@@ -58,7 +61,17 @@ def translate_document(
     finished = TranslationCache(partial, translator.key())
     results = translate_units(document.units, translator, finished, progress)
     progress.check()
-    data = document.build(results)
+    try:
+        data = document.build(results)
+    except TailorError:
+        raise
+    except Exception as error:
+        log.exception("a document was translated and could not be rebuilt")
+        raise DocumentError(
+            "{name} was translated, but could not be put together again ({kind}: {error}). The translations are kept, so trying "
+            "again is quick; please report the fault.",
+            name=context.name, kind=type(error).__name__, error=error,
+        ) from error  # fmt: skip
     with atomic_write(output, "the translation") as temporary:
         temporary.write_bytes(data)
     if partial is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 router = APIRouter(tags=["DeepL"], responses=ANSWERS)
 placed = APIRouter()
+HEX = re.compile(r"[0-9A-Fa-f]{1,32}")
 STATES = {"queued": "queued", "running": "translating", "succeeded": "done"}  # anything else is an error
 WHY = {
     "cancelled": "The translation was cancelled in the studio.",
@@ -138,9 +140,9 @@ async def asked(request: Request, desk: Deps, number: str) -> TranslatedDocument
 def paper_of(desk: Deps, number: str, key: str) -> TranslatedDocument:
     unknown = Problem(404, "There is no document of this id and key: it may have been deleted.")
     try:
-        job = int(number, 16)
+        job = int(number, 16) if HEX.fullmatch(number) else 0
         paper = documents(desk).get(job) if 0 < job <= LARGEST_ID else None
-    except (ValueError, InputError):
+    except InputError:
         paper = None
     if paper is None or not hmac.compare_digest(document_key(paper).encode(), key.upper().encode()):
         raise unknown

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.core.numerals import whole_number
 from engine.corpora.clean import TOO_LONG
 from engine.corpora.formats.records import Reading, Record, Request, SkippedLine
 from engine.corpora.formats.textfile import TextFile
 from engine.errors import CorpusError
 
-TIME = r"(\d{1,3}):(\d{1,2}):(\d{1,2})[,.:](\d{1,3})"
+TIME = r"([0-9]{1,3}):([0-9]{1,2}):([0-9]{1,2})[,.:]([0-9]{1,3})"
 TIMING = re.compile(rf"^\s*{TIME}\s*-->\s*{TIME}")
 OVERRIDE = re.compile(r"\{\\[^{}]{0,100}\}")  # positions and effects: {\an8}
 SPEAKER = re.compile(r"^\s*[-–—‐]\s?(?=\S)")
@@ -68,7 +69,7 @@ def _cues(file: TextFile) -> Iterator[Cue]:
         if times:
             if cue:
                 yield cue
-            parts = [int(one) for one in times.groups()]
+            parts = [whole_number(one) or 0 for one in times.groups()]
             cue, number = Cue(line.number, _seconds(parts[:4]), _seconds(parts[4:])), None
             continue
         if number is not None and cue:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import zipfile
+import zlib
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,6 +22,7 @@ from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
 from engine.errors import Cancelled, CorpusError, StorageError
 from engine.serving.units.translate import TranslationCache, Translator, translate_units
 from engine.workflows.documents import DocumentReport, translate_document
+from tests.documents import docx, odt
 from tests.translators import Words, identity, reverse, shout
 
 
@@ -262,6 +266,107 @@ def test_bombs_entities_and_other_files_are_refused(tmp_path: Path) -> None:
     refused(tmp_path / "none.docx", "does not exist")
     (tmp_path / "h.docx").mkdir()
     refused(tmp_path / "h.docx", "folder")
+
+
+def damaged_member(file: Path, name: str) -> Path:
+    """The archive with a byte of a member's packed content changed, and its checksum as it was."""
+    data = bytearray(file.read_bytes())
+    with zipfile.ZipFile(file) as whole:
+        member = whole.getinfo(name)
+    begin = member.header_offset + 30 + len(name)
+    data[begin : begin + 12] = b"\xff" * 12
+    file.write_bytes(data)
+    with zipfile.ZipFile(file) as broken, pytest.raises((zipfile.BadZipFile, zlib.error)):
+        broken.read(name)
+    return file
+
+
+def packed_bytes(data: bytes, name: str) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        member = archive.getinfo(name)
+    begin = member.header_offset + 30 + len(name)
+    return data[begin : begin + member.compress_size]
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED])
+@pytest.mark.parametrize(
+    ("make", "text", "part", "extra"),
+    [
+        (docx, "<w:p><w:r><w:t>The red house</w:t></w:r></w:p>", "word/document.xml", "word/media/image1.png"),
+        (docx, "<w:p><w:r><w:t>The red house</w:t></w:r></w:p>", "word/document.xml", "word/styles.xml"),
+        (odt, "<text:p>The red house</text:p>", "content.xml", "Pictures/1.jpg"),
+        (odt, "<text:p>The red house</text:p>", "content.xml", "META-INF/manifest.xml.sig"),
+    ],
+)
+def test_a_damaged_part_that_is_no_text_is_copied_byte_for_byte(
+    tmp_path: Path, make: Any, text: str, part: str, extra: str, packing: int
+) -> None:
+    file = make(text, tmp_path / f"a.{make.__name__}")
+    with zipfile.ZipFile(file, "a") as more:
+        more.writestr(extra, bytes(range(256)) * 20, compress_type=packing)
+        more.writestr("last.bin", b"whole" * 100, compress_type=packing)
+    damaged_member(file, extra)
+    output = tmp_path / f"b.{make.__name__}"
+    translate_document(file, output, shout())
+    with zipfile.ZipFile(output) as result:
+        assert b"THE RED HOUSE" in result.read(part)
+        assert result.read("last.bin") == b"whole" * 100
+        assert result.namelist() == zipfile.ZipFile(file).namelist()
+    assert packed_bytes(output.read_bytes(), extra) == packed_bytes(file.read_bytes(), extra)
+
+
+def test_members_written_as_a_stream_are_copied_whole(tmp_path: Path) -> None:
+    class Pipe(io.RawIOBase):
+        """A target that cannot go back: the sizes come after the data."""
+
+        def __init__(self) -> None:
+            self.data = b""
+
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: Any) -> int:
+            self.data += bytes(data)
+            return len(data)
+
+    pipe, source = Pipe(), odt("<text:p>The red house</text:p>", tmp_path / "x.odt")
+    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as new, zipfile.ZipFile(source) as old:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+        new.writestr("Pictures/ä.png", b"picture" * 99)
+    (tmp_path / "a.odt").write_bytes(pipe.data)
+    translate_document(tmp_path / "a.odt", tmp_path / "b.odt", shout())
+    with zipfile.ZipFile(tmp_path / "b.odt") as result:
+        assert result.testzip() is None
+        assert b"THE RED HOUSE" in result.read("content.xml")
+        assert result.read("Pictures/ä.png") == b"picture" * 99
+
+
+def test_a_document_that_cannot_be_rebuilt_keeps_its_translations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.corpora.formats.documents.odt import Odt
+
+    file, partial = odt("<text:p>The red house</text:p>", tmp_path / "a.odt"), tmp_path / "partial.jsonl"
+    first, again = shout(), shout()
+    with monkeypatch.context() as broken:
+        broken.setattr(Odt, "build", lambda self, results: results[99])
+        with pytest.raises(DocumentError, match="could not be put together") as error:
+            translate_document(file, tmp_path / "b.odt", first, partial=partial)
+    assert str(error.value).endswith(".")
+    assert error.value.code.startswith("name-was-translated-but-could-not")
+    assert error.value.params["kind"] == "IndexError"
+    assert not (tmp_path / "b.odt").exists()
+    translate_document(file, tmp_path / "b.odt", again, partial=partial)
+    assert (len(first.asked), again.asked) == (1, [])
+    assert not partial.exists()
+
+
+@pytest.mark.parametrize("count", ["²", "-1", "1e9", "9" * 5000, "٣", ""])
+def test_a_count_of_spaces_that_is_no_number_is_one_space(tmp_path: Path, count: str) -> None:
+    file = odt(f'<text:p>The<text:s text:c="{count}"/>red house</text:p>', tmp_path / "a.odt")
+    translate_document(file, tmp_path / "b.odt", shout())
+    assert "THE RED HOUSE" in zipfile.ZipFile(tmp_path / "b.odt").read("content.xml").decode()
 
 
 def test_an_output_that_cannot_be_written_is_known_at_once(tmp_path: Path) -> None:

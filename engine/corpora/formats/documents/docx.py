@@ -20,8 +20,8 @@ from engine.corpora.formats.documents.model import Context, Document, DocumentEr
 from engine.corpora.formats.documents.xmltext import local
 from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
 
-MEMBERS = re.compile(r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes|styles)\.xml")
-STYLES = "word/styles.xml"
+MEMBERS = re.compile(r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes)\.xml")
+STYLES = re.compile(r"word/styles\.xml")
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 WRAPPERS = names("hyperlink ins moveTo smartTag sdt sdtContent customXml bdo dir")
 BREAKS = names("br cr tab ptab")
@@ -315,9 +315,7 @@ class Docx(Document):
         self.kept: Counter[str] = Counter()
         self.paragraphs: list[tuple[str, Paragraph]] = []
         # The document first, so that its sentences come first in what is shown.
-        names = sorted(
-            (name for name in self.original if name != STYLES), key=lambda name: ("document" not in name, name)
-        )
+        names = sorted(self.original, key=lambda name: ("document" not in name, name))
         self.trees = {name: parse_xml(self.original[name], f"{context.name}: {name}") for name in names}
         for name, tree in self.trees.items():
             part = name.removeprefix("word/").removesuffix(".xml")
@@ -344,13 +342,17 @@ class Docx(Document):
                 paragraph.write(result.parts)
                 changed.add(name)
         fresh = {name: xml_bytes(self.trees[name], self.original[name]) for name in changed}
-        if changed and STYLES in self.original:
-            fresh[STYLES] = self._styles()
-        return rebuilt_archive(self.path, fresh) if fresh else self.path.read_bytes()
+        return rebuilt_archive(self.path, fresh | self._styles()) if fresh else self.path.read_bytes()
 
-    def _styles(self) -> bytes:
-        """The styles with the translation's language, so that the editor checks its spelling by the right words."""
-        tree = parse_xml(self.original[STYLES], f"{self.context.name}: {STYLES}")
+    def _styles(self) -> dict[str, bytes]:
+        """The styles with the translation's language, so that the editor checks its spelling by the right words; nothing where
+        they cannot be read, and so stay as they are.
+        """
+        try:
+            ((name, original),) = read_archive(self.path, self.context, STYLES).items()
+            tree = parse_xml(original, name)
+        except (ValueError, DocumentError):
+            return {}
         east = primary_language(self.context.target) in ("zh", "ja", "ko")
         result = False
         for element in tree.getroot().iter():
@@ -358,7 +360,7 @@ class Docx(Document):
                 space = element.tag.rpartition("}")[0] + "}"
                 element.set(f"{space}{'eastAsia' if east else 'val'}", self.context.target)
                 result = True
-        return xml_bytes(tree, self.original[STYLES]) if result else self.original[STYLES]
+        return {name: xml_bytes(tree, original)} if result else {}
 
 
 def _paragraphs(root: Any) -> list[Any]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import codecs
+import copy
 import io
+import os
 import re
+import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from engine.corpora.formats.archive import DAMAGE
 from engine.corpora.formats.documents.model import Context, DocumentError
@@ -21,6 +24,7 @@ MOST_XML = 200 << 20  # bytes of one XML part
 MOST_UNPACKED = 1 << 30
 MOST_MEMBERS = 10_000
 HIGHEST_RATIO = 200  # of a member's size unpacked to packed; those of text documents have 3 to 30
+LOCAL_HEADER = 30  # bytes before the name of a member
 SMALL = 1 << 20  # bytes below which the ratio of a member says nothing
 ASIDE = re.compile(rb"<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)", re.DOTALL)  # to the end where it is not closed
 PROLOG = re.compile(rb"<[A-Za-z_]")
@@ -114,14 +118,34 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, context: Context)
 
 
 def rebuilt_archive(path: Path, changed: Mapping[str, bytes]) -> bytes:
-    """The archive with some members' contents exchanged; all others, their order and their packing stay."""
+    """The archive with some members' contents exchanged; all others are copied byte for byte, also where they are damaged."""
     out = io.BytesIO()
-    with zipfile.ZipFile(path) as old, zipfile.ZipFile(out, "w") as new:
+    with zipfile.ZipFile(path) as old, path.open("rb") as packed, zipfile.ZipFile(out, "w") as new:
         new.comment = old.comment
         for member in old.infolist():
             data = changed.get(member.filename)
-            new.writestr(member, old.read(member) if data is None else data, compress_type=member.compress_type)
+            if data is None:
+                _copy_member(packed, member, new)
+            else:
+                new.writestr(member, data, compress_type=member.compress_type)
     return out.getvalue()
+
+
+def _copy_member(packed: BinaryIO, member: zipfile.ZipInfo, new: zipfile.ZipFile) -> None:
+    """Write a member as it lies in the archive, without unpacking it. `zipfile` itself only copies what it can unpack."""
+    packed.seek(member.header_offset)
+    head = packed.read(LOCAL_HEADER)
+    sizes = struct.unpack("<2H", head[-4:]) if len(head) == LOCAL_HEADER else (0, 0)  # of its name and its extra field
+    packed.seek(sum(sizes), os.SEEK_CUR)
+    data = packed.read(member.compress_size)
+    fresh = copy.copy(member)
+    fresh.flag_bits &= ~0x08  # the sizes stand before the data, not behind
+    out: Any = new
+    fresh.header_offset = out.fp.tell()
+    out.fp.write(fresh.FileHeader() + data)
+    out.filelist.append(fresh)
+    out.NameToInfo[fresh.filename] = fresh
+    out.start_dir, out._didModify = out.fp.tell(), True  # where its directory will stand
 
 
 def parse_xml(data: bytes, where: str) -> etree._ElementTree:
