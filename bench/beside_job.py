@@ -100,7 +100,8 @@ def main() -> None:
 def _timed(args: argparse.Namespace, lines: list[str], texts: Path, waiting: str, sharing: bool) -> list[float]:
     sys.path.insert(0, str(ROOT))
     from engine.core.settings import Settings
-    from engine.serving.model_cache import Batcher, ModelCache, TranslationSpec
+    from engine.serving.batcher import Batcher, TranslationSpec
+    from engine.serving.model_cache import ModelCache
 
     batcher: Any = Batcher(ModelCache(Settings(device="cpu"), lambda: sharing))
     work = TranslationSpec.of(args.base, args.source, args.target)

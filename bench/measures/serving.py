@@ -23,7 +23,7 @@ INSIDE = """
 import json, os, resource, statistics, sys, time
 from pathlib import Path
 begin = float(sys.argv[1])
-from engine.serving.model_cache import Models
+from engine.serving.model_cache import ModelCache
 from engine.core.settings import load_settings
 from engine.store import Store
 home, kept, different = Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
@@ -32,7 +32,7 @@ def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 store = Store("sqlite:///" + str(home / "speed.db"))
 rows = store.plugins.list(1)
-models = Models(settings)
+models = ModelCache(settings)
 base = models.base(*sys.argv[5:8])
 answer = translate(base, ["The rain stopped."])
 found = {"start": time.time() - begin, "start cpu": time.process_time(), "plugins": len(rows), "after base": resident()}

@@ -120,6 +120,12 @@ class Settings(Options):
     first_look: bool = option(
         True, "After an upload, translate a few sentences with what needs no training, before anything is chosen."
     )
+    translation_seconds: float = option(
+        600.0,
+        "Seconds after which a request for a translation is given up, whether it waits or is at work; 0: never. Documents are "
+        "jobs, which take as long as they need.",
+        low=0,
+    )
     loaded_bases: int = option(
         2, "Bases that the studio keeps in memory; the one used longest ago makes room.", low=1, high=64
     )

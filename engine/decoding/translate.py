@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -46,22 +46,25 @@ def length_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         yield rows
 
 
-def split_long(base: BaseModel, text: str, limit: int, level: int = 0) -> list[str]:
+def split_long(base: BaseModel, text: str, limit: int) -> list[str]:
     """Cut a text at sentence ends, else clauses, else words, so that each part has at most `limit` tokens."""
-    if len(base.encode([text])[0]) <= limit:
+    return cut(text, limit, lambda parts: list(map(len, base.encode(parts))), "" if unspaced(base.source) else " ")
+
+
+def cut(text: str, limit: int, sizes: Callable[[list[str]], list[int]], space: str, level: int = 0) -> list[str]:
+    """The same by any measure: `sizes` gives that of each text, at least 1 a character; `space` joins parts."""
+    if sizes([text])[0] <= limit:
         return [text]
     if level == len(BREAKS):
         # A stretch without any break is cut by characters; a token holds one at least, so half the limit is safe.
         step = max(1, limit // 2)
         return [text[i : i + step] for i in range(0, len(text), step)]
     parts = [part for part in BREAKS[level].split(text) if part]
-    sizes = [len(ids) for ids in base.encode(parts)]
-    space = "" if unspaced(base.source) else " "
     merged: list[str] = []
     room = limit
-    for part, size in zip(parts, sizes, strict=True):
+    for part, size in zip(parts, sizes(parts), strict=True):
         if size > limit:
-            merged += split_long(base, part, limit, level + 1)
+            merged += cut(part, limit, sizes, space, level + 1)
             room = limit
         elif merged and room + size <= limit:
             merged[-1] += space + part

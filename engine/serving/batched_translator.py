@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
 
 from engine.core.progress import Progress
 from engine.corpora.formats.documents.model import Result, Unit
-from engine.decoding.word_alignment import Alignment, align
-from engine.serving.model_cache import Batcher, TranslationSpec
+from engine.decoding.word_alignment import Alignment
+from engine.serving.batcher import Batcher, TranslationSpec
+from engine.serving.turns import Ticket
 from engine.serving.units.translate import TranslationCache, Translator, translate_units
+
+PORTION = 20_000  # characters of a request that are prepared and put into the queue at once
+SHORT = 2_000  # characters that are prepared without waiting for anything
+LARGE_TEXTS = threading.Lock()  # one large text at a time is cut into sentences: that holds up Python's other threads
 
 
 class BatchedTranslator(Translator):
-    """One piece of work through a queue."""
+    """One request's work through a queue; it ends where the ticket does."""
 
-    def __init__(self, batcher: Batcher, work: TranslationSpec) -> None:
-        self.batcher, self.work = batcher, work
+    def __init__(self, batcher: Batcher, work: TranslationSpec, ticket: Ticket) -> None:
+        self.batcher, self.work, self.ticket = batcher, work, ticket
         self.source, self.target = work.source, work.target
 
     def key(self) -> str:
@@ -25,18 +32,39 @@ class BatchedTranslator(Translator):
         """All at once: the queue makes the batches."""
         return [(list(range(len(sentences))), float(sum(map(len, sentences))))]
 
+    def preparing(self, units: Sequence[Unit]) -> contextlib.AbstractContextManager[object]:
+        return LARGE_TEXTS if sum(len(unit.text) for unit in units) > SHORT else contextlib.nullcontext()
+
     def translate(self, sentences: Sequence[str], progress: Progress) -> list[str]:
-        progress.check()
-        return self.batcher.submit(self.work, sentences).result()
+        return self.batcher.submit(self.work, sentences, self.ticket).result()
 
     def align(self, pairs: Sequence[tuple[str, str]], progress: Progress) -> list[Alignment]:
-        base = self.batcher.models.base(self.work.base, self.work.source, self.work.target)
-        return align(base, pairs, progress=progress)
+        work = TranslationSpec(self.work.base, self.work.source, self.work.target, alignment=True)
+        return self.batcher.submit(work, pairs, self.ticket).result()
 
 
-def translate_through(batcher: Batcher, work: TranslationSpec, units: Sequence[Unit]) -> list[Result]:
+def translate_through(batcher: Batcher, work: TranslationSpec, units: Sequence[Unit], ticket: Ticket) -> list[Result]:
     """One result a unit, in order: sentences by the queue, placeholders and tags in their places. Waits for them.
 
-    Raises Busy where too much is waiting, and what translating raises.
+    Raises OverloadedError where too much is waiting, Cancelled or DeadlineError where the ticket has ended, and what translating
+    raises.
     """
-    return translate_units(units, BatchedTranslator(batcher, work), TranslationCache(None, ""), Progress())
+    translator, finished = BatchedTranslator(batcher, work, ticket), TranslationCache(None, "")
+    results: list[Result] = []
+    for some in _portions(units):
+        results += translate_units(some, translator, finished, ticket)
+    return results
+
+
+def _portions(units: Sequence[Unit]) -> Iterator[list[Unit]]:
+    """Units in order, `PORTION` characters at once, so that a client's texts are looked through no faster than translated."""
+    some: list[Unit] = []
+    size = 0
+    for unit in units:
+        if some and size + len(unit.text) > PORTION:
+            yield some
+            some, size = [], 0
+        some.append(unit)
+        size += len(unit.text)
+    if some:
+        yield some

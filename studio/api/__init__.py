@@ -1,7 +1,7 @@
 """The studio's REST interface: /api/v1 for everything the studio does, and the shapes of LibreTranslate and DeepL.
 
 `create_api` makes an application of its own, which `studio.api.dispatch.Dispatcher` puts before the pages. Handlers that touch the
-store or the disk are plain functions, which the server runs in threads; what waits for translations (`serving.model_cache`) has
+store or the disk are plain functions, which the server runs in threads; what waits for translations (`serving.batcher`) has
 threads of its own. Heavy modules are imported in the handlers that need them.
 
 A new part of the interface is a module with a `router`, and its name in ROUTERS.

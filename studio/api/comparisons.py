@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from fastapi import APIRouter, File, Form, Path, Query, Response, UploadFile
+from fastapi import APIRouter, File, Form, Path, Query, Request, Response, UploadFile
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse
 from pydantic import TypeAdapter, ValidationError
@@ -85,17 +85,18 @@ def list_comparisons(desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit
 
 @router.post("/projects/{number}/comparisons", status_code=201)
 async def compare(
-    desk: DeskDep, number: Id, wish: ComparisonWish, caller: Annotated[Caller, may("translate")]
+    request: Request, desk: DeskDep, number: Id, wish: ComparisonWish, caller: Annotated[Caller, may("translate")]
 ) -> ComparisonMade:
     """Translate a few sentences here and now, with the base and with a plugin, and keep both side by side."""
     texts = said(wish.texts)
     project = await run_in_threadpool(desk.store.projects.get, number)
     means = await run_in_threadpool(desk.means, "", "", str(number), wish.plugin)
-    vanilla = await desk.translate(Route(project.base, project.source, project.target, project), texts)
+    alone = Route(project.base, project.source, project.target, project)
+    vanilla = await desk.apart(request, lambda ticket: desk.plain(alone, texts, ticket))
     customized: Sequence[str | None] = [None] * len(texts)
     more: dict[str, object] = {}
     if means.plugin is not None:
-        customized = await desk.translate(means, texts, wish.strength)
+        customized = await desk.apart(request, lambda ticket: desk.plain(means, texts, ticket, wish.strength))
         more = {"plugin_id": means.plugin.id, "plugin": means.plugin.name, "method": means.plugin.method,
                 "strength": wish.strength}  # fmt: skip
     await run_in_threadpool(count, desk, caller, sum(map(len, texts)) * (2 if means.plugin else 1))

@@ -17,6 +17,7 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from engine.core.languages import read_tag
+from engine.core.numerals import whole_number
 from engine.errors import InputError
 from studio.api.cat_tools import Named, Place, PlaceDep, admit, mount
 from studio.api.deps import Deps, DeskDep
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 UNLIMITED = 1_000_000_000_000
 ID = "7a110000-0000-4000-8000-{:012d}"  # DeepL's ids have this shape, and some clients check it
-ID_SHAPE = re.compile(r"7a110000-0000-4000-8000-(\d{12})")
+ID_SHAPE = re.compile(r"7a110000-0000-4000-8000-([0-9]{12})")
 # Targets that DeepL knows by region or script alone.
 VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR"), "zh": ("ZH", "ZH-HANS")}
 TAGS = ("non_splitting_tags", "splitting_tags", "ignore_tags")
@@ -126,7 +127,7 @@ def wanted_plugin(wish: DeepLWish, request: Request, plugin: str) -> str:
     named = [plugin, wish.style_id, wish.glossary_id, *wish.glossary_ids, request.headers.get("x-tailormt-plugin", "")]
     name = next((one.strip() for one in named if one.strip()), "")
     match = ID_SHAPE.fullmatch(name)
-    return str(int(match[1])) if match else name
+    return str(whole_number(match[1], high=UNLIMITED) or 0) if match else name
 
 
 async def run(request: Request, desk: Deps, place: Place) -> DeepLTranslated:
@@ -145,7 +146,7 @@ async def run(request: Request, desk: Deps, place: Place) -> DeepLTranslated:
     split = wish.split_sentences or ("nonewlines" if wish.tag_handling else "1")
     tags = {name: tuple(getattr(wish, name)) for name in TAGS} | {"outline": wish.outline_detection}
     markup = Markup(wish.tag_handling or "text", split, tags)
-    translations = await translated(desk, sent.caller, means, wish.text, markup)
+    translations = await translated(request, desk, sent.caller, means, wish.text, markup)
     more = {"model_type_used": wish.model_type} if wish.model_type else {}
     return DeepLTranslated(
         translations=[

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from weakref import WeakValueDictionary
 
 import anyio
 import anyio.to_thread
@@ -17,10 +18,11 @@ from engine.core.languages import canonical, read_tag, same_language
 from engine.core.numerals import LARGEST as LARGEST_ID
 from engine.core.numerals import whole_number
 from engine.errors import InputError, TailorError
-from engine.jobs.backends import open_batcher
-from engine.serving.model_cache import TranslationSpec
+from engine.serving.batcher import TranslationSpec
+from engine.serving.turns import OverloadedError, Ticket
 from studio.api.errors import Problem
 from studio.api.schemas import models
+from studio.auth.identity import KEY, client_of
 
 if TYPE_CHECKING:
     from engine.corpora.formats.documents.model import Result, Unit
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
     from studio.services.service import Service
 
 ALONE = ("base", "none", "vanilla", "0")  # names that ask for the base without a plugin
-WAITERS = 64  # requests that wait for translations at once; others wait for one of them
+THREADS = 256  # requests that wait for translations at once; others wait for one of them
+OWN_THREADS = 8  # of them for one client
+OWN_REQUESTS = 200  # of one client that wait for one of these, and
+MOST_REQUESTS = 1000  # of all clients, beyond which new ones are turned away
 Got = TypeVar("Got")
 
 Id = Annotated[int, Path(ge=1, le=LARGEST_ID, description="Its number.")]
@@ -56,9 +61,10 @@ class Deps:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.batcher = open_batcher(service.models)
+        self.batcher = service.batcher
         self.seen: dict[int, float] = {}  # tokens, and when their use was last written down
-        self._waiters: anyio.CapacityLimiter | None = None
+        self._threads: anyio.CapacityLimiter | None = None
+        self._own_threads: WeakValueDictionary[str, anyio.CapacityLimiter] = WeakValueDictionary()
         self.characters = 0  # translated since the start for callers without a token
 
     @property
@@ -178,38 +184,65 @@ class Deps:
 
     # -- translating
 
-    async def translate(self, means: Route, texts: Sequence[str], strength: float = 1.0,
-                        decoding: Mapping[str, Any] | None = None) -> list[str]:  # fmt: skip
-        """Sentences as the base gives them; an empty one stays empty. Holds no thread while it waits."""
-        self._present(means)
-        return await asyncio.wrap_future(self.batcher.submit(means.work(strength, decoding), texts))
-
-    def through(self, means: Route, work: TranslationSpec, units: Sequence[Unit]) -> list[Result]:
+    def through(self, means: Route, work: TranslationSpec, units: Sequence[Unit], ticket: Ticket) -> list[Result]:
         """Units of texts, with their tags and placeholders in their places. Waits: for a thread of `apart`."""
         from engine.serving.batched_translator import translate_through
 
         self._present(means)
-        return translate_through(self.batcher, work, units)
+        return translate_through(self.batcher, work, units, ticket)
 
-    async def apart(self, run: Callable[[], Got]) -> Got:
-        """Run what waits for translations in threads of their own, so that those of other requests stay free."""
-        if self._waiters is None:
-            self._waiters = anyio.CapacityLimiter(WAITERS)
-        return await anyio.to_thread.run_sync(run, limiter=self._waiters)
+    def plain(self, means: Route, texts: Sequence[str], ticket: Ticket, strength: float = 1.0) -> list[str]:
+        """Sentences as the base gives them; an empty one stays empty. Waits, as `through`."""
+        self._present(means)
+        return self.batcher.submit(means.work(strength), texts, ticket).result()
+
+    async def apart(self, request: Request, run: Callable[[Ticket], Got]) -> Got:
+        """Run what waits for translations, in threads of their own, so that those of other requests stay free.
+
+        A client has a few of these threads at once. The ticket ends when the request's time is over or its client has gone. Raises
+        OverloadedError, DeadlineError and what `run` raises.
+        """
+        client = client_of(request.scope[KEY])
+        ticket = Ticket(client, self.service.settings.translation_seconds)
+        if self._threads is None:
+            self._threads = anyio.CapacityLimiter(THREADS)
+        own = self._own_threads.setdefault(client, anyio.CapacityLimiter(OWN_THREADS))
+        if self._threads.statistics().tasks_waiting >= MOST_REQUESTS:
+            raise OverloadedError("Too many requests are waiting to be translated. Try again in a minute.")
+        if own.statistics().tasks_waiting >= OWN_REQUESTS:
+            raise OverloadedError("Too many of your requests are waiting. Try again in a minute, with fewer at once.")
+        watch = asyncio.create_task(_leaves(request, ticket))
+        try:
+            async with own:
+                ticket.check()
+                return await anyio.to_thread.run_sync(run, ticket, limiter=self._threads)
+        finally:
+            watch.cancel()
 
     def _present(self, means: Route) -> None:
         if means.plugin is not None and not means.plugin.exists:
             raise InputError(f"The bundle of {means.plugin.name} is no longer at its place. Train or import it again.")
 
-    def reads(self, means: Route, pairs: Sequence[tuple[str, str]], top: int) -> list[list[models.JsonObject]]:
-        """What each token of each translation read from the plugin's memory; nothing without a plugin."""
+    def reads(
+        self, means: Route, pairs: Sequence[tuple[str, str]], top: int, ticket: Ticket
+    ) -> list[list[models.JsonObject]]:
+        """What each token of each translation read from the plugin's memory; nothing without a plugin. Waits, as `through`."""
         if means.plugin is None:
             return [[] for _ in pairs]
         base = self.service.models.base(means.base, means.source, means.target)
         plugin = self.service.models.plugin(means.plugin.path, base)
-        return [
-            plugin.reads(base, source, target, top) if source.strip() and target else [] for source, target in pairs
-        ]
+        result = []
+        for source, target in pairs:
+            ticket.check()
+            result.append(plugin.reads(base, source, target, top) if source.strip() and target else [])
+        return result
+
+
+async def _leaves(request: Request, ticket: Ticket) -> None:
+    """End the ticket when the client has gone; its body must have been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    ticket.leave()
 
 
 def _stamp(folder: pathlib.Path) -> float:

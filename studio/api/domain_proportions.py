@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 
@@ -90,11 +90,15 @@ def fit(desk: DeskDep, number: Id, wish: FitWish) -> models.Job:
 
 @router.post("/projects/{number}/proportions")
 async def share(
-    desk: DeskDep, number: Id, wish: bodies.ProportionsWish, caller: Annotated[Caller, may("translate")]
+    request: Request,
+    desk: DeskDep,
+    number: Id,
+    wish: bodies.ProportionsWish,
+    caller: Annotated[Caller, may("translate")],
 ) -> bodies.Proportions:
     """What each word of some sentences shares with each domain, by the samples' proportions or by a plugin's own."""
     project = await run_in_threadpool(desk.store.projects.get, number)
-    shares = await run_in_threadpool(shares_of, desk, project, wish)
+    shares = await desk.apart(request, lambda _: shares_of(desk, project, wish))
     await run_in_threadpool(count, desk, caller, sum(map(len, wish.sentences)))
     return shares
 

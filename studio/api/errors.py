@@ -25,14 +25,16 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from engine.core.actor import Forbidden
 from engine.errors import Cancelled, MissingError, NotFoundError, StorageError, TailorError
 from engine.messages import Message
-from engine.serving.model_cache import OverloadedError
+from engine.serving.turns import DeadlineError, OverloadedError
 
 log = logging.getLogger(__name__)
 
+RETRY_AFTER = "30"  # seconds
 FAULT = "This is a fault of the studio, not yours. The details are in its log; please report them."
 CODES = {
     400: "bad_input", 401: "token_needed", 403: "forbidden", 404: "not_found", 405: "method_not_allowed", 409: "conflict",
-    413: "too_large", 415: "unsupported_type", 422: "invalid", 429: "busy", 500: "fault", 507: "no_space",
+    413: "too_large", 415: "unsupported_type", 422: "invalid", 429: "busy", 500: "fault", 503: "busy",
+    504: "too_slow", 507: "no_space",
 }  # fmt: skip
 
 
@@ -65,8 +67,10 @@ SAID = {
     409: "It cannot be done in this state: what is to be cancelled has ended, or what is needed is not installed.",
     413: "Too large.",
     422: "A value is missing, of the wrong type, or out of its range.",
-    429: "Too much is waiting; try again later.",
+    429: "Too many requests in a minute; try again later.",
     500: "A fault of the studio.",
+    503: "Too much is waiting to be translated; try again after the time in Retry-After.",
+    504: "It was not translated within the seconds that the setting translation_seconds says.",
     507: "The disk is full.",
 }
 Answers = dict[int | str, dict[str, Any]]  # as FastAPI takes them
@@ -118,7 +122,7 @@ def add_handlers(app: FastAPI) -> None:
     @app.exception_handler(TailorError)
     async def told(request: Request, error: TailorError) -> JSONResponse:
         status = status_of(error)
-        headers = {"Retry-After": "30"} if status == 429 else None
+        headers = {"Retry-After": RETRY_AFTER} if status == 503 else None
         code = "missing" if isinstance(error, MissingError) else CODES[status]
         return shaped(request.url.path, status, code, error.message, headers)
 
@@ -131,7 +135,9 @@ def add_handlers(app: FastAPI) -> None:
 def status_of(error: TailorError) -> int:
     """The status of an error of the engine."""
     if isinstance(error, OverloadedError):
-        return 429
+        return 503
+    if isinstance(error, DeadlineError):
+        return 504
     if isinstance(error, Forbidden):
         return 403
     if isinstance(error, NotFoundError):

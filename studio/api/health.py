@@ -87,7 +87,7 @@ def add_health_routes(app: FastAPI, service: Service) -> None:
     figures = Figures(service)
 
     @app.get("/healthz", include_in_schema=False)
-    def healthz() -> Response:
+    async def healthz() -> Response:  # needs no thread, whatever the threads wait for
         return PlainTextResponse("ok\n", headers={"Cache-Control": "no-store"})
 
     @app.get("/readyz", include_in_schema=False)

@@ -94,7 +94,9 @@ async def run(request: Request, desk: Deps, place: Place) -> dict[str, object]:
         place.plugin or wish.plugin or request.headers.get(HEADERS[1], ""),
         "\n".join(texts[:20]),
     )
-    translations = await translated(desk, sent.caller, means, texts, Markup(wish.format), strength=wish.strength)
+    translations = await translated(
+        request, desk, sent.caller, means, texts, Markup(wish.format), strength=wish.strength
+    )
     answer: dict[str, object] = {"translatedText": translations if batch else translations[0]}
     if not source:
         confidence = await run_in_threadpool(sure, "\n".join(texts[:20]), means.source)
@@ -183,7 +185,7 @@ async def detect(request: Request, desk: DeskDep) -> list[Detected]:
 
 
 @router.get("/health")
-def health() -> dict[str, str]:
+async def health() -> dict[str, str]:
     """That the studio runs. Needs no token."""
     return {"status": "ok"}
 

@@ -6,10 +6,11 @@ import gzip
 import json
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field, StringConstraints
 
+from engine.serving.turns import Ticket
 from studio.api import serializers as rows
 from studio.api.deps import Deps, DeskDep, Id, Limit, Offset
 from studio.api.errors import Problem
@@ -149,22 +150,26 @@ def get_tree(desk: DeskDep, number: Id, sentence: Annotated[str, Query(min_lengt
 
 
 @router.post("/projects/{number}/phrases/back-translations")
-def back_translate(
-    desk: DeskDep, number: Id, wish: BackWish, caller: Annotated[Caller, may("translate")]
+async def back_translate(
+    request: Request, desk: DeskDep, number: Id, wish: BackWish, caller: Annotated[Caller, may("translate")]
 ) -> dict[str, str]:
     """Phrases by the base turned round, where it translates both ways; they are kept and shown with the phrases."""
     from engine.decoding.greedy_search import back_translate as translate
     from studio.services.phrases import own_sources
 
-    project, service = desk.store.projects.get(number), desk.service
     wanted = [text for text in dict.fromkeys(" ".join(one.split()) for one in wish.phrases) if text]
     if not wanted:
         raise Problem(422, "phrases: at least one of them must say something.", code="invalid")
-    base = service.models.base(project.base, project.target, project.source)
-    made = dict(zip(wanted, translate(base, wanted), strict=True))
-    own_sources(service.workspace(number), made)
-    count(desk, caller, sum(map(len, wanted)))
-    return made
+
+    def run(ticket: Ticket) -> dict[str, str]:
+        project, service = desk.store.projects.get(number), desk.service
+        base = service.models.base(project.base, project.target, project.source)
+        made = dict(zip(wanted, translate(base, wanted, progress=ticket), strict=True))
+        own_sources(service.workspace(number), made)
+        count(desk, caller, sum(map(len, wanted)))
+        return made
+
+    return await desk.apart(request, run)
 
 
 @router.get(

@@ -6,17 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 
 from engine.core.flagged import flag_of
 from engine.errors import OptionError
+from engine.serving.turns import Ticket
 from studio.api import serializers as rows
 from studio.api.deps import Deps, DeskDep, Route
+from studio.api.errors import Problem
 from studio.api.permissions import Caller, may
 from studio.api.schemas import translate as bodies
 
 router = APIRouter(tags=["translate"])
+MOST_TEXT = 200_000  # characters of one text
 Format = Literal["text", "xml", "html"]
 
 
@@ -30,6 +33,7 @@ class Markup:
 
 
 async def translated(
+    request: Request,
     desk: Deps,
     caller: Caller,
     means: Route,
@@ -45,8 +49,10 @@ async def translated(
     Problem or a TailorError.
     """
     work = means.work(strength, decoding)  # settings are checked before any work
+    if any(len(text) > MOST_TEXT for text in texts):
+        raise Problem(413, f"A text has more than {MOST_TEXT:,} characters. Send it in parts, or as a document.")
 
-    def run() -> list[str]:
+    def run(ticket: Ticket) -> list[str]:
         from engine.corpora.formats.markup import TaggedMarkup
         from engine.corpora.formats.markup_parser import has_short_tags
         from engine.corpora.formats.plain_layout import PlainTextLayout
@@ -57,9 +63,9 @@ async def translated(
             cut = TaggedMarkup(texts, "short", markup.split)
         else:
             cut = PlainTextLayout(texts, markup.split)
-        return cut.join(desk.through(means, work, cut.units))
+        return cut.join(desk.through(means, work, cut.units, ticket))
 
-    translations = await desk.apart(run)
+    translations = await desk.apart(request, run)
     await run_in_threadpool(count, desk, caller, sum(map(len, texts)))
     return translations
 
@@ -72,7 +78,7 @@ def count(desk: Deps, caller: Caller, characters: int) -> None:
 
 @router.post("/translate")
 async def translate(
-    desk: DeskDep, wish: bodies.TranslateWish, caller: Annotated[Caller, may("translate")]
+    request: Request, desk: DeskDep, wish: bodies.TranslateWish, caller: Annotated[Caller, may("translate")]
 ) -> bodies.Translated:
     """Translate texts, one result each. Lines and blank space stay as they are.
 
@@ -83,13 +89,14 @@ async def translate(
         desk.means, wish.source or "", wish.target or "", wish.project or "", wish.plugin, "\n".join(wish.texts[:20])
     )
     translations = await translated(
-        desk, caller, means, wish.texts, Markup(wish.format), strength=wish.strength, decoding=wish.decoding
+        request, desk, caller, means, wish.texts, Markup(wish.format), strength=wish.strength, decoding=wish.decoding
     )
     read: Sequence[Any] = [None] * len(translations)
     if wish.reads:
         if wish.format != "text":
             raise OptionError("reads: what was read is told of plain texts alone. Leave format at text.")
-        read = await run_in_threadpool(desk.reads, means, list(zip(wish.texts, translations, strict=True)), wish.top)
+        pairs = list(zip(wish.texts, translations, strict=True))
+        read = await desk.apart(request, lambda ticket: desk.reads(means, pairs, wish.top, ticket))
     return bodies.Translated(
         translations=[
             bodies.Reading(text=text, flag=flag_of(text), reads=one)

@@ -61,6 +61,15 @@ def guest() -> RequestIdentity | None:
     return _guest.get()
 
 
+def client_of(found: RequestIdentity | None) -> str:
+    """Whose turn of the shared work a request takes: its account's, its token's, else its address's."""
+    if found is None:
+        return ""
+    if found.access is None or found.access.who == THIS_MACHINE.who:
+        return found.address
+    return found.access.who if found.access.user is None else f"account {found.access.user}"
+
+
 def access_of(settings: Settings) -> Callable[[], Actor]:
     """What the store of a studio asks at every session. Where people sign in, whoever is not known sees nothing."""
     unknown = NOBODY if sign_in_needed(settings) else THIS_MACHINE

@@ -10,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.corpora.formats.documents.model import Unit
+from engine.corpora.formats.tagged_text import text_of
 from engine.errors import InputError, TailorError
 from engine.workflows.explore.domain_proportions import SHOWN, folder_of, read_shown, sentence_shares
 
@@ -101,7 +103,8 @@ class Proportions:
         from engine.workflows.explore.domain_proportions import model_of
 
         base = self.service.base_model(project)
-        translation = next(self.service.translate(project, [text], row))[0]
+        (result,) = self.service.translate(project, [Unit([text], whole=True)], row)
+        translation = text_of(result.parts)
         if row is None:
             return sentence_shares(base, ProportionModel.load(self.folder(project, None), base), text, translation)
         plugin = self.service.plugin(row, base)

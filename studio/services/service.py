@@ -5,7 +5,7 @@ Nothing here knows Gradio. Long work goes to a job; only translating a few sente
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,9 +20,10 @@ from engine.core.settings import Settings
 from engine.errors import InputError, TailorError, storage_errors
 from engine.jobs.processes import HOST
 from engine.serving.model_cache import ModelCache
+from engine.serving.turns import Ticket
 from engine.workflows.customize.request import CustomizeRequest
 from engine.workflows.customize.run import TRIED
-from studio.auth.identity import access_of
+from studio.auth.identity import access_of, client_of, guest
 from studio.i18n.translate import tr
 from studio.services.catalog import Catalog, language_name
 from studio.services.files import JsonRow, device_line, read_rows
@@ -30,8 +31,10 @@ from studio.services.samples import SampleFiles
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
+    from engine.corpora.formats.documents.model import Result, Unit
     from engine.plugins import Plugin
     from engine.plugins.library import Library
+    from engine.serving.batcher import Batcher
     from engine.store import ComparisonRow, JobRow, PluginRow, ProjectRow, Store
 
 
@@ -58,6 +61,13 @@ class Service(SampleFiles):
         self.settings = settings
         self.catalog = Catalog(settings)
         self.models = ModelCache(settings, self.job_at_work_here)
+
+    @cached_property
+    def batcher(self) -> Batcher:
+        """The queue that pages and the REST interface share."""
+        from engine.jobs.backends import open_batcher
+
+        return open_batcher(self.models)
 
     @cached_property
     def store(self) -> Store:
@@ -249,23 +259,16 @@ class Service(SampleFiles):
         return self.models.plugin(row.path, base)
 
     def translate(
-        self,
-        project: ProjectRow,
-        texts: Sequence[str],
-        plugin: PluginRow | None = None,
-        strength: float = 1.0,
-        *,
-        part: int = 8,
-    ) -> Iterator[list[str]]:
-        """Translate in parts of a few sentences, so that a page can show the first ones while the others are made."""
-        from engine.decoding.translate import translate
+        self, project: ProjectRow, units: Sequence[Unit], plugin: PluginRow | None = None, strength: float = 1.0
+    ) -> list[Result]:
+        """Units by the project's base, in turn with what others ask for. Raises as `translate_through` does."""
+        from engine.serving.batched_translator import translate_through
+        from engine.serving.batcher import TranslationSpec
 
-        self.models.take_cores()
-        base = self.base_model(project)
-        loaded = self.plugin(plugin, base) if plugin else None
-        decoding = base.decoding(loaded.card.get("decoding") if loaded and strength else None)
-        for start in range(0, len(texts), part):
-            yield translate(base, list(texts[start : start + part]), loaded, strength=strength, decoding=decoding)
+        path = plugin.path if plugin else ""
+        work = TranslationSpec.of(project.base, project.source, project.target, path, strength)
+        ticket = Ticket(client_of(guest()), self.settings.translation_seconds)
+        return translate_through(self.batcher, work, units, ticket)
 
     @cached_property
     def library(self) -> Library:

@@ -57,20 +57,12 @@ def translate_lines(
     service: Service, project: ProjectRow, lines: Sequence[str], plugin: PluginRow | None, strength: float
 ) -> Iterator[tuple[str, str]]:
     """(translation, doubt) of each line, as they are made."""
-    from engine.core.progress import Progress
     from engine.corpora.formats.documents.model import Unit
     from engine.corpora.formats.tagged_text import text_of
-    from engine.serving.units.translate import BaseTranslator, TranslationCache, translate_units
 
-    base = service.base_model(project)
-    loaded = service.plugin(plugin, base) if plugin else None
-    strength = strength if plugin else 1.0
-    decoding = base.decoding(loaded.card.get("decoding") if loaded and strength else None)
-    translator = BaseTranslator(base, loaded, strength, decoding)
-    cache = TranslationCache(None, "")
     for line in lines:
         if not line.strip():
             yield "", ""
             continue
-        (result,) = translate_units([Unit([line])], translator, cache, Progress())
+        (result,) = service.translate(project, [Unit([line])], plugin, strength)
         yield text_of(result.parts), result.doubt

@@ -244,7 +244,8 @@ def test_replicas_load_plugins_on_demand_keep_few_and_translate_as_the_studio_do
     from engine.jobs.backends import ray_serve
     from engine.jobs.backends.ray_cluster import room
     from engine.plugins import Plugin
-    from engine.serving.model_cache import ModelCache, TranslationSpec
+    from engine.serving.batcher import TranslationSpec
+    from engine.serving.model_cache import ModelCache
 
     texts = ["The rain stopped.", "Nobody came to the door.", "The road is long."]
     copies = []

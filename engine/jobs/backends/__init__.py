@@ -13,7 +13,8 @@ from engine.jobs.backends.base import Backend, JobProcess
 if TYPE_CHECKING:
     from engine.core.remote_map import RemoteMapper
     from engine.core.settings import Settings
-    from engine.serving.model_cache import Batcher, ModelCache
+    from engine.serving.batcher import Batcher
+    from engine.serving.model_cache import ModelCache
 
 __all__ = ["Backend", "JobProcess", "open_backend", "open_batcher", "spread_for"]
 
@@ -46,6 +47,6 @@ def open_batcher(models: ModelCache) -> Batcher:
         from engine.jobs.backends.ray_serve import ReplicaBatcher
 
         return ReplicaBatcher(models)
-    from engine.serving.model_cache import Batcher
+    from engine.serving.batcher import Batcher
 
     return Batcher(models)

@@ -8,25 +8,22 @@ makes room. Serve sends texts for a plugin to a copy that holds it already, wher
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import json
 import os
-import queue
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.base.load import model_class, quick_imports
 from engine.core.settings import Settings
 from engine.errors import InputError
 from engine.jobs.backends.ray_cluster import import_ray, join, room, share, wants_gpu, without_secrets
 from engine.jobs.backends.remote_errors import raise_told, tell
-from engine.serving.model_cache import Batcher, ModelCache, OverloadedError, TranslationSpec
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
+from engine.serving.batcher import MOST_WAITING, MOST_WEIGHT, Batcher, TranslationSpec
+from engine.serving.model_cache import ModelCache
+from engine.serving.turns import OverloadedError
 
 APP = "tailormt"
 PIECE = 128  # texts sent to one copy at once
@@ -56,6 +53,7 @@ class Translator:
         if self.settings.threads:
             torch.set_num_threads(self.settings.threads)
         self.batcher = Batcher(ModelCache(self.settings))
+        self.batcher.most_each = MOST_WAITING  # the studio's own queue has seen to the shares of its clients
         self.loads = 0
 
     async def translate(self, work: str, texts: list[str]) -> dict[str, Any]:
@@ -149,44 +147,22 @@ def replicas(settings: Settings) -> dict[str, Any]:
 
 
 class ReplicaBatcher(Batcher):
-    """Stands where a `Batcher` does, and asks the copies. What is no translation, such as alignment, uses `models` here."""
+    """The same queue, whose batches go to the copies, several at once. Alignments are made here."""
+
+    part = PIECE
+    most_weight = 4 * MOST_WEIGHT
+    threads = ASKING
 
     def __init__(self, models: ModelCache) -> None:
         super().__init__(models)
-        self._asked: queue.SimpleQueue[tuple[Future[list[str]], TranslationSpec, list[str]] | None] = (
-            queue.SimpleQueue()
-        )
-        self._askers: list[threading.Thread] = []
         self._handle: Any = None
         self._opening = threading.Lock()
 
-    def submit(self, work: TranslationSpec, texts: Sequence[str]) -> Future[list[str]]:
-        if not texts:
-            return super().submit(work, texts)
-        pieces = [list(texts[position : position + PIECE]) for position in range(0, len(texts), PIECE)]
-        asked: list[Future[list[str]]] = [concurrent.futures.Future() for _ in pieces]
-        with self._change:
-            while len(self._askers) < ASKING:
-                # Daemons, so that a copy that does not answer never holds up the end of the program.
-                self._askers.append(threading.Thread(target=self._keep_asking, name="replicas", daemon=True))
-                self._askers[-1].start()
-        for future, piece in zip(asked, pieces, strict=True):
-            self._asked.put((future, work, piece))
-        return asked[0] if len(asked) == 1 else _joined(asked)
+    def _company(self, work: TranslationSpec) -> None:
+        return None  # a copy puts what it is asked into common batches
 
-    def close(self) -> None:
-        """End the threads that ask, when they have their answers."""
-        for _ in self._askers:
-            self._asked.put(None)
-
-    def _keep_asking(self) -> None:
-        while (one := self._asked.get()) is not None:
-            future, work, texts = one
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(self._ask(work, texts))
-                except BaseException as error:
-                    future.set_exception(error)
+    def _translate(self, works: Sequence[TranslationSpec], texts: Sequence[Any]) -> list[Any]:
+        return super()._translate(works, texts) if works[0].alignment else self._ask(works[0], list(texts))
 
     def _ask(self, work: TranslationSpec, texts: list[str]) -> list[str]:
         sent = json.dumps(asdict(work))
@@ -198,7 +174,6 @@ class ReplicaBatcher(Batcher):
                 if type(error).__name__ not in GONE or not left:
                     raise
                 time.sleep(0.5)  # Serve makes another copy; a translation asked twice is the same
-        self.batches += 1
         if "busy" in answer:
             raise OverloadedError(answer["busy"])
         if "told" in answer:
@@ -225,26 +200,6 @@ def _open_handle(settings: Settings) -> Any:
             "No copies of the translator run on the Ray cluster. Start them with `tailormt replicas start`, or set replicas "
             "to 0."
         ) from error
-
-
-def _joined(parts: Sequence[Future[list[str]]]) -> Future[list[str]]:
-    """One future for all, in order; cancelling it cancels those that were not begun."""
-    whole: Future[list[str]] = concurrent.futures.Future()
-
-    def look(_: Future[list[str]]) -> None:
-        if whole.cancelled():
-            for part in parts:
-                part.cancel()
-        elif all(part.done() for part in parts) and whole.set_running_or_notify_cancel():
-            broken = next((part.exception() for part in parts if not part.cancelled() and part.exception()), None)
-            if broken is not None:
-                whole.set_exception(broken)
-            else:
-                whole.set_result([text for part in parts for text in part.result()])
-
-    for part in parts:
-        part.add_done_callback(look)
-    return whole
 
 
 def about(settings: Settings, tries: int = 20) -> Mapping[int, dict[str, Any]]:

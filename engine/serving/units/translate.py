@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from abc import ABC, abstractmethod
@@ -53,6 +54,10 @@ class Translator(ABC):
     def spread(self, parts: Sequence[list[str]], progress: Progress) -> Iterator[list[str]] | None:
         """What `translate` gives for each part, in order, where other machines do them; None where they do not."""
         return None
+
+    def preparing(self, units: Sequence[Unit]) -> contextlib.AbstractContextManager[object]:
+        """What the sentences of units are looked for in: a lock where that must not take up a process that others use too."""
+        return contextlib.nullcontext()
 
     @abstractmethod
     def align(self, pairs: Sequence[tuple[str, str]], progress: Progress) -> list[Alignment]:
@@ -163,11 +168,12 @@ def translate_units(
     """
     progress.begin("Translating")
     prepared = []
-    for i, unit in enumerate(units):
-        if i % 64 == 0:
-            progress.check()
-        prepared.append(prepare(unit, translator.source))
-    plans = [[(position, mask(result.text, *position)) for position in result.sentences] for result in prepared]
+    with translator.preparing(units):
+        for i, unit in enumerate(units):
+            if i % 64 == 0:
+                progress.check()
+            prepared.append(prepare(unit, translator.source))
+        plans = [[(position, mask(result.text, *position)) for position in result.sentences] for result in prepared]
     _translate([masked.text for plan in plans for _, masked in plan], translator, finished, progress)
     sentences = [
         [Sentence(position, masked, finished.known[masked.text]) for position, masked in plan] for plan in plans

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,39 +12,15 @@ import pytest
 
 from engine.core.settings import load_settings
 from engine.decoding.translate import translate
-from engine.errors import InputError, MissingError, OptionError
-from engine.serving.model_cache import MOST_WAITING, PART, Batcher, ModelCache, OverloadedError, TranslationSpec
+from engine.errors import Cancelled, InputError, MissingError, OptionError
+from engine.serving.batcher import LONGEST, MOST_EACH, MOST_WAITING, MOST_WEIGHT, PART, Batcher, TranslationSpec
+from engine.serving.model_cache import ModelCache
+from engine.serving.turns import DeadlineError, OverloadedError, Ticket, Turns, weight
+from tests.held_batcher import A, B
+from tests.held_batcher import HeldBatcher as Held
+from tests.waiting import until
 
 ENGLISH = ["The rain stopped.", "He said nothing.", "", "The road is long.", "Nobody came to the door."]
-
-
-class Held(Batcher):
-    """Its batches wait until they are let go, so that a test decides who comes meanwhile; texts come back in capitals.
-
-    `company` are works that can share a batch.
-    """
-
-    def __init__(self, company: Sequence[TranslationSpec] = (), **settings: Any) -> None:
-        super().__init__(ModelCache(load_settings().replace(**settings)))
-        self.company = company
-        self.broken = "broken"
-        self.go = threading.Semaphore(0)
-        self.seen: list[tuple[TranslationSpec, list[str]]] = []
-        self.entered = threading.Semaphore(0)
-
-    def _company(self, work: TranslationSpec) -> str | None:
-        return "all of them" if work in self.company and work not in self._alone else None
-
-    def _translate(self, works: Sequence[TranslationSpec], texts: Sequence[str]) -> list[str]:
-        self.entered.release()
-        assert self.go.acquire(timeout=120)
-        self.seen.append((works[0], list(texts)))
-        if any(self.broken in (work.base, work.plugin) for work in works):
-            raise MissingError("There is no base broken.")
-        return [text.upper() for text in texts]
-
-
-A, B = TranslationSpec("a", "en", "zh"), TranslationSpec("b", "en", "zh")
 
 
 def test_texts_are_translated_as_by_the_base_itself(tiny: Path, base: Any, bundle: Path) -> None:
@@ -119,7 +94,7 @@ def test_a_broken_plugin_in_a_common_batch_is_an_error_of_its_own_requests() -> 
     with pytest.raises(MissingError, match="no base broken"):
         results[1].result(10)
     assert [results[0].result(10), results[2].result(10)] == [["Y", "Z"]] * 2
-    assert batcher._characters == 0
+    assert not batcher._backlog
     seen = len(batcher.seen)
     first = batcher.submit(A, ["x"])
     assert batcher.entered.acquire(timeout=120)
@@ -213,16 +188,20 @@ def test_what_was_withdrawn_is_not_translated() -> None:
     assert first.result(10) == ["X"]
     assert selected.result(10) == ["KEPT"]
     assert all("gone" not in texts for _, texts in batcher.seen)
-    assert batcher._characters == 0
+    assert not batcher._backlog
 
 
 def test_too_much_at_once_is_turned_away_but_one_large_request_is_not() -> None:
     batcher = Held()
-    large = batcher.submit(A, ["x" * (MOST_WAITING + 1)])
+    large = batcher.submit(A, ["x" * (MOST_WAITING + 1)], Ticket("large"))
     with pytest.raises(OverloadedError, match="Try again"):
-        batcher.submit(A, ["y"])
-    batcher.go.release(2)
-    assert len(large.result(10)[0]) == MOST_WAITING + 1
+        batcher.submit(A, ["y"], Ticket("large"))
+    others = [batcher.submit(A, ["y" * MOST_EACH], Ticket(str(i))) for i in range(MOST_WAITING // MOST_EACH - 1)]
+    with pytest.raises(OverloadedError):
+        batcher.submit(A, ["y"], Ticket("one more"))
+    batcher.go.release(10_000)
+    assert len(large.result(60)[0]) == MOST_WAITING + 1
+    assert all(one.result(60) for one in others)
     assert batcher.submit(A, ["y"]).result(10) == ["Y"]
     assert batcher.submit(A, []).result(0) == []
 
@@ -272,3 +251,120 @@ def test_a_translation_is_the_same_beside_a_job(tiny: Path) -> None:
     beside = batcher.submit(work, ["The rain stopped."]).result(60)
     at_work[0] = False
     assert batcher.submit(work, ["The rain stopped."]).result(60) == beside
+
+
+def held_at_work() -> tuple[Held, Any]:
+    """A batcher whose first batch is at work, so that what comes now waits."""
+    batcher = Held()
+    first = batcher.submit(A, ["first"], Ticket("nobody"))
+    assert batcher.entered.acquire(timeout=120)
+    return batcher, first
+
+
+def test_clients_take_turns_however_many_requests_one_of_them_sends() -> None:
+    batcher, _ = held_at_work()
+    many = [batcher.submit(A, [f"m{i}"], Ticket("many")) for i in range(4 * PART)]
+    one = batcher.submit(A, ["one"], Ticket("one"))
+    batcher.go.release(2)
+    assert one.result(60) == ["ONE"]
+    assert "one" in batcher.seen[1][1], "it is in the first batch after it came"
+    batcher.go.release(9)
+    assert [future.result(60) for future in many] == [[f"M{i}"] for i in range(4 * PART)]
+
+
+def test_a_client_with_long_texts_gets_no_more_of_the_work_than_one_with_short_ones() -> None:
+    batcher, _ = held_at_work()
+    long = batcher.submit(B, ["w " * 20_000], Ticket("long"))
+    short = [batcher.submit(A, [f"s{i} " * 20], Ticket("short")) for i in range(200)]
+    batcher.go.release(10_000)
+    assert [one.result(60) for one in short]
+    assert long.result(60)
+    work = {"a": 0, "b": 0}
+    for spec, texts in batcher.seen[1:]:
+        assert sum(map(weight, texts)) <= MOST_WEIGHT
+        if len(work) == 2 and all(one.done() for one in short) and "s199 " in "".join(texts):
+            break
+        work[spec.base] += sum(map(weight, texts))
+    assert abs(work["a"] - work["b"]) <= 2 * MOST_WEIGHT
+
+
+def test_a_long_text_is_cut_and_put_together_again_and_spoils_no_batch_of_short_ones() -> None:
+    batcher, first = held_at_work()
+    sentence, rest = "The rain stopped in the evening. ", "x" * (3 * LONGEST)
+    long = batcher.submit(A, [sentence * 100 + rest, "short"], Ticket("long"))
+    one = batcher.submit(A, ["one"], Ticket("one"))
+    batcher.go.release(100)
+    assert one.result(60) == ["ONE"]
+    text, short = long.result(60)
+    assert "".join(text.split()) == "".join((sentence * 100 + rest).upper().split())
+    assert short == "SHORT"
+    assert all(weight(piece) <= LONGEST for _, texts in batcher.seen for piece in texts)
+    assert first.result(60) == ["FIRST"]
+
+
+def test_what_is_not_waited_for_any_more_or_took_too_long_is_not_translated() -> None:
+    batcher, first = held_at_work()
+    gone, late, stays = Ticket("gone"), Ticket("late", 600), Ticket("stays", 600)
+    futures = [batcher.submit(A, [f"{one.client}{i}" for i in range(2 * PART)], one) for one in (gone, late, stays)]
+    batcher.go.release()
+    assert first.result(60)
+    assert batcher.entered.acquire(timeout=120)  # parts of all three are in this batch
+    gone.leave()
+    late._end = 0.0
+    batcher.go.release(20)
+    with pytest.raises(Cancelled, match="has gone"):
+        futures[0].result(60)
+    with pytest.raises(DeadlineError, match="longer than 600 s"):
+        futures[1].result(60)
+    assert len(futures[2].result(60)) == 2 * PART
+    assert not any(text.startswith(("gone", "late")) for _, texts in batcher.seen[2:] for text in texts)
+    assert not batcher._backlog
+    with pytest.raises(Cancelled):
+        batcher.submit(A, ["more"], gone)
+
+
+def test_nobody_saves_up_turns_or_is_rid_of_what_they_had() -> None:
+    turns = Turns()
+    for client in ("a", "b"):
+        turns.give(client, 10)
+    turns.next("a")
+    turns.give("a", 100)
+    turns.next("b")
+    turns.give("b", 50)
+    assert turns.had("new") == 10, "where the others are, not at the beginning"
+    assert turns.had("new") < turns.had("b") < turns.had("a")
+    for i in range(5000):
+        turns.next(str(i))
+        turns.give(str(i), 0)
+    assert len(turns._had) < 2000
+    assert turns.had("a") == 110
+
+
+def test_copies_elsewhere_are_asked_in_the_same_turns() -> None:
+    from engine.jobs.backends.ray_serve import ASKING, PIECE, ReplicaBatcher
+
+    batcher = ReplicaBatcher(ModelCache(load_settings()))
+    asked: list[list[str]] = []
+    go = threading.Semaphore(0)
+
+    def ask(work: TranslationSpec, texts: list[str]) -> list[str]:
+        asked.append(texts)
+        assert go.acquire(timeout=120)
+        if "broken" in texts:
+            raise MissingError("There is no base broken.")
+        return [text.upper() for text in texts]
+
+    batcher._ask = ask  # type: ignore[method-assign]
+    many = [f"m{i}" for i in range(PIECE * (ASKING + 8))]
+    long = batcher.submit(A, many, Ticket("many"))
+    until(lambda: len(asked) == ASKING)
+    one = batcher.submit(A, ["one"], Ticket("one"))
+    bad = batcher.submit(B, ["broken"], Ticket("bad"))
+    go.release(len(many))
+    assert one.result(60) == ["ONE"]
+    assert long.result(60) == [text.upper() for text in many]
+    with pytest.raises(MissingError):
+        bad.result(60)
+    assert ["broken"] in asked[ASKING : ASKING + 3]
+    assert any("one" in texts for texts in asked[ASKING : ASKING + 3])
+    batcher.close()

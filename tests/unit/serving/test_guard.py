@@ -22,7 +22,8 @@ from engine.corpora.formats.plain_layout import PlainTextLayout
 from engine.decoding.guard import longest_allowed, problem
 from engine.decoding.translate import translate
 from engine.errors import ModelError
-from engine.serving.model_cache import Batcher, ModelCache, TranslationSpec
+from engine.serving.batcher import Batcher, TranslationSpec
+from engine.serving.model_cache import ModelCache
 from engine.serving.units.translate import BaseTranslator, TranslationCache, translate_units
 from tests.bases import SAMPLES, SENTENCES, copy_base
 

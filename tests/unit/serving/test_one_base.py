@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from engine.core.settings import load_settings
-from engine.serving.model_cache import Batcher, ModelCache, TranslationSpec
+from engine.serving.batcher import Batcher, TranslationSpec
+from engine.serving.model_cache import ModelCache
 
 TEXTS = ["The rain stopped.", "He said nothing."]
 
