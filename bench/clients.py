@@ -2,11 +2,16 @@
 
     python bench/clients.py                                     50 clients, 20 plugins, 10 minutes
     python bench/clients.py --clients 10 --plugins 4 --minutes 1
+    python bench/clients.py --hostile                           the same twice, the second time with a hostile client among them
 
 A data folder of its own; the plugins are memory adapters of one base, untrained, which cost what trained ones cost. Each client
 asks for one sentence of real text after another, each time with the base or another plugin, as CAT tools ask through the
-LibreTranslate interface, and waits for the answer. Printed: answers, errors, latency (p50, p95, p99), and the memory of the
-studio's process tree, as its mean after a warm-up of a fifth of the time and over the last fifth.
+LibreTranslate interface, and waits for the answer; each has a token of its own, since the studio gives turns to tokens. A
+hostile client sends the largest texts that are taken, four at once, and the next as soon as it has an answer.
+
+Printed: answers, errors, latency (p50, p95, p99), and the memory of the studio's process tree, as its mean after a warm-up of a
+fifth of the time and over the last fifth; with `--hostile` p50 and p99 of the others with and without it, and their ratios: p99
+may be twice as long.
 """
 
 from __future__ import annotations
@@ -33,6 +38,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "assets" / "samples"
 FLAT = 5.0  # percent that memory may grow by
+AT_ONCE = 4  # requests of a hostile client
+WORSE = 2.0  # times that p99 of the others may be as long beside it
 
 
 def make_plugins(folder: Path, count: int) -> list[Path]:
@@ -46,8 +53,8 @@ def make_plugins(folder: Path, count: int) -> list[Path]:
     return list(made)
 
 
-def fill(home: Path, plugins: list[Path]) -> list[int]:
-    """A project that has the plugins; their numbers."""
+def fill(home: Path, plugins: list[Path], clients: int = 0) -> tuple[list[int], list[str]]:
+    """A project that has the plugins; their numbers, and a token for each client."""
     from engine.core.settings import Settings
     from engine.plugins.library import Library
     from engine.store import Store
@@ -55,7 +62,8 @@ def fill(home: Path, plugins: list[Path]) -> list[int]:
     settings = Settings(home=str(home), device="cpu")
     store = Store(settings.store_url)
     project = store.projects.create("Load", "en", "zh", str(ROOT / "assets" / "models" / "en-zh"))
-    return [Library(store, settings).take_in(project, path).id for path in plugins]
+    tokens = [store.tokens.create(f"client {number}")[1] for number in range(clients)]
+    return [Library(store, settings).take_in(project, path).id for path in plugins], tokens
 
 
 @contextlib.contextmanager
@@ -89,27 +97,46 @@ def served(home: Path, loaded: int) -> Iterator[tuple[str, int]]:
 class Clients:
     """Threads that ask until the time is over, and what they met."""
 
-    def __init__(self, url: str, plugins: list[int], lines: list[str], seconds: float) -> None:
-        self.url, self.plugins, self.lines = url, plugins, lines
-        self.end = time.monotonic() + seconds
+    def __init__(self, url: str, plugins: list[int], tokens: list[str], lines: list[str], seconds: float) -> None:
+        self.url, self.plugins, self.tokens, self.lines = url, plugins, tokens, lines
+        self.seconds, self.end = seconds, 0.0
         self.taken: list[float] = []
         self.errors: Counter[str] = Counter()
+        self.hostile: Counter[str] = Counter()  # what a hostile client was answered
         self._lock = threading.Lock()
+
+    def send(self, plugin: int | str, text: str, token: str, wait: float) -> str:
+        """The translation; waits no longer than so many seconds."""
+        body = json.dumps({"q": text, "source": "en", "target": "zh", "format": "text"}).encode()
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+        request = urllib.request.Request(f"{self.url}/cat/1/{plugin}/translate", body, headers)
+        with urllib.request.urlopen(request, timeout=wait) as answer:
+            return str(json.load(answer)["translatedText"])
+
+    def overload(self, seed: int) -> None:
+        """Send the largest texts that are taken until the end, each one different, with the last of the tokens."""
+        from studio.api.translate import MOST_TEXT
+
+        drawn = random.Random(-1 - seed)
+        while (left := self.end - time.monotonic()) > 0:
+            text = ""
+            while len(text) < MOST_TEXT:
+                text += f"{drawn.choice(self.lines)} Number {drawn.randrange(10**6)} says so. "
+            try:
+                self.send("base", text[:MOST_TEXT], self.tokens[-1], left)
+                self.hostile["answered"] += 1
+            except urllib.error.HTTPError as error:
+                self.hostile[f"HTTP {error.code}"] += 1
+            except OSError:
+                self.hostile["left at the end"] += 1
 
     def ask(self, seed: int) -> None:
         drawn = random.Random(seed)
         while time.monotonic() < self.end:
             plugin = drawn.choice(["base", *self.plugins])
-            body = json.dumps(
-                {"q": drawn.choice(self.lines), "source": "en", "target": "zh", "format": "text"}
-            ).encode()
-            request = urllib.request.Request(
-                f"{self.url}/cat/1/{plugin}/translate", body, {"Content-Type": "application/json"}
-            )
             begin = time.perf_counter()
             try:
-                with urllib.request.urlopen(request, timeout=120) as answer:
-                    text = json.load(answer)["translatedText"]
+                text = self.send(plugin, drawn.choice(self.lines), self.tokens[seed], 120)
                 fault = "" if text.strip() else "an empty translation"
             except urllib.error.HTTPError as error:
                 fault = f"HTTP {error.code}: {error.read(200).decode(errors='replace')}"
@@ -121,11 +148,15 @@ class Clients:
                 else:
                     self.taken.append(time.perf_counter() - begin)
 
-    def run(self, count: int, watch: int) -> list[tuple[float, float]]:
-        """All of them until the end; (seconds since the start, MB) of the process tree `watch`, every two seconds."""
+    def run(self, count: int, watch: int, hostile: bool = False) -> list[tuple[float, float]]:
+        """All of them for the time, one of them hostile where asked; (seconds since the start, MB) of the process tree `watch`."""
         import psutil
 
-        threads = [threading.Thread(target=self.ask, args=(number,), daemon=True) for number in range(count)]
+        self.send("base", self.lines[0], self.tokens[0], 120)  # what is loaded once is no part of the times
+        self.end = time.monotonic() + self.seconds
+        work = [(self.ask, number) for number in range(count - hostile)]
+        work += [(self.overload, number) for number in range(AT_ONCE * hostile)]
+        threads = [threading.Thread(target=run, args=(number,), daemon=True) for run, number in work]
         for thread in threads:
             thread.start()
         begin, memory, root = time.monotonic(), [], psutil.Process(watch)
@@ -156,34 +187,53 @@ def main() -> None:
     parser.add_argument(
         "--bundles", type=Path, help="a folder for the plugins, which are made where they are not there"
     )
+    parser.add_argument("--hostile", action="store_true", help="a second time, with one hostile client among them")
     args = parser.parse_args()
     sys.path.insert(0, str(ROOT))
     lines = (SAMPLES / "general-en" / "general-en.txt").read_text(encoding="utf-8").splitlines()
     lines = [line for line in lines if 20 <= len(line) <= 160][:2000]
+    seconds = 60 * args.minutes
+    runs = []
     with tempfile.TemporaryDirectory(prefix="tailormt-load-") as temporary:
-        bundles = make_plugins(Path(temporary), args.plugins)
+        bundles = make_plugins(Path(temporary), args.plugins) if args.plugins else []
         home = Path(temporary) / "home"
         home.mkdir()
-        numbers = fill(home, bundles)
-        seconds = 60 * args.minutes
-        with served(home, args.loaded) as (url, process):
-            clients = Clients(url, numbers, lines, seconds)
-            memory = clients.run(args.clients, process)
-    taken = sorted(clients.taken)
-    cuts = statistics.quantiles(taken, n=100)
-    early, late = means(memory, seconds)
-    growth = 100 * (late / early - 1)
+        numbers, tokens = fill(home, bundles, args.clients)
+        for hostile in (False, True)[: 1 + args.hostile]:
+            with served(home, args.loaded) as (url, process):
+                clients = Clients(url, numbers, tokens, lines, seconds)
+                memory = clients.run(args.clients, process, hostile)
+            runs.append((clients, *means(memory, seconds)))
     print(f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
     print(f"{args.clients} clients, {len(numbers)} plugins and the base, {args.minutes:g} minutes\n")
-    print("| answers | a second | errors | p50 | p95 | p99 | memory after warm-up | at the end | growth |")
-    print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
-    print(
-        f"| {len(taken)} | {len(taken) / seconds:.1f} | {sum(clients.errors.values())} | {cuts[49]:.2f} s | {cuts[94]:.2f} s | "
-        f"{cuts[98]:.2f} s | {early:.0f} MB | {late:.0f} MB | {growth:+.1f} % |"
-    )
-    for fault, count in clients.errors.most_common(5):
-        print(f"{count} times: {fault}")
-    sys.exit(1 if clients.errors or growth > FLAT else 0)
+    sys.exit(0 if report(runs, seconds) else 1)
+
+
+def report(runs: list[tuple[Clients, float, float]], seconds: float) -> bool:
+    """Print the table, one row a run, the second one beside a hostile client; whether all is as it should be."""
+    print("| | answers | a second | errors | p50 | p95 | p99 | memory after warm-up | at the end | growth |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    tops = []
+    for name, (clients, early, late) in zip(("alone", "beside a hostile client"), runs, strict=False):
+        cuts = statistics.quantiles(clients.taken, n=100)
+        tops.append((cuts[49], cuts[98]))
+        print(
+            f"| {name} | {len(clients.taken)} | {len(clients.taken) / seconds:.1f} | {sum(clients.errors.values())} | "
+            f"{cuts[49]:.2f} s | {cuts[94]:.2f} s | {cuts[98]:.2f} s | "
+            f"{early:.0f} MB | {late:.0f} MB | {100 * (late / early - 1):+.1f} % |"
+        )
+        for fault, count in clients.errors.most_common(5):
+            print(f"{count} times: {fault}")
+    if len(runs) > 1:
+        (p50, p99), (p50_beside, p99_beside) = tops
+        print(
+            f"\np50 {p50_beside / p50:.2f} times as long beside it, p99 {p99_beside / p99:.2f} times (at most {WORSE:g})"
+        )
+        print(f"the hostile client: {dict(runs[1][0].hostile)}")
+        if p99_beside > WORSE * p99:
+            return False
+    _, early, late = runs[0]
+    return late <= early * (1 + FLAT / 100) and not any(clients.errors for clients, *_ in runs)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 PART = 32  # texts in one batch
 MOST_WEIGHT = 4000  # of its texts together, as turns.weight counts
+RECENT = 8  # batches after which a client that did not come again no longer counts
 LONGEST = 1000  # weight of a text that is translated as a whole
 MOST_ALONE = 10_000  # works of which it is remembered that they failed
 MOST_WAITING = 2_000_000  # characters, beyond which new requests are turned away
@@ -79,6 +80,7 @@ class Batcher:
 
     part = PART
     most_weight = MOST_WEIGHT
+    small_weight = MOST_WEIGHT // 8
     most_each = MOST_EACH
     threads = 1
 
@@ -88,6 +90,7 @@ class Batcher:
         self._waiting: deque[_Request] = deque()
         self._backlog: Counter[str] = Counter()  # characters that clients wait for
         self._turns = Turns()
+        self._recent: deque[set[str]] = deque(maxlen=RECENT)  # clients of the last batches
         self._change = threading.Condition()
         self._started = 0
         self._closed = False
@@ -189,15 +192,18 @@ class Batcher:
         alike = self._alike(self._in_turn())
         self._turns.next(alike[0].ticket.client)
         share, full = max(1, self.part // len(alike)), 0
+        most, room = self._bounds(alike, share)
+        texts: Counter[str] = Counter()
         batch = []
         for request in alike:
-            begin = request.given
-            while request.given < min(len(request.texts), begin + share):
+            begin, client = request.given, request.ticket.client
+            while request.given < min(len(request.texts), begin + share) and texts[client] < most:
                 work = weight(request.texts[request.given])
-                if full and full + work > self.most_weight:
+                if full and full + work > room:
                     break
                 full += work
-                self._turns.give(request.ticket.client, work)
+                texts[client] += 1
+                self._turns.give(client, work)
                 request.given += 1
             if request.given == begin:
                 continue
@@ -206,6 +212,18 @@ class Batcher:
             if request.given < len(request.texts):
                 self._waiting.append(request)  # at the end: others have their turn first
         return batch
+
+    def _bounds(self, alike: Sequence[_Request], share: int) -> tuple[int, int]:
+        """The most texts of one client in a batch of these, and its most weight. A client with many has no more of a common batch
+        than the next one, and a small one where others come again and again, and would wait for it.
+        """
+        texts: Counter[str] = Counter()
+        for request in alike:
+            texts[request.ticket.client] += min(share, len(request.texts) - request.given)
+        self._recent.append(set(texts))
+        if len(texts) > 1:
+            return sorted(texts.values())[-2], self.most_weight
+        return self.part, self.most_weight if len(set().union(*self._recent)) == 1 else self.small_weight
 
     def _in_turn(self) -> list[_Request]:
         """Waiting requests, those of clients who had least first; a client's second one counts what its first one gets."""

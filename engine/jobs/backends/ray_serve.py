@@ -151,6 +151,7 @@ class ReplicaBatcher(Batcher):
 
     part = PIECE
     most_weight = 4 * MOST_WEIGHT
+    small_weight = MOST_WEIGHT
     threads = ASKING
 
     def __init__(self, models: ModelCache) -> None:

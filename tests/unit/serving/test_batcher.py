@@ -288,6 +288,20 @@ def test_a_client_with_long_texts_gets_no_more_of_the_work_than_one_with_short_o
     assert abs(work["a"] - work["b"]) <= 2 * MOST_WEIGHT
 
 
+def test_a_client_with_much_to_do_fills_no_batch_that_others_wait_for() -> None:
+    batcher, _ = held_at_work()
+    many = batcher.submit(A, [f"m{i}" for i in range(20 * PART)], Ticket("many"))
+    few = [batcher.submit(A, [f"f{i}"], Ticket(f"f{i}")) for i in range(3)]
+    batcher.go.release(2)
+    assert all(one.result(60) for one in few)
+    assert len(batcher.seen[1][1]) == 4, "one of each, though there was room for more of one"
+    batcher.go.release(1000)
+    assert len(many.result(60)) == 20 * PART
+    sizes = [sum(map(weight, texts)) for _, texts in batcher.seen[2:]]
+    assert max(sizes[:4]) <= batcher.small_weight, "the others may come again at once"
+    assert max(sizes) > batcher.small_weight, "they did not"
+
+
 def test_a_long_text_is_cut_and_put_together_again_and_spoils_no_batch_of_short_ones() -> None:
     batcher, first = held_at_work()
     sentence, rest = "The rain stopped in the evening. ", "x" * (3 * LONGEST)
