@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 PART = 32  # texts in one batch
 MOST_WEIGHT = 4000  # of its texts together, as turns.weight counts
-RECENT = 8  # batches after which a client that did not come again no longer counts
+RECENT = 8  # batches for which a request counts as one that may be followed by another soon
 LONGEST = 1000  # weight of a text that is translated as a whole
 MOST_ALONE = 10_000  # works of which it is remembered that they failed
-MOST_WAITING = 2_000_000  # characters, beyond which new requests are turned away
-MOST_EACH = 200_000  # of them for one client
+MOST_WAITING = 4_000_000  # characters, beyond which new requests are turned away
+MOST_EACH = 400_000  # of them for one client
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Batcher:
         self._waiting: deque[_Request] = deque()
         self._backlog: Counter[str] = Counter()  # characters that clients wait for
         self._turns = Turns()
-        self._recent: deque[set[str]] = deque(maxlen=RECENT)  # clients of the last batches
+        self._recent: deque[set[Ticket]] = deque(maxlen=RECENT)  # requests of the last batches
         self._change = threading.Condition()
         self._started = 0
         self._closed = False
@@ -191,10 +191,9 @@ class Batcher:
             return []
         alike = self._alike(self._in_turn())
         self._turns.next(alike[0].ticket.client)
-        share, full = max(1, self.part // len(alike)), 0
-        most, room = self._bounds(alike, share)
+        share, most, room = self._bounds(alike)
         texts: Counter[str] = Counter()
-        batch = []
+        full, batch = 0, []
         for request in alike:
             begin, client = request.given, request.ticket.client
             while request.given < min(len(request.texts), begin + share) and texts[client] < most:
@@ -213,17 +212,20 @@ class Batcher:
                 self._waiting.append(request)  # at the end: others have their turn first
         return batch
 
-    def _bounds(self, alike: Sequence[_Request], share: int) -> tuple[int, int]:
-        """The most texts of one client in a batch of these, and its most weight. A client with many has no more of a common batch
-        than the next one, and a small one where others come again and again, and would wait for it.
+    def _bounds(self, alike: Sequence[_Request]) -> tuple[int, int, int]:
+        """The most texts of a request and of a client in a batch of these, and its most weight. Who has many gets no more of a
+        common batch than the next one, and a small batch alone where others come again and again and would wait.
         """
-        texts: Counter[str] = Counter()
-        for request in alike:
-            texts[request.ticket.client] += min(share, len(request.texts) - request.given)
-        self._recent.append(set(texts))
-        if len(texts) > 1:
-            return sorted(texts.values())[-2], self.most_weight
-        return self.part, self.most_weight if len(set().union(*self._recent)) == 1 else self.small_weight
+        self._recent.append({request.ticket for request in alike})
+        recent = set().union(*self._recent)
+        share = max(1, self.part // len(alike))
+        texts = [min(share, len(request.texts) - request.given) for request in alike]
+        most = _second(texts)
+        clients: Counter[str] = Counter()
+        for request, count in zip(alike, texts, strict=True):
+            clients[request.ticket.client] += min(most, count)
+        alone = (len(alike) == 1 < len(recent)) or (len(clients) == 1 < len({ticket.client for ticket in recent}))
+        return most, _second(list(clients.values())), self.small_weight if alone else self.most_weight
 
     def _in_turn(self) -> list[_Request]:
         """Waiting requests, those of clients who had least first; a client's second one counts what its first one gets."""
@@ -311,6 +313,11 @@ class Batcher:
         self._backlog[request.ticket.client] -= request.size
         request.size = 0
         self._backlog += Counter()  # without clients that wait for nothing
+
+
+def _second(counts: Sequence[int]) -> int:
+    """The second most; of one alone itself."""
+    return sorted(counts)[-2:][0]
 
 
 def _pieces(text: Any, work: TranslationSpec) -> list[Any]:

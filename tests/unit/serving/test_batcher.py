@@ -302,6 +302,17 @@ def test_a_client_with_much_to_do_fills_no_batch_that_others_wait_for() -> None:
     assert max(sizes) > batcher.small_weight, "they did not"
 
 
+def test_a_short_request_of_the_same_client_waits_for_little_of_a_long_one() -> None:
+    batcher, _ = held_at_work()
+    long = batcher.submit(A, [f"l{i}" for i in range(2 * PART)], Ticket("same"))
+    short = batcher.submit(A, ["short"], Ticket("same"))
+    batcher.go.release(2)
+    assert short.result(60) == ["SHORT"]
+    assert sorted(batcher.seen[1][1]) == ["l0", "short"]
+    batcher.go.release(100)
+    assert len(long.result(60)) == 2 * PART
+
+
 def test_a_long_text_is_cut_and_put_together_again_and_spoils_no_batch_of_short_ones() -> None:
     batcher, first = held_at_work()
     sentence, rest = "The rain stopped in the evening. ", "x" * (3 * LONGEST)
