@@ -203,8 +203,14 @@ def ahead(stream: Iterator[Any], device: torch.device) -> Iterator[Any]:
     ready: queue.Queue[Any] = queue.Queue(maxsize=8)
     stop = threading.Event()
 
+    def items() -> Iterator[Any]:
+        try:
+            yield from stream
+        except Exception as error:  # the training ends with it, and does not wait for ever
+            yield error
+
     def fill() -> None:
-        for item in stream:
+        for item in items():
             while not stop.is_set():
                 try:
                     ready.put(item, timeout=0.2)
@@ -218,6 +224,9 @@ def ahead(stream: Iterator[Any], device: torch.device) -> Iterator[Any]:
     thread.start()
     try:
         while True:
-            yield ready.get()
+            item = ready.get()
+            if isinstance(item, Exception):
+                raise item
+            yield item
     finally:
         stop.set()
