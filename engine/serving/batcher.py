@@ -214,18 +214,18 @@ class Batcher:
 
     def _bounds(self, alike: Sequence[_Request]) -> tuple[int, int, int]:
         """The most texts of a request and of a client in a batch of these, and its most weight. Who has many gets no more of a
-        common batch than the next one, and a small batch alone where others come again and again and would wait.
+        common batch than who has least, and a small batch alone where others come again and again and would wait.
         """
         self._recent.append({request.ticket for request in alike})
         recent = set().union(*self._recent)
         share = max(1, self.part // len(alike))
         texts = [min(share, len(request.texts) - request.given) for request in alike]
-        most = _second(texts)
+        most = min(texts)
         clients: Counter[str] = Counter()
         for request, count in zip(alike, texts, strict=True):
             clients[request.ticket.client] += min(most, count)
         alone = (len(alike) == 1 < len(recent)) or (len(clients) == 1 < len({ticket.client for ticket in recent}))
-        return most, _second(list(clients.values())), self.small_weight if alone else self.most_weight
+        return most, min(clients.values()), self.small_weight if alone else self.most_weight
 
     def _in_turn(self) -> list[_Request]:
         """Waiting requests, those of clients who had least first; a client's second one counts what its first one gets."""
@@ -313,11 +313,6 @@ class Batcher:
         self._backlog[request.ticket.client] -= request.size
         request.size = 0
         self._backlog += Counter()  # without clients that wait for nothing
-
-
-def _second(counts: Sequence[int]) -> int:
-    """The second most; of one alone itself."""
-    return sorted(counts)[-2:][0]
 
 
 def _pieces(text: Any, work: TranslationSpec) -> list[Any]:

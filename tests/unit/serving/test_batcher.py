@@ -304,13 +304,13 @@ def test_a_client_with_much_to_do_fills_no_batch_that_others_wait_for() -> None:
 
 def test_a_short_request_of_the_same_client_waits_for_little_of_a_long_one() -> None:
     batcher, _ = held_at_work()
-    long = batcher.submit(A, [f"l{i}" for i in range(2 * PART)], Ticket("same"))
+    long = [batcher.submit(A, [f"l{k} {i}" for i in range(2 * PART)], Ticket("same")) for k in range(2)]
     short = batcher.submit(A, ["short"], Ticket("same"))
     batcher.go.release(2)
     assert short.result(60) == ["SHORT"]
-    assert sorted(batcher.seen[1][1]) == ["l0", "short"]
+    assert sorted(batcher.seen[1][1]) == ["l0 0", "l1 0", "short"]
     batcher.go.release(100)
-    assert len(long.result(60)) == 2 * PART
+    assert [len(one.result(60)) for one in long] == [2 * PART] * 2
 
 
 def test_a_long_text_is_cut_and_put_together_again_and_spoils_no_batch_of_short_ones() -> None:
