@@ -184,7 +184,7 @@ def test_a_verdict_names_what_is_sure_only(service: Service, project: ProjectRow
         verdict(result, row) == "<b>vanilla</b> is better in content; no significant difference in fluency and style."
     )
     even = summarize({"Mei": {n: {"style": "tie"} for n in range(12)}})
-    assert verdict(even, row) == "No sure difference in style."
+    assert verdict(even, row) == "No significant difference in style."
     text = re.sub(r"<[^>]+>", " ", result_table(result, row))
     assert "κ needs two raters." in text
 
