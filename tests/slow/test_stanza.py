@@ -56,7 +56,7 @@ def test_constituents_of_a_real_pipeline(golds: dict[str, list[Gold]], parsers: 
     texts = [gold.text for gold in golds["en"]]
     result = extract_phrases(texts, "en", parser_dirs=[parsers])
     assert "constituency parser for en (tiny)" in result.parser
-    assert str(parsers) in result.parser
+    assert str(parsers) not in result.parser, "a path is nobody's business"
     phrases = {phrase.text: phrase.count for phrase in result}
     wanted = [(gold.text, gold.constituents) for gold in golds["en"]]
     assert found_share(wanted, phrases, 8, lambda phrase: len(phrase.split())) > 0.9
