@@ -32,7 +32,6 @@ from studio.services.service import Service
 
 IMAGES = Path(__file__).resolve().parent / "images"
 SAMPLE = "literary-zh"
-NAME = "Literary Chinese"
 SIZE = {"width": 1280, "height": 800}
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 WAIT = 90_000  # milliseconds for translating on a slow machine
@@ -49,7 +48,7 @@ def prepare(service: Service) -> ProjectRow:
     if not projects:
         corpus = service.catalog.sample(SAMPLE)
         base = service.catalog.base_for(str(service.catalog.bases()[0]["path"]), "en", corpus.target)
-        start_from_samples(service, [corpus], "en", corpus.target, base, True, NAME)
+        start_from_samples(service, [corpus], "en", corpus.target, base, True)
     run(service.settings, once=True)
     project = store.projects.list()[0]
     runs = service.runs(project.id)
