@@ -57,7 +57,7 @@ class DeepLWish(BaseModel):
     source_lang: str = Field("", max_length=35, examples=["EN"])
     split_sentences: Literal["0", "1", "nonewlines"] | None = None
     preserve_formatting: bool = False
-    formality: str = Field("default", max_length=40)
+    formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] = "default"
     tag_handling: Literal["xml", "html"] | None = None
     outline_detection: bool = True
     non_splitting_tags: Tags = []
@@ -133,6 +133,8 @@ def wanted_plugin(wish: DeepLWish, request: Request, plugin: str) -> str:
 async def run(request: Request, desk: Deps, place: Place) -> DeepLTranslated:
     sent = await admit(request, "auth_key", LISTS)
     wish = sent.read(DeepLWish)
+    if wish.formality in ("more", "less"):
+        raise InputError("formality: no language here has it. Send prefer_more or prefer_less, which are ignored then.")
     project = place.project or request.headers.get("x-tailormt-project", "")
     means = await run_in_threadpool(
         desk.means,
@@ -174,6 +176,7 @@ ASKED = {
 }
 
 
+@placed.post("/v2/languages", include_in_schema=False, response_model_exclude_none=True)
 @placed.get("/v2/languages", openapi_extra=ASKED, response_model_exclude_none=True)
 async def list_languages(request: Request, desk: DeskDep, place: PlaceDep) -> list[DeepLLanguage]:
     """Languages that can be translated from, or with type=target, to; of a project its own."""
@@ -204,6 +207,7 @@ def spoken(directions: list[tuple[str, str]], side: Any) -> list[DeepLLanguage]:
     ]
 
 
+@placed.post("/v2/usage", include_in_schema=False)
 @placed.get("/v2/usage")
 async def usage(request: Request, desk: DeskDep) -> Usage:
     """Characters translated for this token; without one, since the studio was started. There is no limit."""

@@ -89,7 +89,7 @@ def style_of(path: str) -> str:
     rest = re.sub(r"^/cat/[^/]+", "", path)
     if path.startswith("/api/"):
         return "api"
-    return "deepl" if re.match(r"(?:/[^/]+)?/v2(?:/|$)", rest) else "libre"
+    return "deepl" if re.match(r"(?:/[^/]+)?/v[23](?:/|$)", rest) else "libre"
 
 
 def shaped(path: str, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:

@@ -589,6 +589,13 @@ def test_deepl_tells_what_is_missing(api: TestClient) -> None:
     assert "not well-formed" in api.post("/v2/translate", json=wish).json()["message"]
     named = wish | {"tag_handling": None, "style_id": "nobody"}
     assert api.post("/v2/translate", json=named).status_code == 404
+    for formality in ("rude", "more"):
+        wish = {"text": ["Yes."], "target_lang": "ZH", "formality": formality}
+        refused = api.post("/v2/translate", json=wish)
+        assert (refused.status_code, "formality" in refused.json()["message"]) == (400, True)
+    assert "message" in api.get("/v3/nothing").json()
+    assert api.post("/v2/usage").json() == api.get("/v2/usage").json()
+    assert api.post("/v2/languages", data={"type": "target"}).json() == api.get("/v2/languages?type=target").json()
     sources = {one["language"] for one in api.get("/v2/languages").json()}
     targets = {one["language"] for one in api.get("/v2/languages", params={"type": "target"}).json()}
     assert {"EN", "ZH", "DE"} <= sources
