@@ -17,7 +17,7 @@ ATTRIBUTE = rf"""\s+{NAME}\s*=\s*(?:"[^"<]*"|'[^'<]*')"""
 # What is opened and never closed goes on to the end, so that every character is looked at once.
 TOKEN = {
     "xml": re.compile(
-        rf"(?P<opaque><!--(?:(?!--).)*+-->|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)"
+        rf"(?P<opaque><!--[^-]*+(?:-[^-]++)*-->|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)"
         rf"|<!DOCTYPE[^<>\[]*+(?:\[[^\]]*+(?:\]\s*+>|\Z)|>))"
         rf"|<(?P<close>/)(?P<closed>{NAME})\s*>|<(?P<name>{NAME})(?P<rest>(?:{ATTRIBUTE})*)\s*(?P<empty>/?)>",
         re.DOTALL,

@@ -17,7 +17,7 @@ from engine.corpora.formats.tagged_text import text_of
 
 KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)\s+(\".*\")\s*$")
 MOST_FORMS = 10  # of a plural; no language has more than 6
-STRING = re.compile(r"\"((?:[^\"\\]|\\.)*+)\"\s*+$")
+STRING = re.compile(r"\"([^\"\\]*+(?:\\.[^\"\\]*+)*)\"\s*+$")
 ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", '"': '"', "\\": "\\"}
 WIDTH = 76  # columns of a wrapped line, as gettext has them
