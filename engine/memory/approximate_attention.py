@@ -37,9 +37,11 @@ class ApproximateAttention:
         keys = keys.detach().float().contiguous()  # (N, d)
         count, d = keys.shape
         self.k, self.breadth = min(k, count), max(k, breadth)
-        self.index, self.cluster = graph_and_clusters(keys, kept)  # (N,)
+        # The mean adds the same to every product with a query: the order stays without it. With it the keys of cross-attention are
+        # alike and nearly equally long, and most are out of the graph's reach (docs/performance.md).
+        self.mean = keys.mean(0)  # (d,)
+        self.index, self.cluster = graph_and_clusters(keys - self.mean, kept)  # (N,)
         self.index.hnsw.efSearch = self.breadth
-        self.mean = keys.mean(0)  # (d,) that the graph's keys are without
         clusters = int(self.cluster.max()) + 1
         self.counts = torch.bincount(self.cluster, minlength=clusters).float()  # (C,)
         sizes = self.counts.clamp(min=1)[:, None]  # (C, 1)

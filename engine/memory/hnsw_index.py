@@ -30,9 +30,6 @@ BLOCK = 65_536
 def graph_and_clusters(keys: Tensor, kept: Path | None = None) -> tuple[Any, Tensor]:
     """A FAISS graph over keys (N, d) in float32, by inner products, and the cluster (N,) of each.
 
-    It is a graph over the keys without their mean, which adds the same to every product with a query: the order stays. With
-    it the keys of cross-attention are alike and nearly equally long, and most are out of the graph's reach (docs/performance.md).
-
     With `kept`, a path without its ending, they are read from there where they were made of the same keys, and else written there.
     Raises MissingError without faiss.
     """
@@ -51,7 +48,7 @@ def graph_and_clusters(keys: Tensor, kept: Path | None = None) -> tuple[Any, Ten
 def make_graph(faiss: Any, keys: Tensor) -> Any:
     index = faiss.IndexHNSWFlat(keys.shape[1], LINKS, faiss.METRIC_INNER_PRODUCT)
     index.hnsw.efConstruction = CONSTRUCTION
-    add_keys(index, keys - keys.mean(0))
+    add_keys(index, keys)
     return index
 
 
@@ -72,7 +69,7 @@ def make_clusters(faiss: Any, keys: Tensor) -> Tensor:
 
 def digest(keys: Tensor) -> str:
     """Of the keys and of how graph and clusters are made."""
-    made = hashlib.sha256(f"centred {LINKS} {CONSTRUCTION} {CLUSTERS} {PER_CLUSTER} {TRAINING} {ROUNDS}".encode())
+    made = hashlib.sha256(f"{LINKS} {CONSTRUCTION} {CLUSTERS} {PER_CLUSTER} {TRAINING} {ROUNDS}".encode())
     for begin in range(0, len(keys), BLOCK):
         made.update(keys[begin : begin + BLOCK].numpy().tobytes())
     return made.hexdigest()
@@ -105,5 +102,5 @@ def read(faiss: Any, kept: Path, known: str, keys: Tensor) -> tuple[Any, Tensor]
         return None
     if cluster.shape != (count,) or not 0 <= int(cluster.min()) <= int(cluster.max()) < CLUSTERS:
         return None
-    put_behind(index, faiss.IndexFlatIP(d), keys - keys.mean(0))
+    put_behind(index, faiss.IndexFlatIP(d), keys)
     return index, cluster
