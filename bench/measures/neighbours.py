@@ -169,7 +169,7 @@ def by_sentence(setup: Setup, count: int) -> Any:
     from engine.methods.knn.datastore import Datastore
     from engine.methods.knn.decoder import Knn
     from engine.methods.knn.options import KnnOptions
-    from engine.methods.knn.sources import Sources
+    from engine.memory.source_index import Sources
 
     some = setup.english[: setup.size(300, 20)]
     pairs = Pairs.encode(setup.base, list(zip(some, translate(setup.base, some), strict=True)))
@@ -209,7 +209,7 @@ def sizes(setup: Setup, knn: Any) -> list[Row]:
     import time
 
     from engine.methods.knn.decoder import Knn
-    from engine.methods.knn.sources import Sources
+    from engine.memory.source_index import Sources
 
     folder = setup.scratch / "knn-by-sentence"
     files = knn.save(folder)

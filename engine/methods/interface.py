@@ -87,6 +87,7 @@ class Artefacts:
     files: dict[str, Path] = field(default_factory=dict)
     config: Options | None = None  # the settings as `prepare` completed them; the bundle records these
     folder: Path | None = None  # of an unpacked bundle, in which what is made of its files may be kept
+    remembered: int = 0  # target tokens that a memory without phrases holds
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,10 @@ class Method(ABC):
     budgets: ClassVar[Budgets] = {}
 
     # -- making a plugin
+
+    def reads_phrases(self, config: Any) -> bool:
+        """Whether `prepare` needs the samples' phrases under these settings."""
+        return self.capabilities.needs_phrases
 
     def prepare(self, samples: Samples, config: Any, progress: Progress) -> Artefacts:
         """Make what building needs from the samples; finished files in the workspace are used again."""

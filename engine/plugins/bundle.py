@@ -3,6 +3,8 @@
 adapter_config.json        method, settings, base and its fingerprint, direction, decoding defaults, metrics
 adapter_model.safetensors  the trained weights, exactly the method's keys
 memory.safetensors         what the method remembers, where it remembers
+memory.sources.safetensors of a memory that is read by sentence: which sentences share an input's rarest words
+memory.jsonl               its sentences; may be left out for confidentiality
 domains.json               the domains' names, where the method tells domains apart
 phrases.jsonl              the phrases in the memory's order; may be left out for confidentiality
 README.md                  the card
@@ -34,7 +36,8 @@ WEIGHTS = "adapter_model.safetensors"
 PARTS = tuple(f"part-{number}.zip" for number in range(1, 5))
 REQUIRED = (CONFIG, WEIGHTS, "README.md", MANIFEST)
 KNOWN = (
-    *REQUIRED, "memory.safetensors", "phrases.jsonl", "index.faiss", "pairs.jsonl", "datastore.safetensors",
+    *REQUIRED, "memory.safetensors", "memory.sources.safetensors", "memory.jsonl",
+    "phrases.jsonl", "index.faiss", "pairs.jsonl", "datastore.safetensors",
     "datastore.jsonl", "datastore.faiss", "datastore.sources.safetensors", "datastore.gate.safetensors", "adaptive.safetensors",
     "domains.json", "proportions.safetensors", "proportions.json", *PARTS,
 )  # fmt: skip
@@ -50,6 +53,7 @@ LIMITS = {
     "proportions.json": MAX_JSON,
     WEIGHTS: MAX_BYTES,
     "memory.safetensors": MAX_BYTES,
+    "memory.sources.safetensors": MAX_BYTES,
     "index.faiss": MAX_BYTES,
     "datastore.safetensors": MAX_BYTES,
     "datastore.faiss": MAX_BYTES,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.methods import Method
 
 PRESENT, LEFT_OUT = "in phrases.jsonl", "left out"
-TEXTS = ("phrases.jsonl", "datastore.jsonl")  # the user's own words, which a bundle can do without
+TEXTS = ("phrases.jsonl", "memory.jsonl", "datastore.jsonl")  # the user's own words, which a bundle can do without
 
 
 @dataclass(frozen=True)
@@ -137,6 +137,9 @@ def texts_line(files: Collection[str]) -> dict[str, str]:
     result = {"phrases": PRESENT if "phrases.jsonl" in files else LEFT_OUT}
     if "pairs.jsonl" in files:
         result["sentences"] = "in pairs.jsonl: the method reads them while it translates, so they cannot be left out"
+    if "memory.sources.safetensors" in files:
+        words = "in memory.jsonl" if "memory.jsonl" in files else "left out"
+        result["memory"] = f"its words in their order, from which sentences can be put together; sentences {words}"
     if "datastore.safetensors" in files:
         words = "in datastore.jsonl" if "datastore.jsonl" in files else "left out"
         result["datastore"] = f"its words in their order, from which sentences can be put together; sentences {words}"

@@ -159,7 +159,7 @@ class _Estimator:
         config = read_config(Path(request.base))
         self.shape = Shape.of(config, count_parameters(Path(request.base)))
         method = get_method(request.method)
-        self.needs = method.capabilities
+        self.needs, self.parsed = method.capabilities, method.reads_phrases(self.config)
         self.paces = ThroughputLog(settings, shape_key(config))
         self.kind = machine(settings).split(", ")[1]
         count = threads(settings)
@@ -215,7 +215,7 @@ class _Estimator:
         if "start" not in self.done:
             self.parts["start"] = started.value if started else START + self.shape.weights * 4 / (500 * MiB)
             self.how["start"] = "measured" if started else "scaled"
-        if self.needs.needs_phrases and "phrases" not in self.done:
+        if self.parsed and "phrases" not in self.done:
             self.add("phrases", characters, "phrases", 4 + characters / PHRASES)
         if "pairs" not in self.done and (self.needs.trains or self.needs.needs_pairs or request.knn):
             if "sources" not in self.done:

@@ -182,8 +182,10 @@ def record_run(run: Run) -> None:
     if "pairs" in stamps.made:
         answer["weighing"] = _pace(missing, steps.get("Filtering synthetic pairs"))
     if "method" in own.made:
-        gone_over = held if get_method(method).capabilities.holds_samples else learnt
-        answer[f"method {method}"] = _pace(remembered or gone_over, times.get("memory"))
+        whole = get_method(method).capabilities.holds_samples or run.artefacts.remembered
+        answer[f"method {method}"] = _pace(
+            (run.artefacts.memory and remembered) or (held if whole else learnt), times.get("memory")
+        )
     if "Translating the sources" in steps:
         held_out = sum(len(pair.target) for pair in samples.pairs("valid"))
         answer["translations"] = _pace(learnt + held_out, steps["Translating the sources"])

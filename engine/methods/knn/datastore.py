@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import torch
 
     from engine.base import BaseModel
+    from engine.memory.source_index import Sources
     from engine.methods.batches import Pairs
-    from engine.methods.knn.sources import Sources
     from engine.methods.trained import TrainedMethod
 
 TENSORS, TEXTS = "datastore.safetensors", "datastore.jsonl"
@@ -97,7 +97,7 @@ class Datastore:
         import numpy as np
         import torch
 
-        from engine.methods.knn.sources import Sources, row_names
+        from engine.memory.source_index import Sources, row_names
 
         assert self.keys is not None
         starts = np.searchsorted(self.sentences.numpy(), np.arange(len(rows) + 1))  # (N + 1,)
@@ -169,11 +169,11 @@ class Datastore:
                 )
         opened = cls(data.get("keys"), data["tokens"], data["sentences"], data["positions"], texts)
         if with_sources:
-            from engine.methods.knn.sources import Sources
+            from engine.memory.source_index import Sources
 
             if opened.keys is None:
                 raise BundleError("{tensors} lacks key keys. Get the bundle again.", tensors=TENSORS)
-            opened.sources = Sources.open(folder, opened.sentences, d)
+            opened.sources = Sources.open(folder, len(opened), d)
         return opened
 
     def sentence(self, entry: int) -> tuple[str, str]:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import BundleError
 from engine.memory.self_match import OwnText
+from engine.memory.source_index import FILE as SOURCES
 from engine.methods.knn.datastore import TENSORS, TEXTS, Datastore
 from engine.methods.knn.forced_decoding import StateCapture
 from engine.methods.knn.gate import FILE as GATE
 from engine.methods.knn.gate import Gate
 from engine.methods.knn.options import KnnOptions
 from engine.methods.knn.sentence import SentenceReader
-from engine.methods.knn.sources import FILE as SOURCES
 
 if TYPE_CHECKING:
     import torch

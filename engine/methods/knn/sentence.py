@@ -28,7 +28,6 @@ from engine.methods.knn.forced_decoding import StateCapture
 from engine.methods.knn.gate import NO_ROW, Gate, Rows
 from engine.methods.knn.history import Steps, again, repeats
 from engine.methods.knn.options import MOST_WEIGHT, KnnOptions
-from engine.methods.knn.sources import names_in
 
 if TYPE_CHECKING:
     import torch
@@ -108,6 +107,7 @@ class SentenceReader:
         self.datastore, self.sources, self.options = datastore, datastore.sources, options
         self.device = device
         self.gate = gate.to(device) if gate is not None else None
+        assert self.sources.mean is not None
         self.mean = self.sources.mean.to(device)  # (d,)
         self.inner: Any = None  # (V,) whether a piece stands inside a word
         self.rows: list[Shortlist] = []  # of each sentence of the batch
@@ -147,22 +147,13 @@ class SentenceReader:
         import torch
 
         assert self.datastore.keys is not None
-        starts = self.sources.starts
-        entries = torch.from_numpy(
-            np.concatenate([*(np.arange(starts[i], starts[i + 1]) for i in sentences), np.arange(0)])
-        )
-        ranks = torch.from_numpy(
-            np.repeat(np.arange(len(sentences)), starts[sentences + 1] - starts[sentences])
-        )  # (R,)
-        names = self.sources.names[entries]  # (R,)
-        selected = torch.isin(names, torch.tensor([0, *names_in(text)], dtype=names.dtype))  # (R,)
-        entries, ranks = entries[selected], ranks[selected]  # (R',) each
-        keys = self.datastore.keys[entries].to(self.device, torch.float32).sub_(self.mean)  # (R', d)
-        tokens = self.datastore.tokens[entries].long()  # (R',)
-        last, one_before = self.before(entries, 1), self.before(entries, 2)  # (R',) each
-        needed = torch.where(self.inner[tokens], last, torch.full_like(last, ANY))  # (R',)
-        about = torch.stack([tokens, entries, ranks, needed, last, one_before], -1).to(self.device)  # (R', 6)
-        shares = torch.from_numpy(coverage)[ranks].to(self.device)  # (R',)
+        entries, ranks = self.sources.rows_of(sentences, text)  # (R,) each
+        keys = self.datastore.keys[entries].to(self.device, torch.float32).sub_(self.mean)  # (R, d)
+        tokens = self.datastore.tokens[entries].long()  # (R,)
+        last, one_before = self.before(entries, 1), self.before(entries, 2)  # (R,) each
+        needed = torch.where(self.inner[tokens], last, torch.full_like(last, ANY))  # (R,)
+        about = torch.stack([tokens, entries, ranks, needed, last, one_before], -1).to(self.device)  # (R, 6)
+        shares = torch.from_numpy(coverage)[ranks].to(self.device)  # (R,)
         return Shortlist(keys, 1 / keys.norm(dim=-1).clamp(min=1e-6), about, shares, known)
 
     def before(self, entries: torch.Tensor, count: int) -> torch.Tensor:

@@ -10,6 +10,7 @@ from engine.memory.record import POOLING
 from engine.methods.weight_groups import WHICH, WHICH_HELP
 
 PLACES = ("self_attn", "encoder_attn")
+RETRIEVALS = ("sentence", "global")
 SEARCHES = ("auto", "exact", "top_k")
 RELEASED_BOUNDS = (3, 4, 5, 7, 8, 10)  # longest phrase of each of six layers, in pieces
 
@@ -18,6 +19,19 @@ RELEASED_BOUNDS = (3, 4, 5, 7, 8, 10)  # longest phrase of each of six layers, i
 class MemoryAdapterConfig(Options):
     """Memory-augmented adapter."""
 
+    retrieval: str = option(
+        "global",
+        "What a reader may read: sentence (of the few samples whose sources share the rarest words of the input, what comes next; "
+        "quick, sharp, and needs sources), or global (the paper: all phrases that its layer remembers).",
+        choices=RETRIEVALS,
+    )
+    shortlist: int = option(8, "sentence: samples that are read for an input sentence.", low=1, high=256)
+    reading_layers: int = option(
+        2, "sentence: decoder layers that read, counted from the top, where `layers` names none.", low=1, advanced=True
+    )
+    key_size: int = option(
+        64, "sentence: numbers of a key, in the directions in which states vary most.", low=4, high=4096, advanced=True
+    )
     temperature: float = option(
         0.5,
         "T in equation 4: lower reads fewer phrases more sharply. The paper: 0.5; 0.1 for law and medicine.",

@@ -12,6 +12,7 @@ from engine.core.progress import Progress
 from engine.errors import CorpusError, OptionError
 from engine.methods.cost import Cost, Workload
 from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, HookPoint, Loss, Method
+from engine.methods.memory_adapter import by_sentence
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.methods.ablation import Material
     from engine.methods.data import Samples
+    from engine.methods.memory_adapter.layered import LayeredReaders
     from engine.methods.memory_adapter.module import MemoryAdapterModule
 
 
@@ -29,22 +31,26 @@ class MemoryAdapter(Method):
     name: ClassVar[str] = "memory_adapter"
     config_class = MemoryAdapterConfig
     budgets: ClassVar[Budgets] = {
-        # The second pass of equation 9 makes an update half again as long, so it is left out. Three quarters of the way
-        # (`shrink`) was the better translation of real sources, as Wortsman et al. (2022) found for fine-tuning.
-        "quick": {"method": dict(phrases_per_layer=500, alpha=0.0, beta=0.0, shrink=0.75)},
-        "balanced": {"method": dict(phrases_per_layer=1000, alpha=0.0, beta=0.0, shrink=0.75)},
+        # The second pass of equation 9 makes an update half again as long and is left out.
+        "quick": {"method": dict(retrieval="sentence", alpha=0.0, beta=0.0), "training": dict(warmup=30)},
+        "balanced": {"method": dict(retrieval="sentence", alpha=0.0, beta=0.0)},
+        "best": {"method": dict(retrieval="sentence")},
     }
     capabilities = Capabilities(
         title="Memory adapter",
         summary="Reads phrases of your samples at every layer of the decoder. The best choice for style.",
         source="Xu et al., Pluggable Neural Machine Translation Models via Memory-augmented Adapters (2023)",
         needs_phrases=True,
+        needs_pairs=True,
         offers_reads=True,
         has_memory=True,
     )
 
+    def reads_phrases(self, config: MemoryAdapterConfig) -> bool:
+        return config.retrieval == "global"
+
     def prepare(self, samples: Samples, config: MemoryAdapterConfig, progress: Progress) -> Artefacts:
-        """Phrase pairs by the reverse model, dealt to the layers, and their recorded memory."""
+        """The memory: by sentence of the samples' pairs, else of phrase pairs by the reverse model, dealt to the layers."""
         from engine.memory import Memory, PairRules, load_pairs, record, save_pairs, translate_phrases
         from engine.memory.phrase_pairs import by_bounds
 
@@ -55,6 +61,8 @@ class MemoryAdapter(Method):
                 "layers: the base {base} has {layers} decoder layers, numbered from 0 to {last}.",
                 base=pair.forward.name, layers=layers, last=layers - 1,
             )  # fmt: skip
+        if config.retrieval == "sentence":
+            return by_sentence.prepare(samples, config, progress)
         if config.bounds:
             by_bounds([], config.bounds, layers)  # refused here, before any work
         pairs_file, memory_file = workspace / "phrase_pairs.jsonl", workspace / "memory.safetensors"
@@ -92,6 +100,8 @@ class MemoryAdapter(Method):
     def open(self, folder: Path, base: BaseModel, config: MemoryAdapterConfig) -> Artefacts:
         from engine.memory import open_memory
 
+        if config.retrieval == "sentence":
+            return by_sentence.files_of(folder)
         phrases = folder / "phrases.jsonl"
         files = {phrases.name: phrases} if phrases.exists() else {}
         return Artefacts(open_memory(folder, base), files, folder=folder)
@@ -103,20 +113,34 @@ class MemoryAdapter(Method):
         tuned = shape.weights if config.fine_tune == "all" else shape.weights // 2 if config.fine_tune != "none" else 0
         most = config.phrases_per_layer
         selected = min(work.phrases, most * shape.decoder) if most else work.phrases
+        if config.retrieval == "sentence":
+            layers = len(set(config.layers)) if config.layers is not None else min(config.reading_layers, shape.decoder)
+            readers, r = layers * len(config.places), min(config.key_size, d)
+            return Cost(
+                weights=readers * (r * r + d * d + 64 * d) + tuned, training=1.1, terms=1.5 if config.alpha or config.beta else 1.0,
+                units=work.held, preparing=1.1, decoding=1.3, files=work.held * (6 + 2 * r * readers),
+            )  # fmt: skip
         return Cost(
             weights=layers * len(config.places) * reader + tuned, training=0.9, terms=1.5 if config.alpha or config.beta else 1.0,
             units=selected, preparing=8.6, files=selected * (4 * d + 90),
         )  # fmt: skip
 
-    def build(self, base: BaseModel, artefacts: Artefacts, config: MemoryAdapterConfig) -> MemoryAdapterModule:
-        from engine.methods.memory_adapter.init import start_from_base
-        from engine.methods.memory_adapter.module import MemoryAdapterModule
+    def build(self, base: BaseModel, artefacts: Artefacts, config: MemoryAdapterConfig) -> LayeredReaders:
         from engine.methods.weight_swap import TunedWeights
 
-        module = MemoryAdapterModule(base.d_model, len(base.decoder_layers), config)
+        if config.retrieval == "sentence":
+            module: LayeredReaders = by_sentence.build(base, artefacts, config)
+        else:
+            module = self.build_global(base, artefacts, config)
         if config.fine_tune != "none":
             module.tuned = TunedWeights(base, config.fine_tune)
-        module.to(base.device)
+        return module.to(base.device)
+
+    def build_global(self, base: BaseModel, artefacts: Artefacts, config: MemoryAdapterConfig) -> MemoryAdapterModule:
+        from engine.methods.memory_adapter.init import start_from_base
+        from engine.methods.memory_adapter.module import MemoryAdapterModule
+
+        module = MemoryAdapterModule(base.d_model, len(base.decoder_layers), config).to(base.device)
         module.phrase_file = artefacts.files.get("phrases.jsonl")
         module.keep_graphs(artefacts.folder)
         if artefacts.memory is not None:
@@ -128,6 +152,10 @@ class MemoryAdapter(Method):
     def changes_encoder(self, module: Any) -> bool:
         return module.tuned is not None and module.tuned.changes_encoder
 
+    def speed(self, module: Any) -> float:
+        """Readers by sentence have sharp keys from the start and bear a higher rate."""
+        return 2.5 if module.config.retrieval == "sentence" else 1.0
+
     def speeds(self, module: Any) -> Mapping[str, float]:
         return {"tuned.": module.config.fine_tune_speed}
 
@@ -138,17 +166,29 @@ class MemoryAdapter(Method):
             module.tuned.shrink(module.config.shrink)
         with torch.no_grad():
             for _, _, reader in module.readers():
-                if reader.scale is not None:
+                if module.config.retrieval == "sentence":
+                    reader.value.weight *= module.config.shrink
+                elif reader.scale is not None:
                     reader.scale *= module.config.shrink
 
     def finish(self, module: Any) -> None:
         module.eval()
-        module.project()
+        if module.config.retrieval == "global":
+            module.project()
+
+    def see(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
+        if module.config.retrieval == "sentence":
+            module.see(base, sources, batch)
+
+    def fixed_rows(self, module: Any) -> bool:
+        return bool(module.config.retrieval == "sentence")
 
     def ablate(self, base: BaseModel, module: Any, kind: str, material: Material) -> None:
         """Other rows for each reader; "foreign" and "oracle" are phrases found and recorded as the samples' own are."""
         from engine.methods.ablation import gaussian_like
 
+        if module.config.retrieval == "sentence":
+            return by_sentence.ablate(base, module, kind, material)
         module.keep_graphs(None)
         if kind in ("foreign", "oracle"):
             made = self.prepare(material.samples(kind), module.config, material.progress)
@@ -194,7 +234,7 @@ class MemoryAdapter(Method):
                     handle.remove()
 
     def spots(self, base: BaseModel, module: Any, strength: float = 1.0) -> list[HookPoint] | None:
-        if module.tuned is not None:
+        if module.tuned is not None or module.config.retrieval == "sentence":
             return None
         results = []
         for layer, position, reader in module.readers() if strength != 0.0 else ():
@@ -233,10 +273,11 @@ class MemoryAdapter(Method):
         return Loss(total, {"nll": nll.item(), "nll_dropped": nll_dropped.item(), "agreement": agreement.item()})
 
     def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
-        from engine.methods.memory_adapter.attribution import reads
+        from engine.methods.memory_adapter import attribution
 
+        by = by_sentence if module.config.retrieval == "sentence" else attribution
         with base.lock, self.attach(base, module):
-            return reads(base, module, source, translation, top)
+            return by.reads(base, module, source, translation, top)
 
 
 def hook(reader: Any, place: str, strength: float) -> Any:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +29,7 @@ from engine.memory.approximate_attention import ApproximateAttention
 from engine.memory.chunked_attention import PackedMemory, attend
 from engine.memory.faiss_search import has_faiss
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
-from engine.methods.weight_swap import TunedWeights
+from engine.methods.memory_adapter.layered import LayeredReaders
 
 # Adam moves every weight by about the learning rate; one scalar that has the whole adapter behind it must move faster.
 SPEED = 20.0
@@ -195,25 +194,14 @@ class PackedReader:
         return anchor.lerp(read, away)  # (B, T, d)
 
 
-class MemoryAdapterModule(nn.Module):
-    """The readers of all chosen decoder layers; their state_dict is what training changes, nothing else."""
+class MemoryAdapterModule(LayeredReaders):
+    """Readers that read the whole memory of their layer."""
 
     def __init__(self, d: int, layers: int, config: MemoryAdapterConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.tuned: TunedWeights | None = None  # copies of the base's weights that learn too (table 7)
-        self.phrase_file: Path | None = None  # the phrases in the memory's order, for showing what was read
-        chosen = sorted(set(config.layers)) if config.layers is not None else range(layers)
-        self.layers = nn.ModuleDict(
-            {str(i): nn.ModuleDict({position: MemoryReader(d, config) for position in config.places}) for i in chosen}
+        super().__init__(
+            config, range(layers) if config.layers is None else config.layers, lambda: MemoryReader(d, config)
         )
-
-    def readers(self) -> list[tuple[int, str, MemoryReader]]:
-        """(layer, place, reader), from the bottom up."""
-        results: list[tuple[int, str, Any]] = []
-        for layer, places in self.layers.items():
-            results += [(int(layer), position, reader) for position, reader in places.items()]  # type: ignore[operator, union-attr]
-        return results
+        self.phrase_file: Path | None = None  # the phrases in the memory's order, for showing what was read
 
     def set_memory(self, memory: Memory) -> None:
         """Give every reader its layer's memory: target rows at self-attention, source rows at cross-attention."""
@@ -240,25 +228,10 @@ class MemoryAdapterModule(nn.Module):
         return self
 
     def drop(self) -> bool:
-        """Draw a memory dropout for the second pass; returns whether anything was dropped."""
-        rate, unit, any_dropped = self.config.memory_dropout, self.config.dropout_unit, False
-        draws: dict[int, bool] = {}
-        for layer, _, reader in self.readers():
-            if unit == "item":
-                reader.dropped = torch.rand(len(reader.memory), device=reader.memory.device) < rate  # (N,)
-                any_dropped |= bool(reader.dropped.any())
-                continue
-            if unit == "reader" or layer not in draws:
-                draws[layer] = bool(torch.rand(()) < rate)
-            reader.dropped = draws[layer]
-            any_dropped |= draws[layer]
-        return any_dropped
-
-    def lowest_dropped(self) -> int:
-        """The lowest decoder layer that lacks memory; -1 where none does."""
-        lacking = [layer for layer, _, reader in self.readers() if reader.dropped is not False]
-        return min(lacking, default=-1)
-
-    def undrop(self) -> None:
+        if self.config.dropout_unit != "item":
+            return super().drop()
         for _, _, reader in self.readers():
-            reader.dropped = False
+            reader.dropped = (
+                torch.rand(len(reader.memory), device=reader.memory.device) < self.config.memory_dropout
+            )  # (N,)
+        return any(bool(reader.dropped.any()) for _, _, reader in self.readers())

@@ -188,9 +188,10 @@ def prepare_method(run: Run) -> None:
     """The method's own files, in a folder that is emptied when what they are made from has changed."""
     run.progress.begin("Preparing the method", 2, STEPS)
     needs, method, config, pair = run.method.capabilities, run.method, run.config, run.pair
-    made_from: list[Any] = [run.cache.used["phrases"] if needs.needs_phrases else run.cache.get("samples")]
+    phrases = method.reads_phrases(config)
+    made_from: list[Any] = [run.cache.used["phrases"] if phrases else run.cache.get("samples")]
     made_from += [run.cache.used["pairs"], run.training.keep_pairs] if needs.needs_pairs else [""]
-    left_out = run.exclusions.stamp() if needs.needs_phrases else run.exclusions.sentence_stamp()
+    left_out = run.exclusions.stamp() if phrases else run.exclusions.sentence_stamp()
     made_from += [content_hash(left_out)] if left_out else []  # nothing where nothing is: older stamps hold
     made_from += [method.name, config.to_mapping(), pair.forward.fingerprint(), pair.backward.fingerprint()]
     folder = run.samples.workspace
@@ -282,7 +283,7 @@ def needs_pairs_first(run: Run) -> bool:
 BEFORE_CHOICE = (Step("samples", read), Step("loading", load))
 OF_A_METHOD = (
     Step("loading", set_up),
-    Step("phrases", find, lambda run: run.method.capabilities.needs_phrases),
+    Step("phrases", find, lambda run: run.method.reads_phrases(run.config)),
     Step("pairs", pair_sentences, needs_pairs_first),
     Step("memory", prepare_method),
     Step("pairs", pair_sentences, lambda run: not needs_pairs_first(run)),

@@ -95,8 +95,10 @@ class Run:
 
     @property
     def memory_sizes(self) -> list[int]:
-        """Phrases of each decoder layer's memory; empty for a method without one."""
-        return self.artefacts.memory.sizes if self.artefacts.memory else []
+        """Phrases of each decoder layer's memory, or target tokens of one for all; empty for a method without one."""
+        if self.artefacts.memory is None:
+            return [self.artefacts.remembered] if self.artefacts.remembered else []
+        return self.artefacts.memory.sizes
 
     @contextlib.contextmanager
     def timed(self, step: str) -> Iterator[None]:

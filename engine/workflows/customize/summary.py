@@ -33,7 +33,8 @@ def write_bundle(run: Run) -> None:
             decoding=run.decoding,
             provenance={
                 "sentences": len(run.corpus),
-                "phrases": sum(run.memory_sizes),
+                "phrases": sum(run.memory_sizes) - run.artefacts.remembered,
+                **({"remembered_tokens": run.artefacts.remembered} if run.artefacts.remembered else {}),
                 "parser": parser_of(run).split(":")[0].split(".")[0][:80],  # its advice names local folders
                 "budget": run.request.budget,
                 **({"unlike_the_paper": unlike} if unlike else {}),

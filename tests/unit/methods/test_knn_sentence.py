@@ -17,7 +17,7 @@ from engine.methods.knn.history import History, again, repeats
 from engine.methods.knn.module import KnnModule
 from engine.methods.knn.options import KnnOptions
 from engine.methods.knn.sentence import ANY, copied, torn
-from engine.methods.knn.sources import names_in, row_names
+from engine.memory.source_index import names_in, row_names
 from engine.plugins import Plugin, PluginStack
 from tests.bases import SENTENCES
 

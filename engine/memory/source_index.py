@@ -1,13 +1,13 @@
 """What is known of the samples' sources: which sentences share the rarest words of an input, and which numbers and names stand
-where in their translations.
+where in their translations. A row is a target token of the samples: an entry of a datastore, or of a memory by sentence.
 
-datastore.sources.safetensors
+datastore.sources.safetensors, memory.sources.safetensors
     features  (U,)   int64     n-grams of one and two source pieces, in rising order
     begins    (U+1,) int32     where the list of each begins
     lists     (E,)   int32     sentences that have it, one list after the other
     starts    (N+1,) int32     where the rows of each sentence begin in the datastore
     names     (R,)   int32     of each row: the number or name that its token is a part of, as a checksum; 0: none
-    mean      (d,)   float32   the mean of the keys
+    mean      (d,)   float32   the mean of the keys; of a datastore alone
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import torch
 
 FILE = "datastore.sources.safetensors"
+OF_MEMORY = "memory.sources.safetensors"
 COMMON = 0.25  # a feature of more than this share of the sentences says nothing, and its list is the longest
 WORDS = re.compile(r"\d+|[^\W\d_]+")
 STEM = 5  # letters by which a name is known, so that an ending does not make it another
@@ -51,7 +52,7 @@ class Sources:
     lists: NDArray[np.int32]  # (E,)
     starts: NDArray[np.int32]  # (N + 1,)
     names: torch.Tensor  # (R,) int32
-    mean: torch.Tensor  # (d,)
+    mean: torch.Tensor | None = None  # (d,)
 
     def __post_init__(self) -> None:
         count = max(1, len(self.starts) - 1)
@@ -59,7 +60,9 @@ class Sources:
         self.weights = weights.astype(np.float32)
 
     @classmethod
-    def build(cls, rows: Sequence[Sequence[int]], starts: Ints, names: torch.Tensor, mean: torch.Tensor) -> Sources:
+    def build(
+        cls, rows: Sequence[Sequence[int]], starts: Ints, names: torch.Tensor, mean: torch.Tensor | None = None
+    ) -> Sources:
         """Index rows of source pieces, one a sentence; `starts` (N + 1,) are the first datastore rows of each."""
         each = [features_of(row) for row in rows]
         flat = np.concatenate(each) if each else np.zeros(0, dtype=np.int64)
@@ -103,42 +106,60 @@ class Sources:
         whole = shared + float(np.log1p(count)) * int((~known).sum())
         return best, (scores[best] / whole).astype(np.float32), shared / whole
 
-    def save(self, folder: Path) -> Path:
+    def rows_of(self, sentences: Ints, text: str) -> tuple[torch.Tensor, torch.Tensor]:
+        """The rows (R,) of these sentences (S,) that may be taken into a translation of a text, and each one's place (R,) among the
+        sentences: a part of a number or name that the text lacks is left out.
+        """
+        import torch
+
+        starts = self.starts
+        rows = torch.from_numpy(
+            np.concatenate([*(np.arange(starts[i], starts[i + 1]) for i in sentences), np.arange(0)])
+        )  # (R',)
+        ranks = torch.from_numpy(
+            np.repeat(np.arange(len(sentences)), starts[sentences + 1] - starts[sentences])
+        )  # (R',)
+        names = self.names[rows]  # (R',)
+        selected = torch.isin(names, torch.tensor([0, *names_in(text)], dtype=names.dtype))  # (R',)
+        return rows[selected], ranks[selected]
+
+    def save(self, folder: Path, name: str = FILE) -> Path:
         import torch
         from safetensors.torch import save_file
 
         tensors = {name: torch.from_numpy(getattr(self, name)) for name in ("features", "begins", "lists", "starts")}
-        tensors |= {"names": self.names, "mean": self.mean}
-        with atomic_write(folder / FILE, "the index of the sources") as temporary:
+        tensors |= {"names": self.names} | ({} if self.mean is None else {"mean": self.mean})
+        with atomic_write(folder / name, "the index of the sources") as temporary:
             save_file({key: value.contiguous() for key, value in tensors.items()}, temporary)
-        return folder / FILE
+        return folder / name
 
     @classmethod
-    def open(cls, folder: Path, sentences: torch.Tensor, d: int) -> Sources:
-        """Map the file of a folder. Raises BundleError unless it fits a datastore whose rows are of `sentences` (R,), in order."""
+    def open(cls, folder: Path, rows: int, d: int | None = None, name: str = FILE) -> Sources:
+        """Map the file of a folder. Raises BundleError unless it fits that many rows and, of a datastore, keys of size d."""
         import torch
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
         try:
-            data = load_file(folder / FILE)
+            data = load_file(folder / name)
             flat = {name: data.pop(name).numpy() for name in ("features", "begins", "lists", "starts")}
-            names, mean = data.pop("names"), data.pop("mean")
+            names, mean = data.pop("names"), None if d is None else data.pop("mean")
             sources = cls(**flat, names=names, mean=mean)
         except (OSError, SafetensorError, LookupError, ValueError):
-            raise BundleError("{file} is missing or damaged. Get the bundle again.", file=FILE) from None
-        starts, begins, rows = sources.starts, sources.begins, len(sentences)
+            raise BundleError("{file} is missing or damaged. Get the bundle again.", file=name) from None
+        starts, begins = sources.starts, sources.begins
         fits = (
             not data and {str(flat[name].dtype) for name in ("begins", "lists", "starts")} == {"int32"}
-            and flat["features"].dtype == np.int64 and names.dtype == torch.int32 and mean.dtype == torch.float32
+            and flat["features"].dtype == np.int64 and names.dtype == torch.int32
+            and (mean is None or (mean.dtype == torch.float32 and mean.shape == (d,)))
             and all(one.ndim == 1 for one in flat.values()) and len(begins) == len(sources.features) + 1
-            and names.shape == (rows,) and mean.shape == (d,) and len(starts) > 1
+            and names.shape == (rows,) and len(starts) > 1
             and int(begins[0]) == 0 and int(begins[-1]) == len(sources.lists) and rising(begins)
             and int(starts[0]) == 0 and int(starts[-1]) == rows and rising(starts)
             and (not len(sources.lists) or 0 <= int(sources.lists.min()) <= int(sources.lists.max()) < len(starts) - 1)
         )  # fmt: skip
         if not fits:
-            raise BundleError("{file} does not fit the datastore. Get the bundle again.", file=FILE)
+            raise BundleError("{file} does not match the rows that it indexes. Get the bundle again.", file=name)
         return sources
 
 

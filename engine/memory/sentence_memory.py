@@ -1,0 +1,274 @@
+"""The memory that is read by sentence: a row for each target token of the samples, recorded inside its sentence.
+
+The key of a row is the state of a decoder layer at the position that predicts its token, where decoding asks too; its value is
+the token. So that a row takes few bytes a key is kept in the r directions of its place in which the samples' states vary most:
+
+    k = B (s - m)        B (r, d): principal axes, each divided by the fourth root of its variance; m (d,): the mean state
+
+memory.safetensors
+    tokens                    (R,)    int32     the target tokens, sentence after sentence, each sentence's end included
+    {layer}.{place}.keys      (R, r)  float16   one for each place that reads
+    {layer}.{place}.basis     (r, d)  float32
+    {layer}.{place}.mean      (d,)    float32
+memory.sources.safetensors              which sentences share the rarest words of an input (source_index.py)
+memory.jsonl                            {"source", "target"} a sentence; may be left out for confidentiality
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.core.atomic_files import atomic_write
+from engine.core.progress import Progress
+from engine.corpora.tokenize import joined
+from engine.corpora.types import SentencePair
+from engine.decoding.translate import length_batches
+from engine.errors import BundleError, CorpusError
+from engine.memory.retrieval_set import load_sentences, save_sentences
+from engine.memory.source_index import OF_MEMORY, Sources, row_names
+
+if TYPE_CHECKING:
+    import torch
+
+    from engine.base import BaseModel
+
+FILE, TEXTS = "memory.safetensors", "memory.jsonl"
+SURVEYED = 20_000  # rows that the axes of a place are computed from
+MOST_ROWS = 1024  # read for an input sentence, at most
+
+Place = tuple[int, str]  # a decoder layer and which of its attentions
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Where a place's states lie, and the directions in which they vary most."""
+
+    mean: torch.Tensor  # (d,)
+    basis: torch.Tensor  # (r, d)
+
+    @classmethod
+    def of(cls, states: torch.Tensor, size: int) -> Axes:
+        """Of states (N, d)."""
+        import torch
+
+        mean = states.mean(0)  # (d,)
+        centred = states - mean  # (N, d)
+        variances, axes = torch.linalg.eigh(centred.T @ centred / len(states))  # (d,), (d, d)
+        variances, axes = variances[-size:].clamp(min=1e-6), axes[:, -size:]  # (r,), (d, r)
+        return cls(mean, (axes * variances**-0.25).T.contiguous())
+
+    def __call__(self, states: torch.Tensor) -> torch.Tensor:
+        """Keys (..., r) of states (..., d)."""
+        return (states - self.mean) @ self.basis.T  # (..., r)
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """The rows that each of B sentences may read, of the samples that share the rarest words with it."""
+
+    rows: torch.Tensor  # (B, R) into the memory; 0 where there is none
+    real: torch.Tensor  # (B, R) whether there is a row
+    coverage: torch.Tensor  # (B, R) share of the input's IDF mass that the row's sentence has, 0 to 1
+    known: torch.Tensor  # (B,) share of it that any sample has
+
+
+@dataclass
+class SentenceMemory:
+    """R rows of N sentences."""
+
+    tokens: torch.Tensor  # (R,) int32
+    keys: dict[Place, torch.Tensor]  # (R, r) float16 each
+    axes: dict[Place, Axes]
+    sources: Sources
+    sentences: list[SentencePair] = field(default_factory=list)  # empty where they were left out
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def shortlist(
+        self, base: BaseModel, inputs: Sequence[Sequence[int]], most: int, blocked: Sequence[Collection[int]] = ()
+    ) -> Shortlist:
+        """The rows for source token ids, a row a sentence; of `most` samples each, without those that are `blocked`."""
+        import torch
+
+        plain = [[i for i in row if i not in base.special_ids] for row in inputs]
+        parts = []
+        for i, row in enumerate(plain):
+            numbers, coverage, known = self.sources.shortlist(row, most, blocked[i] if blocked else ())
+            text = joined(base.tokenizer.convert_ids_to_tokens(row))
+            rows, ranks = (part[:MOST_ROWS] for part in self.sources.rows_of(numbers, text))  # (R,) each
+            parts.append((rows, torch.from_numpy(coverage)[ranks], known))
+        shape = len(parts), max(1, *(len(rows) for rows, _, _ in parts))
+        indices, real = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.bool)  # (B, R) each
+        covered = torch.zeros(shape)  # (B, R)
+        for i, (rows, shares, _) in enumerate(parts):
+            indices[i, : len(rows)], real[i, : len(rows)], covered[i, : len(rows)] = rows, True, shares
+        shares = torch.tensor([share for _, _, share in parts])  # (B,)
+        return Shortlist(*(value.to(base.device) for value in (indices, real, covered, shares)))
+
+    def sentence_of(self, row: int) -> int:
+        """The sentence of a row."""
+        return int(np.searchsorted(self.sources.starts, row, side="right")) - 1
+
+    def changed(self, **parts: Any) -> SentenceMemory:
+        return replace(self, **parts)
+
+    # -- files
+
+    def save(self, folder: Path) -> dict[str, Path]:
+        """Write the files; returns them by name. Raises StorageError."""
+        from safetensors.torch import save_file
+
+        tensors = {"tokens": self.tokens}
+        for (layer, place), keys in self.keys.items():
+            axes, name = self.axes[layer, place], f"{layer}.{place}"
+            tensors |= {f"{name}.keys": keys, f"{name}.basis": axes.basis, f"{name}.mean": axes.mean}
+        with atomic_write(folder / FILE, "the memory") as temporary:
+            save_file({key: value.contiguous() for key, value in tensors.items()}, temporary)
+        self.sources.save(folder, OF_MEMORY)
+        save_sentences(self.sentences, folder / TEXTS)
+        return {name: folder / name for name in (FILE, OF_MEMORY, TEXTS)}
+
+    @classmethod
+    def open(cls, folder: Path, base: BaseModel) -> SentenceMemory:
+        """Map the files of a folder. Raises BundleError unless shapes, types and ids fit the base."""
+        import torch
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        try:
+            data = load_file(folder / FILE)
+        except (SafetensorError, OSError):
+            raise BundleError("{file} is missing or damaged. Get the bundle again.", file=FILE) from None
+        tokens = data.pop("tokens", torch.zeros(0))  # (R,)
+        keys: dict[Place, torch.Tensor] = {}
+        axes: dict[Place, Axes] = {}
+        try:
+            for name in sorted(key.removesuffix(".keys") for key in data if key.endswith(".keys")):
+                layer, _, place = name.partition(".")
+                keys[int(layer), place] = data.pop(f"{name}.keys")
+                axes[int(layer), place] = Axes(data.pop(f"{name}.mean"), data.pop(f"{name}.basis"))
+        except (LookupError, ValueError):
+            raise BundleError("{file} lacks a part of its keys. Get the bundle again.", file=FILE) from None
+        d = base.d_model
+        fits = not data and tokens.dim() == 1 and tokens.dtype == torch.int32 and len(tokens) > 0 and all(
+            own.shape == (len(tokens), len(axes[place].basis)) and own.dtype == torch.float16
+            and axes[place].basis.shape == (own.shape[1], d) and axes[place].mean.shape == (d,)
+            and all(bool(one.isfinite().all()) for one in (axes[place].basis, axes[place].mean))
+            for place, own in keys.items()
+        )  # fmt: skip
+        if not fits or int(tokens.min()) < 0 or int(tokens.max()) >= int(base.model.config.vocab_size):
+            raise BundleError("{file} does not fit the base. Get the bundle again.", file=FILE)
+        sources = Sources.open(folder, len(tokens), name=OF_MEMORY)
+        texts = load_sentences(folder / TEXTS) if (folder / TEXTS).exists() else []
+        if texts and len(texts) != len(sources.starts) - 1:
+            raise BundleError("{file} does not fit the base. Get the bundle again.", file=TEXTS)
+        return cls(tokens, keys, axes, sources, texts)
+
+
+def record_sentences(
+    base: BaseModel,
+    pairs: Sequence[SentencePair],
+    places: Sequence[Place],
+    size: int,
+    progress: Progress | None = None,
+    axes: Mapping[Place, Axes] | None = None,
+) -> SentenceMemory:
+    """One teacher-forced pass of the frozen base over the pairs, keys of `size` numbers; `axes`, where given, are used again.
+
+    Pairs without a source, or longer than the base takes, are left out. Raises CorpusError where none is left.
+    """
+    import torch
+
+    progress = progress or Progress()
+    sentences = [pair for pair in pairs if pair.source and pair.target]
+    inputs, labels = (
+        base.encode([pair.source for pair in sentences]),
+        base.label([pair.target for pair in sentences]),
+    )
+    fitting = [i for i in range(len(sentences)) if max(len(inputs[i]), len(labels[i])) <= base.max_tokens]
+    sentences = [sentences[i] for i in fitting]
+    inputs, labels = ([part[i] for i in fitting] for part in (inputs, labels))
+    if not sentences:
+        raise CorpusError("There is no sentence pair to remember. Add sentences to the samples.")
+    starts = np.concatenate([[0], np.cumsum([len(row) for row in labels])]).astype(np.int64)
+    if axes is None:
+        some = range(0, len(sentences), max(1, int(starts[-1]) // SURVEYED))
+        states: dict[Place, list[torch.Tensor]] = {place: [] for place in places}
+        for _, given in forced_states(base, [inputs[i] for i in some], [labels[i] for i in some], places):
+            for place, rows in given.items():
+                states[place].append(rows)
+        axes = {place: Axes.of(torch.cat(rows), min(size, base.d_model)) for place, rows in states.items()}
+    keys = {place: torch.empty(int(starts[-1]), len(axes[place].basis), dtype=torch.float16) for place in places}
+    largest, done = torch.finfo(torch.float16).max, 0
+    for numbers, given in forced_states(base, inputs, labels, places):
+        rows = torch.cat([torch.arange(starts[i], starts[i + 1]) for i in numbers])  # (M,)
+        for place, own in given.items():
+            keys[place][rows] = axes[place](own).clamp(-largest, largest).half()
+        done += len(numbers)
+        progress.advance(done, len(sentences))
+    tokens = torch.tensor([token for row in labels for token in row], dtype=torch.int32)  # (R,)
+    return SentenceMemory(tokens, keys, dict(axes), index_of(base, sentences, inputs, labels, starts), sentences)
+
+
+def index_of(
+    base: BaseModel, sentences: Sequence[SentencePair], inputs: list[list[int]], labels: list[list[int]], starts: Any
+) -> Sources:
+    """The index of these sentences, whose rows begin at `starts` (N + 1,)."""
+    import torch
+
+    known = sorted({token for row in labels for token in row})
+    pieces = dict(zip(known, base.tokenizer.convert_ids_to_tokens(known), strict=True))
+    written = ([pieces[token] for token in row] for row in labels)
+    names = torch.tensor(row_names(written, (pair.source for pair in sentences)), dtype=torch.int32)  # (R,)
+    plain = [[i for i in row if i not in base.special_ids] for row in inputs]
+    return Sources.build(plain, starts, names)
+
+
+def forced_states(
+    base: BaseModel, inputs: Sequence[Sequence[int]], labels: Sequence[Sequence[int]], places: Sequence[Place]
+) -> Iterator[tuple[list[int], dict[Place, torch.Tensor]]]:
+    """For batches of the sentences: which they are, and the states (M, d) of their M target tokens at each place, one sentence
+    after the other. The state is what a reader's query is (method.py: `hook`).
+    """
+    import torch
+
+    seen: dict[Place, torch.Tensor] = {}
+    lengths = [max(len(a), len(b)) for a, b in zip(inputs, labels, strict=True)]
+    with base.lock, torch.no_grad(), watched(base, places, seen):
+        for numbers in length_batches(lengths, base.batch_tokens):
+            sources, wanted = (
+                base.pad_batch([rows[i] for i in numbers]) for rows in (inputs, labels)
+            )  # (B, S), (B, T)
+            base.model(
+                input_ids=sources, attention_mask=(sources != base.pad).long(), use_cache=False,
+                decoder_input_ids=base.shift_right(wanted),
+            )  # fmt: skip
+            real = torch.zeros_like(wanted, dtype=torch.bool)  # (B, T)
+            for row, i in zip(real, numbers, strict=True):
+                row[: len(labels[i])] = True
+            yield list(numbers), {place: states[real].float().cpu() for place, states in seen.items()}
+
+
+@contextlib.contextmanager
+def watched(base: BaseModel, places: Sequence[Place], seen: dict[Place, torch.Tensor]) -> Iterator[None]:
+    """The states (B, T, d) at these places are put into `seen` whenever the decoder runs inside the block."""
+
+    def watch(place: Place) -> Any:
+        def hook(module: Any, args: Any, kwargs: Any, output: Any) -> None:
+            asks = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]  # (B, T, d)
+            seen[place] = output[0] if place[1] == "self_attn" else asks
+
+        return hook
+
+    with contextlib.ExitStack() as stack:
+        for layer, name in places:
+            attention = getattr(base.decoder_layers[layer], name)
+            stack.callback(attention.register_forward_hook(watch((layer, name)), with_kwargs=True).remove)
+        yield

@@ -1,0 +1,150 @@
+"""The memory-augmented adapter where it reads by sentence: making its memory, exchanging it, and what was read, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.progress import Progress
+from engine.methods.ablation import UnavailableError, gaussian_like
+from engine.methods.interface import Artefacts
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.corpora.types import SentencePair
+    from engine.memory.sentence_memory import SentenceMemory
+    from engine.methods.ablation import Material
+    from engine.methods.data import Samples
+    from engine.methods.memory_adapter.config import MemoryAdapterConfig
+    from engine.methods.memory_adapter.sentence_reader import SentenceReaders
+
+
+def prepare(samples: Samples, config: MemoryAdapterConfig, progress: Progress) -> Artefacts:
+    """The memory of all samples but the held-out ones; finished files in the workspace are used again."""
+    from safetensors import safe_open
+
+    from engine.memory.sentence_memory import FILE, record_sentences
+    from engine.methods.memory_adapter.sentence_reader import SentenceReaders
+
+    base, folder = samples.pair.forward, samples.workspace
+    if not (folder / FILE).exists():
+        progress.begin("Recording the memory", progress.index, progress.steps)
+        places = SentenceReaders(base.d_model, len(base.decoder_layers), config).places()
+        record_sentences(base, samples.pairs("memory"), places, config.key_size, progress).save(folder)
+    artefacts = files_of(folder)
+    with safe_open(folder / FILE, framework="pt") as tensors:
+        artefacts.remembered = tensors.get_slice("tokens").get_shape()[0]
+    return artefacts
+
+
+def files_of(folder: Path) -> Artefacts:
+    from engine.memory.sentence_memory import FILE, TEXTS
+    from engine.memory.source_index import OF_MEMORY
+
+    names = (FILE, OF_MEMORY, TEXTS)
+    return Artefacts(files={name: folder / name for name in names if (folder / name).exists()}, folder=folder)
+
+
+def build(base: BaseModel, artefacts: Artefacts, config: MemoryAdapterConfig) -> SentenceReaders:
+    """Raises BundleError where the memory is damaged or lacks a place."""
+    from engine.errors import BundleError
+    from engine.memory.sentence_memory import FILE, SentenceMemory
+    from engine.methods.memory_adapter.sentence_reader import SentenceReaders
+
+    module = SentenceReaders(base.d_model, len(base.decoder_layers), config).to(base.device)
+    memory = SentenceMemory.open(artefacts.files[FILE].parent, base) if FILE in artefacts.files else None
+    sizes = {len(axes.basis) for axes in memory.axes.values()} if memory is not None else set()
+    if memory is not None and (
+        set(memory.keys) != set(module.places()) or sizes != {min(config.key_size, base.d_model)}
+    ):
+        raise BundleError("{file} does not fit the settings. Get the bundle again.", file=FILE)
+    module.set_memory(memory, base)
+    return module
+
+
+def another(
+    base: BaseModel, module: SentenceReaders, pairs: Sequence[SentencePair], progress: Progress
+) -> SentenceMemory:
+    from engine.memory.sentence_memory import record_sentences
+
+    axes = module.memory.axes if module.memory is not None else None
+    return record_sentences(base, pairs, module.places(), module.config.key_size, progress, axes)
+
+
+def ablate(base: BaseModel, module: SentenceReaders, kind: str, material: Material) -> None:
+    """Keys are states, values are tokens. A token has no mean: with "mean" all rows of the shortlist have one key."""
+    memory = module.memory
+    if memory is None:
+        raise UnavailableError("The plugin has no memory that could be exchanged.")
+    if kind == "empty":
+        memory = None
+    elif kind in ("foreign", "oracle"):
+        memory = another(base, module, material.pairs(kind), material.progress)
+    elif kind == "shuffled":
+        memory = memory.changed(tokens=memory.tokens[material.order(len(memory))])
+    elif kind == "mean":
+        memory = memory.changed(
+            keys={
+                place: keys.float().mean(0, keepdim=True).half().expand_as(keys) for place, keys in memory.keys.items()
+            }
+        )
+    else:  # noise in the place of all that a row is: its keys, and a token of another row
+        keys = {
+            place: gaussian_like(own, len(own), material.generator(number)).half()
+            for number, (place, own) in enumerate(memory.keys.items())
+        }
+        memory = memory.changed(keys=keys, tokens=memory.tokens[material.order(len(memory))])
+    module.set_memory(memory, base)
+
+
+def reads(base: BaseModel, module: SentenceReaders, source: str, translation: str, top: int) -> list[dict[str, Any]]:
+    """For each target token and reader: the gate λ and the `top` rows with their weights; the module is attached.
+
+    Sentences are empty texts where the bundle came without them.
+    """
+    import torch
+
+    memory = module.memory
+    if memory is None:
+        return []
+    sources = base.pad_batch(base.encode([source]))  # (1, S)
+    labels = base.pad_batch(base.label([translation]))  # (1, T)
+    tokens = base.tokenizer.convert_ids_to_tokens(labels[0].tolist())
+    module.see(base, sources)
+    assert module.shortlist is not None
+    rows, real = module.shortlist.rows[0], int(module.shortlist.real[0].sum())  # (R,)
+    if not real:
+        return []
+    try:
+        for _, _, reader in module.readers():
+            reader.seen = {}
+        with torch.no_grad():
+            base.model(input_ids=sources, decoder_input_ids=base.shift_right(labels), use_cache=False)
+        results = []
+        for position, token in enumerate(tokens):
+            for layer, place, reader in module.readers():
+                weights, best = reader.seen["weights"][0, position, :real].topk(min(top, real))  # (k,), (k,)
+                items = [
+                    item(base, memory, int(rows[i]), float(weight)) for i, weight in zip(best, weights, strict=True)
+                ]
+                gate = float(reader.seen["gate"][0, position])
+                results.append(
+                    {"position": position, "token": token, "layer": layer, "place": place, "gate": gate, "items": items}
+                )
+        return results
+    finally:
+        for _, _, reader in module.readers():
+            reader.seen = None
+
+
+def item(base: BaseModel, memory: SentenceMemory, row: int, weight: float) -> dict[str, Any]:
+    """A row of the memory as data, as kNN decoding has its entries."""
+    known = memory.sentences[memory.sentence_of(row)] if memory.sentences else None
+    return {
+        "text": known.target if known else "",
+        "source": known.source if known else "",
+        "weight": weight,
+        "token": base.tokenizer.convert_ids_to_tokens([int(memory.tokens[row])])[0],
+        "row": row,
+    }

@@ -1,0 +1,173 @@
+"""The memory-augmented adapter's network where it reads by sentence: few phrases, those that the input asks for.
+
+Of an input, samples that share its rarest words are shortlisted once; a reader compares its query with the keys of their rows, and
+mixes what comes next in them into the anchor A (equations 4 and 5 of paper 1 with R' = A + E[tokens] in the place of R Wv):
+
+    s_i = κ cos(W q, W k_i) + β v_i              q, k in the axes of the place (engine/memory/sentence_memory.py)
+    R  = Σ softmax(s)_i E[y_i] Wv                E: the base's output embeddings, y_i the token of row i
+    1 - λ = sigmoid(MLP[A; c, v, u, H])          c: cosine of the best row; H: entropy of the reading; u: see below
+    O  = λ A + (1 - λ)(A + R) = A + (1 - λ) R
+
+v_i is the share of the input's IDF mass that the sentence of row i has, u the share that any sample has. W starts as identity
+and Wv at zero, so that an untrained adapter is the base to the bit and Wv has a gradient from the first update on (as B of
+LoRA has). The rows are in context, so a query meets keys of its own kind; what they say is the next token and not the state,
+which would say what has been written already.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engine.core.metrics import MEMORY_READS
+from engine.memory.self_match import OwnText
+from engine.memory.sentence_memory import SentenceMemory, Shortlist
+from engine.methods.interface import Batch
+from engine.methods.memory_adapter.config import MemoryAdapterConfig
+from engine.methods.memory_adapter.layered import LayeredReaders
+
+SHARPNESS, COVERAGE = 10.0, 2.0  # κ and β of an untrained reader
+SPEED = 10.0  # Adam moves each weight by about the learning rate: a number that stands alone must move faster
+SLOW = 0.3  # and the comparison of states more slowly
+HIDDEN = 64  # of the gate
+CLOSED = -1.0  # the gate's first bias
+EVIDENCE = 4
+SIZE = 4.0  # length of a token's embedding as it is read, about that of an anchor
+LEAST = -1e4  # the score of a row that is none
+
+
+@dataclass
+class Reading:
+    """What one reader may read for the sentences of a batch."""
+
+    keys: Tensor  # (B, R, r) of length 1, in the reader's comparison
+    values: Tensor  # (B, R, d)
+    bonus: Tensor  # (B, 1, R) β v, `LEAST` where there is no row
+    coverage: Tensor  # (B, R)
+    known: Tensor  # (B, 1, 1)
+    any: Tensor  # (B, 1, 1), 1 where there is a row, else 0
+
+
+class SentenceReader(nn.Module):
+    """Reads a shortlist at one place."""
+
+    mean: Tensor
+    basis: Tensor
+
+    def __init__(self, d: int, size: int) -> None:
+        super().__init__()
+        self.match = nn.Parameter(torch.zeros(size, size))  # (W - 1) / SLOW
+        self.sharpness = nn.Parameter(torch.zeros(()))
+        self.by_coverage = nn.Parameter(torch.zeros(()))
+        self.value = nn.Linear(d, d, bias=False)
+        nn.init.zeros_(self.value.weight)
+        self.gate_hidden = nn.Linear(d + EVIDENCE, HIDDEN)
+        self.gate_out = nn.Linear(HIDDEN, 1)
+        nn.init.zeros_(self.gate_out.weight)
+        nn.init.constant_(self.gate_out.bias, CLOSED)
+        self.register_buffer("mean", torch.zeros(d), persistent=False)
+        self.register_buffer("basis", torch.zeros(size, d), persistent=False)
+        self.reading: Reading | None = None
+        self.dropped = False
+        self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
+
+    def compare(self, states: Tensor) -> Tensor:
+        """W of states (..., r) in the place's axes, of length 1."""
+        return F.normalize(states + SLOW * (states @ self.match.T), dim=-1)  # (..., r)
+
+    def look_at(self, keys: Tensor, values: Tensor, shortlist: Shortlist) -> None:
+        """The rows that the next batch may read: keys (B, R, r) in the place's axes, values (B, R, d)."""
+        kind = self.value.weight.dtype
+        coverage = shortlist.coverage.to(kind)  # (B, R)
+        bonus = (COVERAGE + SPEED * self.by_coverage) * coverage  # (B, R)
+        self.reading = Reading(
+            self.compare(keys.to(kind)), values.to(kind), bonus.masked_fill(~shortlist.real, LEAST)[:, None], coverage,
+            shortlist.known.to(kind)[:, None, None], shortlist.real.any(-1).to(kind)[:, None, None],
+        )  # fmt: skip
+
+    def forward(self, anchor: Tensor, query: Tensor, strength: float = 1.0) -> Tensor:
+        """O for anchor and query (r, T, d); the rows of a sentence's hypotheses follow each other. `strength` scales O - A."""
+        MEMORY_READS.inc(query.shape[0] * query.shape[1])
+        if self.reading is None or self.dropped:
+            return anchor
+        shape, kind, count = anchor.shape, self.value.weight.dtype, len(self.reading.keys)
+        a, q = (x.reshape(count, -1, shape[-1]).to(kind) for x in (anchor, query))  # (B, n, d) each
+        change = self.read(a, q, self.reading)  # (B, n, d)
+        return anchor + strength * change.reshape(shape).to(anchor.dtype)  # (r, T, d)
+
+    def read(self, anchor: Tensor, query: Tensor, rows: Reading) -> Tensor:
+        """(1 - λ) R for anchor and query (B, n, d)."""
+        q = self.compare((query - self.mean) @ self.basis.T)  # (B, n, r)
+        sharpness = SHARPNESS * torch.exp(SPEED * self.sharpness)  # ()
+        scores = torch.baddbmm(rows.bonus, q * sharpness, rows.keys.transpose(1, 2))  # (B, n, R)
+        weights = scores.softmax(-1)  # (B, n, R)
+        score, best = scores.max(-1, keepdim=True)  # (B, n, 1) each
+        bonus = rows.bonus.expand_as(scores).gather(-1, best)  # (B, n, 1)
+        entropy = -(weights * weights.clamp(min=1e-9).log()).sum(-1, keepdim=True)  # (B, n, 1)
+        coverage = rows.coverage[:, None].expand_as(scores).gather(-1, best)  # (B, n, 1)
+        evidence = ((score - bonus) / sharpness, coverage, rows.known.expand_as(score), entropy)  # (B, n, 1) each
+        mixed = torch.cat([SIZE * F.normalize(anchor, dim=-1), *evidence], -1)  # (B, n, d + 4)
+        away = torch.sigmoid(self.gate_out(F.relu(self.gate_hidden(mixed)))) * rows.any  # (B, n, 1), 1 - λ
+        if self.seen is not None:
+            self.seen |= {"weights": weights, "gate": 1 - away, "entropy": entropy}
+        return away * self.value(weights @ rows.values)  # (B, n, d)
+
+
+class SentenceReaders(LayeredReaders):
+    """The readers of the chosen decoder layers, over one memory."""
+
+    def __init__(self, d: int, layers: int, config: MemoryAdapterConfig) -> None:
+        chosen = (
+            config.layers
+            if config.layers is not None
+            else tuple(range(layers - min(layers, config.reading_layers), layers))
+        )
+        super().__init__(config, chosen, lambda: SentenceReader(d, min(config.key_size, d)))
+        self.memory: SentenceMemory | None = None
+        self.embeddings: list[Tensor] = []  # the base's, in a list since they are none of this module's
+        self._own: OwnText | None = None
+        self.shortlist: Shortlist | None = None
+
+    def places(self) -> list[tuple[int, str]]:
+        return [(layer, place) for layer, place, _ in self.readers()]
+
+    def set_memory(self, memory: SentenceMemory | None, base: Any) -> None:
+        """Read this memory from the next batch on; None: nothing."""
+        self.memory, self._own, self.shortlist = memory, None, None
+        table = base.model.get_output_embeddings().weight.detach()  # (V, d)
+        self.embeddings = [table * (SIZE / table.float().norm(dim=-1).mean().item())]  # (V, d)
+        for layer, place, reader in self.readers():
+            reader.reading = None
+            if memory is not None:
+                axes = memory.axes[layer, place]
+                reader.mean, reader.basis = (part.to(reader.value.weight) for part in (axes.mean, axes.basis))
+
+    def see(self, base: Any, sources: Tensor, batch: Batch | None = None) -> None:
+        """Shortlist the memory for source tokens (B, S). In training no sentence is its own neighbour (decision 0009)."""
+        memory = self.memory
+        if memory is None:
+            return
+        inputs = [[i for i in row if i != base.pad] for row in sources.tolist()]
+        blocked: Sequence[Collection[int]] = ()
+        if batch is not None and memory.sentences:
+            if self._own is None:
+                pairs = memory.sentences
+                self._own = OwnText([pair.target for pair in pairs], [pair.source for pair in pairs])
+            pairs = [batch.pairs.sentences[i] for i in batch.rows]
+            blocked = [self._own.of(pair.source, pair.target) for pair in pairs]
+        shortlist = self.shortlist = memory.shortlist(base, inputs, self.config.shortlist, blocked)
+        rows = shortlist.rows.cpu()  # (B, R)
+        values = F.embedding(memory.tokens[rows].to(base.device, torch.long), self.embeddings[0])  # (B, R, d)
+        for layer, place, reader in self.readers():
+            reader.look_at(memory.keys[layer, place][rows].to(base.device), values, shortlist)
+
+
+def collapsed(entropy: float, rows: int) -> bool:
+    """Whether a reader reads all rows alike."""
+    return rows > 1 and math.exp(entropy) > 0.9 * rows
