@@ -77,6 +77,10 @@ class Shortlist:
     coverage: torch.Tensor  # (B, R) share of the input's IDF mass that the row's sentence has, 0 to 1
     known: torch.Tensor  # (B,) share of it that any sample has
 
+    def shifted(self, places: int) -> Shortlist:
+        """The same, but each sentence has that of the one so many places before it."""
+        return Shortlist(*(value.roll(places, 0) for value in (self.rows, self.real, self.coverage, self.known)))
+
 
 @dataclass
 class SentenceMemory:

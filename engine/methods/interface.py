@@ -188,6 +188,17 @@ class Method(ABC):
         finally:
             module.train(learning)
 
+    @contextlib.contextmanager
+    def observed(self, module: nn.Module) -> Iterator[dict[str, Any]]:
+        """What the block reads, as plain data for the training's log; filled when the block ends, empty without a memory."""
+        yield {}
+
+    def misled(self, module: nn.Module) -> AbstractContextManager[None] | None:
+        """A block in which each sentence reads what another one of its batch should: where that does as well, the memory's content
+        does not matter. None of methods that cannot do so.
+        """
+        return None
+
     def swap(
         self, base: BaseModel, module: nn.Module, pairs: Sequence[SentencePair], workspace: Path,
         progress: Progress | None = None,

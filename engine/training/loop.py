@@ -345,10 +345,18 @@ class Trainer:
         self.module.eval()
         fit = HalveOnOom("tokens_per_batch")
         fit.halved = position.halved
-        loss = validate(
-            self.base, self.method, self.module, self.validation, self.options.tokens_per_batch, self.dtype,
-            self.progress, fit,
-        )  # fmt: skip
+
+        def measured() -> float:
+            return validate(
+                self.base, self.method, self.module, self.validation, self.options.tokens_per_batch, self.dtype,
+                self.progress, fit,
+            )  # fmt: skip
+
+        with self.method.observed(self.module) as figures:
+            loss = measured()
+        if (misled := self.method.misled(self.module)) is not None:
+            with misled:
+                figures["other_memory_loss"] = round(measured(), 5)
         position.halved = fit.halved
         self.module.train()
         if position.best_loss is None or loss < position.best_loss:
@@ -360,6 +368,7 @@ class Trainer:
             "step": position.update,
             "valid_loss": round(loss, 5),
             "seconds": round(self.seconds(), 1),
+            **figures,
         }
         if self.watch is not None:
             self.attached.close()

@@ -11,6 +11,7 @@ from studio.i18n.translate import mark, tr
 
 TRAIN = ROLES["accent"][0]
 VALID = "#C97A00"
+OTHER = "#8A8F98"
 
 
 def loss_curve(rows: Sequence[Mapping[str, Any]], total: int | None = None) -> Any:
@@ -23,8 +24,11 @@ def loss_curve(rows: Sequence[Mapping[str, Any]], total: int | None = None) -> A
         if "step" in row and ("nll" in row or "loss" in row)
     ]
     valid = [(row["step"], row["valid_loss"]) for row in rows if row.get("valid_loss") is not None and "step" in row]
+    other = [(row["step"], row["other_memory_loss"]) for row in rows if row.get("other_memory_loss") is not None]
+    lines = [(tr("training loss"), train, TRAIN), (tr("validation loss"), valid, VALID)]
+    lines += [(tr("validation loss, other memory"), other, OTHER)] if other else []
     figure = go.Figure()
-    for name, points, colour in ((tr("training loss"), train, TRAIN), (tr("validation loss"), valid, VALID)):
+    for name, points, colour in lines:
         figure.add_scatter(
             x=[step for step, _ in points],
             y=[value for _, value in points],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,6 +29,7 @@ STATES = {
     mark("interrupted"): "",
 }
 WAITS = (mark("next"), mark("2nd"), mark("3rd"))
+UNREAD = 0.005  # nats a token below which another memory is as good
 ROWS = 7  # validations shown
 LINES = 40  # of the log
 ACT = script("run-cards.js")
@@ -90,12 +92,17 @@ def figure_card(job: JobRow, rows: Sequence[Mapping[str, Any]], project: Project
     translated; and what can be done.
     """
     checks = [row for row in rows if row.get("valid_loss") is not None]
-    names = {"valid_loss": tr("loss"), "style_bleu": tr("style BLEU"), "general_bleu": tr("general BLEU")}
+    names = {
+        "valid_loss": tr("loss"),
+        "other_memory_loss": tr("loss, other memory"),
+        "style_bleu": tr("style BLEU"),
+        "general_bleu": tr("general BLEU"),
+    }
     columns: list[dict[str, object]] = []
     for key, name in names.items():
         values = [row[key] for row in checks if row.get(key) is not None]
         if values:
-            loss = key == "valid_loss"
+            loss = key.endswith("loss")
             best = min(values) if loss else max(values)
             columns.append({"key": key, "name": name, "best": best, "digits": 3 if loss else 1})
     shown = checks if len(checks) <= ROWS else [checks[0], *checks[1 - ROWS :]]
@@ -103,6 +110,7 @@ def figure_card(job: JobRow, rows: Sequence[Mapping[str, Any]], project: Project
         "run_validation.html",
         job=job,
         columns=columns,
+        unread=memory_unread(checks),
         checks=[{key: row.get(key) for key in ("step", *names)} for row in shown],
         sample=_sample(rows, project),
         tried=job.result.get("tried") or [],
@@ -110,6 +118,12 @@ def figure_card(job: JobRow, rows: Sequence[Mapping[str, Any]], project: Project
         source_lang=Markup(lang_attribute(project.source)),
         target_lang=Markup(lang_attribute(project.target)),
     )
+
+
+def memory_unread(checks: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the last validation shows that it does not matter what the memory holds."""
+    last = checks[-1] if checks else {}
+    return bool(last.get("step")) and last.get("other_memory_loss", math.inf) - last["valid_loss"] < UNREAD
 
 
 def _sample(rows: Sequence[Mapping[str, Any]], project: ProjectRow) -> dict[str, object]:

@@ -72,6 +72,30 @@ def another(
     return record_sentences(base, pairs, module.places(), module.config.key_size, progress, axes)
 
 
+def reading_figures(module: SentenceReaders) -> list[dict[str, Any]]:
+    """Of each reader, over the positions of the last batch: `rows`, how many are effectively read (exp of the mean entropy);
+    `distinct`, heaviest rows that differ, as a share of the positions; `gate` and `gate_spread`, mean and standard deviation of
+    1 - λ.
+    """
+    results = []
+    for layer, place, reader in module.readers():
+        if "weights" not in (reader.seen or {}):
+            continue
+        top = reader.seen["weights"].argmax(-1).flatten()  # (B n,)
+        opened = 1 - reader.seen["gate"]  # (B, n, 1)
+        results.append(
+            {
+                "layer": layer,
+                "place": place,
+                "rows": round(float(reader.seen["entropy"].mean().exp()), 2),
+                "distinct": round(len(top.unique()) / len(top), 4),
+                "gate": round(float(opened.mean()), 4),
+                "gate_spread": round(float(opened.std()), 4),
+            }
+        )
+    return results
+
+
 def ablate(base: BaseModel, module: SentenceReaders, kind: str, material: Material) -> None:
     """Keys are states, values are tokens. A token has no mean: with "mean" all rows of the shortlist have one key."""
     memory = module.memory

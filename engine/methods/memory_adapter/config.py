@@ -21,8 +21,8 @@ class MemoryAdapterConfig(Options):
 
     retrieval: str = option(
         "global",
-        "What a reader may read: sentence (of the few samples whose sources share the rarest words of the input, what comes next; "
-        "quick, sharp, and needs sources), or global (the paper: all phrases that its layer remembers).",
+        "What a reader may read: sentence (of the few samples whose sources share the rarest words of the input, what comes next: "
+        "quick and sharp), or global (the paper: all phrases that its layer remembers).",
         choices=RETRIEVALS,
     )
     shortlist: int = option(8, "sentence: samples that are read for an input sentence.", low=1, high=256)

@@ -183,6 +183,24 @@ class MemoryAdapter(Method):
     def fixed_rows(self, module: Any) -> bool:
         return bool(module.config.retrieval == "sentence")
 
+    @contextlib.contextmanager
+    def observed(self, module: Any) -> Iterator[dict[str, Any]]:
+        figures: dict[str, Any] = {}
+        if module.config.retrieval == "global":
+            yield figures
+            return
+        for _, _, reader in module.readers():
+            reader.seen = {}
+        try:
+            yield figures
+            figures["readers"] = by_sentence.reading_figures(module)
+        finally:
+            for _, _, reader in module.readers():
+                reader.seen = None
+
+    def misled(self, module: Any) -> contextlib.AbstractContextManager[None] | None:
+        return module.rolled() if module.config.retrieval == "sentence" else None
+
     def ablate(self, base: BaseModel, module: Any, kind: str, material: Material) -> None:
         """Other rows for each reader; "foreign" and "oracle" are phrases found and recorded as the samples' own are."""
         from engine.methods.ablation import gaussian_like

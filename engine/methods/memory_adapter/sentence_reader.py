@@ -16,8 +16,8 @@ which would say what has been written already.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,8 +36,8 @@ SHARPNESS, COVERAGE = 10.0, 2.0  # κ and β of an untrained reader
 SPEED = 10.0  # Adam moves each weight by about the learning rate: a number that stands alone must move faster
 SLOW = 0.3  # and the comparison of states more slowly
 HIDDEN = 64  # of the gate
-CLOSED = -1.0  # the gate's first bias
-EVIDENCE = 4
+CLOSED = -2.0  # the gate's first bias
+EVIDENCE = (5.0, 5.0, 5.0, 1.0)  # c, v, u and H as the gate sees them: four numbers beside the d of an anchor
 SIZE = 4.0  # length of a token's embedding as it is read, about that of an anchor
 LEAST = -1e4  # the score of a row that is none
 
@@ -67,7 +67,7 @@ class SentenceReader(nn.Module):
         self.by_coverage = nn.Parameter(torch.zeros(()))
         self.value = nn.Linear(d, d, bias=False)
         nn.init.zeros_(self.value.weight)
-        self.gate_hidden = nn.Linear(d + EVIDENCE, HIDDEN)
+        self.gate_hidden = nn.Linear(d + len(EVIDENCE), HIDDEN)
         self.gate_out = nn.Linear(HIDDEN, 1)
         nn.init.zeros_(self.gate_out.weight)
         nn.init.constant_(self.gate_out.bias, CLOSED)
@@ -112,7 +112,8 @@ class SentenceReader(nn.Module):
         entropy = -(weights * weights.clamp(min=1e-9).log()).sum(-1, keepdim=True)  # (B, n, 1)
         coverage = rows.coverage[:, None].expand_as(scores).gather(-1, best)  # (B, n, 1)
         evidence = ((score - bonus) / sharpness, coverage, rows.known.expand_as(score), entropy)  # (B, n, 1) each
-        mixed = torch.cat([SIZE * F.normalize(anchor, dim=-1), *evidence], -1)  # (B, n, d + 4)
+        scaled = (size * value for size, value in zip(EVIDENCE, evidence, strict=True))
+        mixed = torch.cat([SIZE * F.normalize(anchor, dim=-1), *scaled], -1)  # (B, n, d + 4)
         away = torch.sigmoid(self.gate_out(F.relu(self.gate_hidden(mixed)))) * rows.any  # (B, n, 1), 1 - λ
         if self.seen is not None:
             self.seen |= {"weights": weights, "gate": 1 - away, "entropy": entropy}
@@ -133,6 +134,16 @@ class SentenceReaders(LayeredReaders):
         self.embeddings: list[Tensor] = []  # the base's, in a list since they are none of this module's
         self._own: OwnText | None = None
         self.shortlist: Shortlist | None = None
+        self.roll = 0  # places by which shortlists are shifted along the batch
+
+    @contextlib.contextmanager
+    def rolled(self) -> Iterator[None]:
+        """Each sentence reads the shortlist of the one before it in its batch."""
+        self.roll = 1
+        try:
+            yield
+        finally:
+            self.roll = 0
 
     def places(self) -> list[tuple[int, str]]:
         return [(layer, place) for layer, place, _ in self.readers()]
@@ -161,13 +172,9 @@ class SentenceReaders(LayeredReaders):
                 self._own = OwnText([pair.target for pair in pairs], [pair.source for pair in pairs])
             pairs = [batch.pairs.sentences[i] for i in batch.rows]
             blocked = [self._own.of(pair.source, pair.target) for pair in pairs]
-        shortlist = self.shortlist = memory.shortlist(base, inputs, self.config.shortlist, blocked)
+        shortlist = memory.shortlist(base, inputs, self.config.shortlist, blocked)
+        shortlist = self.shortlist = shortlist.shifted(self.roll) if self.roll else shortlist
         rows = shortlist.rows.cpu()  # (B, R)
         values = F.embedding(memory.tokens[rows].to(base.device, torch.long), self.embeddings[0])  # (B, R, d)
         for layer, place, reader in self.readers():
             reader.look_at(memory.keys[layer, place][rows].to(base.device), values, shortlist)
-
-
-def collapsed(entropy: float, rows: int) -> bool:
-    """Whether a reader reads all rows alike."""
-    return rows > 1 and math.exp(entropy) > 0.9 * rows

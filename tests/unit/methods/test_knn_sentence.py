@@ -8,6 +8,7 @@ from engine.corpora.types import SentencePair
 from engine.decoding.scoring import score
 from engine.decoding.translate import translate
 from engine.errors import BundleError, OptionError
+from engine.memory.source_index import names_in, row_names
 from engine.methods import get_method
 from engine.methods.batches import Pairs
 from engine.methods.knn.build import another, make_knn
@@ -17,7 +18,6 @@ from engine.methods.knn.history import History, again, repeats
 from engine.methods.knn.module import KnnModule
 from engine.methods.knn.options import KnnOptions
 from engine.methods.knn.sentence import ANY, copied, torn
-from engine.memory.source_index import names_in, row_names
 from engine.plugins import Plugin, PluginStack
 from tests.bases import SENTENCES
 
