@@ -123,6 +123,8 @@ class Method(ABC):
     # What a budget sets for this method: {budget: {"method": {...}, "training": {...}}}; nothing: defaults, and the budget's
     # training (engine.training.BUDGETS).
     budgets: ClassVar[Budgets] = {}
+    # Settings by name that take the place of a budget's, such as those of a paper to the letter: {preset: {setting: value}}.
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     # -- making a plugin
 

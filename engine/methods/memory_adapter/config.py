@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from engine.core.options import Options, option
 from engine.memory.layer_assignment import ORDERS
@@ -145,22 +146,8 @@ class MemoryAdapterConfig(Options):
     )
 
 
-def released_code(config: MemoryAdapterConfig | None = None, layers: int = 6) -> MemoryAdapterConfig:
-    """The settings with which the authors' published code runs, where it differs from their paper.
-
-    Its length bounds are for a base of six decoder layers; with another number of `layers` parts are of even size.
-    """
-    return (config or MemoryAdapterConfig()).replace(
-        length_unit="pieces",
-        bounds=RELEASED_BOUNDS if layers == len(RELEASED_BOUNDS) else None,
-        round_trip=True,
-        dropout_unit="reader",
-        start="released_code",
-        init="random",
-        bias=True,
-        scale_query=True,
-        pooling="sum_with_eos",
-        label_smoothing=0.1,
-        likelihood_updates=100,
-        base_dropout=0.1,
-    )
+# How the authors' published code runs, where it differs from their paper; its `bounds` are for six decoder layers.
+RELEASED_CODE: dict[str, Any] = dict(
+    length_unit="pieces", round_trip=True, dropout_unit="reader", start="released_code", init="random", bias=True,
+    scale_query=True, pooling="sum_with_eos", label_smoothing=0.1, likelihood_updates=100, base_dropout=0.1,
+)  # fmt: skip

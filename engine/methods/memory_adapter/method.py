@@ -13,7 +13,7 @@ from engine.errors import CorpusError, OptionError
 from engine.methods.cost import Cost, Workload
 from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, HookPoint, Loss, Method
 from engine.methods.memory_adapter import by_sentence
-from engine.methods.memory_adapter.config import MemoryAdapterConfig
+from engine.methods.memory_adapter.config import RELEASED_CODE, MemoryAdapterConfig
 
 if TYPE_CHECKING:
     import torch
@@ -36,6 +36,9 @@ class MemoryAdapter(Method):
         "balanced": {"method": dict(retrieval="sentence", alpha=0.0, beta=0.0)},
         "best": {"method": dict(retrieval="sentence")},
     }
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": dict(start="released_code", init="random"), "released_code": RELEASED_CODE,
+    }  # fmt: skip
     capabilities = Capabilities(
         title="Memory adapter",
         summary="Reads phrases of your samples at every layer of the decoder. The best choice for style.",

@@ -97,12 +97,20 @@ def read_older(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def method_config(request: CustomizeRequest) -> Any:
-    """The method's settings: its defaults, then the budget's, then the request's own."""
+    """The method's settings: its defaults, then the budget's or those of the preset that is asked for, then the request's own.
+
+    Raises OptionError on settings or a preset that the method does not have.
+    """
     from engine.methods import get_method
     from engine.training import budget_options
 
-    preset = budget_options(request.budget, request.method)["method"]
-    return get_method(request.method).config_class.from_mapping({**preset, **request.method_options})
+    method, own = get_method(request.method), dict(request.method_options)
+    name = str(own.pop("preset", ""))
+    if name and name not in method.presets:
+        known = ", ".join(method.presets) or "-"
+        raise OptionError("preset: {name!r} is not one of {known}.", name=name, known=known)
+    preset = method.presets[name] if name else budget_options(request.budget, request.method)["method"]
+    return method.config_class.from_mapping({**preset, **own})
 
 
 def unlike_the_paper(request: CustomizeRequest) -> str:

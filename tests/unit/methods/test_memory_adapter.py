@@ -12,7 +12,7 @@ from engine.memory import PhrasePair, record
 from engine.methods import Artefacts, get_method, method_names
 from engine.methods.batches import Pairs
 from engine.methods.interface import Batch
-from engine.methods.memory_adapter.config import MemoryAdapterConfig, released_code
+from engine.methods.memory_adapter.config import RELEASED_CODE, MemoryAdapterConfig
 from engine.methods.memory_adapter.method import symmetric_kl
 from engine.methods.memory_adapter.module import SPEED, MemoryAdapterModule, MemoryReader
 from engine.methods.memory_adapter.two_pass import CachedFirstPass
@@ -101,7 +101,7 @@ def test_released_code_divides_queries_by_the_square_root_of_their_size():
 
 
 def test_released_code_is_a_set_of_named_options():
-    config = released_code()
+    config = MemoryAdapterConfig(**RELEASED_CODE)
     assert (config.dropout_unit, config.start, config.bias, config.pooling) == (
         "reader",
         "released_code",

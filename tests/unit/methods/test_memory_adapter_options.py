@@ -1,5 +1,7 @@
 """The memory adapter's other ways: the released code's phrase lengths, the user's own sources, the base's weights."""
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -17,11 +19,12 @@ from engine.methods.batches import Pairs
 from engine.methods.data import Samples
 from engine.methods.interface import Batch
 from engine.methods.memory_adapter import method as adapter
-from engine.methods.memory_adapter.config import RELEASED_BOUNDS, MemoryAdapterConfig, released_code
+from engine.methods.memory_adapter.config import RELEASED_BOUNDS, RELEASED_CODE, MemoryAdapterConfig
 from engine.phrases import Phrase, PhraseSet
 from engine.plugins import Plugin
 from engine.training.loop import make_optimizer
 from engine.training.options import TrainingOptions
+from engine.workflows.customize.request import CustomizeRequest, method_config
 from tests.bases import EN_ZH, SENTENCES
 
 METHOD = get_method("memory_adapter")
@@ -90,12 +93,18 @@ def test_a_round_trip_drops_what_returns_at_another_length(pair, plain):
     assert plain[1] == ("en", ["雨 雨", "雨停 雨停", "河边的老茶馆 河边的老茶馆"])
 
 
-def test_released_code_has_every_way_of_its_own():
-    config = released_code()
-    assert config.bounds == (3, 4, 5, 7, 8, 10)
-    assert config.length_unit == "pieces"
-    assert config.round_trip
-    assert released_code(layers=4).bounds is None
+def test_a_preset_takes_the_place_of_the_budget_s_settings():
+    def of(**options):
+        request = CustomizeRequest(
+            base="b", source="en", target="zh", samples=("s",), method="memory_adapter", budget="quick"
+        )
+        return method_config(dataclasses.replace(request, method_options=options))
+
+    assert of().retrieval == "sentence"
+    assert of(preset="paper") == MemoryAdapterConfig(start="released_code", init="random")
+    assert of(preset="released_code", alpha=2) == MemoryAdapterConfig(**RELEASED_CODE, alpha=2)
+    with pytest.raises(OptionError, match="preset: 'of mine' is not one of paper, released_code"):
+        of(preset="of mine")
 
 
 def bilingual(pair, folder):

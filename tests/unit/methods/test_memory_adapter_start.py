@@ -7,7 +7,7 @@ from engine.decoding.scoring import score
 from engine.decoding.translate import translate
 from engine.memory import PhrasePair, record
 from engine.methods import Artefacts, get_method
-from engine.methods.memory_adapter.config import MemoryAdapterConfig, released_code
+from engine.methods.memory_adapter.config import RELEASED_CODE, MemoryAdapterConfig
 from engine.methods.memory_adapter.init import SPREAD
 from tests.bases import SENTENCES
 
@@ -52,7 +52,7 @@ def test_a_layer_without_phrases_and_the_released_code_start_at_random(base, mem
     same = {key for key, value in random.state_dict().items() if torch.equal(value, started.state_dict()[key])}
     assert {key for key in same if key.startswith("layers.2.")} == {k for k in random.state_dict() if "layers.2." in k}
     assert "layers.0.self_attn.query.weight" not in same
-    assert released_code().init == "random"
+    assert MemoryAdapterConfig(**RELEASED_CODE).init == "random"
 
 
 def test_an_untrained_adapter_leaves_the_output_alone(base, memory):
