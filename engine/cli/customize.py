@@ -161,14 +161,12 @@ def summary_text(summary: dict[str, Any]) -> str:
         held_out = f"{loss}{bleu} on {figures['held_out_sentences']} of your own sentences"
         if "general_bleu" in figures:
             held_out += f", {figures['general_bleu_vanilla']} -> {figures['general_bleu']} on general text"
-    memory = (
-        f"{sum(summary['memory']):,} remembered"
-        if summary["phrases"]
-        else f"{sum(summary['memory']):,} tokens remembered"
-    )
+    memory = f", {summary['phrases']:,} phrases" if summary["phrases"] else ""
+    if count := sum(summary["memory"]):
+        memory += f", {count:,} {'' if summary['phrases'] else 'tokens '}remembered"
     lines = [
         f"Plugin     {summary['plugin']} ({summary['bytes'] / 2**20:.1f} MiB)",
-        f"Samples    {summary['sentences']:,} sentences, {summary['phrases']:,} phrases, {memory}",
+        f"Samples    {summary['sentences']:,} sentences{memory}",
         f"Training   {trained}, {summary['device']}",
         f"Budget     {summary['budget']}{unlike and f'; unlike the paper: {unlike}'}",
         f"Held out   {held_out}",

@@ -41,7 +41,7 @@ class MemoryAdapter(Method):
     }  # fmt: skip
     capabilities = Capabilities(
         title="Memory adapter",
-        summary="Reads phrases of your samples at every layer of the decoder. The best choice for style.",
+        summary="Reads, inside the decoder, what your samples say in like contexts, through a learned gate.",
         source="Xu et al., Pluggable Neural Machine Translation Models via Memory-augmented Adapters (2023)",
         needs_phrases=True,
         needs_pairs=True,
