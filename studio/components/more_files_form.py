@@ -12,7 +12,7 @@ from studio.components.file_fields import drop_field, path_field
 from studio.components.html import view
 from studio.components.import_options import ImportOptions
 from studio.components.import_status import job_line
-from studio.components.layout import guard, wanted
+from studio.components.layout import QUIET, guard, wanted
 from studio.components.new_project_form import chosen_corpora
 from studio.components.settings_fields import COLLECTED
 from studio.i18n.translate import tr
@@ -47,11 +47,10 @@ class MoreFilesForm:
     def events(self, status: Any) -> None:
         """Wire the fields; `status` shows the job that each of them queues."""
         self.status = status
-        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-        self.samples.choose(guard(self.add_samples), None, [self.samples, status], **quiet)
-        self.files.upload(guard(self.add_files), self.files, [self.files, status], **quiet)
-        self.add.click(guard(self.add_path), self.path, [self.path, status], **quiet)
-        self.read_again.click(guard(self.read_with_options), self.options.values, status, js=COLLECTED, **quiet)
+        self.samples.choose(guard(self.add_samples), None, [self.samples, status], **QUIET)
+        self.files.upload(guard(self.add_files), self.files, [self.files, status], **QUIET)
+        self.add.click(guard(self.add_path), self.path, [self.path, status], **QUIET)
+        self.read_again.click(guard(self.read_with_options), self.options.values, status, js=COLLECTED, **QUIET)
 
     @property
     def filled(self) -> list[Any]:

@@ -14,7 +14,7 @@ from studio.components.choosers import CHOOSE, base_terms, sample_cards
 from studio.components.file_fields import drop_field, path_field
 from studio.components.html import view
 from studio.components.import_options import ImportOptions
-from studio.components.layout import address, guard, wanted
+from studio.components.layout import QUIET, address, guard, wanted
 from studio.components.settings_fields import COLLECTED
 from studio.components.templating import render
 from studio.services.catalog import default_pair, language_name
@@ -60,15 +60,14 @@ class NewProjectForm:
 
     def events(self, start: Any) -> None:
         """Wire the fields; `start` is the button that begins the project from the files."""
-        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         chosen = [self.source, self.target, self.base, self.agreed]
         given = [self.files, self.path, self.name, *chosen, self.options.values]
         dropped = [self.files, self.name, self.base, self.source, self.target]
-        self.files.upload(guard(self.look_at_files), dropped, dropped[1:2] + dropped[3:], **quiet)
-        self.base.input(guard(self.choose_base), self.base, self.of_base, **quiet)
+        self.files.upload(guard(self.look_at_files), dropped, dropped[1:2] + dropped[3:], **QUIET)
+        self.base.input(guard(self.choose_base), self.base, self.of_base, **QUIET)
         for event in (
-            start.click(guard(self.create), given, self.address, js=COLLECTED, **quiet),
-            self.samples.choose(guard(self.create_from_samples), chosen, self.address, **quiet),
+            start.click(guard(self.create), given, self.address, js=COLLECTED, **QUIET),
+            self.samples.choose(guard(self.create_from_samples), chosen, self.address, **QUIET),
         ):
             event.then(None, self.address, None, js=GO)
 

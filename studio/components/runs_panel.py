@@ -13,7 +13,7 @@ from engine.errors import InputError
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
 from studio.components.html import gated, shown_if, view, visible_if
-from studio.components.layout import address, guard, wanted
+from studio.components.layout import QUIET, address, guard, wanted
 from studio.components.link_button import link_button
 from studio.components.plots import MEASURES, bleu_curve, loss_curve, overlaid
 from studio.components.preview_card import LOOK, look_card
@@ -37,7 +37,6 @@ from studio.services.runs import Runs
 LOG = 6_000  # characters of the log's end
 # What is chosen goes into the address, so that a reload or a shared link shows it again.
 MARK = script("train.js")
-QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 BARE: dict[str, Any] = {"show_label": False, "container": False}
 
 

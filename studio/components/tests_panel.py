@@ -10,7 +10,7 @@ from engine.store import ProjectRow
 from studio.components.html import view
 from studio.components.import_report import leak_card
 from studio.components.import_status import job_line
-from studio.components.layout import guard, wanted
+from studio.components.layout import QUIET, guard, wanted
 from studio.services.catalog import sample_types
 from studio.services.service import Service
 
@@ -33,9 +33,8 @@ class TestFilesPanel:
     def events(self, status: Any) -> None:
         """Wire the panel."""
         self.status = status
-        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-        self.add.upload(guard(self.add_files), self.add, status, **quiet)
-        self.files.untest(guard(self.remove_file), None, status, **quiet)
+        self.add.upload(guard(self.add_files), self.add, status, **QUIET)
+        self.files.untest(guard(self.remove_file), None, status, **QUIET)
 
     def shown(self, project: ProjectRow) -> str:
         """The list as HTML."""

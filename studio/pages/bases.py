@@ -11,7 +11,7 @@ from markupsafe import Markup
 from engine.errors import TailorError
 from studio.components.bases_boxes import jobs_box, known_box, shelf_box
 from studio.components.html import esc, size, view
-from studio.components.layout import guard, page, wanted
+from studio.components.layout import QUIET, guard, page, wanted
 from studio.components.model_cards import license_line
 from studio.components.templating import render, script
 from studio.i18n.translate import tr, translate_message
@@ -25,9 +25,6 @@ TEXT = "The frozen model under every plugin. Those that came along are small, fo
 PAIR = ("en", "zh")
 # The pair stands in the address, so that a reload or a link shows it again.
 MARK = script("bases-mark.js")
-
-
-QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 
 
 def build(demo: gr.Blocks, service: Service) -> None:

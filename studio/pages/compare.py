@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import gradio as gr
 
@@ -23,7 +22,7 @@ from studio.components.compare_url import CompareUrl
 from studio.components.comparison_parts import figures_of, menus_of, table_of
 from studio.components.comparison_table import file_card, plugin_choices, progress_card, reading_card
 from studio.components.html import empty, gated, shown_if, view, visible_if, way
-from studio.components.layout import guard, page, wanted
+from studio.components.layout import QUIET, guard, page, wanted
 from studio.components.templating import script
 from studio.components.terms_box import TermsBox
 from studio.i18n.translate import listed, tr
@@ -75,20 +74,19 @@ class ComparePage:
             self.number = gr.Textbox("", visible="hidden")
 
     def events(self) -> None:
-        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         here, named = self.here, [self.here, self.number]
         content = [self.text, self.file, self.state, self.table, self.figures, self.menus, here]
         filled = [self.ask, self.run, self.upload, self.nothing, self.plugins, *content, self.number]
-        ready = self.demo.load(guard(self.fill), None, filled, **quiet)
+        ready = self.demo.load(guard(self.fill), None, filled, **QUIET)
         WordPanel(self).events(ready)
         CompareJobs(self).events(ready)
         CompareTranslation(self).events(ready)
-        self.upload.upload(guard(self.open_file), self.upload, content, **quiet).then(None, named, None, js=MARK)
+        self.upload.upload(guard(self.open_file), self.upload, content, **QUIET).then(None, named, None, js=MARK)
         self.table.leaf(
-            guard(self.leaf), here, [self.table, here], concurrency_limit=1, trigger_mode="multiple", **quiet
+            guard(self.leaf), here, [self.table, here], concurrency_limit=1, trigger_mode="multiple", **QUIET
         )
-        self.menus.keep(guard(self.keep), here, None, **quiet)
-        self.menus.remove(guard(self.remove), here, [*content, self.panel], **quiet)
+        self.menus.keep(guard(self.keep), here, None, **QUIET)
+        self.menus.remove(guard(self.remove), here, [*content, self.panel], **QUIET)
         here.change(None, named, None, js=MARK)
 
     def need(self, project: ProjectRow, url: CompareUrl) -> ComparisonRecord:

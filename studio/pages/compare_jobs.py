@@ -11,7 +11,7 @@ from studio.components.compare_url import CompareUrl
 from studio.components.comparison_parts import figures_of, table_of
 from studio.components.comparison_table import progress_card
 from studio.components.html import shown_if
-from studio.components.layout import guard, wanted
+from studio.components.layout import QUIET, guard, wanted
 from studio.i18n.translate import trn
 from studio.pages import Values
 
@@ -27,17 +27,16 @@ class CompareJobs:
 
     def events(self, ready: Any) -> None:
         """`ready` is the event that has filled the page."""
-        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         page, terms = self.page, self.terms
-        ready.then(guard(self.fill_terms), None, [terms.gate, terms.text], **quiet)
+        ready.then(guard(self.fill_terms), None, [terms.gate, terms.text], **QUIET)
         for source in (page.state, page.figures):
-            source.act(guard(self.act), page.here, [page.state, page.figures], **quiet)
-        terms.save.click(guard(self.save_terms), [terms.text, page.here], [terms.state, page.state], **quiet)
+            source.act(guard(self.act), page.here, [page.state, page.figures], **QUIET)
+        terms.save.click(guard(self.save_terms), [terms.text, page.here], [terms.state, page.state], **QUIET)
         page.frame.timer.tick(
             guard(self.poll, polled=True),
             [page.here, page.stamp],
             [page.state, page.table, page.figures, page.stamp],
-            **quiet,
+            **QUIET,
         )
 
     def act(self, request: gr.Request, here: str, event: gr.EventData) -> Values:

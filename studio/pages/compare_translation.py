@@ -13,7 +13,7 @@ from engine.store.comparisons import ComparisonRecord
 from studio.components.compare_url import CompareUrl
 from studio.components.comparison_parts import menus_of, table_of
 from studio.components.comparison_table import progress_card
-from studio.components.layout import guard, wanted
+from studio.components.layout import QUIET, guard, wanted
 from studio.i18n.translate import tr
 from studio.pages import Values
 
@@ -30,19 +30,18 @@ class CompareTranslation:
     def events(self, ready: Any) -> None:
         """`ready` is the event that has filled the page."""
         page = self.page
-        common: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         work = [page.table, page.figures, page.state]
         result = [*work, page.menus, page.here, page.panel]
-        ready.then(guard(self.go_on), page.here, work, concurrency_limit=2, **common)
+        ready.then(guard(self.go_on), page.here, work, concurrency_limit=2, **QUIET)
         page.run.click(
             guard(self.translate),
             [page.text, page.plugins, page.here],
             [*result, page.run],
             concurrency_limit=2,
-            **common,
-        ).then(guard(self.release), None, page.run, **common)
+            **QUIET,
+        ).then(guard(self.release), None, page.run, **QUIET)
         # Not "always_last", which sends the data of the first event again instead of the last one's.
-        page.table.dial(guard(self.turn), page.here, result, concurrency_limit=4, trigger_mode="multiple", **common)
+        page.table.dial(guard(self.turn), page.here, result, concurrency_limit=4, trigger_mode="multiple", **QUIET)
 
     def translate(self, request: gr.Request, lines: str, plugins: list[int], here: str) -> Iterator[Values]:
         project, url = self.page.service.need(wanted(request)), CompareUrl.read(here)

@@ -12,7 +12,7 @@ from engine.store.project_files import delete_project
 from studio.components.file_fields import drop_field
 from studio.components.home_cards import home_cards
 from studio.components.html import esc, view
-from studio.components.layout import guard, heading, page
+from studio.components.layout import QUIET, guard, heading, page
 from studio.components.link_button import link_button
 from studio.components.new_project_form import GO
 from studio.components.templating import render, script
@@ -26,7 +26,6 @@ NEW = "/samples?project=new"
 LONGEST_NAME = 80
 CARDS = script("home-cards.js")
 ANSWER = script("home-answer.js")
-QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 
 
 def build(demo: gr.Blocks, service: Service) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import gradio as gr
 
-from studio.components.layout import guard
+from studio.components.layout import QUIET, guard
 from studio.i18n.translate import tr
 from studio.pages import Values
 from studio.services.phrases import PhraseView
@@ -23,15 +23,14 @@ class PhraseDecisions:
         self.page, self.list = page, page.list
 
     def events(self) -> None:
-        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         state, shown, sentences = self.page.state, self.page.shown, self.list.sentences
         for source in (self.list.rows, self.page.detail):
             source.keep(
-                guard(self.keep), [state, sentences], shown, trigger_mode="multiple", concurrency_limit=1, **quiet
+                guard(self.keep), [state, sentences], shown, trigger_mode="multiple", concurrency_limit=1, **QUIET
             )
-        self.list.bulk.click(guard(self.leave_out_all), [state, sentences], shown, **quiet)
-        self.page.undo.click(guard(self.take_back), state, shown, **quiet)
-        self.list.translate.click(guard(self.back_translate), state, shown, **quiet)
+        self.list.bulk.click(guard(self.leave_out_all), [state, sentences], shown, **QUIET)
+        self.page.undo.click(guard(self.take_back), state, shown, **QUIET)
+        self.list.translate.click(guard(self.back_translate), state, shown, **QUIET)
 
     def keep(self, request: gr.Request, query: str, sentences: bool, event: gr.EventData) -> Values:
         """One phrase is left out or taken back in."""

@@ -13,7 +13,7 @@ import gradio as gr
 from studio.components import phrase_table as draw
 from studio.components.html import card, gated, shown_if, view
 from studio.components.import_status import next_link
-from studio.components.layout import guard, heading, page, wanted
+from studio.components.layout import QUIET, guard, heading, page, wanted
 from studio.components.phrase_list import PhraseList, filtered_view, undo_button
 from studio.components.phrase_map import PhraseMap
 from studio.components.phrase_tree import PhraseTree
@@ -54,16 +54,15 @@ class PhrasesPage:
             self.stamp = gr.Textbox("", visible="hidden")
 
     def events(self) -> None:
-        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         # Each click counts: "once" forgets those that come while one is at work, "always_last" sends the first one's data again.
-        each = {**quiet, "trigger_mode": "multiple", "concurrency_limit": 1}
-        last = {**quiet, "trigger_mode": "always_last"}
+        each = {**QUIET, "trigger_mode": "multiple", "concurrency_limit": 1}
+        last = {**QUIET, "trigger_mode": "always_last"}
         state, shown, tree, filters = self.state, self.shown, self.tree.card, self.list.filters
         everything = [
             self.frame.title, self.onward, self.nothing, self.body, self.origin, *shown, *filters, *self.map.all, tree,
         ]  # fmt: skip
-        self.demo.load(guard(self.fill), None, everything, **quiet)
-        self.frame.timer.tick(guard(self.poll, polled=True), [state, self.stamp], everything, **quiet)
+        self.demo.load(guard(self.fill), None, everything, **QUIET)
+        self.frame.timer.tick(guard(self.poll, polled=True), [state, self.stamp], everything, **QUIET)
         for source in (tree, self.list.rows, self.map.points):
             source.pick(guard(self.choose), state, [*shown, tree], **each)
         tree.step(guard(self.step), state, [*shown, tree], **each)
@@ -72,9 +71,9 @@ class PhrasesPage:
         self.list.words.change(guard(self.search), [state, *filters], shown, **last)
         for field in filters[1:]:
             field.input(guard(self.filter), [state, *filters], shown, **last)
-        self.list.back.click(guard(self.page_back), state, shown, **quiet)
-        self.list.forth.click(guard(self.page_forth), state, shown, **quiet)
-        self.map.draw.click(guard(self.draw_map), None, self.map.all, **quiet)
+        self.list.back.click(guard(self.page_back), state, shown, **QUIET)
+        self.list.forth.click(guard(self.page_forth), state, shown, **QUIET)
+        self.map.draw.click(guard(self.draw_map), None, self.map.all, **QUIET)
         PhraseDecisions(self).events()
 
     @property

@@ -11,7 +11,7 @@ import gradio as gr
 from engine.errors import InputError
 from studio.components.ablation import lines_of
 from studio.components.html import note, view
-from studio.components.layout import address, guard, page, wanted
+from studio.components.layout import QUIET, address, guard, page, wanted
 from studio.components.link_button import link_button
 from studio.components.plugin_boxes import blend_box, bring_in, default_menu, waiting_box
 from studio.components.plugin_cards import no_plugins, plugin_cards, seen
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 ABLATE = "ablate"  # the kind of job
 TEXT = "Each plugin is one file. It works with the base it was made for, on any machine."
 ACT = script("plugins.js")
-
-
-QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 
 
 def build(demo: gr.Blocks, service: Service) -> None:

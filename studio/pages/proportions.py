@@ -11,7 +11,7 @@ from engine.store import PluginRow, ProjectRow
 from studio.components import domain_figures as draw
 from studio.components.html import gated, note, shown_if, view, visible_if
 from studio.components.import_status import next_link
-from studio.components.layout import guard, heading, page, wanted
+from studio.components.layout import QUIET, guard, heading, page, wanted
 from studio.i18n.translate import tr
 from studio.pages import Values
 from studio.pages.proportions_samples import SamplesCards
@@ -42,19 +42,18 @@ class ProportionsPage:
             self.stamp = gr.Textbox("", visible="hidden")
 
     def events(self) -> None:
-        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
         sentence, samples = self.sentence, self.samples
         fields = [sentence.plugin, sentence.text, samples.side, samples.word]
         everything = [
             self.frame.title, self.nothing, self.onward, self.fit, self.body, *fields, sentence.examples, sentence.shares,
             samples.corpus, samples.words, self.mark, self.stamp,
         ]  # fmt: skip
-        self.demo.load(guard(self.fill), None, everything, **quiet)
-        self.frame.timer.tick(guard(self.poll, polled=True), [self.stamp, *fields], everything, **quiet)
-        self.sentence.events(quiet)
-        self.samples.events(quiet)
-        sentence.plugin.input(guard(self.choose), fields, everything, concurrency_limit=2, **quiet)
-        self.fit.click(guard(self.fit_again), fields, everything, **quiet)
+        self.demo.load(guard(self.fill), None, everything, **QUIET)
+        self.frame.timer.tick(guard(self.poll, polled=True), [self.stamp, *fields], everything, **QUIET)
+        self.sentence.events()
+        self.samples.events()
+        sentence.plugin.input(guard(self.choose), fields, everything, concurrency_limit=2, **QUIET)
+        self.fit.click(guard(self.fit_again), fields, everything, **QUIET)
 
     def opened(self, request: gr.Request, number: Any) -> Opened:
         """The project, what was fitted on its samples or with a plugin, and the plugin. Raises InputError."""

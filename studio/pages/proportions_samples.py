@@ -10,7 +10,7 @@ import gradio as gr
 from engine.store import ProjectRow
 from studio.components import domain_figures as draw
 from studio.components.html import view
-from studio.components.layout import guard
+from studio.components.layout import QUIET, guard
 from studio.components.plotly import figure_view
 from studio.pages import Values
 from studio.pages.proportions_sentence import layer_in
@@ -41,14 +41,14 @@ class SamplesCards:
                 )
                 self.words = view(script=draw.WORD_SCRIPT)
 
-    def events(self, quiet: dict[str, Any]) -> None:
+    def events(self) -> None:
         sentence, mark = self.page.sentence, self.page.mark
         fields, outputs = [self.side, self.word, sentence.plugin], [self.corpus, self.words, mark]
-        self.side.input(guard(self.turn), fields, outputs, **quiet)
+        self.side.input(guard(self.turn), fields, outputs, **QUIET)
         # Not `input`: it comes with key presses alone, not with what an input method composes.
-        self.word.change(guard(self.seek), fields, [self.words, mark], trigger_mode="always_last", **quiet)
+        self.word.change(guard(self.seek), fields, [self.words, mark], trigger_mode="always_last", **QUIET)
         for source in (sentence.shares, self.corpus, self.words):
-            source.word(guard(self.press), [self.side, sentence.plugin], [self.word, self.side, *outputs], **quiet)
+            source.word(guard(self.press), [self.side, sentence.plugin], [self.word, self.side, *outputs], **QUIET)
 
     def values(
         self, request: gr.Request, project: ProjectRow, shown: Mapping[str, Any], side: str, word: str

@@ -12,7 +12,7 @@ from engine.errors import TailorError
 from engine.store import PluginRow, ProjectRow
 from studio.components import domain_figures as draw
 from studio.components.html import note, view
-from studio.components.layout import guard
+from studio.components.layout import QUIET, guard
 from studio.components.plotly import figure_view
 from studio.i18n.translate import translate_message
 from studio.pages import Values
@@ -46,11 +46,11 @@ class SentenceCard:
             self.examples = view(script=draw.WORD_SCRIPT)
             self.shares = figure_view(draw.WORD_SCRIPT)
 
-    def events(self, quiet: dict[str, Any]) -> None:
+    def events(self) -> None:
         outputs = [self.shares, self.page.mark]
         for event in (self.show.click, self.text.submit):
-            event(guard(self.look), [self.text, self.plugin], outputs, concurrency_limit=2, **quiet)
-        self.examples.example(guard(self.example), self.plugin, [self.text, *outputs], **quiet)
+            event(guard(self.look), [self.text, self.plugin], outputs, concurrency_limit=2, **QUIET)
+        self.examples.example(guard(self.example), self.plugin, [self.text, *outputs], **QUIET)
 
     def look(self, request: gr.Request, text: str, number: Any) -> Iterator[Values]:
         """A sentence that was typed; without one, an example."""

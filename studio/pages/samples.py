@@ -12,7 +12,7 @@ from engine.store import ProjectRow
 from studio.components.html import view
 from studio.components.import_report import files_card, side_cards, unread_card
 from studio.components.import_status import job_line, next_link, summary, translations_card
-from studio.components.layout import address, guard, heading, page, wanted
+from studio.components.layout import QUIET, address, guard, heading, page, wanted
 from studio.components.more_files_form import MoreFilesForm
 from studio.components.new_project_form import NewProjectForm
 from studio.components.sentence_list import BROWSE, change_bar, sentence_card
@@ -27,7 +27,6 @@ ACT = script("samples-act.js")
 # The view of the sentences has an address without a reload; a link among the files brings it into sight as well.
 SHOW = "(address) => { if (address) window.history.replaceState(null, '', address) }"
 JUMP = script("samples-jump.js")
-QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 
 
 def build(demo: gr.Blocks, service: Service) -> None:
