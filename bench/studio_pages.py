@@ -139,7 +139,7 @@ def make_home(home: Path, texts: Sequence[Path], sentences: int, phrases: int) -
 def used(store: Any, project: int, folder: Path, kept: Sequence[str]) -> None:
     """Ten runs with their curves and plugins, comparisons of 2,000 sentences, a rating round."""
     from engine.store.comparisons import ComparisonLineRow
-    from engine.workflows.human_rating import new_round, texts_of
+    from engine.workflows.human_rating import RoundPlan, new_round, texts_of
 
     said("runs, comparisons, a round")
     for number in range(10):
@@ -164,7 +164,12 @@ def used(store: Any, project: int, folder: Path, kept: Sequence[str]) -> None:
         ]
         store.sheets.fill(sheet.comparison_id, sheet.revision, done)
     raters = ["Ann", "Bo", "Cy"]
-    new_round(store, project, texts_of(store, sheet.comparison_id), "Large 1", "vanilla", raters=raters, sentences=500)
+    new_round(
+        store,
+        project,
+        texts_of(store, sheet.comparison_id),
+        RoundPlan("Large 1", "vanilla", raters=raters, sentences=500),
+    )
 
 
 def said(text: str) -> None:

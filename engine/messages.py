@@ -52,7 +52,7 @@ class Message(str):
         params = {name: _named(value, old, new) for name, value in self.params.items()}
         return Message.restore(self.replace(old, new), self.template, params, self.code)
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         """What JSON can hold."""
         params = {
             name: value.to_mapping() if isinstance(value, Message) else value for name, value in self.params.items()

@@ -102,7 +102,7 @@ def tiny_base(source: str = "en", target: str = "zh", *, d: int = 32, layers: in
     model = MarianMTModel(marian_config(len(tokenizer), tokenizer.pad_token_id, d, 2, layers, init_std=0.15))
     model.requires_grad_(False).eval()
     family = family_of("marian", tokenizer, "tiny")
-    return BaseModel(model, tokenizer, family, source=source, target=target, name="tiny", path="tiny")
+    return BaseModel(model, tokenizer, family, source=source, target=target, folder=Path("tiny"))
 
 
 def tiny_pair(**shape: int) -> LanguagePair:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -57,7 +58,7 @@ def m2m100_base(layers: int = 2, d: int = 32) -> BaseModel:
     model = M2M100ForConditionalGeneration(config)
     model.requires_grad_(False).eval()
     family = family_of("marian", tokenizer, "tiny")
-    return BaseModel(model, tokenizer, family, source="en", target="zh", name="tiny", path="tiny")
+    return BaseModel(model, tokenizer, family, source="en", target="zh", folder=Path("tiny"))
 
 
 def family_base(family: str) -> BaseModel:

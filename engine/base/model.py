@@ -41,8 +41,7 @@ class BaseModel:
         *,
         source: str,
         target: str,
-        name: str,
-        path: str,
+        folder: Path,
         precision: str = "float32",
         batch_tokens: int = 4096,
     ) -> None:
@@ -50,9 +49,9 @@ class BaseModel:
         self.model = model
         self.tokenizer = tokenizer
         self.family = family
-        self.name = name
-        self.path = path
-        self.folder = Path(path)
+        self.name = folder.resolve().name
+        self.path = str(folder)
+        self.folder = folder
         self.precision = precision
         self.batch_tokens = batch_tokens  # of one batch where nothing is learned, in back-translation and the memory
         self.lock = threading.RLock()
@@ -95,7 +94,7 @@ class BaseModel:
         model, tokenizer = load_folder(folder, name, where, precision)
         family = family_of(config["model_type"], tokenizer, name)
         base = cls(
-            model, tokenizer, family, source=source, target=target, name=name, path=str(folder), precision=precision,
+            model, tokenizer, family, source=source, target=target, folder=folder, precision=precision,
             batch_tokens=settings.batch_tokens,
         )  # fmt: skip
         base.decoder_layers  # noqa: B018 - an unknown layout is refused here, not at the first plugin

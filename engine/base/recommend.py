@@ -57,7 +57,7 @@ class RecommendedBase:
         """The command that adds it."""
         return f"tailormt base add {self.hub_id}" + (" --convert" if self.pickled else "")
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         """For JSON: sizes in bytes, `memory_bytes` to translate with it in float32."""
         return {
             "hub_id": self.hub_id,

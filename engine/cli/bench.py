@@ -93,6 +93,7 @@ def reproduced(args: argparse.Namespace) -> tuple[Any, str]:
 
     from engine.cli.terminal import TerminalProgress
     from engine.workflows.benchmark.reproduce import SCALES, comparison_text, reproduce
+    from engine.workflows.benchmark.row import Plan
 
     scale = SCALES[args.budget]
     if args.sentences is not None:
@@ -102,8 +103,8 @@ def reproduced(args: argparse.Namespace) -> tuple[Any, str]:
     progress = TerminalProgress(quiet=args.quiet)
     try:
         rows = reproduce(
-            args.experiment, Path(args.data), Path(args.output), args.settings, base=args.base, scale=scale,
-            tasks=[name.strip() for name in args.tasks.split(",") if name.strip()], seed=args.seed, progress=progress,
+            args.experiment, Plan(Path(args.data), Path(args.output), scale, args.base, args.seed), args.settings,
+            tasks=[name.strip() for name in args.tasks.split(",") if name.strip()], progress=progress,
         )  # fmt: skip
     finally:
         progress.close()

@@ -31,7 +31,7 @@ def register(top: Commands) -> None:
 def corpus_import(args: argparse.Namespace) -> tuple[Any, str]:
     import tempfile
 
-    from engine.corpora import Corpus, Decisions, import_to
+    from engine.corpora import Corpus, Decisions, SampleFiles, import_to
     from engine.corpora.leakage import find_leaks, read_test
 
     progress = TerminalProgress(quiet=args.quiet)
@@ -40,7 +40,7 @@ def corpus_import(args: argparse.Namespace) -> tuple[Any, str]:
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
         workspace = Path(args.workspace or folder)
         report = import_to(
-            workspace, files, args.target, source_language=args.source, options=from_flags(CorpusOptions, args),
+            workspace, SampleFiles(files, args.target, args.source), options=from_flags(CorpusOptions, args),
             decisions=Decisions.load(workspace), progress=progress,
         )  # fmt: skip
         leaks = []

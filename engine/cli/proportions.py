@@ -115,10 +115,7 @@ def fitted(args: argparse.Namespace, base: BaseModel, progress: TerminalProgress
         by_domain(corpus.segments), args.target, args.settings.assets_dir, config.general, corpus.texts()
     )
     progress.begin("Fitting domain proportions")
-    model = fit_proportions(
-        base, domains, epsilon=config.epsilon, ridge=config.ridge, balance=config.balance, words=config.words,
-        progress=progress,
-    )  # fmt: skip
+    model = fit_proportions(base, domains, config, progress=progress)
     if args.model:
         model.save(Path(args.model))
     return model

@@ -55,7 +55,7 @@ def rating_list(args: argparse.Namespace) -> Shown:
 def rating_new(args: argparse.Namespace) -> Shown:
     from engine.evaluation.evaluate import read_lines
     from engine.store import Store
-    from engine.workflows.human_rating import Texts, new_round
+    from engine.workflows.human_rating import RoundPlan, Texts, new_round
 
     systems: dict[str, list[str]] = {}
     for text in args.system:
@@ -70,8 +70,8 @@ def rating_new(args: argparse.Namespace) -> Shown:
     store = Store(args.settings.store_url)
     one, two = systems
     row = new_round(
-        store, args.project, Texts(sources, systems), one, two, title=args.title, raters=args.raters,
-        sentences=args.sentences or None, seed=args.seed,
+        store, args.project, Texts(sources, systems),
+        RoundPlan(one, two, args.title, args.raters, args.sentences or None, args.seed),
     )  # fmt: skip
     raters = store.ratings.raters(row.id)
     links = {rater.name: f"/rating/{rater.token}" for rater in raters}

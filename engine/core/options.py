@@ -187,7 +187,7 @@ class Options:
                 raise OptionError("{key} is not a setting of {name}.{hint}", key=key, name=cls.__name__, hint=hint)
         return cls(**values)
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         """A plain mapping that JSON can hold; tuples become lists."""
         return {
             item.name: list(value) if isinstance(value := getattr(self, item.name), tuple) else value

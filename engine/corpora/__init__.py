@@ -2,7 +2,7 @@
 
 from engine.corpora.corpus import CORPUS_FILE, REPORT_FILE, Corpus
 from engine.corpora.formats.read import READERS
-from engine.corpora.importer import import_corpus, import_to
+from engine.corpora.importer import SampleFiles, import_corpus, import_to
 from engine.corpora.language import base_language, identify, language_name
 from engine.corpora.overrides import Decisions
 from engine.corpora.report import FileReport, ImportReport
@@ -19,6 +19,7 @@ __all__ = [
     "Decisions",
     "FileReport",
     "ImportReport",
+    "SampleFiles",
     "Segment",
     "Split",
     "base_language",

@@ -40,7 +40,7 @@ class SampleCorpus:
     def title(self) -> str:
         return self.card.title
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         """What `tailormt corpus samples --json` says of it."""
         return {
             "name": self.name,

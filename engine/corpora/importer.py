@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.core.progress import Progress
@@ -53,20 +54,25 @@ def import_corpus(
     read to its end, and when nearly nothing is in the target language.
     """
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
-        import_to(
-            Path(folder), paths, language,
-            source_language=source_language, domains=domains, options=options, progress=progress,
-        )  # fmt: skip
+        samples = SampleFiles(paths, language, source_language, domains)
+        import_to(Path(folder), samples, options=options, progress=progress)
         return Corpus.load(Path(folder))
+
+
+@dataclass(frozen=True)
+class SampleFiles:
+    """Files to read, their language, and what else is known of them: see `import_corpus`."""
+
+    paths: Sequence[str | Path]
+    language: str
+    source_language: str | None = None
+    domains: Sequence[str] = ()
 
 
 def import_to(
     folder: Path,
-    paths: Sequence[str | Path],
-    language: str,
+    samples: SampleFiles,
     *,
-    source_language: str | None = None,
-    domains: Sequence[str] = (),
     options: CorpusOptions | None = None,
     decisions: Decisions | None = None,
     progress: Progress | None = None,
@@ -79,7 +85,8 @@ def import_to(
     """
     options = options or CorpusOptions()
     progress = progress or Progress()
-    files = [Path(path) for path in paths]
+    files, domains = [Path(path) for path in samples.paths], samples.domains
+    language, source_language = samples.language, samples.source_language
     if not files:
         raise CorpusError("No file was given; choose at least one file with sentences in the target language.")
     if domains and len(domains) != len(files):

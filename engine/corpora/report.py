@@ -79,7 +79,7 @@ class FileReport:
         ordered = sorted(self.skipped.items(), key=lambda item: (-item[1], item[0]))
         return ", ".join(f"{reason}: {count:,}" for reason, count in ordered)
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         return {
             "name": self.name,
             "encoding": self.encoding,
@@ -158,7 +158,7 @@ class ImportReport:
         """What is worth a look among the kept, with counts over all files, most frequent first."""
         return _total(file.noticed for file in self.files)
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         """A plain mapping that JSON can hold."""
         return {
             "language": self.language,

@@ -133,7 +133,7 @@ class Question:
     items_against: int
     p: float | None
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         return {
             "raters": {
                 name: {"win": one.win, "tie": one.tie, "lose": one.lose, "percent": [round(x, 2) for x in one.percent]}
@@ -162,7 +162,7 @@ class Summary:
         """Those who decided anything."""
         return list(dict.fromkeys(name for question in self.questions for name in question.raters))
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         """A plain mapping that JSON can hold."""
         return {question.name: question.to_mapping() for question in self.questions}
 

@@ -98,7 +98,7 @@ class Report:
     def __getitem__(self, name: str) -> SystemScores:
         return next(system for system in self.systems if system.name == name)
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         """A plain mapping that JSON can hold."""
         return {
             "language": self.language,

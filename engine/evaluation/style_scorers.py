@@ -23,7 +23,7 @@ ABOUT = "style.json"
 MADE = 2  # to be raised when scorers are made otherwise, so that those kept are made again
 MOST = 2000  # sentences that the classifier knows of the style
 REWORDED = 300  # of them put into the base's own words
-STEPS = 3
+STEPS = range(3)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class StyleScorers:
     classifier: StyleClassifier | None
     note: str = ""
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         """What a reader of the figures should know of them."""
         return {
             "sentences": self.language_model.sentences,
@@ -56,8 +56,7 @@ def learn_style(
     backward: BaseModel | None = None,
     sources: Sequence[str | None] = (),
     progress: Progress | None = None,
-    first_step: int = 0,
-    steps: int = STEPS,
+    steps: range = STEPS,
 ) -> StyleScorers:
     """The scorers of these sentences in the base's target language, from `folder` where they are kept, else learnt there.
 
@@ -69,15 +68,15 @@ def learn_style(
     if cached is not None:
         return cached
     folder.mkdir(parents=True, exist_ok=True)
-    progress.begin("Learning what the style expects", first_step, steps)
+    progress.begin("Learning what the style expects", steps.start, steps.stop)
     language_model = StyleLanguageModel.learn(texts, base.target)
     places = random.Random(1).sample(range(len(texts)), min(MOST, len(texts)))
     style = [" ".join(texts[i].split()) for i in places]
     general = [line for line in general_sentences(assets, base.target) if line not in set(style)]
     given = [sources[i] if sources else None for i in places]
-    progress.begin("Putting samples into the base's own words", first_step + 1, steps)
+    progress.begin("Putting samples into the base's own words", steps.start + 1, steps.stop)
     reworded = in_own_words(style[:REWORDED], given[:REWORDED], base, backward, progress)
-    progress.begin("Training the style classifier", first_step + 2, steps)
+    progress.begin("Training the style classifier", steps.start + 2, steps.stop)
     classifier, note = None, ""
     try:
         classifier = StyleClassifier.learn(base, style, general, reworded, progress=progress)

@@ -117,14 +117,16 @@ def resume(store: Store, job_id: int) -> JobRow:
 def _check_request(arguments: Mapping[str, Any]) -> dict[str, Any]:
     from engine.workflows.customize.request import CustomizeRequest
 
-    checked = CustomizeRequest.of_job(arguments).to_mapping()
+    request = CustomizeRequest.of_job(arguments)
+    checked = request.to_mapping()
     selected = {name: checked.get(name, value) for name, value in arguments.items()}
     if selected.get("samples"):
-        selected["samples"] = [str(Path(path).expanduser().resolve()) for path in selected["samples"]]
+        selected["samples"] = [str(Path(path).expanduser().resolve()) for path in request.samples]
     for name in ("base", "backward", "output"):
+        path = Path(str(selected.get(name) or "")).expanduser()
         # A base may also be a hub id, which is no path.
-        if selected.get(name) and (name == "output" or Path(selected[name]).expanduser().exists()):
-            selected[name] = str(Path(selected[name]).expanduser().resolve())
+        if selected.get(name) and (name == "output" or path.exists()):
+            selected[name] = str(path.resolve())
     return selected
 
 

@@ -66,7 +66,7 @@ class Capabilities:
         """Whether a bundle holds every sentence of the samples, whatever is trained on."""
         return self.offers_swap and self.has_memory
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         return dataclasses.asdict(self)
 
 

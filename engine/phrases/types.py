@@ -144,7 +144,7 @@ class Tree:
         """The words in the order of the tree: left to right, but for words that a crossing dependency sets apart."""
         return [node for node in self.walk() if not node.children]
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         """The tree as JSON holds it: `label`, `text`, `children`."""
         top: dict[str, Any] = {}
         waiting: list[tuple[Tree, dict[str, Any]]] = [(self, top)]

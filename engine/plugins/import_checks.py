@@ -42,7 +42,7 @@ class Check:
     def title(self) -> str:
         return TITLES[self.name]
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         return {"name": self.name, "ok": self.ok, "sentence": self.sentence}
 
 

@@ -168,40 +168,12 @@ def memory_for(options: TrainingOptions) -> Iterator[None]:
         ) from error
 
 
-def train(
-    base: BaseModel,
-    method: Method,
-    module: nn.Module,
-    training: Pairs,
-    validation: Pairs,
-    options: TrainingOptions,
-    folder: Path,
-    *,
-    precision: str = "auto",
-    watch: TranslationProbe | None = None,
-    progress: Progress | None = None,
-) -> Result:
-    """Train `module` in place and leave the best weights in it; checkpoints and metrics.jsonl go to `folder`.
-
-    Called again with the same options after a stop, it goes on from the last checkpoint and ends with the same weights
-    as an undisturbed run (bit for bit on a CPU). Raises Cancelled after writing a checkpoint when the user stops it, and
-    CorpusError without a pair to train on or one to validate on. `watch` translates at each validation; its figures go into
-    that row.
-    """
-    if not len(training) or not len(validation):
-        raise CorpusError(
-            "There are too few sentences to train on: at least one for training and one for validation are needed."
-        )
-    trainer = Trainer(base, method, module, training, validation, options, folder, precision)
-    trainer.watch, trainer.progress = watch, progress or Progress()
-    return trainer.run()
-
-
 class Trainer:
-    """A training under way: `update` takes a step, `validate` measures, `checkpoint` keeps what both have come to."""
+    """Trains `module` in place and leaves the best weights in it; checkpoints and metrics.jsonl go to `folder`.
 
-    watch: TranslationProbe | None = None
-    progress: Progress
+    Made again with the same options after a stop, it goes on from the last checkpoint and ends with the same weights as an
+    undisturbed run (bit for bit on a CPU). Raises CorpusError without a pair to train on or one to validate on.
+    """
 
     def __init__(
         self,
@@ -212,8 +184,12 @@ class Trainer:
         validation: Pairs,
         options: TrainingOptions,
         folder: Path,
-        precision: str,
+        precision: str = "auto",
     ) -> None:
+        if not len(training) or not len(validation):
+            raise CorpusError(
+                "There are too few sentences to train on: at least one for training and one for validation are needed."
+            )
         self.base, self.method, self.module = base, method, module
         self.training, self.validation, self.options, self.folder = training, validation, options, folder
         # Over a base held in half precision all is computed in it.
@@ -235,8 +211,12 @@ class Trainer:
             # Epochs differ by a batch or so; the first one's count stands for all, so that the end is known from the start.
             self.limit = min(self.limit, -(-len(self.epoch(0)) * options.max_epochs // options.accumulate))
 
-    def run(self) -> Result:
-        """Train to the end."""
+    def run(self, watch: TranslationProbe | None = None, progress: Progress | None = None) -> Result:
+        """Train to the end. `watch` translates at each validation; its figures go into that row.
+
+        Raises Cancelled after writing a checkpoint when the user stops it.
+        """
+        self.watch, self.progress = watch, progress or Progress()
         with self.base.lock, self.attached, memory_for(self.options):
             self.attached.enter_context(self.method.attach(self.base, self.module))
             self.module.train()

@@ -31,7 +31,7 @@ class DocumentReport:
     doubtful: int
     doubts: list[dict[str, str]] = field(default_factory=list)  # {"place", "source", "translation", "why"}
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         """As JSON holds it."""
         return dict(vars(self))
 

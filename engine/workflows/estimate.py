@@ -85,7 +85,7 @@ class Estimate:
         """How sure, in words."""
         return WORDS[self.sure]
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         return {**dataclasses.asdict(self), "how_sure": self.sentence}
 
 

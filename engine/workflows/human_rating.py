@@ -10,7 +10,7 @@ import hashlib
 import io
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engine.core.csv_export import write_row
@@ -82,39 +82,39 @@ def pick_items(
     return [different[position] for position in drawn], len(items) - len(different)
 
 
-def new_round(
-    store: Store,
-    project_id: int,
-    texts: Texts,
-    one: str,
-    two: str,
-    *,
-    title: str = "",
-    raters: Sequence[str] = (),
-    sentences: int | None = None,
-    seed: int | None = None,
-    comparison_id: int | None = None,
-    about: Mapping[str, Any] | None = None,
-) -> RoundRow:
-    """Store a round with its raters; without a `seed` one is drawn. Raises InputError as `pick_items` does, and where two
-    raters have one name."""
-    project = store.projects.get(project_id)
-    seed = secrets.randbelow(2**31) if seed is None else seed
-    items, same = pick_items(texts, one, two, sentences=sentences, seed=seed)
-    names = [" ".join(name.split()) for name in raters]
+@dataclass(frozen=True)
+class RoundPlan:
+    """Two systems against each other: at most so many `sentences`, drawn by `seed`, else by one that is drawn itself."""
+
+    one: str
+    two: str
+    title: str = ""
+    raters: Sequence[str] = ()
+    sentences: int | None = None
+    seed: int | None = None
+    comparison_id: int | None = None
+    about: Mapping[str, object] = field(default_factory=dict)
+
+
+def new_round(store: Store, project_id: int, texts: Texts, plan: RoundPlan) -> RoundRow:
+    """Store a round with its raters. Raises InputError as `pick_items` does, and where two raters have one name."""
+    project, one, two = store.projects.get(project_id), plan.one, plan.two
+    seed = secrets.randbelow(2**31) if plan.seed is None else plan.seed
+    items, same = pick_items(texts, one, two, sentences=plan.sentences, seed=seed)
+    names = [" ".join(name.split()) for name in plan.raters]
     if len(set(names)) < len(names):
         raise InputError("Two raters have the same name. Give each a name of its own.")
     row = store.ratings.create(
         project_id,
-        title.strip() or f"{one} against {two}",
+        plan.title.strip() or f"{one} against {two}",
         one=one,
         two=two,
         source=project.source,
         target=project.target,
         seed=seed,
         items=items,
-        about={**(about or {}), "same": same, "sentences": len(texts.sources)},
-        comparison_id=comparison_id,
+        about={**plan.about, "same": same, "sentences": len(texts.sources)},
+        comparison_id=plan.comparison_id,
     )
     for name in names:
         store.ratings.add_rater(row.id, name)
@@ -157,7 +157,7 @@ class Task:
     b: str = ""
     answers: Mapping[str, str] | None = None  # {question: a, same or b}
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         """Plain data for the rater's page; nothing in it tells the systems apart."""
         return {
             "done": self.done, "total": self.total, "skipped": self.skipped, "closed": self.closed, "item": self.item,

@@ -122,7 +122,7 @@ def check_plugin(
             places[0], base=lambda: service.base_model(project), direction=(project.source, project.target),
             cache=service.settings.home_dir / "unpacked", shown=places[0].name,
         )  # fmt: skip
-        return [models.PluginCheck(**one.to_mapping(), title=one.title) for one in result]
+        return [models.PluginCheck.model_validate({**one.to_mapping(), "title": one.title}) for one in result]
 
 
 @router.post("/projects/{number}/blends", status_code=201, dependencies=[may("write")])

@@ -135,7 +135,7 @@ def list_rounds(desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit = 10
 @router.post("/projects/{number}/ratings", status_code=201, dependencies=[may("write")])
 def start_round(desk: DeskDep, number: Id, wish: RoundWish) -> Round:
     """Start a blind round over the sentences that two systems of a comparison translated differently."""
-    from engine.workflows.human_rating import new_round, texts_of
+    from engine.workflows.human_rating import RoundPlan, new_round, texts_of
 
     desk.store.projects.get(number)
     if desk.store.comparisons.get(wish.comparison).project_id != number:
@@ -146,11 +146,10 @@ def start_round(desk: DeskDep, number: Id, wish: RoundWish) -> Round:
         "systems": [one for one in sheet.systems if one["name"] in (wish.one, wish.two)],
         "examples": example_sentences(desk.service, number) if wish.examples else [],
     }
-    row = new_round(
-        store, number, texts_of(store, wish.comparison), wish.one, wish.two, title=wish.title, raters=wish.raters,
-        sentences=wish.sentences, comparison_id=wish.comparison, about=about,
+    plan = RoundPlan(
+        wish.one, wish.two, wish.title, wish.raters, wish.sentences, comparison_id=wish.comparison, about=about
     )  # fmt: skip
-    return shown(desk, row)
+    return shown(desk, new_round(store, number, texts_of(store, wish.comparison), plan))
 
 
 @router.get("/ratings/{number}", dependencies=[may("read")])
@@ -202,7 +201,7 @@ def remove_rater(desk: DeskDep, number: Id, rater: RaterId) -> Response:
 def task_of(desk: Deps, rater: RaterRow) -> Task:
     from engine.workflows.human_rating import task
 
-    return Task(**task(desk.store, rater).to_mapping())
+    return Task.model_validate(task(desk.store, rater).to_mapping())
 
 
 @router.get("/ratings/{number}/raters/{rater}/task", dependencies=[may("read")])

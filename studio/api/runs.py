@@ -52,7 +52,7 @@ def estimate_run(desk: DeskDep, number: Id, wish: models.RunWish) -> Estimate:
     made = Runs(desk.service).estimate(project, request)
     if made is None:
         raise Problem(409, "This project has no samples that were read yet. Add some first.")
-    return Estimate(**made.to_mapping())
+    return Estimate.model_validate(made.to_mapping())
 
 
 @router.get("/projects/{number}/runs/{run}/curve", dependencies=[may("read")])

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from engine.errors import InputError
@@ -62,22 +62,22 @@ def _texts(store: Store, comparison: int, revision: int, done: int) -> Texts:
 
 def start_round(service: Service, project: int, wish: NewRound) -> RoundRow:
     """Begin a round over a saved comparison. Raises InputError without a rater, or where no sentence differs."""
-    from engine.workflows.human_rating import new_round
+    from engine.workflows.human_rating import RoundPlan, new_round
 
     texts = comparison_texts(service.store, wish.comparison)
     sheet = service.store.sheets.get(int(wish.comparison or 0))
     raters = [line.strip() for line in wish.names.replace(",", "\n").splitlines() if line.strip()]
     if not raters:
         raise InputError("Name at least one rater: each gets a link of their own.")
-    about: Mapping[str, Any] = {
+    about = {
         "comparison": sheet.title,
         "systems": [system for system in sheet.systems if system["name"] in (wish.one, wish.two)],
         "examples": example_sentences(service, project) if wish.with_examples else [],
     }
-    return new_round(
-        service.store, project, texts, wish.one, wish.two, raters=raters, sentences=sentence_limit(wish.most),
-        comparison_id=sheet.comparison_id, about=about,
+    plan = RoundPlan(
+        wish.one, wish.two, raters=raters, sentences=sentence_limit(wish.most), comparison_id=sheet.comparison_id, about=about
     )  # fmt: skip
+    return new_round(service.store, project, texts, plan)
 
 
 def sentence_limit(value: float | None) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from engine.corpora import Corpus, Decisions, import_to
+from engine.corpora import Corpus, Decisions, SampleFiles, import_to
 from engine.corpora.leakage import check_leaks
 from engine.store import ProjectRow
 from tests.browser.conftest import ROOT, Studio
@@ -29,7 +29,7 @@ def untidy(studio: Studio) -> ProjectRow:
     (folder / "samples").mkdir()
     for file in DIRTY:
         shutil.copy(file, folder / "samples")
-    import_to(folder, DIRTY, "zh")
+    import_to(folder, SampleFiles(DIRTY, "zh"))
     return project
 
 
@@ -95,7 +95,7 @@ def test_sentences_are_excluded_and_taken_back(studio: Studio, page: Any, untidy
     page.goto(f"{studio.url}/samples?project={untidy.id}&view=near")
     page.get_by_role("button", name="Exclude all 8").click()
     expect(page.get_by_role("button", name="Undo: exclude 8 sentences")).to_be_visible()
-    report = import_to(folder, DIRTY, "zh", decisions=Decisions.load(folder))
+    report = import_to(folder, SampleFiles(DIRTY, "zh"), decisions=Decisions.load(folder))
     assert report.skipped["excluded by you"] == 9
     assert text not in Corpus.load(folder).texts()
     page.reload()

@@ -77,12 +77,14 @@ def _corpus(form: str, data: bytes, folder: Path) -> object:
 
 def _import(form: str, data: bytes, folder: Path) -> object:
     """The whole way into a corpus and back from its folder."""
-    from engine.corpora import Corpus, CorpusOptions, import_to
+    from engine.corpora import Corpus, CorpusOptions, SampleFiles, import_to
 
     file = folder / f"a{ENDING.get(form, f'.{form}')}"
     file.write_bytes(data)
     options = CorpusOptions(check_language=False, split_sentences=len(data) % 3 == 0, min_chars=1)
-    report = import_to(folder / "w", [file], "zh", source_language="en" if len(data) % 2 else None, options=options)
+    report = import_to(
+        folder / "w", SampleFiles([file], "zh", source_language="en" if len(data) % 2 else None), options=options
+    )
     corpus = Corpus.load(folder / "w")
     assert len(corpus) == report.kept
     return f"{min(len(corpus), 3)} {sorted(report.skipped)}"

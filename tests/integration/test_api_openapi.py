@@ -44,7 +44,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[t
     """A server's address and a token; it has projects, samples, phrases, jobs, plugins and comparisons."""
     import uvicorn
 
-    from engine.workflows.human_rating import Texts, new_round
+    from engine.workflows.human_rating import RoundPlan, Texts, new_round
     from studio.api import create_api
     from studio.services.service import Service
 
@@ -64,7 +64,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[t
         store.jobs.cancel(store.jobs.enqueue("prepare", {}, project_id=project.id).id)
     differ = Texts(["I.", "You."], {"vanilla": ["我。", "你。"], "Style": ["吾。", "汝。"]})
     for _ in range(2):
-        new_round(store, 1, differ, "Style", "vanilla", raters=["Ann", "Bo"])
+        new_round(store, 1, differ, RoundPlan("Style", "vanilla", raters=["Ann", "Bo"]))
     store.defaults.set(1, None)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

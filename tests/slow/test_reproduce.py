@@ -21,7 +21,7 @@ from engine.workflows.benchmark.experiments import EXPERIMENTS
 from engine.workflows.benchmark.paper_1 import layer_variants
 from engine.workflows.benchmark.reproduce import SCALES, comparison_text, reproduce
 from engine.workflows.benchmark.results import put_part
-from engine.workflows.benchmark.row import Row, Scale
+from engine.workflows.benchmark.row import Plan, Row, Scale
 from engine.workflows.benchmark.tasks import TASKS
 from tests.bases import SAMPLES, SENTENCES
 from tests.bundles import weights
@@ -91,8 +91,8 @@ def test_rows_are_made_once_shown_beside_the_papers_and_shared(
     timed = Experiment("Timed", ("luxun",), (Variant("Vanilla", "vanilla"), ours), ("bleu", "seconds@2"))
     monkeypatch.setitem(EXPERIMENTS, "small", small)
     monkeypatch.setitem(EXPERIMENTS, "timed", timed)
-    asked: dict[str, Any] = dict(base=str(tiny), scale=SMALL)
-    rows = reproduce("small", data, tmp_path / "out", load_settings(), **asked)
+    plan = Plan(data, tmp_path / "out", SMALL, str(tiny))
+    rows = reproduce("small", plan, load_settings())
     assert [row["label"] for row in rows] == ["Vanilla", "Ours", "Lost"]
     assert "error" not in rows[0], rows[0]
     assert "error" not in rows[1], rows[1]
@@ -109,7 +109,7 @@ def test_rows_are_made_once_shown_beside_the_papers_and_shared(
 
     bundle = Path(rows[1]["bundle"])
     before = bundle.stat().st_mtime_ns
-    again = reproduce("timed", data, tmp_path / "out", load_settings(), **asked)
+    again = reproduce("timed", plan, load_settings())
     assert bundle.stat().st_mtime_ns == before, "the plugin is that of the other experiment"
     assert again[1]["valid_loss"] == rows[1]["valid_loss"], "known of a plugin that was there already"
     assert all(row["found"]["seconds@2"] > 0 for row in again)
@@ -129,7 +129,7 @@ def test_the_clock_ends_no_training_but_where_a_row_asks_for_it(
     asked = ("--training-option", "max_minutes=2")
     variant = Variant("Ours", "lhuc", asked)
     small = Experiment("A small one", ("luxun",), (variant,))
-    made = Row("luxun", variant, small, data, tmp_path / "out", SMALL, "", 1, Progress()).made()
+    made = Row("luxun", variant, small, Plan(data, tmp_path / "out", SMALL), Progress()).made()
     assert made["error"] == "that is all"
     minutes = [one for one in given if one.startswith("max_minutes=")]
     assert minutes == ["max_minutes=none", "max_minutes=2"], "a busy machine would give other figures; the last counts"
@@ -165,8 +165,8 @@ def test_a_plugin_of_other_domains_gets_the_tasks_own_pairs_and_its_proportions_
         pairs=True,
     )  # fmt: skip
     monkeypatch.setitem(EXPERIMENTS, "tried", tried)
-    asked: dict[str, Any] = dict(base=str(tiny), scale=SMALL)
-    rows = reproduce("tried", data, tmp_path / "out", load_settings(), **asked)
+    plan = Plan(data, tmp_path / "out", SMALL, str(tiny))
+    rows = reproduce("tried", plan, load_settings())
     assert [row.get("error") for row in rows] == [None] * 4
     bundles = [Path(row["bundle"]) for row in rows[1:]]
     assert [file.parent.name for file in bundles] == ["it_python", "it_python", "it_python+other"]
@@ -182,7 +182,7 @@ def test_a_plugin_of_other_domains_gets_the_tasks_own_pairs_and_its_proportions_
     assert "own@encoder" not in rows[1]["found"]
     assert "| Mixed |" in comparison_text("tried", rows, str(tiny), SMALL)
 
-    again = reproduce("tried", data, tmp_path / "out", load_settings(), **asked)
+    again = reproduce("tried", plan, load_settings())
     assert [row["found"] for row in again] == [row["found"] for row in rows]
 
 
@@ -191,7 +191,7 @@ def test_pairs_are_asked_for_where_there_are_none(
 ) -> None:
     asked = Experiment("Pairs", ("luxun",), (Variant("Memory", "ngram_memory"),), pairs=True)
     monkeypatch.setitem(EXPERIMENTS, "asked", asked)
-    (row,) = reproduce("asked", data, tmp_path / "out", load_settings(), base=str(tiny), scale=SMALL)
+    (row,) = reproduce("asked", Plan(data, tmp_path / "out", SMALL, str(tiny)), load_settings())
     assert row["error"] == "The samples of Lu Xun have no sources."
 
 
@@ -215,6 +215,6 @@ def test_a_difference_that_chance_does_not_explain_is_marked() -> None:
 
 def test_what_is_not_known_is_a_sentence(data: Path, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"no experiment table9\. Known: table1"):
-        reproduce("table9", data, tmp_path, load_settings())
+        reproduce("table9", Plan(data, tmp_path, SMALL), load_settings())
     with pytest.raises(OptionError, match="table4 is not about shake"):
-        reproduce("table4", data, tmp_path, load_settings(), tasks=["shake"], scale=SCALES["quick"])
+        reproduce("table4", Plan(data, tmp_path, SCALES["quick"]), load_settings(), tasks=["shake"])

@@ -68,9 +68,8 @@ class FeedForwardBlock(torch.autograd.Function):
     """LayerNorm(x + W2 relu(W1 x + b1) + b2)."""
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, wn: Tensor, bn: Tensor, dropout: float
-    ) -> Tensor:
+    def forward(ctx: Any, x: Tensor, dropout: float, *weights: Tensor) -> Tensor:
+        w1, b1, w2, b2, wn, bn = weights
         hidden = linear(x, w1, b1, "relu")  # (N, f)
         y, total, mean, rstd, keep = Residual.forward(x, linear(hidden, w2, b2), wn, bn, dropout)
         ctx.save_for_backward(x, w1, w2, wn, bn, hidden, total, mean, rstd, keep)
@@ -85,7 +84,7 @@ class FeedForwardBlock(torch.autograd.Function):
         dhidden = torch.ops.aten.threshold_backward(dupdate @ w2, hidden, 0)  # (N, f)
         dw1, db1 = (turned(x) @ dhidden).T, column_sums(dhidden)  # (f, d), (f,)
         dx = (dhidden @ w1).add_(dtotal)  # (N, d)
-        return dx, dw1, db1, dw2, db2, dwn, dbn, None
+        return dx, None, dw1, db1, dw2, db2, dwn, dbn
 
 
 def split_heads(projected: Tensor, rows: int, parts: int, heads: int) -> Tensor:
@@ -176,7 +175,7 @@ def feed_forward_block(x: Tensor, layer: Any, dropout: float) -> Tensor:
     """The feed-forward block of a Marian layer on x (B*L, d)."""
     modules: Sequence[Any] = (layer.fc1, layer.fc2, layer.final_layer_norm)
     weights = [tensor for module in modules for tensor in (module.weight, module.bias)]
-    return FeedForwardBlock.apply(x, *weights, dropout)  # type: ignore[no-any-return]
+    return FeedForwardBlock.apply(x, dropout, *weights)  # type: ignore[no-any-return]
 
 
 class SampledCrossEntropy(torch.autograd.Function):

@@ -25,7 +25,7 @@ class ParserEntry:
     license: str
     preferred: bool  # what `auto` takes for the language
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         return dict(self.__dict__)
 
 

@@ -51,7 +51,7 @@ class TreebankFile:
             note += f", {sum(self.skipped.values())} skipped: {reasons}"
         return note
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         return {
             "name": self.name,
             "kind": self.kind,

@@ -53,10 +53,7 @@ class DomainMixing(Method):
             domains: dict[str, list[SentencePair]] = {}
             for pair in [*samples.pairs("train"), *general]:
                 domains.setdefault(label(pair.domain), []).append(pair)
-            fit_proportions(
-                samples.pair.forward, domains, epsilon=config.epsilon, ridge=config.ridge, balance=config.balance,
-                words=config.words, progress=progress,
-            ).save(samples.workspace)  # fmt: skip
+            fit_proportions(samples.pair.forward, domains, config, progress=progress).save(samples.workspace)
         return Artefacts(files=files)
 
     def encode(self, base: BaseModel, samples: Samples, part: str, progress: Progress) -> Pairs:

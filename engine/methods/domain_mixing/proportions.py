@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from engine.core.languages import unspaced
 from engine.core.progress import Progress
 from engine.errors import CorpusError, InputError, ModelError
+from engine.methods.domain_mixing.config import DomainMixingConfig
 from engine.methods.domain_mixing.model import ProportionModel
 from engine.methods.domain_mixing.report import layer_names, rounded, shared, summary
 from engine.methods.domain_mixing.words import words_of
@@ -49,15 +50,14 @@ def parts(sentence: Sentence) -> tuple[str | None, str]:
 
 
 def fit_proportions(
-    base: BaseModel, sentences: Mapping[str, Sequence[Sentence]], *, epsilon: float = 0.05, ridge: float | None = None,
-    balance: bool = True, words: int = 6000, seed: int = 1, index: bool = False, progress: Progress | None = None,
+    base: BaseModel, sentences: Mapping[str, Sequence[Sentence]], config: DomainMixingConfig | None = None, *,
+    seed: int = 1, index: bool = False, progress: Progress | None = None,
 ) -> ProportionModel:  # fmt: skip
     """Fit R of every layer by L_mix on the frozen base's states of the sentences of two or more domains.
 
-    `words` bounds the pieces of each domain. `ridge` None chooses among a few on held-out sentences. The result tells in
-    `held_out` how well words of sentences that were not fitted on lean to their own domain, and in `corpus` what is to be
-    seen of all words, with an `index` of them where asked. Raises CorpusError when a domain has fewer than 8 sentences or
-    there is one domain only.
+    Of `config` epsilon, ridge, balance and words are read. The result tells in `held_out` how well words of sentences that
+    were not fitted on lean to their own domain, and in `corpus` what is to be seen of all words, with an `index` of them where
+    asked. Raises CorpusError when a domain has fewer than 8 sentences or there is one domain only.
     """
     import torch
 
@@ -65,13 +65,14 @@ def fit_proportions(
     from engine.methods.domain_mixing.input_hooks import places
     from engine.methods.domain_mixing.states import collect
 
-    progress = progress or Progress()
+    progress, config = progress or Progress(), config or DomainMixingConfig()
+    epsilon, ridge, balance = config.epsilon, config.ridge, config.balance
     names = list(sentences)
     check_domains(sentences)
     given = all(parts(one)[0] for some in sentences.values() for one in some)
     side_base = None if given else reversed_base(base)
     with base.lock, torch.inference_mode(False):
-        budget = min(words, LARGEST // (2 * base.d_model * sum(places(base).values()) * len(names)))
+        budget = min(config.words, LARGEST // (2 * base.d_model * sum(places(base).values()) * len(names)))
         drawn = [draw(base, list(sentences[name]), budget, random.Random(f"{seed}/{name}")) for name in names]
         chosen = [one for one, _ in drawn for one in one]
         owner = torch.tensor([j for j, (some, _) in enumerate(drawn) for _ in some])  # (sentences,)

@@ -80,7 +80,7 @@ class Collected:
     young: int = 0  # nothing names them, but a publication may be under way
     names: list[str] = field(default_factory=list, repr=False)
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         return dict(vars(self))
 
 

@@ -13,7 +13,6 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.base.decoding_options import Decoding
@@ -24,7 +23,7 @@ from engine.workflows.benchmark.experiment import Experiment
 from engine.workflows.benchmark.experiments import EXPERIMENTS
 from engine.workflows.benchmark.methods import SETTINGS, VANILLA, how_made, preset
 from engine.workflows.benchmark.paper_1 import layer_variants
-from engine.workflows.benchmark.row import Row, Scale
+from engine.workflows.benchmark.row import Plan, Row, Scale
 from engine.workflows.benchmark.tasks import TASKS
 
 if TYPE_CHECKING:
@@ -43,19 +42,10 @@ SCALES = {
 
 
 def reproduce(
-    name: str,
-    data: Path,
-    folder: Path,
-    settings: Settings,
-    *,
-    base: str = "",
-    scale: Scale = SCALES["quick"],
-    tasks: Sequence[str] = (),
-    seed: int = 1,
-    progress: Progress | None = None,
+    name: str, plan: Plan, settings: Settings, *, tasks: Sequence[str] = (), progress: Progress | None = None
 ) -> list[dict[str, Any]]:
     """One row a task and variant, with its figures under "found" and the paper's under "paper". A variant that fails has its
-    sentence in "error". Rows lie in `folder`; a second run makes only what is missing.
+    sentence in "error". Rows lie in the plan's folder; a second run makes only what is missing.
 
     Raises OptionError on an unknown experiment or task, InputError when the data is not there, Cancelled.
     """
@@ -68,16 +58,16 @@ def reproduce(
         if task not in experiment.tasks:
             raise OptionError(f"{name} is not about {task}. Its tasks: {', '.join(experiment.tasks)}.")
     if not experiment.variants:
-        experiment = replace(experiment, variants=layer_variants(decoder_layers(chosen[0], base, settings)))
+        experiment = replace(experiment, variants=layer_variants(decoder_layers(chosen[0], plan.base, settings)))
     progress.begin(experiment.title)
     cells = [(task, variant) for task in chosen for variant in experiment.variants]
     rows = []
     for done, (task, variant) in enumerate(cells):
         progress.advance(done, len(cells), f"{TASKS[task].title}, {variant.label}")
-        row = Row(task, variant, experiment, data, folder, scale, base, seed, progress).made()
+        row = Row(task, variant, experiment, plan, progress).made()
         rows.append({"task": task, "label": variant.label, "paper": dict(variant.paper.get(task, {})), **row})
     if any(measure.startswith("seconds@") for measure in experiment.measures):
-        add_seconds(rows, experiment, folder, base, settings, progress)
+        add_seconds(rows, experiment, plan, settings, progress)
     progress.advance(len(cells), len(cells))
     return rows
 
@@ -95,7 +85,7 @@ def decoder_layers(task: str, base: str, settings: Settings) -> int:
 
 
 def add_seconds(
-    rows: list[dict[str, Any]], experiment: Experiment, folder: Path, base: str, settings: Settings, progress: Progress
+    rows: list[dict[str, Any]], experiment: Experiment, plan: Plan, settings: Settings, progress: Progress
 ) -> None:
     """Translate the same sentences by all systems in turns, in this process; the median of each goes into its row."""
     from engine.base import BaseModel
@@ -104,11 +94,11 @@ def add_seconds(
 
     for task in dict.fromkeys(row["task"] for row in rows):
         about = TASKS[task]
-        position = base or str(BaseRegistry(settings).default(about.source, about.target))
+        position = plan.base or str(BaseRegistry(settings).default(about.source, about.target))
         model = BaseModel.load(position, about.source, about.target, settings=settings)
         texts = [
             line
-            for line in (folder / task / f"test.{about.source}.txt").read_text("utf-8").splitlines()
+            for line in (plan.folder / task / f"test.{about.source}.txt").read_text("utf-8").splitlines()
             if line.strip()
         ]
         usable = [row for row in rows if row["task"] == task and "error" not in row]

@@ -33,17 +33,24 @@ class Scale:
 
 
 @dataclass(frozen=True)
+class Plan:
+    """`folder` has a folder for each task, `data` the texts, `base` is a folder or empty for the default."""
+
+    data: Path
+    folder: Path
+    scale: Scale
+    base: str = ""
+    seed: int = 1
+
+
+@dataclass(frozen=True)
 class Row:
-    """`variant` on `task`; `folder` has a folder for each task, `data` the texts, `base` is a folder or empty for the default."""
+    """`variant` on `task`, of an experiment that is done as planned."""
 
     task: str
     variant: Variant
     experiment: Experiment
-    data: Path
-    folder: Path
-    scale: Scale
-    base: str
-    seed: int
+    plan: Plan
     progress: Progress
 
     def made(self) -> dict[str, Any]:
@@ -77,10 +84,10 @@ class Row:
     @cached_property
     def wanted(self) -> dict[str, Any]:
         """What the row is made of, by which it is known again."""
-        variant, scale = self.variant, self.scale
+        variant, scale = self.variant, self.plan.scale
         wanted: dict[str, Any] = {
             "system": variant.system, "flags": list(variant.flags), "sentences": variant.sentences or scale.sentences,
-            "lines": scale.lines, "budget": scale.budget, "base": self.base, "seed": self.seed,
+            "lines": scale.lines, "budget": scale.budget, "base": self.plan.base, "seed": self.plan.seed,
         }  # fmt: skip
         if variant.system != VANILLA:  # only where it is said, so that rows without it keep their names
             wanted |= {"learn": list(variant.learn)} if variant.learn else {}
@@ -99,18 +106,18 @@ class Row:
     @property
     def pair(self) -> list[str]:
         """Direction and base as flags."""
-        base = ["--base", self.base] if self.base else []
+        base = ["--base", self.plan.base] if self.plan.base else []
         return ["--source", self.about.source, "--target", self.about.target, *base]
 
     @property
     def place(self) -> Path:
         """Where the row and its output lie."""
-        return self.folder / self.task
+        return self.plan.folder / self.task
 
     @property
     def learnt(self) -> Path:
         """Where the plugin is made: one that learns from other tasks is made once for all rows."""
-        return self.folder / "+".join(self.variant.learn or (self.task,))
+        return self.plan.folder / "+".join(self.variant.learn or (self.task,))
 
     @property
     def trained(self) -> Path:
@@ -138,17 +145,21 @@ class Row:
 
     def texts(self, task: str) -> dict[str, Path]:
         """A task's texts in its own folder, as large as the scale says. Raises InputError when the data is not there."""
-        scale = self.scale
-        folder = self.folder / task
-        return load_task(task, self.data, folder, sentences=scale.sentences, lines=scale.lines, seed=self.seed)[1]
+        scale = self.plan.scale
+        folder = self.plan.folder / task
+        return load_task(
+            task, self.plan.data, folder, sentences=scale.sentences, lines=scale.lines, seed=self.plan.seed
+        )[1]
 
     def samples(self, task: str) -> Path:
         """The file of samples to learn from. Raises InputError where pairs are asked for and there are none."""
         result = self.files if task == self.task else self.texts(task)
         if self.variant.sentences:
             # The same first sentences of the same order, so that each number of samples holds the smaller ones.
-            own = self.folder / task / f"samples.{self.variant.sentences}"
-            result = load_task(task, self.data, own, sentences=self.variant.sentences, lines=1, seed=self.seed)[1]
+            own = self.plan.folder / task / f"samples.{self.variant.sentences}"
+            result = load_task(
+                task, self.plan.data, own, sentences=self.variant.sentences, lines=1, seed=self.plan.seed
+            )[1]
         kind = "pairs" if self.experiment.pairs else "samples"
         if kind not in result:
             raise InputError(f"The samples of {TASKS[task].title} have no sources.")
@@ -180,7 +191,7 @@ class Row:
         knn = ["--knn"] if variant.system.endswith(KNN) else []
         result, _, peak = tailormt(
             self.progress, "customize", *self.pair, "--samples", *samples, *domains, "--method",
-            variant.system.removesuffix(KNN), *knn, *NO_CLOCK, *variant.flags, "--budget", self.scale.budget,
+            variant.system.removesuffix(KNN), *knn, *NO_CLOCK, *variant.flags, "--budget", self.plan.scale.budget,
             "--workspace", str(self.workspace), "-o", str(output),
         )  # fmt: skip
         return {
@@ -221,7 +232,7 @@ class Row:
     def own_share(self, side: str) -> float:
         """The mean proportion that words of held-out sentences have of the task's own domain."""
         column = 1 if side == "encoder" else 0
-        sentences = dev_sentences(self.task, self.data, column=column)[: self.scale.lines or None]
+        sentences = dev_sentences(self.task, self.plan.data, column=column)[: self.plan.scale.lines or None]
         text = self.place / f"own.{side}.txt"
         text.write_text("".join(f"{one}\n" for one in sentences), encoding="utf-8")
         result, _, _ = tailormt(
@@ -235,7 +246,7 @@ class Row:
         """Held-out sentences of the style and their machine translations, which are the sources, as paper 1 has them."""
         about = self.about
         target, source = self.place / f"dev.{about.target}.txt", self.place / f"dev.{about.source}.txt"
-        text = "".join(f"{one}\n" for one in dev_sentences(self.task, self.data)[: self.scale.lines or None])
+        text = "".join(f"{one}\n" for one in dev_sentences(self.task, self.plan.data)[: self.plan.scale.lines or None])
         if not target.exists() or target.read_text(encoding="utf-8") != text or not source.exists():
             target.write_text(text, encoding="utf-8")
             back = ["--source", about.target, "--target", about.source, *self.pair[4:]]

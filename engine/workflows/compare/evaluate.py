@@ -107,7 +107,7 @@ def style_scorers(base: BaseModel, ground: EvalContext, progress: Progress) -> S
     try:
         return learn_style(
             ground.texts, base, ground.folder, ground.assets,
-            backward=ground.backward, sources=ground.sources, progress=progress, first_step=1, steps=STEPS,
+            backward=ground.backward, sources=ground.sources, progress=progress, steps=range(1, STEPS),
         )  # fmt: skip
     except CorpusError as error:
         ground.notes.append(error.message)

@@ -206,7 +206,7 @@ def train(run: Run) -> None:
     import torch
 
     from engine.plugins import Plugin
-    from engine.training.loop import train as train_module
+    from engine.training.loop import Trainer
 
     method, training, base = run.method, run.training, run.pair.forward
     watch = None
@@ -224,18 +224,9 @@ def train(run: Run) -> None:
         folder = run.folder / "training"
         made_from = [run.own.get("method"), run.cache.used["pairs"], training.to_mapping(), run.settings.precision]
         renew(run.own, "training", content_hash(*made_from), folder)
-        run.result = train_module(
-            base,
-            method,
-            run.module,
-            pairs,
-            method.encode(base, run.samples, "valid", run.progress),
-            training,
-            folder,
-            precision=run.settings.precision,
-            watch=watch,
-            progress=run.progress,
-        )
+        held_out = method.encode(base, run.samples, "valid", run.progress)
+        trainer = Trainer(base, method, run.module, pairs, held_out, training, folder, run.settings.precision)
+        run.result = trainer.run(watch, run.progress)
         method.complete(run.module)
     method.finish(run.module)
     run.plugin = Plugin(method, run.module, {})

@@ -52,7 +52,7 @@ def validated(request: CustomizeRequest) -> CustomizeRequest:
 
 def read_samples(request: CustomizeRequest, workspace: Path, stamps: StepCache, progress: Progress) -> Corpus:
     """Step 1: corpus.jsonl and import_report.json, with what was skipped or noticed beside them."""
-    from engine.corpora import Corpus, Decisions, ImportReport, import_to
+    from engine.corpora import Corpus, Decisions, ImportReport, SampleFiles, import_to
 
     options, decisions = corpus_config(request), Decisions.load(workspace)
     stamp = samples_stamp(request, decisions)
@@ -69,10 +69,8 @@ def read_samples(request: CustomizeRequest, workspace: Path, stamps: StepCache, 
         stamps.begin("samples")
 
     progress.begin("Reading samples", 0, STEPS)
-    import_to(
-        workspace, [Path(sample) for sample in request.samples], request.target, source_language=request.source,
-        domains=request.domains, options=options, decisions=decisions, progress=progress, check=enough,
-    )  # fmt: skip
+    files = SampleFiles(list(map(Path, request.samples)), request.target, request.source, request.domains)
+    import_to(workspace, files, options=options, decisions=decisions, progress=progress, check=enough)
     stamps.set("samples", stamp)
     return Corpus.load(workspace)
 

@@ -24,6 +24,7 @@ from engine.core.atomic_files import write_json, write_jsonl
 from engine.core.progress import Progress
 from engine.core.step_cache import content_hash
 from engine.errors import CorpusError, InputError
+from engine.methods.domain_mixing.config import DomainMixingConfig
 from engine.methods.domain_mixing.domains import by_domain, with_general
 from engine.methods.domain_mixing.model import ProportionModel
 from engine.methods.domain_mixing.proportions import (
@@ -84,7 +85,7 @@ def explore_samples(
             "the sentences of the proportions",
         )
         check_domains(pairs)
-        model = fit_proportions(base, pairs, words=words, index=True, progress=progress)
+        model = fit_proportions(base, pairs, DomainMixingConfig(words=words), index=True, progress=progress)
     except CorpusError as error:
         write_json(folder / SHOWN, {"stamp": mark, "error": error.message}, "the proportions")
         raise

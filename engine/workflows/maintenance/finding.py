@@ -17,7 +17,7 @@ class Finding:
     mend: Callable[[], str] | None = field(default=None, repr=False)
     mended: str = ""
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, object]:
         return {
             "check": self.check, "sentence": self.sentence, "place": self.place, "repairable": self.mend is not None,
             "repaired": self.mended,

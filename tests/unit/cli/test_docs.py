@@ -150,7 +150,7 @@ def test_the_example_method_learns_and_leaves_the_base_alone(tmp_path: Path, mon
     from engine.base import LanguagePair
     from engine.core.progress import Progress
     from engine.methods.batches import Pairs
-    from engine.training.loop import train
+    from engine.training.loop import Trainer
 
     page = (ROOT / "docs" / "add-a-method.md").read_text(encoding="utf-8")
     files = re.findall(r"`(vocabulary_bias/\w+\.py)`\n\n```python\n(.*?)```", page, re.DOTALL)
@@ -174,7 +174,7 @@ def test_the_example_method_learns_and_leaves_the_base_alone(tmp_path: Path, mon
         assert translate(base, english[:12]) == before  # the identity at the start
     pairs = Pairs.encode(base, [(english[i % 12], line) for i, line in enumerate(lines)])
     options = TrainingOptions(max_updates=6, tokens_per_batch=512, learning_rate=0.05, warmup=1, validate_every=6)
-    result = train(base, method, module, pairs, pairs, options, tmp_path / "training")
+    result = Trainer(base, method, module, pairs, pairs, options, tmp_path / "training").run()
     assert result.best_loss < result.first_loss - 0.05
     assert result.parameters == base.model.config.vocab_size
     with method.attach(base, module):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.corpora import Corpus, CorpusOptions, Decisions, ImportReport, import_corpus, import_to
+from engine.corpora import Corpus, CorpusOptions, Decisions, ImportReport, SampleFiles, import_corpus, import_to
 from engine.corpora.inline_tags import has_tags, with_placeholders, without_tags
 from engine.corpora.leakage import check_leaks, find_leaks, read_test
 from engine.corpora.near_duplicates import NearIndex, key, shingles
@@ -105,12 +105,12 @@ def test_placeholders_are_no_sentence_of_their_own(tmp_path: Path) -> None:
 
 
 def test_excluded_sentences_stay_out_and_come_back_by_undo(tmp_path: Path) -> None:
-    report = import_to(tmp_path, [ZH], "zh")
+    report = import_to(tmp_path, SampleFiles([ZH], "zh"))
     first, second = Corpus.load(tmp_path).texts()[:2]
     Decisions.decide(tmp_path, "exclude", [(first, None)])
     decisions = Decisions.decide(tmp_path, "exclude", [(second, None)])
     assert decisions.last == "exclude 1 sentence"
-    again = import_to(tmp_path, [ZH], "zh", decisions=decisions)
+    again = import_to(tmp_path, SampleFiles([ZH], "zh"), decisions=decisions)
     assert again.kept == report.kept - 2
     assert again.skipped == {"excluded by you": 2}
     assert not {first, second} & set(Corpus.load(tmp_path).texts())
@@ -119,20 +119,20 @@ def test_excluded_sentences_stay_out_and_come_back_by_undo(tmp_path: Path) -> No
     assert not Decisions.undo(tmp_path)
     with pytest.raises(InputError, match="nothing to undo"):
         Decisions.undo(tmp_path)
-    assert import_to(tmp_path, [ZH], "zh", decisions=Decisions.load(tmp_path)).kept == report.kept
+    assert import_to(tmp_path, SampleFiles([ZH], "zh"), decisions=Decisions.load(tmp_path)).kept == report.kept
 
 
 def test_approved_sentences_are_kept_where_a_rule_would_skip_them(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("嗯\n雨停了，他走了。\n666\n雨停了，他走了！\n雨停了，他走了。\n", encoding="utf-8")
-    before = import_to(tmp_path / "w", [path], "zh", options=OPTIONS)
+    before = import_to(tmp_path / "w", SampleFiles([path], "zh"), options=OPTIONS)
     assert before.skipped == {"duplicate": 1, "no letters": 1, "too short": 1}
     assert before.noticed == {"near-duplicate": 1}
     usable = [row["text"] for row in rows(tmp_path / "w" / "skipped.jsonl") if row.get("usable")]
     assert usable == ["嗯", "666"]
     assert rows(tmp_path / "w" / "noticed.jsonl") == [{"row": 1, "reason": "near-duplicate", "like": 0}]
     decisions = Decisions.decide(tmp_path / "w", "approve", [("嗯", None), ("雨停了，他走了！", None)])
-    after = import_to(tmp_path / "w", [path], "zh", options=OPTIONS, decisions=decisions)
+    after = import_to(tmp_path / "w", SampleFiles([path], "zh"), options=OPTIONS, decisions=decisions)
     assert Corpus.load(tmp_path / "w").texts() == ["嗯", "雨停了，他走了。", "雨停了，他走了！"]
     assert after.noticed == {}
 
@@ -141,7 +141,7 @@ def test_a_sentence_and_the_same_with_a_source_are_two(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("source\ttarget\nGood day, sir.\t你好，先生。\nHello, sir.\t你好，先生。\n", encoding="utf-8")
     decisions = Decisions.decide(tmp_path, "exclude", [("你好，先生。", "Hello, sir.")])
-    import_to(tmp_path, [path], "zh", source_language="en", options=OPTIONS, decisions=decisions)
+    import_to(tmp_path, SampleFiles([path], "zh", source_language="en"), options=OPTIONS, decisions=decisions)
     assert [one.source for one in Corpus.load(tmp_path).segments] == ["Good day, sir."]
 
 
@@ -180,7 +180,7 @@ def test_undo_gives_back_what_was(tmp_path: Path, steps: list[tuple[str, str]]) 
 def test_every_skipped_line_is_listed_with_its_reason(tmp_path: Path) -> None:
     files = sorted((SAMPLES / "reviews-zh").glob("*.*"))
     files = [path for path in files if path.suffix != ".md"]
-    report = import_to(tmp_path, files, "zh")
+    report = import_to(tmp_path, SampleFiles(files, "zh"))
     listed = rows(tmp_path / "skipped.jsonl")
     assert len(listed) == sum(report.skipped.values())
     for reason, count in report.skipped.items():
@@ -203,7 +203,7 @@ def test_of_too_many_sentences_some_are_taken_evenly(tmp_path: Path) -> None:
             "\n".join(f"Sentence number {i} of the file called {name}<br/>." for i in range(150)), encoding="utf-8"
         )
     files = [tmp_path / "a.txt", tmp_path / "b.txt"]
-    report = import_to(tmp_path / "w", files, "en", options=OPTIONS.replace(max_sentences=100))
+    report = import_to(tmp_path / "w", SampleFiles(files, "en"), options=OPTIONS.replace(max_sentences=100))
     assert [file.kept for file in report.files] == [50, 50]
     assert report.skipped == {"more than are used": 200}
     assert "Of 300 usable sentences 100 are used" in report.warnings[0]
@@ -219,18 +219,18 @@ def test_of_too_many_sentences_some_are_taken_evenly(tmp_path: Path) -> None:
 
 
 def test_a_failed_import_leaves_the_last_one_as_it_was(tmp_path: Path) -> None:
-    import_to(tmp_path, [ZH], "zh")
+    import_to(tmp_path, SampleFiles([ZH], "zh"))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     bad = tmp_path.parent / "bad.tmx"
     bad.write_text("<tmx><tu>", encoding="utf-8")
     with pytest.raises(CorpusError):
-        import_to(tmp_path, [bad], "zh")
+        import_to(tmp_path, SampleFiles([bad], "zh"))
 
     def refuse(report: ImportReport) -> None:
         raise CorpusError("too few")
 
     with pytest.raises(CorpusError, match="too few"):
-        import_to(tmp_path, [ZH], "zh", check=refuse)
+        import_to(tmp_path, SampleFiles([ZH], "zh"), check=refuse)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -244,7 +244,7 @@ def test_of_several_files_those_that_can_be_read_are_read_and_the_others_are_exp
     cut = tmp_path / "cut.tmx"
     whole = tmx([(f"第{i}句话在这里，很长。", f"Sentence {i} is here, and it is long.") for i in range(40)], "zh", "en")
     cut.write_text(whole[: len(whole) // 2], encoding="utf-8")
-    report = import_to(tmp_path / "w", [broken, ZH, picture, cut, empty], "zh", source_language="en")
+    report = import_to(tmp_path / "w", SampleFiles([broken, ZH, picture, cut, empty], "zh", source_language="en"))
     errors = {file.name: file.error for file in report.files}
     assert errors[ZH.name] == ""
     assert "picture.txt is a PNG image" in errors["picture.txt"]
@@ -255,16 +255,16 @@ def test_of_several_files_those_that_can_be_read_are_read_and_the_others_are_exp
     assert next(file for file in report.files if file.name == "cut.tmx").kept >= 10, "what comes before the damage"
     assert ImportReport.from_mapping(unpack(json.loads((tmp_path / "w/import_report.json").read_text()))) == report
     with pytest.raises(CorpusError, match=r"None of the 2 files can be read\. picture\.txt .* empty\.txt is empty"):
-        import_to(tmp_path / "v", [picture, empty], "zh")
+        import_to(tmp_path / "v", SampleFiles([picture, empty], "zh"))
     with pytest.raises(CorpusError, match="does not exist"):
-        import_to(tmp_path / "v", [ZH, tmp_path / "gone.txt"], "zh")
+        import_to(tmp_path / "v", SampleFiles([ZH, tmp_path / "gone.txt"], "zh"))
 
 
 def test_a_file_in_another_language_among_many_is_warned_of(tmp_path: Path) -> None:
     english = [line for line in EN if len(line) > 40][:40]
     other = tmp_path / "english.txt"
     other.write_text("\n".join(english), encoding="utf-8")
-    report = import_to(tmp_path / "w", [ZH, other], "zh")
+    report = import_to(tmp_path / "w", SampleFiles([ZH, other], "zh"))
     assert any("sentences are not in Chinese; most of them look like English" in one for one in report.warnings)
 
 
@@ -273,7 +273,7 @@ def test_a_file_in_another_language_among_many_is_warned_of(tmp_path: Path) -> N
 
 def test_leaks_are_found_exactly_and_nearly_on_both_sides(tmp_path: Path) -> None:
     letters = SAMPLES / "letters-de-en" / "letters.tsv"
-    import_to(tmp_path, [letters], "en", source_language="de")
+    import_to(tmp_path, SampleFiles([letters], "en", source_language="de"))
     segments = Corpus.load(tmp_path).segments
     folder = tmp_path / "test_files"
     folder.mkdir()

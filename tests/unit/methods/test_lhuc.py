@@ -13,7 +13,7 @@ from engine.methods import get_method
 from engine.methods.batches import Pairs
 from engine.methods.data import Samples
 from engine.methods.lhuc.config import PLACES, LhucConfig
-from engine.training.loop import learning_rate, train
+from engine.training.loop import Trainer, learning_rate
 from engine.training.metrics_log import read_metrics
 from engine.training.options import TrainingOptions
 from tests import layer_checks as checks
@@ -86,7 +86,7 @@ def test_training_runs_at_the_methods_speed(tmp_path) -> None:
         max_updates=10, learning_rate=1e-3, warmup=4, validate_every=5, tokens_per_batch=256, patience=0
     )
     method, module = checks.make(NAME, base, speed=7.0)
-    train(base, method, module, pairs, pairs, options, tmp_path, precision="float32")
+    Trainer(base, method, module, pairs, pairs, options, tmp_path, precision="float32").run()
     rates = [row["lr"] for row in read_metrics(tmp_path / "metrics.jsonl") if "lr" in row]
     assert rates == [pytest.approx(7 * learning_rate(9, options))]
     moved = max(p.abs().max().item() for p in module.parameters())

@@ -22,7 +22,7 @@ from engine.methods.translation_memory.module import SPEED, Found, mixture
 from engine.methods.translation_memory.warm_start import sentence_loss, word_loss
 from engine.plugins import Plugin
 from engine.training import TrainingOptions
-from engine.training.loop import train
+from engine.training.loop import Trainer
 from tests.bases import SENTENCES
 from tests.retrieval_methods import alike, batch_of, forward, samples_of, trained_module
 
@@ -306,16 +306,8 @@ def test_stopped_and_resumed_over_a_refresh_it_ends_with_the_same_weights(base, 
             artefacts = method.prepare(samples, config, Progress())
             torch.manual_seed(5)
             module = method.build(base, artefacts, config)
-            train(
-                base,
-                method,
-                module,
-                pairs,
-                pairs,
-                options,
-                tmp_path / way / "training",
-                precision="float32",
-                progress=progress,
+            Trainer(base, method, module, pairs, pairs, options, tmp_path / way / "training", precision="float32").run(
+                progress=progress
             )
             method.complete(module)
             method.finish(module)

@@ -34,7 +34,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Service:
     """12,000 sentences of real clauses, 30,000 phrases, a comparison of 3,000 lines, a round, 30 runs with plugins."""
     from engine.corpora import import_corpus
     from engine.phrases import Phrase, PhraseSet
-    from engine.workflows.human_rating import new_round, texts_of
+    from engine.workflows.human_rating import RoundPlan, new_round, texts_of
 
     service = Service(Settings(home=str(tmp_path_factory.mktemp("home")), device="cpu"))
     store = service.store
@@ -65,7 +65,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Service:
         ComparisonLineRow(n, f"Sentence {n}.", None, texts[n : n + 2], [None, None], 0.5, None) for n in range(3000)
     ]
     store.sheets.fill(sheet.comparison_id, sheet.revision, done)
-    new_round(store, project.id, texts_of(store, sheet.comparison_id), "vanilla", "Large 1", raters=["Ann"])
+    new_round(store, project.id, texts_of(store, sheet.comparison_id), RoundPlan("vanilla", "Large 1", raters=["Ann"]))
     return service
 
 

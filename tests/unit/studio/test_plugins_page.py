@@ -18,7 +18,7 @@ from engine.jobs.registry import KINDS, JobContext, enqueue
 from engine.plugins.library import by_name
 from engine.plugins.repack import amend
 from engine.store import JobRow, PluginRow, ProjectRow
-from engine.workflows.human_rating import Texts, choose, new_round, sides, task, texts_of
+from engine.workflows.human_rating import RoundPlan, Texts, choose, new_round, sides, task, texts_of
 from studio.components.ablation import lines_of
 from studio.components.plugin_boxes import blend_box, bring_in, check_list, default_menu
 from studio.components.plugin_cards import plugin_cards, seen
@@ -146,10 +146,7 @@ def test_a_round_as_the_page_shows_it(service: Service, project: ProjectRow) -> 
         service.store,
         project.id,
         saved(service, project, rows),
-        HOSTILE,
-        "vanilla",
-        raters=[HOSTILE, "Jan"],
-        about={"examples": []},
+        RoundPlan(HOSTILE, "vanilla", raters=[HOSTILE, "Jan"], about={"examples": []}),
     )
     assert result_cards(service.store, row) == ""
     mei, jan = service.store.ratings.raters(row.id)
@@ -177,7 +174,9 @@ def test_a_round_as_the_page_shows_it(service: Service, project: ProjectRow) -> 
 
 def test_a_verdict_names_what_is_sure_only(service: Service, project: ProjectRow) -> None:
     rows = [{"source": f"s{n}", "vanilla": "a", "customized": f"b{n}", "plugin": "Lu Xun"} for n in range(12)]
-    row = new_round(service.store, project.id, saved(service, project, rows), "Lu Xun", "vanilla", raters=["Mei"])
+    row = new_round(
+        service.store, project.id, saved(service, project, rows), RoundPlan("Lu Xun", "vanilla", raters=["Mei"])
+    )
     worse = {n: {"content": "lose", "fluency": "tie", "style": "win" if n < 7 else "lose"} for n in range(12)}
     result = summarize({"Mei": worse})
     assert (

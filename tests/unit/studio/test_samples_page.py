@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from engine.core.progress import Progress
 from engine.core.settings import Settings
-from engine.corpora import Decisions, import_to
+from engine.corpora import Decisions, SampleFiles, import_to
 from engine.corpora.leakage import check_leaks
 from engine.errors import InputError
 from engine.jobs.registry import KINDS, JobContext
@@ -57,7 +57,7 @@ def project(service: Service) -> ProjectRow:
 def read(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace with the untidy sample, read."""
     folder = tmp_path_factory.mktemp("read")
-    import_to(folder, DIRTY, "zh")
+    import_to(folder, SampleFiles(DIRTY, "zh"))
     return folder
 
 
@@ -145,7 +145,7 @@ def test_sentences_are_safe_html_with_buttons_of_their_own(read: Path, tmp_path:
     path = tmp_path / "a.tsv"
     rows = [f"{HOSTILE} number {i}\t它说了{HOSTILE}第{i}句话。" for i in range(30)]
     path.write_text("source\ttarget\n" + "\n".join(rows) + "\n嗯\t嗯\n", encoding="utf-8")
-    import_to(tmp_path / "w", [path], "zh", source_language="en")
+    import_to(tmp_path / "w", SampleFiles([path], "zh", source_language="en"))
     report = report_of(tmp_path / "w")
     decisions = Decisions()
     for name in ("random", "kept", "noticed", "near", "skipped", "decided"):
@@ -272,13 +272,13 @@ def test_settings_of_reading_and_decisions_reach_the_job(service: Service, proje
     with pytest.raises(InputError, match="inline_tags"):
         service.set_import_options(project.id, {"inline_tags": "x"})
     folder = service.workspace(project.id)
-    import_to(folder, [ZH], "zh")
+    import_to(folder, SampleFiles([ZH], "zh"))
     assert not service.undecided(project.id)
     keys = chosen(folder, service.report(project.id), Decisions(), View(view="kept", words=""), "")
     decisions = service.decide(project.id, "exclude", dict(list(keys.items())[:2]))
     assert service.undecided(project.id)
     assert "Undo: exclude 2 sentences" in change_bar(decisions, True)
-    import_to(folder, [ZH], "zh", decisions=decisions)
+    import_to(folder, SampleFiles([ZH], "zh"), decisions=decisions)
     assert not service.undecided(project.id)
     service.undo(project.id)
     assert service.undecided(project.id)
@@ -286,7 +286,7 @@ def test_settings_of_reading_and_decisions_reach_the_job(service: Service, proje
 
 def test_test_files_are_compared_by_a_job(service: Service, project: ProjectRow, tmp_path: Path) -> None:
     folder = service.workspace(project.id)
-    import_to(folder, [ZH], "zh")
+    import_to(folder, SampleFiles([ZH], "zh"))
     test = tmp_path / "test.txt"
     test.write_text(ZH.read_text(encoding="utf-8").splitlines()[0] + "\n完全不同的另一句话在这里。\n", encoding="utf-8")
     job = service.add_tests(project, [test])

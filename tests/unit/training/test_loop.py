@@ -14,7 +14,7 @@ from engine.memory import PhrasePair, record
 from engine.methods import Artefacts, get_method, method_names
 from engine.methods.batches import Pairs, epoch_batches
 from engine.training import BUDGETS, TrainingOptions, budget_options
-from engine.training.loop import learning_rate, train
+from engine.training.loop import Trainer, learning_rate
 from engine.training.metrics_log import read_metrics
 from tests.bases import SENTENCES, tiny_base
 
@@ -57,17 +57,9 @@ def run(base, artefacts, folder, options=OPTIONS, progress=None):
     method = get_method("memory_adapter")
     module = method.build(base, artefacts, method.config_class(memory_dropout=0.4))
     data = Pairs.encode(base, SENTENCES)
-    result = train(
-        base,
-        method,
-        module,
-        data,
-        Pairs.encode(base, SENTENCES[:3]),
-        options,
-        folder,
-        precision="float32",
-        progress=progress,
-    )
+    result = Trainer(
+        base, method, module, data, Pairs.encode(base, SENTENCES[:3]), options, folder, precision="float32"
+    ).run(progress=progress)
     return result, {key: value.clone() for key, value in module.state_dict().items()}
 
 
@@ -186,7 +178,7 @@ def test_nothing_to_train_on(base, artefacts, tmp_path):
     method = get_method("memory_adapter")
     module = method.build(base, artefacts, method.config_class())
     with pytest.raises(CorpusError, match="too few"):
-        train(base, method, module, Pairs([], [], []), Pairs([], [], []), OPTIONS, tmp_path)
+        Trainer(base, method, module, Pairs([], [], []), Pairs([], [], []), OPTIONS, tmp_path).run()
 
 
 def test_schedule_is_warm_up_then_inverse_square_root():

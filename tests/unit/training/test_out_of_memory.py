@@ -17,7 +17,7 @@ from engine.memory import PhrasePair, record
 from engine.methods import Artefacts, get_method
 from engine.methods.batches import Pairs
 from engine.training import TrainingOptions
-from engine.training.loop import train
+from engine.training.loop import Trainer
 from tests.bases import SENTENCES
 
 ERRORS = (
@@ -99,7 +99,7 @@ def learn(base: Any, folder: Path) -> tuple[Any, dict[str, torch.Tensor]]:
     method = get_method("lhuc")
     module = method.build(base, Artefacts(), method.config_class())
     data = Pairs.encode(base, SENTENCES)
-    result = train(base, method, module, data, data, OPTIONS, folder, precision="float32")
+    result = Trainer(base, method, module, data, data, OPTIONS, folder, precision="float32").run()
     return result, {key: value.clone() for key, value in module.state_dict().items()}
 
 

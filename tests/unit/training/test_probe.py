@@ -14,7 +14,7 @@ from engine.memory import PhrasePair, record
 from engine.methods import Artefacts, get_method
 from engine.methods.batches import Pairs
 from engine.training import TrainingOptions
-from engine.training.loop import train
+from engine.training.loop import Trainer
 from engine.training.metrics_log import Meter, read_metrics
 from engine.training.probe import TranslationProbe
 from tests.bases import ROOT, SENTENCES, tiny_base, tiny_pair
@@ -40,16 +40,8 @@ def run(base: Any, artefacts: Artefacts, folder: Path, watch: TranslationProbe |
     method = get_method("memory_adapter")
     module = method.build(base, artefacts, method.config_class(memory_dropout=0.4, shrink=0.75))
     pairs = Pairs.encode(base, SENTENCES)
-    train(
-        base,
-        method,
-        module,
-        pairs,
-        Pairs.encode(base, SENTENCES[:3]),
-        OPTIONS,
-        folder,
-        precision="float32",
-        watch=watch,
+    Trainer(base, method, module, pairs, Pairs.encode(base, SENTENCES[:3]), OPTIONS, folder, precision="float32").run(
+        watch=watch
     )
     return {key: value.clone() for key, value in module.state_dict().items()}
 

@@ -14,6 +14,7 @@ from engine.corpora.general_text import general_sentences
 from engine.corpora.types import SentencePair
 from engine.errors import CorpusError, InputError
 from engine.methods import get_method
+from engine.methods.domain_mixing.config import DomainMixingConfig
 from engine.methods.domain_mixing.proportions import fit_proportions, held_out, parts, proportions, proportions_of
 from engine.methods.domain_mixing.report import shared, summary
 from engine.methods.domain_mixing.words import words_of
@@ -177,7 +178,9 @@ def test_batches_do_not_change_a_sentence(real, two):
 def test_one_domain_against_the_general_sample(real):
     medical = sentences_of("patient-info-en", "en")
     general = general_sentences(ROOT / "assets", "en")
-    model = fit_proportions(real, {"samples": medical[::2], "general": general[::2]}, words=1500, ridge=0.01)
+    model = fit_proportions(
+        real, {"samples": medical[::2], "general": general[::2]}, DomainMixingConfig(words=1500, ridge=0.01)
+    )
     right = [result["mean"][0] > 0.5 for result in proportions_of(real, model, medical[1:60:2])]
     plain = [result["mean"][1] > 0.5 for result in proportions_of(real, model, general[1:60:2])]
     assert sum(right + plain) / len(right + plain) > 0.7
@@ -191,7 +194,7 @@ def test_sentences_with_sources_are_read_with_them():
         name: [SentencePair(a, b) for a, b in zip(english, lines, strict=True)][half]
         for name, half in (("a", slice(0, 12)), ("b", slice(12, 24)))
     }
-    model = fit_proportions(base, domains, ridge=0.1)
+    model = fit_proportions(base, domains, DomainMixingConfig(ridge=0.1))
     assert (model.encoder_reads, model.sources) == ("source", True)
     texts = [word["text"] for word in proportions(base, model, english[0], "encoder")["words"]]
     assert "".join(texts) == english[0].replace(" ", "")
@@ -207,7 +210,7 @@ def test_sentences_with_sources_are_read_with_them():
 def test_the_same_seed_gives_the_same_fit():
     base = tiny_base()
     domains = {"a": sentences_of("literary-zh", "zh")[:40], "b": general_sentences(ROOT / "assets", "zh")[:40]}
-    one, other = (fit_proportions(base, domains, words=400, ridge=0.1, seed=3) for _ in range(2))
+    one, other = (fit_proportions(base, domains, DomainMixingConfig(words=400, ridge=0.1), seed=3) for _ in range(2))
     assert all(torch.equal(value, other.tensors()[key]) for key, value in one.tensors().items())
 
 

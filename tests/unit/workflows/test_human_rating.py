@@ -16,6 +16,7 @@ from engine.store import Store
 from engine.store.ratings import RaterRow, RoundRow
 from engine.workflows.human_rating import (
     SIDES,
+    RoundPlan,
     Texts,
     as_csv,
     as_mapping,
@@ -65,7 +66,7 @@ def saved(store: Store, rows: Sequence[dict[str, Any]] = ROWS) -> Texts:
 def round_(store: Store) -> RoundRow:
     texts = saved(store)
     project = store.projects.list()[0]
-    return new_round(store, project.id, texts, "Lu Xun", "vanilla", raters=("Mei", "Jan", "Ute"), seed=7)
+    return new_round(store, project.id, texts, RoundPlan("Lu Xun", "vanilla", raters=("Mei", "Jan", "Ute"), seed=7))
 
 
 def prefer(store: Store, rater: RaterRow, wanted: str, times: int = 100) -> None:
@@ -207,7 +208,7 @@ def test_links_cannot_be_guessed_and_names_are_one_a_rater(store: Store, round_:
     with pytest.raises(InputError, match="named Mei already"):
         store.ratings.add_rater(round_.id, " Mei ")
     with pytest.raises(InputError, match="same name"):
-        new_round(store, round_.project_id, saved(store), "Lu Xun", "vanilla", raters=("A", " A"))
+        new_round(store, round_.project_id, saved(store), RoundPlan("Lu Xun", "vanilla", raters=("A", " A")))
     prefer(store, raters[0], "不曾", 2)
     store.ratings.remove_rater(raters[0].id)
     assert store.ratings.rater(raters[0].token) is None

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from engine.core.settings import Settings
-from engine.corpora import import_to
+from engine.corpora import SampleFiles, import_to
 from engine.errors import InputError
 from engine.store import Store, tables
 from engine.store.sharing import BlobStore, WorkspaceSync
@@ -43,7 +43,7 @@ def settings(tmp_path: Path, store_url: str) -> Settings:
     (folder / "samples").mkdir(parents=True)
     (folder / "plugins").mkdir()
     shutil.copyfile(SAMPLES / "literary-zh" / "literary-zh.txt", folder / "samples" / "a.txt")
-    report = import_to(folder, [folder / "samples" / "a.txt"], "zh")
+    report = import_to(folder, SampleFiles([folder / "samples" / "a.txt"], "zh"))
     store.corpora.create(project.id, "a.txt", folder=str(folder))
     store.corpora.update(1, state="ready", kept=report.kept)
     shutil.copyfile(GOLDEN, folder / "plugins" / "style.zip")
