@@ -13,13 +13,14 @@ from typing import Any
 
 from engine.base.decoding_options import Decoding
 from engine.core.atomic_files import write_json
+from engine.core.json_object import Json
 from engine.errors import ModelError, OptionError
 
 FILE, KEY = "generation_config.json", "decoding_defaults"
 NAMES = ("beam", "length_penalty")  # of `Decoding`, what a base may say
 
 
-def read_defaults(folder: Path, source: str, target: str) -> dict[str, Any]:
+def read_defaults(folder: Path, source: str, target: str) -> Json:
     """The settings of `Decoding` that the base has for this direction; none where it says nothing. Raises ModelError on
     values that are none.
     """
@@ -44,7 +45,7 @@ def write_defaults(folder: Path, chosen: Mapping[str, Mapping[str, Any]]) -> Non
     write_json(folder / FILE, config, "the base's decoding defaults")
 
 
-def _read(folder: Path) -> dict[str, Any]:
+def _read(folder: Path) -> Json:
     from engine.base.files import read_json
 
     file = folder / FILE

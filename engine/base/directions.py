@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.files import read_json
+from engine.core.json_object import Json
 from engine.core.languages import Codes, is_collection, listed, read_tag
 from engine.errors import ModelError
 from engine.messages import Message
@@ -140,7 +141,7 @@ def stored_directions(folder: Path, model_type: str) -> Directions:
     return coded(name, family, words)
 
 
-def stored_words(folder: Path, about: dict[str, Any]) -> set[str]:
+def stored_words(folder: Path, about: Json) -> set[str]:
     """The special words that a tokenizer's files name, the smallest files first."""
     words: set[str] = set()
     holders = [about]
@@ -159,7 +160,7 @@ def stored_words(folder: Path, about: dict[str, Any]) -> set[str]:
     return words
 
 
-def vocabulary_of(model: dict[str, Any]) -> set[str]:
+def vocabulary_of(model: Json) -> set[str]:
     vocabulary = model.get("vocab") or ()
     return {item[0] if isinstance(item, list) else item for item in vocabulary}
 

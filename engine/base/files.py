@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
+from engine.core.json_object import Json
 from engine.errors import ModelError
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
@@ -20,7 +20,7 @@ TOKENIZERS = {
 }
 
 
-def read_json(file: Path) -> dict[str, Any]:
+def read_json(file: Path) -> Json:
     """A JSON object from a file of the model. Raises ModelError."""
     try:
         value = json.loads(file.read_text(encoding="utf-8"))
@@ -42,7 +42,7 @@ def check_type(model_type: str, name: str) -> None:
         )
 
 
-def read_config(folder: Path, *, weights: bool = True) -> dict[str, Any]:
+def read_config(folder: Path, *, weights: bool = True) -> Json:
     """The folder's config.json. Raises ModelError where the folder is no sequence-to-sequence model with safe weights, or
     lacks a file of its tokenizer. Without `weights` pickled ones will do.
     """

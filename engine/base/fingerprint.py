@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.files import weight_files
+from engine.core.json_object import Json
 
 # What decides a model's output besides its weights and its vocabulary.
 SHAPE_KEYS = (
@@ -66,7 +67,7 @@ def add_stored(digest: Any, config: Any, folder: Path) -> None:
                 add(digest, key, stored[own].get_tensor(own))
 
 
-def computed_weights(folder: Path, keys: list[str]) -> dict[str, Any]:
+def computed_weights(folder: Path, keys: list[str]) -> Json:
     """Weights that no file holds, as sinusoidal positions: made by loading the base once more in float32."""
     import torch
 

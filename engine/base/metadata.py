@@ -5,25 +5,25 @@ from __future__ import annotations
 from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from engine.base.directions import stored_directions
 from engine.base.files import check_type, count_parameters, read_config
+from engine.core.json_object import Json
 from engine.core.model_card import read_card_file
 
 FAMILIES = {"marian": "Marian", "nllb": "NLLB", "m2m_100": "M2M100", "mbart": "mBART"}
 
 
-def family_name(folder: Path, config: dict[str, Any]) -> str:
+def family_name(folder: Path, config: Json) -> str:
     """Marian, M2M100, NLLB or mBART, as people call it; mBART-50 is mBART here."""
-    kind = config["model_type"]
+    kind = str(config["model_type"])
     about = folder / "tokenizer_config.json"
     if kind == "m2m_100" and about.exists() and '"Nllb' in about.read_text(encoding="utf-8", errors="replace"):
         kind = "nllb"
     return FAMILIES.get(kind, kind)
 
 
-def read_card(folder: str | Path) -> dict[str, Any]:
+def read_card(folder: str | Path) -> Json:
     """Name, family, languages, decoder layers, hidden size, weights, bytes and licence of a base model's folder.
 
     `languages` are canonical tags (en, zh, zh-Hant); empty where the model does not tell.
@@ -40,7 +40,7 @@ def _stamps(folder: Path) -> tuple[tuple[str, int, int], ...]:
 
 
 @lru_cache(maxsize=64)
-def _read_card(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> dict[str, Any]:
+def _read_card(folder: Path, stamps: tuple[tuple[str, int, int], ...]) -> Json:
     config = read_config(folder)
     name = folder.resolve().name
     check_type(config["model_type"], name)

@@ -208,7 +208,7 @@ class BaseModel:
     # -- work
 
     @cached_property
-    def _own_decoding(self) -> dict[str, Any]:
+    def _own_decoding(self) -> dict[str, object]:
         from engine.base.defaults import read_defaults
 
         return read_defaults(self.folder, self.source, self.target)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.base.model import BaseModel
 from engine.errors import MissingError, ModelError
@@ -42,8 +43,8 @@ class LanguagePair:
         from engine.base.registry import BaseRegistry
         from engine.core.settings import load_settings
 
-        more: dict[str, Any] = {"device": device, "download": download, "settings": settings}
-        forward = BaseModel.load(path, source, target, **more)
+        load = partial(BaseModel.load, device=device, download=download, settings=settings)
+        forward = load(path, source, target)
         if not backward:
             with contextlib.suppress(ModelError):
                 return cls(forward, forward.directed(target, source))
@@ -56,4 +57,4 @@ class LanguagePair:
                     "--backward, or add one with `tailormt base add`.",
                     forward=forward.name, target=target, source=source,
                 ) from None  # fmt: skip
-        return cls(forward, BaseModel.load(backward, target, source, **more))
+        return cls(forward, load(backward, target, source))

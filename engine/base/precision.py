@@ -10,7 +10,7 @@ A plugin follows: its tensors are cast to the base's floating type when it is lo
 from __future__ import annotations
 
 import importlib.util
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.errors import MissingError, OptionError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NEEDED = ("bitsandbytes", "accelerate")
 
 
-def loading_arguments(precision: str, device: torch.device) -> dict[str, Any]:
+def loading_arguments(precision: str, device: torch.device) -> dict[str, object]:
     """What `from_pretrained` is given so that weights are held in that precision on that device.
 
     Raises OptionError for int8 away from a CUDA GPU, MissingError where its packages are not installed.

@@ -20,11 +20,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.base.files import read_json
 from engine.base.metadata import read_card
 from engine.base.quality import Score, card_scores
+from engine.core.json_object import Json
 from engine.core.model_card import read_card_file
 from engine.core.progress import Progress
 from engine.core.settings import Settings
@@ -49,7 +50,7 @@ class Entry:
     shipped: bool
 
     @cached_property
-    def origin(self) -> dict[str, Any]:
+    def origin(self) -> Json:
         """Where it was added from: `origin` (hub id or folder), `revision`, `added`, `fingerprint`; empty when unknown."""
         with contextlib.suppress(ModelError):
             return read_json(self.folder / ORIGIN)
@@ -60,7 +61,7 @@ class Entry:
         """What its card says of its quality."""
         return card_scores(read_card_file(self.folder).body)
 
-    def card(self) -> dict[str, Any]:
+    def card(self) -> Json:
         """`read_card` of the folder, with its `name`, `shipped` and `origin`. Raises ModelError."""
         return read_card(self.folder) | {
             "name": self.name,
@@ -90,7 +91,7 @@ class BaseRegistry:
                     result.setdefault(folder.name, Entry(folder.name, folder, shipped))
         return list(result.values())
 
-    def cards(self) -> list[dict[str, Any]]:
+    def cards(self) -> list[Json]:
         """Cards of all usable bases; folders that are none are passed over."""
         results = []
         for entry in self.entries():

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from engine.base import BaseModel
 
 
-def base_arguments(base: BaseModel) -> dict[str, Any]:
+def base_arguments(base: BaseModel) -> dict[str, object]:
     """What another machine needs to load the same base: its folder must be there under the same path."""
     return {
         "base": str(Path(base.path).resolve()),

@@ -9,6 +9,7 @@ from typing import Any
 from engine.cli import base_training
 from engine.cli.commands import Commands
 from engine.cli.terminal import TerminalProgress
+from engine.core.json_object import Json
 from engine.core.text_table import table
 from engine.errors import Cancelled, ModelError
 
@@ -193,12 +194,12 @@ def base_remove(args: argparse.Namespace) -> tuple[Any, str]:
     return {"removed": args.name, "freed_bytes": freed}, f"Removed {args.name}; {size_text(freed)} freed."
 
 
-def shown(card: dict[str, Any]) -> dict[str, Any]:
+def shown(card: Json) -> Json:
     """A card without its prose."""
     return {key: value for key, value in card.items() if key != "card"}
 
 
-def languages(card: dict[str, Any]) -> str:
+def languages(card: Json) -> str:
     """The languages for a line: a few by their tags, many by their number."""
     tags = card["languages"]
     return f"{len(tags)} languages" if len(tags) > FEW else ", ".join(tags) or "not stated"

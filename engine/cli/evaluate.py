@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.evaluation.evaluate import ExtraMetrics
     from engine.evaluation.style_scorers import StyleScorers
     from engine.store.comparisons import ComparisonLineRow
+    from engine.store.records import System
     from engine.workflows.compare.evaluate import EvalContext
     from engine.workflows.compare.export import Content
 
@@ -164,7 +165,7 @@ def content_of_files(args: argparse.Namespace, systems: dict[str, Path], report:
 
 
 def content_of_lines(
-    args: argparse.Namespace, title: str, base: str, systems: list[dict[str, Any]], figures: dict[str, Any],
+    args: argparse.Namespace, title: str, base: str, systems: list[System], figures: dict[str, Any],
     lines: list[ComparisonLineRow], references: int,
 ) -> Content:  # fmt: skip
     import datetime
@@ -225,7 +226,7 @@ def of_sentences(args: argparse.Namespace, progress: Progress) -> Shown:
     return {**figures, "output": args.output}, "\n\n".join([*parts, *figures["notes"], *read.notes])
 
 
-def named_systems(args: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[str, Path]]:
+def named_systems(args: argparse.Namespace) -> tuple[list[System], dict[str, Path]]:
     """The base alone and the plugins as a comparison names them, and the plugins' bundles by those names."""
     from engine.plugins import read_bundle_card
     from engine.workflows.compare.systems import MOST_PLUGINS, VANILLA
@@ -235,7 +236,7 @@ def named_systems(args: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[
         raise OptionError(f"--plugin: up to {MOST_PLUGINS} plugins are compared at once.")
     if len(strengths) > len(plugins):
         raise OptionError("--strength: there are more strengths than plugins.")
-    systems: list[dict[str, Any]] = [{"name": VANILLA, "plugin_id": None, "method": "", "strength": 1.0}]
+    systems: list[System] = [{"name": VANILLA, "plugin_id": None, "method": "", "strength": 1.0}]
     paths: dict[str, Path] = {}
     for index, path in enumerate(plugins):
         card = read_bundle_card(Path(path))
@@ -249,7 +250,7 @@ def named_systems(args: argparse.Namespace) -> tuple[list[dict[str, Any]], dict[
 
 
 def translated_lines(
-    sentences: list[tuple[str, str | None]], systems: list[dict[str, Any]], translate: Any, progress: Progress
+    sentences: list[tuple[str, str | None]], systems: list[System], translate: Any, progress: Progress
 ) -> list[ComparisonLineRow]:
     from engine.jobs.handlers.compare import PART
     from engine.store.comparisons import ComparisonLineRow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.cli.commands import Commands, Shown
 from engine.core.text_table import table
@@ -46,7 +46,7 @@ def store_of(args: argparse.Namespace) -> Store:
     return Store(args.settings.store_url)
 
 
-def mapping(row: JobRow) -> dict[str, Any]:
+def mapping(row: JobRow) -> dict[str, object]:
     """A job for programs: times as text."""
     return {
         name: value.isoformat() if hasattr(value, "isoformat") else getattr(value, "value", value)

@@ -17,6 +17,7 @@ from engine.workflows.explore.domain_proportions import model_of
 if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.methods.domain_mixing.model import ProportionModel
+    from engine.methods.domain_mixing.shapes import SentenceProportions
     from engine.plugins import Plugin
 
 SKIPPED = ("rank", "feed_forward", "mix_weight")  # settings of training, which this command does none of
@@ -80,7 +81,7 @@ def proportions(args: argparse.Namespace) -> tuple[Any, str]:
             model = model_of(plugin, args.plugin)
         else:
             model = fitted(args, base, progress)
-        results: list[dict[str, Any]] = []
+        results: list[SentenceProportions] = []
         if sentences:
             progress.begin("Reading sentences")
             results = proportions_of(
@@ -155,9 +156,9 @@ def corpus_text(model: ProportionModel) -> list[str]:
     return blocks
 
 
-def sentence_text(found: dict[str, Any]) -> str:
+def sentence_text(shares: SentenceProportions) -> str:
     """A table of a sentence's words."""
-    rows = [[word["text"], *(f"{p:.2f}" for p in word["proportions"])] for word in found["words"]]
-    if found["mean"] is not None:
-        rows.append(["(all)", *(f"{p:.2f}" for p in found["mean"])])
-    return found["sentence"] + "\n" + table(["word", *found["domains"]], rows)
+    rows = [[word["text"], *(f"{p:.2f}" for p in word["proportions"])] for word in shares["words"]]
+    if shares["mean"] is not None:
+        rows.append(["(all)", *(f"{p:.2f}" for p in shares["mean"])])
+    return shares["sentence"] + "\n" + table(["word", *shares["domains"]], rows)

@@ -40,7 +40,7 @@ def _address(target: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _said(found: dict[str, Any]) -> str:
+def _said(found: dict[str, object]) -> str:
     count = found["running"]
     return f"{count} {'copy' if count == 1 else 'copies'} of the translator on {found['address']}."
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.core.json_object import Json
 from engine.errors import StorageError, capitalised, storage_errors
 from engine.messages import Message, pack, unpack
 
@@ -116,7 +117,7 @@ def folder_and_old(folder: Path) -> tuple[Path, Path]:
     return folder, folder.with_name(f"{folder.name}.old")
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> Json:
     """The object in a JSON file; empty when it is not there, damaged or being written."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))

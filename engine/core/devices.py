@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.errors import OptionError
 
@@ -59,15 +59,23 @@ def pick_precision(name: str, device: torch.device) -> torch.dtype:
     return {"float32": torch.float32, "bfloat16": torch.bfloat16}[name]
 
 
-def describe_device(device: torch.device) -> dict[str, Any]:
-    """Name, total and free memory (bytes) and cores of a device, for the user's eyes."""
+class Device(NamedTuple):
+    """A device's name, and its memory in bytes."""
+
+    name: str
+    total: int
+    free: int
+
+
+def describe_device(device: torch.device) -> Device:
+    """What the device is, for the user's eyes."""
     import psutil
     import torch
 
     if device.type == "cuda":
         free, total = torch.cuda.mem_get_info(device)
-        return {"name": torch.cuda.get_device_name(device), "total": total, "free": free, "cores": 0}
+        return Device(torch.cuda.get_device_name(device), total, free)
     memory = psutil.virtual_memory()
     cores = psutil.cpu_count(logical=True) or 1
     name = "CPU" if device.type == "cpu" else "Apple GPU"
-    return {"name": f"{name}, {cores} cores", "total": memory.total, "free": memory.available, "cores": cores}
+    return Device(f"{name}, {cores} cores", memory.total, memory.available)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 from engine.messages import mark
 
@@ -44,8 +44,16 @@ def flagged(text: str, flags: Sequence[str]) -> str:
     return Flagged(text, given[0]) if given else text
 
 
-def flags_of(translations: Sequence[str]) -> list[dict[str, Any]]:
-    """{"line" (from 1), "flag", "why"} of the flagged ones."""
+class FlaggedLine(TypedDict):
+    """Where a translation is odd, and why, in words."""
+
+    line: int  # from 1
+    flag: str
+    why: str
+
+
+def flags_of(translations: Sequence[str]) -> list[FlaggedLine]:
+    """The flagged ones."""
     flags = [(line, flag) for line, text in enumerate(translations, 1) if (flag := flag_of(text))]
     return [{"line": line, "flag": flag, "why": FLAGS[flag]} for line, flag in flags]
 

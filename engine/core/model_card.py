@@ -123,7 +123,7 @@ def parse_card(text: str, name: str = "") -> ModelCard:
     )
 
 
-def _front_matter(text: str) -> tuple[dict[str, Any], str]:
+def _front_matter(text: str) -> tuple[dict[str, object], str]:
     match = FRONT.match(text[: LARGEST_FRONT + 1000])
     if match is None:
         return {}, text

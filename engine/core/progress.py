@@ -7,7 +7,7 @@ nowhere; the command line writes to stderr, a job writes to its row.
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Mapping
 
 
 class Eta:
@@ -68,7 +68,7 @@ class Progress:
     def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
         """Make it visible; `eta` in seconds."""
 
-    def metrics(self, row: dict[str, Any]) -> None:
+    def metrics(self, row: Mapping[str, object]) -> None:
         """A row of figures (step, loss, …) for curves and logs."""
 
     def check(self) -> None:

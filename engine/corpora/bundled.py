@@ -14,7 +14,6 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from engine.core.model_card import CARD_FILE, ModelCard, read_card_file
 from engine.errors import CorpusError

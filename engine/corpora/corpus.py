@@ -83,9 +83,9 @@ class Corpus:
         return cls(language=report.language, segments=segments, report=report)
 
 
-def segment_row(segment: Segment) -> dict[str, Any]:
+def segment_row(segment: Segment) -> dict[str, object]:
     """The segment as a row of corpus.jsonl."""
-    row: dict[str, Any] = {"text": segment.text}
+    row: dict[str, object] = {"text": segment.text}
     if segment.source is not None:
         row["source"] = segment.source
     row |= {"file": segment.file, "line": segment.line}

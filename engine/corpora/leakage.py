@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from engine.core.atomic_files import read_json, write_json, write_jsonl
 from engine.core.progress import Progress
@@ -61,7 +60,7 @@ def read_test(path: Path, language: str, source_language: str | None = None) -> 
 
 def find_leaks(
     segments: Sequence[Segment], tests: Sequence[tuple[str, Record]], progress: Progress | None = None
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[dict[str, object]]:
     """Sentences of the samples that are near-identical to a line of the tests, given as (file, line).
 
     A test line is compared in both its languages, since a file of sources alone is read as text of the target language.
@@ -91,7 +90,7 @@ def _telling(text: str) -> bool:
 
 def check_leaks(
     workspace: Path, language: str, source_language: str | None = None, progress: Progress | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Compare the corpus of a workspace with its test files; leaves leaks.json and leaks.jsonl, or neither without tests.
 
     Done again only when samples or test files have changed. A test file that cannot be read says so in its entry.
@@ -108,7 +107,7 @@ def check_leaks(
         return known
     progress.begin("Comparing with the test files", 0, 1)
     tests: list[tuple[str, Record]] = []
-    about: list[dict[str, Any]] = []
+    about: list[dict[str, object]] = []
     for path in files:
         try:
             records = read_test(path, language, source_language)

@@ -12,9 +12,8 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from engine.core.undo_log import append_step, append_undo, read_steps
+from engine.core.undo_log import Step, append_step, append_undo, read_steps
 from engine.errors import InputError
 from engine.messages import Message, mark
 
@@ -47,7 +46,7 @@ class Decisions:
 
     excluded: dict[str, str] = field(default_factory=dict)
     approved: dict[str, str] = field(default_factory=dict)
-    steps: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return bool(self.excluded or self.approved)

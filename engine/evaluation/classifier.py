@@ -13,9 +13,10 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.core.atomic_files import atomic_write
+from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.errors import CorpusError, InputError
 
@@ -144,7 +145,7 @@ class StyleClassifier:
         path = folder / FILE
         try:
             with safe_open(path, "pt") as file:
-                about: dict[str, Any] = json.loads(file.metadata()["about"])
+                about: Json = json.loads(file.metadata()["about"])
                 weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
             if about["kind"] != KIND or about["base"] != base.fingerprint():
                 raise ValueError("made otherwise or over another base")

@@ -10,9 +10,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.core.atomic_files import write_json
+from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.corpora.general_text import general_sentences
 from engine.corpora.types import SentencePair
@@ -84,7 +85,7 @@ def keep_translations(folder: Path, stamp: str, lines: Sequence[str]) -> None:
     write_json(folder / f"general.{stamp}.json", {"lines": list(lines)}, "the general text's translations")
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> Json:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engine.corpora.language import base_language
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric
 
 UNSPACED = ("zh", "ja")  # what TER's `asian_support` splits into characters
 
@@ -40,14 +43,14 @@ def tokenizer(language: str) -> str:
     return "char" if code in CHARACTERS else DEFAULT
 
 
-def metrics(language: str, *, ter: bool = False) -> dict[str, Any]:
+def metrics(language: str, *, ter: bool = False) -> dict[str, Metric]:
     """BLEU (Papineni et al., 2002), chrF2 (Popović, 2015) and, where it is asked for, TER (Snover et al., 2006) as sacrebleu
     (Post, 2018) computes them. TER counts characters in Chinese and Japanese, and takes some 50 ms a sentence there.
     """
     from sacrebleu.metrics import BLEU, CHRF, TER
 
     # The texts are plain sentences: without force, sacrebleu logs a warning about tokenized-looking periods.
-    result: dict[str, Any] = {"BLEU": BLEU(tokenize=tokenizer(language), force=True), "chrF2": CHRF()}
+    result: dict[str, Metric] = {"BLEU": BLEU(tokenize=tokenizer(language), force=True), "chrF2": CHRF()}
     if ter:
         unspaced = base_language(language) in UNSPACED
         result["TER"] = TER(normalized=unspaced, asian_support=unspaced)

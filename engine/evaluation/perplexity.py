@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from engine.core.atomic_files import atomic_write
+from engine.core.json_object import Json
 from engine.core.languages import unspaced
 from engine.errors import CorpusError, InputError
 from engine.evaluation.diff import tokens
@@ -127,7 +127,7 @@ class StyleLanguageModel:
         path = folder / FILE
         try:
             with safe_open(path, "numpy") as file:
-                about: dict[str, Any] = json.loads(file.metadata()["about"])
+                about: Json = json.loads(file.metadata()["about"])
                 if about["kind"] != KIND:
                     raise ValueError(about["kind"])
                 order, letters = int(about["order"]), str(about["letters"])

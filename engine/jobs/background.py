@@ -6,9 +6,9 @@ import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from engine.core.atomic_files import write_json
+from engine.core.json_object import Json
 from engine.core.settings import Settings
 from engine.errors import StorageError, storage_errors
 from engine.jobs.processes import end_tree, running, spawn
@@ -80,7 +80,7 @@ def _is_worker(pid: int) -> bool:
         return False
 
 
-def _note(settings: Settings) -> dict[str, Any]:
+def _note(settings: Settings) -> Json:
     try:
         note = json.loads(_file(settings).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -9,8 +9,8 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
+from engine.core.json_object import Json
 from engine.core.settings import ROOT
 
 # Windows knows no sessions: there, a group of its own without a window.
@@ -58,7 +58,7 @@ def end_tree(pid: int) -> None:
             continue
 
 
-def spawn(module: str, arguments: list[str], payload: dict[str, Any], log: Path) -> subprocess.Popen[bytes]:
+def spawn(module: str, arguments: list[str], payload: Json, log: Path) -> subprocess.Popen[bytes]:
     """Start `python -m module` in a session of its own, its output appended to `log`, `payload` as a line on stdin.
 
     The payload does not go on the command line, where all users of the machine could read a database password. The
@@ -87,7 +87,7 @@ def spawn(module: str, arguments: list[str], payload: dict[str, Any], log: Path)
     return process
 
 
-def receive(descriptor: int = 0) -> dict[str, Any]:
+def receive(descriptor: int = 0) -> Json:
     """Read the payload from stdin, unbuffered, so that the rest of the pipe can be watched."""
     line = b""
     while not line.endswith(b"\n"):
@@ -95,5 +95,5 @@ def receive(descriptor: int = 0) -> dict[str, Any]:
         if not part:
             raise EOFError("this process is started by a worker, which hands it its settings on stdin")
         line += part
-    payload: dict[str, Any] = json.loads(line)
+    payload: Json = json.loads(line)
     return payload

@@ -12,11 +12,13 @@ import logging
 import math
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.errors import Cancelled, InputError, StorageError
 from engine.jobs.resource_usage import UsageMeter
@@ -49,7 +51,7 @@ class RowProgress(Progress):
         self._store, self._job = store, job
         self._lock = threading.Lock()
         self._figures: JobFigures | None = None
-        self._metrics: dict[str, Any] = dict(job.metrics)
+        self._metrics: Json = dict(job.metrics)
         self._trail: list[TrailStep] = list(job.trail)
         self._changed = False
         self._closing = threading.Event()
@@ -99,7 +101,7 @@ class RowProgress(Progress):
             }
             self._changed = True
 
-    def metrics(self, row: dict[str, Any]) -> None:
+    def metrics(self, row: Mapping[str, object]) -> None:
         with self._lock:
             self._metrics |= plain(row)
             self._changed = True

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.errors import Cancelled, InputError
@@ -54,13 +55,13 @@ class Kind:
     """
 
     title: str
-    run: Callable[[JobContext], dict[str, Any]]
-    check: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
+    run: Callable[[JobContext], Json]
+    check: Callable[[Mapping[str, Any]], Json] | None = None
     priority: int = BATCH
     device: str = ""  # "cpu" where no model is needed, "gpu" where nothing else will do
     in_order: bool = False  # it changes what a project's jobs share, so it overtakes none of them
 
-    def do(self, context: JobContext) -> dict[str, Any]:
+    def do(self, context: JobContext) -> Json:
         """Run it between fetching the workspace and publishing what was made."""
         with working(context.settings, context.store, context.job, context.progress):
             return self.run(context)
@@ -114,7 +115,7 @@ def resume(store: Store, job_id: int) -> JobRow:
     return store.jobs.resume(job_id)
 
 
-def _check_request(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _check_request(arguments: Mapping[str, Any]) -> Json:
     from engine.workflows.customize.request import CustomizeRequest
 
     request = CustomizeRequest.of_job(arguments)
@@ -133,7 +134,7 @@ def _check_request(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _request(context: JobContext) -> CustomizeRequest:
     from engine.workflows.customize.request import CustomizeRequest
 
-    values: dict[str, Any] = {}
+    values: Json = {}
     name = f"plugin-{context.job.id}"
     if context.job.project_id is not None:
         project = context.store.projects.get(context.job.project_id)
@@ -161,7 +162,7 @@ def _corpus(context: JobContext, request: CustomizeRequest) -> CorpusRow | None:
     return corpora.create(context.job.project_id, name, folder=folder)
 
 
-def _record_samples(context: JobContext, corpus: CorpusRow | None) -> dict[str, Any]:
+def _record_samples(context: JobContext, corpus: CorpusRow | None) -> Json:
     """Note in the store what the steps "samples" and "phrases" left in the workspace."""
     from engine.phrases import PhraseSet
 
@@ -195,7 +196,7 @@ def _reading(context: JobContext, corpus: CorpusRow | None, work: Callable[[], A
         raise
 
 
-def _prepare(context: JobContext) -> dict[str, Any]:
+def _prepare(context: JobContext) -> Json:
     from engine.workflows.customize import pipeline
 
     request = _request(context)
@@ -213,7 +214,7 @@ def _prepare(context: JobContext) -> dict[str, Any]:
     return result
 
 
-def _leakage(context: JobContext) -> dict[str, Any]:
+def _leakage(context: JobContext) -> Json:
     """Compare the samples with the test files that the user named; nothing where there are none."""
     from engine.corpora.leakage import check_leaks
 
@@ -230,7 +231,7 @@ def _look_soon(context: JobContext) -> None:
         enqueue(context.store, "preview", arguments, project_id=context.job.project_id, owner=context.job.owner)
 
 
-def _preview(context: JobContext) -> dict[str, Any]:
+def _preview(context: JobContext) -> Json:
     from engine.workflows.preview import preview
 
     later = context.store.jobs.list(context.job.project_id, states=("queued",)) if context.job.project_id else []
@@ -240,7 +241,7 @@ def _preview(context: JobContext) -> dict[str, Any]:
     return {key: result[key] for key in ("differ", "sentences", "loss_base", "loss")}
 
 
-def _customize(context: JobContext) -> dict[str, Any]:
+def _customize(context: JobContext) -> Json:
     from engine.plugins import read_bundle_card
     from engine.workflows.customize import pipeline
 
@@ -269,13 +270,13 @@ def _customize(context: JobContext) -> dict[str, Any]:
     return summary | {"plugin_id": made.id}
 
 
-def _compare(context: JobContext) -> dict[str, Any]:
+def _compare(context: JobContext) -> Json:
     from engine.jobs.handlers import compare as job
 
     return job.run(context)
 
 
-def _check_comparison(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _check_comparison(arguments: Mapping[str, Any]) -> Json:
     from engine.jobs.handlers import compare as job
 
     return job.check(arguments)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 from dataclasses import dataclass, field
-from typing import Any
 
+from engine.core.json_object import Json
 from engine.core.settings import Settings
 
 CPU, GPU = "cpu", "gpu"  # what a job may ask for; "" is wherever models run
@@ -22,7 +22,7 @@ class Slot:
     threads: int
     environment: dict[str, str] = field(default_factory=dict)
 
-    def payload(self, settings: Settings) -> dict[str, Any]:
+    def payload(self, settings: Settings) -> Json:
         """The settings for a job here, and the environment that its process sets before it loads anything."""
         changed = settings.replace(device=self.device, threads=self.threads)
         return {"settings": changed.to_mapping(), "environment": self.environment}

@@ -280,7 +280,7 @@ class Method(ABC):
         """
         return None
 
-    def preview(self, base: BaseModel, module: nn.Module, texts: Sequence[str]) -> list[dict[str, Any]]:
+    def preview(self, base: BaseModel, module: nn.Module, texts: Sequence[str]) -> list[dict[str, object]]:
         """What would be sent to a service for each text, as plain data without secrets; of methods that call one. Nothing
         is sent.
         """
@@ -288,7 +288,7 @@ class Method(ABC):
 
     def reads(
         self, base: BaseModel, module: nn.Module, source: str, translation: str, top: int = 5
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, object]]:
         """What each token of a translation read, as plain data; empty where the method reads nothing.
 
         A row: `position`, `token`, `layer` (-1: the output), `place`, `gate` (the share of the base) and `items`: a list of

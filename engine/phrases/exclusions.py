@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from engine.core.undo_log import append_step, append_undo, read_steps
+from engine.core.undo_log import Step, append_step, append_undo, read_steps
 from engine.errors import InputError
 from engine.messages import Message
 from engine.phrases.occurrences import Finder, phrase_key
@@ -30,7 +29,7 @@ class Exclusions:
 
     phrases: dict[str, str] = field(default_factory=dict)
     with_sentences: set[str] = field(default_factory=set)
-    steps: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return bool(self.phrases)
@@ -46,7 +45,7 @@ class Exclusions:
             result._apply(step)
         return result
 
-    def _apply(self, step: dict[str, Any]) -> None:
+    def _apply(self, step: Step) -> None:
         for text in map(str, step["phrases"]):
             key = phrase_key(text)
             self.with_sentences.discard(key)
@@ -73,7 +72,7 @@ class Exclusions:
         return cls._decide(workspace, {"action": "restore", "phrases": list(phrases)})
 
     @classmethod
-    def _decide(cls, workspace: Path, step: dict[str, Any]) -> Exclusions:
+    def _decide(cls, workspace: Path, step: Step) -> Exclusions:
         count = len(step["phrases"])
         if not count:
             raise InputError("No phrase was chosen. Reload the page and try again.")

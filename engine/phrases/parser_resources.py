@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.atomic_files import write_json
+from engine.core.json_object import Json
 from engine.errors import InputError, storage_errors
 
 NAMES = {"en": "English", "zh-hans": "Simplified_Chinese", "zh-hant": "Traditional_Chinese", "de": "German"}
@@ -22,7 +23,7 @@ NEEDS_VECTORS = ("pos", "depparse", "constituency")
 LIST = "resources.json"
 
 
-def read_resources(folder: Path) -> dict[str, Any]:
+def read_resources(folder: Path) -> Json:
     """The folder's list, empty where there is none. Raises InputError when it is no list of stanza's."""
     path = folder / LIST
     try:
@@ -57,12 +58,12 @@ def install(folder: Path, language: str, package: str, files: Mapping[str, Path]
     write_json(folder / LIST, resources, "the list of parsers")
 
 
-def entry(known: Any, folder: Path, package: str, processors: tuple[str, ...]) -> dict[str, Any]:
+def entry(known: Any, folder: Path, package: str, processors: tuple[str, ...]) -> Json:
     """The language's entry with this set as default; other sets that were there stay listed."""
-    result: dict[str, Any] = dict(known) if isinstance(known, dict) and "alias" not in known else {}
+    result: Json = dict(known) if isinstance(known, dict) and "alias" not in known else {}
     result.setdefault("lang_name", NAMES.get(folder.name, folder.name))
     for processor in processors:
-        details: dict[str, Any] = {"md5": md5(folder / processor / f"{package}.pt")}
+        details: Json = {"md5": md5(folder / processor / f"{package}.pt")}
         if processor in NEEDS_VECTORS and "pretrain" in processors:
             details["dependencies"] = [{"model": "pretrain", "package": package}]
         listed = result.get(processor)

@@ -26,18 +26,18 @@ class Parse:
         model = StanzaModel(arguments["kind"], arguments["language"], Path(arguments["folder"]), packages)
         self.pipeline = load_pipeline(model)
 
-    def __call__(self, sentences: list[str]) -> list[list[dict[str, Any]]]:
+    def __call__(self, sentences: list[str]) -> list[list[dict[str, object]]]:
         from engine.phrases.stanza_runner import parse_sentences
 
         return [[written(parsed) for parsed in parses] for _, parses in parse_sentences(self.pipeline, sentences)]
 
 
-def parse_arguments(model: StanzaModel) -> dict[str, Any]:
+def parse_arguments(model: StanzaModel) -> dict[str, object]:
     """What another machine needs to load the same parser from the same path."""
     return asdict(model) | {"folder": str(model.folder.resolve())}
 
 
-def written(parsed: Parsed) -> dict[str, Any]:
+def written(parsed: Parsed) -> dict[str, object]:
     """A parse as JSON can hold it."""
     return vars(parsed) | {"tree": None if parsed.tree is None else _flat(parsed.tree)}
 

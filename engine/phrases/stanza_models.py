@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from engine.core.json_object import Json
 from engine.errors import MissingError, TailorError, storage_errors
 from engine.messages import Message
 from engine.phrases.languages import stanza_code
@@ -149,7 +150,7 @@ def _target(folders: Sequence[Path]) -> Path:
     return Path(folders[-1]) if folders else Path.home() / "stanza_resources"
 
 
-def _resources(folder: Path) -> dict[str, Any]:
+def _resources(folder: Path) -> Json:
     """stanza's list of models, or nothing where there is none that can be read."""
     try:
         data = json.loads((folder / "resources.json").read_text(encoding="utf-8"))
@@ -158,7 +159,7 @@ def _resources(folder: Path) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _entry(resources: dict[str, Any], code: str) -> tuple[str, dict[str, Any]]:
+def _entry(resources: Json, code: str) -> tuple[str, Json]:
     """The language's entry, aliases followed."""
     for _ in range(3):
         entry = resources.get(code)
@@ -174,9 +175,7 @@ def _anything(processor: str, package: str) -> bool:
     return True
 
 
-def _plans(
-    entry: dict[str, Any], kind: str, present: Callable[[str, str], bool]
-) -> Iterator[tuple[tuple[str, str], ...]]:
+def _plans(entry: Json, kind: str, present: Callable[[str, str], bool]) -> Iterator[tuple[tuple[str, str], ...]]:
     """Complete sets of packages for a parser: stanza's default first, then what else is there, in order of name."""
     needed = {
         processor: _packages(entry, processor, present) for processor in PROCESSORS[kind] if processor != PARSER[kind]
@@ -192,13 +191,13 @@ def _plans(
         yield tuple((processor, chosen[processor]) for processor in PROCESSORS[kind] if processor in chosen)
 
 
-def _defaults(entry: dict[str, Any]) -> dict[str, Any]:
+def _defaults(entry: Json) -> Json:
     packages = entry.get("packages")
     default = packages.get("default") if isinstance(packages, dict) else None
     return default if isinstance(default, dict) else {}
 
 
-def _packages(entry: dict[str, Any], processor: str, present: Callable[[str, str], bool]) -> list[str]:
+def _packages(entry: Json, processor: str, present: Callable[[str, str], bool]) -> list[str]:
     """Packages of a processor whose file, and whose word vectors and language models, are present."""
     listed = entry.get(processor)
     if not isinstance(listed, dict):

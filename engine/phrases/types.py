@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from engine.core.atomic_files import atomic_write
 from engine.errors import InputError, storage_errors
@@ -78,7 +77,7 @@ class PhraseSet:
         return cls(phrases, _read_parser(_info_path(path)))
 
 
-def _row(phrase: Phrase) -> dict[str, Any]:
+def _row(phrase: Phrase) -> dict[str, object]:
     return {
         "text": phrase.text,
         "length": phrase.length,
@@ -146,11 +145,11 @@ class Tree:
 
     def to_mapping(self) -> dict[str, object]:
         """The tree as JSON holds it: `label`, `text`, `children`."""
-        top: dict[str, Any] = {}
-        waiting: list[tuple[Tree, dict[str, Any]]] = [(self, top)]
+        top: dict[str, object] = {}
+        waiting: list[tuple[Tree, dict[str, object]]] = [(self, top)]
         while waiting:
             node, row = waiting.pop()
-            rows: list[dict[str, Any]] = [{} for _ in node.children]
+            rows: list[dict[str, object]] = [{} for _ in node.children]
             row.update(label=node.label, text=node.text, children=rows)
             waiting.extend(zip(node.children, rows, strict=True))
         return top

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import engine
+from engine.core.json_object import Json
 from engine.core.languages import same_language
 from engine.core.options import Options, option
 from engine.core.progress import Progress
@@ -110,7 +111,7 @@ class Blend(Method):
     def logits_processors(self, base: BaseModel, module: Any, strength: float) -> Sequence[Any]:
         return module.stack.logits_processors(base, strength)  # type: ignore[no-any-return]
 
-    def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
+    def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[Json]:
         """What each plugin read, working alone; `plugin` names it."""
         names = module.config.names or [one.name for one in module.stack.plugins]
         return [
@@ -122,7 +123,7 @@ class Blend(Method):
 
 def make_blend(
     output: Path, name: str, parts: Sequence[Part], *, base: BaseModel | None = None, progress: Progress | None = None
-) -> dict[str, Any]:
+) -> Json:
     """Write the bundle of a blend; returns its card. With a `base` it is loaded and translates a sentence first.
 
     Raises InputError where the plugins cannot work together: another base or direction, a method that works at full strength
@@ -160,7 +161,7 @@ def make_blend(
     return read_bundle_card(output)
 
 
-def _check(cards: Sequence[dict[str, Any]], names: Sequence[str], paths: Sequence[Path]) -> None:
+def _check(cards: Sequence[Json], names: Sequence[str], paths: Sequence[Path]) -> None:
     from engine.methods import get_method
 
     if len({path.resolve() for path in paths}) < len(paths):
@@ -197,12 +198,10 @@ def _check(cards: Sequence[dict[str, Any]], names: Sequence[str], paths: Sequenc
             )
 
 
-def _described(
-    name: str, config: BlendConfig, cards: Sequence[dict[str, Any]], paths: Sequence[Path]
-) -> dict[str, Any]:
+def _described(name: str, config: BlendConfig, cards: Sequence[Json], paths: Sequence[Path]) -> Json:
     """The bundle's configuration: what is common to the plugins, and what it is made of."""
     first = cards[0]
-    decoding: dict[str, Any] = {}
+    decoding: Json = {}
     for card in cards:
         decoding |= card["decoding"]
     made_of = ", ".join(

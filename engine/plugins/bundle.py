@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from engine.core.json_object import Json
 from engine.errors import BundleError, storage_errors
 
 FORMAT_VERSION = 2  # the newest that is read
@@ -145,7 +146,7 @@ def _read(bundle: zipfile.ZipFile, name: str) -> bytes:
         return b"".join(iter(lambda: file.read(CHUNK), b""))
 
 
-def read_json(path: Path, bundle: zipfile.ZipFile, name: str) -> dict[str, Any]:
+def read_json(path: Path, bundle: zipfile.ZipFile, name: str) -> Json:
     with damage(path, name):
         value = json.loads(_read(bundle, name).decode("utf-8"))
     if not isinstance(value, dict):
@@ -153,12 +154,12 @@ def read_json(path: Path, bundle: zipfile.ZipFile, name: str) -> dict[str, Any]:
     return value
 
 
-def read_config(path: Path, bundle: zipfile.ZipFile) -> dict[str, Any]:
+def read_config(path: Path, bundle: zipfile.ZipFile) -> Json:
     """`adapter_config.json`, not checked yet. Raises BundleError."""
     return read_json(path, bundle, CONFIG)
 
 
-def check_config(path: Path, config: dict[str, Any]) -> None:
+def check_config(path: Path, config: Json) -> None:
     """The format's version first, then what every plugin states. Raises BundleError."""
     version = config.get("format_version")
     if not isinstance(version, int) or version < 1:
@@ -187,7 +188,7 @@ def check_config(path: Path, config: dict[str, Any]) -> None:
         )
 
 
-def read_manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, dict[str, Any]]:
+def read_manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, Json]:
     """{file: {sha256, bytes}}; raises BundleError unless it lists exactly the bundle's files."""
     files = read_json(path, bundle, MANIFEST).get("files")
     names = {name for name in bundle.namelist() if name != MANIFEST}
@@ -202,7 +203,7 @@ def read_manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, dict[str, An
     return files
 
 
-def copy_checked(path: Path, bundle: zipfile.ZipFile, name: str, about: dict[str, Any], out: Any) -> None:
+def copy_checked(path: Path, bundle: zipfile.ZipFile, name: str, about: Json, out: Any) -> None:
     """Stream one file, comparing its length and SHA-256 with the manifest."""
     digest, count = hashlib.sha256(), 0
     declared = bundle.getinfo(name).file_size
@@ -228,7 +229,7 @@ def copy_checked(path: Path, bundle: zipfile.ZipFile, name: str, about: dict[str
         )
 
 
-def read_bundle_card(path: str | Path) -> dict[str, Any]:
+def read_bundle_card(path: str | Path) -> Json:
     """`adapter_config.json` with `bytes` and `files` added, without checking every byte. Raises BundleError."""
     path = Path(path)
     with open_bundle(path) as bundle:
@@ -247,7 +248,7 @@ def read_bundle_text(path: str | Path) -> str:
             return file.read(MAX_CARD).decode("utf-8", errors="replace")
 
 
-def verify_bundle(path: str | Path) -> dict[str, Any]:
+def verify_bundle(path: str | Path) -> Json:
     """Check everything that can be checked without the base; returns the card. Raises BundleError, one sentence."""
     path = Path(path)
     card = read_bundle_card(path)

@@ -104,7 +104,7 @@ def write_bundle(path: Path, about: Mapping[str, Any], files: Mapping[str, Path]
         CONFIG: json.dumps(about, ensure_ascii=False, indent=2, sort_keys=True) + "\n",
         "README.md": card(about, files),
     }
-    manifest: dict[str, dict[str, Any]] = {}
+    manifest: dict[str, dict[str, object]] = {}
     with atomic_write(path, "the plugin") as temporary, zipfile.ZipFile(temporary, "w") as bundle:
         for key, text in texts.items():
             data = text.encode("utf-8")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from engine.core.json_object import Json
 from engine.core.languages import same_language
 from engine.errors import BundleError, TailorError
 from engine.messages import Message, mark
@@ -82,7 +83,7 @@ class _Look:
         cache: Path | None,
     ) -> None:
         self.path, self.load, self.direction, self.cache = path, base, direction, cache
-        self.about: dict[str, Any] = {}
+        self.about: Json = {}
         self.needs_endpoint = False
 
     def file(self) -> Check:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.core.json_object import Json
 from engine.core.languages import same_language
 from engine.errors import BundleError, OptionError
 from engine.messages import Message
@@ -32,7 +33,7 @@ class Plugin:
         self,
         method: Method,
         module: nn.Module,
-        card: dict[str, Any],
+        card: Json,
         folder: Path | None = None,
         knn: Knn | None = None,
     ) -> None:
@@ -177,7 +178,7 @@ class Plugin:
             return None
         return self.method.translate(base, self.module, texts, inner, strength, decoding, progress)
 
-    def reads(self, base: BaseModel, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
+    def reads(self, base: BaseModel, source: str, translation: str, top: int = 5) -> list[Json]:
         """What each token of a translation read; see `Method.reads`. Texts are empty where the bundle came without them."""
         rows = self.method.reads(base, self.module, source, translation, top)
         if self.knn is not None:
@@ -187,7 +188,7 @@ class Plugin:
         return rows
 
 
-def carried(path: str | Path, folder: Path, base: BaseModel, settings: dict[str, Any]) -> Knn:
+def carried(path: str | Path, folder: Path, base: BaseModel, settings: Json) -> Knn:
     """The datastore that a bundle carries beside its method. Raises BundleError, or MissingError without faiss."""
     from engine.methods.knn.decoder import Knn
     from engine.methods.knn.options import KnnOptions

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.atomic_files import atomic_write
+from engine.core.json_object import Json
 from engine.plugins.bundle import CHUNK, CONFIG, MANIFEST, PARTS, open_bundle, read_bundle_card, verify_bundle
 from engine.plugins.export import TEXTS, check_without_texts, entry, texts_line
 
@@ -91,7 +92,7 @@ def retitled(page: str, old: str, new: str) -> str:
     return page.replace(f"\n# {old}\n", f"\n# {new}\n", 1)
 
 
-def copy_from(source: Any, copy: zipfile.ZipFile, name: str) -> dict[str, Any]:
+def copy_from(source: Any, copy: zipfile.ZipFile, name: str) -> Json:
     """Stream a file into the bundle; returns its line in the manifest."""
     digest, count = hashlib.sha256(), 0
     with copy.open(entry(name), "w", force_zip64=True) as out:

@@ -8,8 +8,9 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.errors import CorpusError, OptionError
 from engine.plugins.bundle import CONFIG, MANIFEST, WEIGHTS
@@ -42,7 +43,7 @@ def swap_bundle(
     download: bool = False,
     settings: Settings | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> Json:
     """Write `output`: the bundle `path` with `samples` (files) in the place of its own; returns counts.
 
     Samples without sources are translated back by `backward` where the method needs sources. Raises OptionError when the
@@ -111,10 +112,10 @@ def kept(plugin: Plugin) -> dict[str, Path]:
     return {WEIGHTS: files.pop(WEIGHTS), **files}
 
 
-def described(plugin: Plugin, sentences: int) -> dict[str, Any]:
+def described(plugin: Plugin, sentences: int) -> Json:
     """The bundle's configuration with its new samples; figures were measured with the old ones, so they are dropped."""
     assert plugin.folder is not None
-    about: dict[str, Any] = json.loads((plugin.folder / CONFIG).read_text(encoding="utf-8"))
+    about: Json = json.loads((plugin.folder / CONFIG).read_text(encoding="utf-8"))
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     provenance = {**about["provenance"], "sentences": sentences, "samples_exchanged": now}
     return {**about, "provenance": provenance, "metrics": {}}

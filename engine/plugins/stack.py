@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.base.adapter import Translate
+from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.decoding.translate import search
 from engine.plugins.plugin import Plugin
@@ -28,7 +29,7 @@ class PluginStack:
         self.plugins = list(plugins)
         self.weights = [1.0] * len(self.plugins) if weights is None else list(weights)
         self.name = " + ".join(plugin.name for plugin in plugins)
-        decoding: dict[str, Any] = {}
+        decoding: Json = {}
         for plugin in plugins:
             decoding |= plugin.card.get("decoding", {})
         self.card = {"decoding": decoding}

@@ -6,12 +6,13 @@ import builtins
 import datetime
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import ForeignKey, String, delete, func, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from engine.core.actor import PROJECT_ROLES, ROLES
+from engine.core.json_object import Json
 from engine.errors import InputError
 from engine.messages import mark
 from engine.store import tables
@@ -41,7 +42,7 @@ class AppUser(tables.Base):
     active: Mapped[bool] = mapped_column(default=True)
     created: Mapped[datetime.datetime] = mapped_column(default=tables.now)
     signed_in: Mapped[datetime.datetime | None]
-    factor: Mapped[dict[str, Any] | None] = mapped_column(tables.JSON)  # of `engine.store.second_factor`
+    factor: Mapped[Json | None] = mapped_column(tables.JSON)  # of `engine.store.second_factor`
 
     @property
     def second_factor(self) -> bool:

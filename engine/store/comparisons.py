@@ -14,8 +14,10 @@ from sqlalchemy import ForeignKey, Index, func, select, update
 from sqlalchemy.orm import Mapped, mapped_column
 
 from engine.core.flagged import flag_of, flagged
+from engine.core.json_object import Json
 from engine.errors import InputError, NotFoundError
 from engine.store import tables
+from engine.store.records import System
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -34,8 +36,8 @@ class ComparisonSheet(tables.Base):
     file: Mapped[str] = mapped_column(default="")
     lines: Mapped[int] = mapped_column(default=0)
     references: Mapped[int] = mapped_column(default=0)
-    systems: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
-    figures: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    systems: Mapped[list[System]] = mapped_column(tables.JSON, default=list)
+    figures: Mapped[Json] = mapped_column(default=dict)
     job_id: Mapped[int | None] = mapped_column(ForeignKey("job.id", ondelete="SET NULL"))
     kept: Mapped[bool] = mapped_column(default=False)
     revision: Mapped[int] = mapped_column(default=0)
@@ -65,9 +67,8 @@ class ComparisonLine(tables.Base):
 
 @dataclass(frozen=True)
 class ComparisonRecord:
-    """A comparison. `systems` are the base alone (`plugin_id` None, first) and up to three plugins:
-    {"name", "plugin_id", "method", "strength"}; `kept` ones do not change any more, since somebody has their address;
-    `revision` grows with every change.
+    """A comparison. `systems` are the base alone and up to three plugins; `kept` ones do not change any more, since somebody
+    has their address; `revision` grows with every change.
     """
 
     comparison_id: int
@@ -77,8 +78,8 @@ class ComparisonRecord:
     file: str
     lines: int
     references: int
-    systems: list[dict[str, Any]]
-    figures: dict[str, Any]
+    systems: list[System]
+    figures: Json
     job_id: int | None
     kept: bool
     revision: int
@@ -116,7 +117,7 @@ class ComparisonTables:
         project_id: int,
         title: str,
         lines: Sequence[tuple[str, str | None]],
-        systems: Sequence[Mapping[str, Any]],
+        systems: Sequence[System],
         *,
         file: str = "",
         texts: Mapping[int, Sequence[str | None]] | None = None,
@@ -148,7 +149,7 @@ class ComparisonTables:
                     file=file,
                     lines=len(lines),
                     references=sum(bool(reference) for _, reference in lines),
-                    systems=[dict(one) for one in systems],
+                    systems=[one.copy() for one in systems],
                 )
             )
         return self.get(made.id)
@@ -255,7 +256,7 @@ class ComparisonTables:
         """Give a plugin another strength: its translations are to be made again, and what was measured is no longer so."""
         with self._store.write() as session:
             sheet = self._sheet(session, comparison_id)
-            systems = [dict(one) for one in sheet.systems]
+            systems = [one.copy() for one in sheet.systems]
             systems[system]["strength"] = strength
             sheet.systems, sheet.figures = systems, {}
             sheet.revision += 1
@@ -319,7 +320,7 @@ class ComparisonTables:
             file=sheet.file,
             lines=sheet.lines,
             references=sheet.references,
-            systems=[dict(one) for one in sheet.systems],
+            systems=[one.copy() for one in sheet.systems],
             figures=dict(sheet.figures),
             job_id=sheet.job_id,
             kept=sheet.kept,
@@ -342,10 +343,10 @@ def flags_of(texts: Sequence[str | None]) -> list[str] | None:
     return flags if any(flags) else None
 
 
-def from_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def from_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[list[System], list[dict[str, object]]]:
     """Systems and lines of a comparison that knows vanilla and one plugin at most."""
     first = rows[0] if rows else {}
-    systems: list[dict[str, Any]] = [{"name": "vanilla", "plugin_id": None, "method": "", "strength": 1.0}]
+    systems: list[System] = [{"name": "vanilla", "plugin_id": None, "method": "", "strength": 1.0}]
     keys = ["vanilla"]
     if first.get("plugin") or first.get("plugin_id"):
         keys.append("customized")
@@ -357,7 +358,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], 
                 "strength": float(first.get("strength", 1.0)),
             }
         )
-    lines = []
+    lines: list[dict[str, object]] = []
     for index, row in enumerate(rows):
         texts = [None if row.get(key) is None else str(row[key]) for key in keys]
         done = None not in texts
@@ -376,9 +377,9 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], 
     return systems, lines
 
 
-def to_row(systems: Sequence[Mapping[str, Any]], line: ComparisonLineRow) -> dict[str, Any]:
+def to_row(systems: Sequence[System], line: ComparisonLineRow) -> Json:
     """A line as the comparison's own row holds it: vanilla and the first plugin by their old names, others beside them."""
-    row: dict[str, Any] = {"source": line.source, "vanilla": line.texts[0], "customized": None}
+    row: Json = {"source": line.source, "vanilla": line.texts[0], "customized": None}
     if line.reference is not None:
         row["reference"] = line.reference
     if any(line.flags):

@@ -80,7 +80,7 @@ def _copy(origin: Connection, goal: Connection, table: Table, progress: Progress
     return count
 
 
-def _clean(row: Mapping[Any, Any]) -> dict[str, Any]:
+def _clean(row: Mapping[Any, Any]) -> dict[str, object]:
     """SQLite holds the character NUL in a text, PostgreSQL does not."""
     return {
         str(name): value.replace("\0", "\ufffd") if isinstance(value, str) else value for name, value in row.items()

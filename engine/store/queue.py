@@ -20,6 +20,7 @@ from sqlalchemy import ColumnElement, exists, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import aliased
 
+from engine.core.json_object import Json
 from engine.errors import InputError
 from engine.store import tables
 from engine.store.audit import write_down
@@ -142,7 +143,7 @@ class Jobs(JobRecovery):
         known: JobFigures = {**AT_FIRST, **figures}
         return self._change(id, attempt, **known, messages=data_of(known["note"]), heartbeat=tables.now())
 
-    def finish(self, id: int, attempt: int, result: dict[str, Any] | None = None) -> bool:
+    def finish(self, id: int, attempt: int, result: Json | None = None) -> bool:
         """It is done. False when the job is no longer this attempt's (as for the other endings)."""
         return self._end(id, attempt, JobState.SUCCEEDED, result=result or {}, eta=None, retries=0)
 

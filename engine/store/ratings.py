@@ -12,6 +12,7 @@ from typing import Any, Required, TypedDict, Unpack
 from sqlalchemy import JSON, ForeignKey, String, UniqueConstraint, case, delete, func, select
 from sqlalchemy.orm import Mapped, mapped_column
 
+from engine.core.json_object import Json
 from engine.errors import InputError
 from engine.messages import mark
 from engine.store import tables
@@ -38,7 +39,7 @@ class NewRound(TypedDict, total=False):
     target: Required[str]
     seed: Required[int]
     items: Required[list[RatingItem]]
-    about: dict[str, Any]
+    about: Json
     comparison_id: int | None
 
 
@@ -57,7 +58,7 @@ class RatingRound(tables.Base):
     seed: Mapped[int] = mapped_column(tables.WIDE)
     size: Mapped[int]
     items: Mapped[list[RatingItem]] = mapped_column(JSON, default=list)
-    about: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    about: Mapped[Json] = mapped_column(JSON, default=dict)
     created: Mapped[datetime.datetime] = mapped_column(default=tables.now)
     closed: Mapped[datetime.datetime | None]
 
@@ -103,7 +104,7 @@ class RoundRow:
     seed: int
     size: int
     items: list[RatingItem]
-    about: dict[str, Any]
+    about: Json
     created: datetime.datetime
     closed: datetime.datetime | None
 

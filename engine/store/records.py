@@ -6,7 +6,9 @@ import datetime
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Required, TypedDict
+from typing import Required, TypedDict
+
+from engine.core.json_object import Json
 
 
 class TrailStep(TypedDict):
@@ -16,6 +18,15 @@ class TrailStep(TypedDict):
     index: int  # from 0
     begun: str  # ISO 8601, UTC
     attempt: int
+
+
+class System(TypedDict):
+    """What a comparison compares: the base alone (first, without a `plugin_id`), or a plugin at a strength."""
+
+    name: str
+    plugin_id: int | None
+    method: str
+    strength: float
 
 
 class JobFigures(TypedDict, total=False):
@@ -28,7 +39,7 @@ class JobFigures(TypedDict, total=False):
     total: float | None
     eta: float | None
     note: str
-    metrics: dict[str, Any]
+    metrics: Json
     trail: list[TrailStep]
 
 
@@ -71,7 +82,7 @@ class CorpusRow:
     folder: str
     kept: int
     skipped: dict[str, int]
-    report: dict[str, Any]
+    report: Json
     created: datetime.datetime
 
 
@@ -94,7 +105,7 @@ class JobRow:
     id: int
     project_id: int | None
     kind: str
-    arguments: dict[str, Any]
+    arguments: Json
     state: JobState
     step: str
     step_index: int  # from 0
@@ -103,13 +114,13 @@ class JobRow:
     total: float | None
     eta: float | None  # seconds left in this step
     note: str
-    metrics: dict[str, Any]  # the latest row of figures
+    metrics: Json  # the latest row of figures
     heartbeat: datetime.datetime | None
     worker: str
     pid: int | None
     attempt: int  # 1 at first, one more at each resume
     error: str
-    result: dict[str, Any]
+    result: Json
     log_path: str
     created: datetime.datetime
     started: datetime.datetime | None
@@ -160,7 +171,7 @@ class PluginRow:
     method: str
     path: str
     base_fingerprint: str
-    metrics: dict[str, Any]
+    metrics: Json
     created: datetime.datetime
     imported: bool = False
 
@@ -177,7 +188,7 @@ class ComparisonRow:
     id: int
     project_id: int
     title: str
-    rows: list[dict[str, Any]]
+    rows: list[Json]
     created: datetime.datetime
 
 

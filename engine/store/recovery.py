@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, CursorResult, select, update
 
+from engine.core.json_object import Json
 from engine.errors import InputError
 from engine.messages import Message, mark, unpack
 from engine.store import tables
@@ -21,7 +22,7 @@ from engine.store.records import RESUMABLE, JobRow, JobState
 from engine.store.repositories import Repository, to_row
 
 FURTHEST_SECONDS = 600.0  # the longest pause before another attempt
-AGAIN: dict[str, Any] = {  # of a job that is queued again
+AGAIN: Json = {  # of a job that is queued again
     "state": JobState.QUEUED.value,
     "note": "",
     "eta": None,
@@ -57,7 +58,7 @@ class JobRecovery(Repository[tables.Job, JobRow]):
         asked = tables.Job.cancel_requested
         if self._end(id, attempt, JobState.CANCELLED, asked.is_(True), *where):
             return True
-        values: dict[str, Any] = {"error": error}
+        values: Json = {"error": error}
         if lost:
             with self._store.read() as session:
                 record = session.get(tables.Job, id)
@@ -170,7 +171,7 @@ def count(result: Any) -> int:
     return result.rowcount
 
 
-def _counted(record: tables.Job) -> dict[str, Any]:
+def _counted(record: tables.Job) -> Json:
     """The attempts in a row that got no further, this one included, and how far the best one got (0 to 1)."""
     part = min(1.0, record.done / record.total) if record.total else 0.0
     reached = min(1.0, (record.step_index + part) / max(1, record.steps))
@@ -187,6 +188,6 @@ def _given_up(error: str, attempts: int) -> Message:
     )
 
 
-def data_of(text: str | None) -> list[dict[str, Any]] | None:
+def data_of(text: str | None) -> list[Json] | None:
     """What the column `messages` keeps of a sentence."""
     return [text.to_mapping()] if isinstance(text, Message) else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from sqlalchemy import ColumnElement, select
 
+from engine.core.json_object import Json
 from engine.errors import InputError, NotFoundError
 from engine.messages import Message, mark
 from engine.store import tables
@@ -175,7 +176,7 @@ class Plugins(Repository[tables.Plugin, PluginRow]):
         method: str,
         path: str,
         base_fingerprint: str = "",
-        metrics: dict[str, Any] | None = None,
+        metrics: Json | None = None,
         job_id: int | None = None,
         imported: bool = False,
     ) -> PluginRow:
@@ -205,7 +206,7 @@ class Comparisons(Repository[tables.Comparison, ComparisonRow]):
     noun = mark("comparison")
     changeable = ("title", "rows")
 
-    def create(self, project_id: int, title: str, rows: list[dict[str, Any]]) -> ComparisonRow:
+    def create(self, project_id: int, title: str, rows: list[Json]) -> ComparisonRow:
         """A new comparison; `rows` is whatever JSON can hold."""
         return self._add(project_id=project_id, title=title, rows=rows)
 

@@ -254,7 +254,7 @@ def _key(record: Any) -> list[tuple[Any, Any]]:
     return list(zip(state.mapper.primary_key, state.identity or (), strict=True))
 
 
-def _about(record: Any) -> dict[str, Any]:
+def _about(record: Any) -> dict[str, object]:
     """What the audit log says of a record: which, of which project, and its name or kind; never a text of the user's."""
     name = record.__tablename__
     target = getattr(record, "id", None)

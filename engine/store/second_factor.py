@@ -9,9 +9,10 @@ import secrets
 import struct
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from engine.core.json_object import Json
 from engine.errors import InputError
 from engine.store.accounts import AppUser
 from engine.store.tokens import digest
@@ -73,7 +74,7 @@ class SecondFactors:
         """Is the code good, or none needed? One that was used is not good again."""
         with self._store.write() as session:
             record = session.get_one(AppUser, user_id, with_for_update=True)
-            factor: dict[str, Any] = record.factor or {}
+            factor: Json = record.factor or {}
             if "secret" not in factor:
                 return True
             step = self._step(factor["secret"], code, factor["step"])

@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from engine.core.json_object import Json
 from engine.messages import pack, unpack
 from engine.store.records import TrailStep
 
@@ -48,16 +49,16 @@ class Utc(TypeDecorator[datetime.datetime]):
         return value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value.astimezone(datetime.UTC)
 
 
-class Packed(TypeDecorator[dict[str, Any]]):
+class Packed(TypeDecorator[Json]):
     """A JSON object that keeps the data of the messages in it beside their sentences."""
 
     impl = JSON
     cache_ok = True
 
-    def process_bind_param(self, value: dict[str, Any] | None, dialect: Dialect) -> dict[str, Any] | None:
+    def process_bind_param(self, value: Json | None, dialect: Dialect) -> Json | None:
         return None if value is None else pack(value)
 
-    def process_result_value(self, value: dict[str, Any] | None, dialect: Dialect) -> dict[str, Any] | None:
+    def process_result_value(self, value: Json | None, dialect: Dialect) -> Json | None:
         return unpack(value) if isinstance(value, dict) else value
 
 
@@ -75,8 +76,8 @@ class Base(DeclarativeBase):
     )
     type_annotation_map = {  # noqa: RUF012 - SQLAlchemy's way
         datetime.datetime: Utc,
-        dict[str, Any]: Packed,
-        list[dict[str, Any]]: JSON,
+        Json: Packed,
+        list[Json]: JSON,
         list[TrailStep]: JSON,
         list[Any]: JSON,
         str: Text,
@@ -121,8 +122,8 @@ class Corpus(Base):
     state: Mapped[str] = mapped_column(String(16))
     folder: Mapped[str]
     kept: Mapped[int] = mapped_column(default=0)
-    skipped: Mapped[dict[str, Any]] = mapped_column(default=dict)
-    report: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    skipped: Mapped[Json] = mapped_column(default=dict)
+    report: Mapped[Json] = mapped_column(default=dict)
     created: Mapped[datetime.datetime] = mapped_column(default=now)
 
 
@@ -156,7 +157,7 @@ class Job(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     project_id: Mapped[int | None] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"), index=True)
     kind: Mapped[str] = mapped_column(String(64))
-    arguments: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    arguments: Mapped[Json] = mapped_column(default=dict)
     state: Mapped[str] = mapped_column(String(16), default="queued")
     step: Mapped[str] = mapped_column(default="")
     step_index: Mapped[int] = mapped_column(default=0)
@@ -165,14 +166,14 @@ class Job(Base):
     total: Mapped[float | None]
     eta: Mapped[float | None]
     note: Mapped[str] = mapped_column(default="")
-    metrics: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    metrics: Mapped[Json] = mapped_column(default=dict)
     heartbeat: Mapped[datetime.datetime | None]
     worker: Mapped[str] = mapped_column(default="")
     pid: Mapped[int | None]
     attempt: Mapped[int] = mapped_column(default=1)
     error: Mapped[str] = mapped_column(default="")
     messages: Mapped[list[Any] | None]  # the data of the sentences in `error` and `note`
-    result: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    result: Mapped[Json] = mapped_column(default=dict)
     log_path: Mapped[str] = mapped_column(default="")
     created: Mapped[datetime.datetime] = mapped_column(default=now)
     started: Mapped[datetime.datetime | None]
@@ -219,7 +220,7 @@ class Plugin(Base):
     method: Mapped[str] = mapped_column(String(64))
     path: Mapped[str]
     base_fingerprint: Mapped[str] = mapped_column(default="")
-    metrics: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    metrics: Mapped[Json] = mapped_column(default=dict)
     created: Mapped[datetime.datetime] = mapped_column(default=now)
     imported: Mapped[bool] = mapped_column(default=False, server_default=false())
 
@@ -231,7 +232,7 @@ class Comparison(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     project_id: Mapped[int] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"), index=True)
     title: Mapped[str]
-    rows: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
+    rows: Mapped[list[Json]] = mapped_column(default=list)
     created: Mapped[datetime.datetime] = mapped_column(default=now)
 
 
@@ -254,5 +255,5 @@ class ArtefactSet(Base):
     workspace: Mapped[str] = mapped_column(String(255), primary_key=True)
     project_id: Mapped[int | None] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"), index=True)
     version: Mapped[int] = mapped_column(default=0)
-    files: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    files: Mapped[Json] = mapped_column(default=dict)
     changed: Mapped[datetime.datetime] = mapped_column(default=now)

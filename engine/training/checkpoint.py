@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -40,7 +39,7 @@ def save_checkpoint(
     module: nn.Module,
     best: dict[str, Tensor],
     optimizer: torch.optim.Optimizer,
-    options: dict[str, Any],
+    options: dict[str, object],
 ) -> None:
     """Write `folder`/checkpoint. Raises StorageError when the disk is full; the checkpoint before it stays then."""
     from safetensors.torch import save_file
@@ -62,7 +61,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    folder: Path, module: nn.Module, optimizer: torch.optim.Optimizer, options: dict[str, Any]
+    folder: Path, module: nn.Module, optimizer: torch.optim.Optimizer, options: dict[str, object]
 ) -> tuple[Position, dict[str, Tensor]] | None:
     """Restore the newest whole checkpoint into module, optimizer and random generators; returns (position, best weights).
 

@@ -72,20 +72,21 @@ def learning_rate(update: int, options: TrainingOptions) -> float:
 def make_optimizer(method: Method, module: nn.Module, options: TrainingOptions) -> torch.optim.Optimizer:
     """Adam, or AdamW with decoupled weight decay, as asked for; each group of weights has its `speed`."""
     betas, whole, single = (options.beta1, options.beta2), method.speed(module), method.speeds(module)
-    groups: list[dict[str, Any]] = []
+    groups: list[tuple[float, list[nn.Parameter]]] = []
     # Weights that follow each other share a group: checkpoints number them in the module's order.
     for name, parameter in module.named_parameters():
         if not parameter.requires_grad:
             continue
         speed = whole * next((factor for prefix, factor in single.items() if name.startswith(prefix)), 1.0)
-        if not groups or groups[-1]["speed"] != speed:
-            groups.append({"params": [], "speed": speed})
-        groups[-1]["params"].append(parameter)
+        if not groups or groups[-1][0] != speed:
+            groups.append((speed, []))
+        groups[-1][1].append(parameter)
+    rows = [{"params": parameters, "speed": speed} for speed, parameters in groups]
     if options.optimizer == "adamw":
         return torch.optim.AdamW(
-            groups, lr=options.learning_rate, betas=betas, eps=1e-9, weight_decay=options.weight_decay
+            rows, lr=options.learning_rate, betas=betas, eps=1e-9, weight_decay=options.weight_decay
         )
-    return torch.optim.Adam(groups, lr=options.learning_rate, betas=betas, eps=1e-9)
+    return torch.optim.Adam(rows, lr=options.learning_rate, betas=betas, eps=1e-9)
 
 
 def make_batch(base: BaseModel, method: Method, module: nn.Module, pairs: Pairs, rows: list[int], step: int) -> Batch:
@@ -344,7 +345,7 @@ class Trainer:
             self.best = {key: value.detach().clone() for key, value in self.module.state_dict().items()}
         else:
             position.worse += 1
-        row: dict[str, Any] = {
+        row: dict[str, object] = {
             "step": position.update,
             "valid_loss": round(loss, 5),
             "seconds": round(self.seconds(), 1),
@@ -382,7 +383,7 @@ class Trainer:
         if position.update >= self.limit and not position.stopped_by:
             position.stopped_by = "max_updates" if self.limit == options.max_updates else "max_epochs"
 
-    def write(self, row: dict[str, Any]) -> None:
+    def write(self, row: dict[str, object]) -> None:
         """A row for the log and for whoever looks on."""
         self.log.write(row)
         self.progress.metrics(row)

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.atomic_files import write_jsonl
+from engine.core.json_object import Json
 from engine.errors import storage_errors
 
 
-def read_metrics(path: Path) -> list[dict[str, Any]]:
+def read_metrics(path: Path) -> list[Json]:
     """The rows written so far; a line cut by a crash is left out."""
     rows = []
     if path.exists():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from engine.core.options import Options, option
 from engine.errors import OptionError
@@ -60,7 +59,7 @@ class TrainingOptions(Options):
 # For a CPU of two cores; measured on 2,000 sentences of one author (bench/README.md). What a method does otherwise for a budget,
 # it says itself (`Method.budgets`). Twice the updates of `quick` lowered the loss on back-translations further, but not that on
 # real sources.
-BUDGETS: dict[str, dict[str, Any]] = {
+BUDGETS: dict[str, dict[str, object]] = {
     mark("quick"): dict(max_updates=200, tokens_per_batch=1024, learning_rate=2e-3, warmup=100, keep_pairs=0.6, validate_every=50,
                   patience=2, checkpoint_every=50, max_minutes=3, replay=0.3),
     mark("balanced"): dict(max_updates=1200, max_epochs=7, tokens_per_batch=1024, learning_rate=1e-3, warmup=100, keep_pairs=0.6,
@@ -69,7 +68,7 @@ BUDGETS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def budget_options(budget: str, method: str) -> dict[str, dict[str, Any]]:
+def budget_options(budget: str, method: str) -> dict[str, dict[str, object]]:
     """What a budget sets otherwise than the defaults for a method: {"training": {...}, "method": {...}}.
 
     Raises OptionError on an unknown budget, InputError on an unknown method.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.base.decoding_options import Decoding
 from engine.core.progress import Progress
@@ -27,7 +27,7 @@ class TranslationProbe:
     def __init__(self, base: BaseModel, style: Sequence[tuple[str, str]], general: Sequence[tuple[str, str]]) -> None:
         self.base, self.style, self.general = base, list(style), list(general)
 
-    def row(self, method: Method, module: nn.Module | None, progress: Progress) -> dict[str, Any]:
+    def row(self, method: Method, module: nn.Module | None, progress: Progress) -> dict[str, object]:
         """`style_bleu` and `general_bleu` (0 to 100) with the module as it is, of the base alone where it is None; and one of
         the style sentences: `sample_source`, `sample_translation`, `sample_reference`.
 
@@ -53,7 +53,7 @@ class TranslationProbe:
                     self.base, sources, Plugin(method, module, {}), strength=strength, decoding=GREEDY
                 )
         bleu = metrics(self.base.target)["BLEU"]
-        row: dict[str, Any] = {}
+        row: dict[str, object] = {}
         parts = {
             "style_bleu": (translated[: len(self.style)], self.style),
             "general_bleu": (translated[len(self.style) :], self.general),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from engine.core.atomic_files import atomic_write, check_writable
 from engine.core.progress import Progress

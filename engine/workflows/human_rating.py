@@ -10,8 +10,8 @@ import hashlib
 import io
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from engine.core.csv_export import write_row
 from engine.errors import InputError
@@ -171,17 +171,15 @@ def task(store: Store, rater: RaterRow) -> Task:
     answers = store.ratings.answers(rater_id=rater.id)
     known, skipped = decided(answers), {one.item for one in answers if one.question == SKIP}
     over = {item for item, some in known.items() if item in skipped or len(some) == len(QUESTIONS)}
-    common: dict[str, Any] = {
-        "done": len(over), "total": row.size, "skipped": len(skipped), "closed": row.closed is not None,
-    }  # fmt: skip
+    now = Task(done=len(over), total=row.size, skipped=len(skipped), closed=row.closed is not None)
     item = next((position for position in rater_order(row, rater) if position not in over), None)
-    if item is None or common["closed"]:
-        return Task(**common)
+    if item is None or now.closed:
+        return now
     flipped = not sides(row)[item]
     texts = (row.items[item]["one"], row.items[item]["two"])
     a, b = reversed(texts) if flipped else texts
     shown = {question: _side(choice, flipped) for question, choice in known.get(item, {}).items()}
-    return Task(**common, item=item, source=row.items[item]["source"], a=a, b=b, answers=shown)
+    return replace(now, item=item, source=row.items[item]["source"], a=a, b=b, answers=shown)
 
 
 def _side(choice: str, flipped: bool) -> str:
@@ -250,7 +248,7 @@ def summary(store: Store, row: RoundRow) -> Summary:
 COLUMNS = ("item", "rater", "source", "one", "two", "one_text", "two_text", "side_a", *QUESTIONS, "skipped", "rated")
 
 
-def _lines(store: Store, row: RoundRow) -> list[dict[str, Any]]:
+def _lines(store: Store, row: RoundRow) -> list[dict[str, object]]:
     """One row a rater and item that was answered or skipped, in the order of items."""
     first = sides(row)
     names = {rater.id: rater.name for rater in store.ratings.raters(row.id)}
@@ -281,7 +279,7 @@ def as_csv(store: Store, row: RoundRow) -> str:
     return out.getvalue()
 
 
-def as_mapping(store: Store, row: RoundRow) -> dict[str, Any]:
+def as_mapping(store: Store, row: RoundRow) -> dict[str, object]:
     """Everything of a round but the raters' links: systems, seed, items with their sides, answers, and the table."""
     first = sides(row)
     return {

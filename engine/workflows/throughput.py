@@ -12,7 +12,7 @@ import platform
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,7 +52,7 @@ class TimedProgress(Progress):
     def advance(self, done: float, total: float | None, note: str = "") -> None:
         self.inner.advance(done, total, note)
 
-    def metrics(self, row: dict[str, Any]) -> None:
+    def metrics(self, row: Mapping[str, object]) -> None:
         self.inner.metrics(row)
 
     def check(self) -> None:

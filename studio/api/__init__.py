@@ -9,7 +9,7 @@ A new part of the interface is a module with a `router`, and its name in ROUTERS
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
@@ -84,7 +84,7 @@ def create_api(service: Service) -> FastAPI:
     return api
 
 
-def _spec(api: FastAPI) -> dict[str, Any]:
+def _spec(api: FastAPI) -> dict[str, object]:
     """The OpenAPI, in which errors are JSON also where the answer is a file, a text or a stream, and 422 is what it is here."""
     if api.openapi_schema is None:
         spec = FastAPI.openapi(api)

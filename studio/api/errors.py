@@ -42,7 +42,7 @@ class ErrorDetail(BaseModel):
     code: str = Field(description="What kind of error it is, for programs.", examples=["not_found"])
     message: str = Field(description="One sentence for a person: what is wrong and what to do.")
     reason: str = Field("", description="Which sentence it is, for programs.", examples=["there-is-nothing-at-path"])
-    params: dict[str, Any] = Field({}, description="The values in the sentence, by name.")
+    params: dict[str, object] = Field({}, description="The values in the sentence, by name.")
 
 
 class ErrorBody(BaseModel):
@@ -73,7 +73,7 @@ SAID = {
     504: "It was not translated within the seconds that the setting translation_seconds says.",
     507: "The disk is full.",
 }
-Answers = dict[int | str, dict[str, Any]]  # as FastAPI takes them
+Answers = dict[int | str, dict[str, object]]  # as FastAPI takes them
 
 
 def answers_of(model: type[BaseModel], *, without: int = 0) -> Answers:
@@ -94,7 +94,7 @@ def style_of(path: str) -> str:
 
 def shaped(path: str, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The answer that tells an error in the shape of its path."""
-    about: dict[str, Any] = {"code": code, "message": message}
+    about: dict[str, object] = {"code": code, "message": message}
     if isinstance(message, Message):
         about |= {"reason": message.code, "params": dict(message.params)}
     body = {"api": {"error": about}, "deepl": {"message": message}}.get(style_of(path), {"error": message})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -71,7 +71,7 @@ def wished(model: type[Wish], values: Values, typed: bool) -> Wish:
         raise RequestValidationError(problems) from None
 
 
-def body_schema(model: type[BaseModel], *, needed: bool = True) -> dict[str, Any]:
+def body_schema(model: type[BaseModel], *, needed: bool = True) -> dict[str, object]:
     """The OpenAPI of a body that may be JSON or a form."""
     schema = model.model_json_schema()
     kinds = ("application/json", FORMS[0])

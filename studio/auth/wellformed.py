@@ -69,7 +69,7 @@ def is_json(headers: Mapping[str, str]) -> bool:
     return kind not in ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, object]:
     result = dict(pairs)
     if len(result) < len(pairs):
         raise RepeatedKeyError(next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1))

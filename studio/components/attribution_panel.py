@@ -136,7 +136,7 @@ def _share_line(share: float) -> str:
     return tr("−{share} from memory", share=_percent(-share))
 
 
-def _columns(groups: Sequence[Group]) -> list[dict[str, Any]]:
+def _columns(groups: Sequence[Group]) -> list[dict[str, object]]:
     """The share that was read, by layer: a column each, to be pressed."""
     by_layer: dict[int, Group] = {}
     for group in groups:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from markupsafe import Markup
@@ -16,6 +16,9 @@ from studio.components.templating import render, script
 from studio.i18n.translate import tr
 from studio.services.catalog import language_name
 from studio.services.proportions import SIDES
+
+if TYPE_CHECKING:
+    from engine.methods.domain_mixing.shapes import SentenceProportions, Shown, WordRow
 
 BINS = [f"{low}–{low + 10} %" for low in range(0, 100, 10)]
 LISTED = 14  # words of a list
@@ -78,7 +81,7 @@ def side_language(project: ProjectRow, side: str) -> str:
     return project.source if side == "encoder" else project.target
 
 
-def words_figure(shares: Mapping[str, Any], side: str, text: str, language: str) -> Markup:
+def words_figure(shares: SentenceProportions, side: str, text: str, language: str) -> Markup:
     """Words along the bottom, the shares of the domains stacked above."""
     words = shares["words"]
     data = {
@@ -96,15 +99,16 @@ def words_figure(shares: Mapping[str, Any], side: str, text: str, language: str)
 # -- the samples as a whole
 
 
-def corpus_card(shown: Mapping[str, Any], side: str, layer: int) -> str:
+def corpus_card(shown: Shown, side: str, layer: int) -> str:
     """The words of each domain, and how many words have how much of each domain, layer by layer."""
     corpus = shown["corpus"].get(side)
     domains = shown["domains"]
     if not corpus:
         return render("corpus_shares.html", legend=legend(domains), bars="")
     names, domains_read, by_domain = corpus["layers"], corpus["domains"], corpus["by_domain"]
-    rows = [name for name in domains_read if by_domain[name]["mean"] is not None]
-    of_layers = [[by_domain[name]["layers"][position] for name in rows] for position in range(len(names))]
+    layers_of = {name: layers for name in domains_read if (layers := by_domain[name]["layers"]) is not None}
+    rows = list(layers_of)
+    of_layers = [[layers[position] for layers in layers_of.values()] for position in range(len(names))]
     counts = corpus["histogram"]["counts"]  # (P, k, 10)
     together = [
         [sum(counts[position][j][at] for position in range(len(names))) / len(names) for at in range(len(BINS))]
@@ -125,7 +129,7 @@ def corpus_card(shown: Mapping[str, Any], side: str, layer: int) -> str:
     )
 
 
-def title_line(shown: Mapping[str, Any], plugin: PluginRow | None) -> str:
+def title_line(shown: Shown, plugin: PluginRow | None) -> str:
     """The sentence under the heading."""
     count = number(sum(shown["sentences"].values()))
     if plugin is not None:
@@ -138,7 +142,7 @@ def title_line(shown: Mapping[str, Any], plugin: PluginRow | None) -> str:
     return f"{fitted} {held_out_line(shown)}".strip()
 
 
-def held_out_line(shown: Mapping[str, Any]) -> str:
+def held_out_line(shown: Shown) -> str:
     """How well sentences that were not fitted on lean to their own domain, in a sentence."""
     held = shown.get("held_out", {}).get("decoder") or shown.get("held_out", {}).get("encoder")
     if not held:
@@ -152,7 +156,7 @@ def held_out_line(shown: Mapping[str, Any]) -> str:
 # -- words
 
 
-def word_card(shown: Mapping[str, Any], side: str, word: str, language: str) -> str:
+def word_card(shown: Shown, side: str, word: str, language: str) -> str:
     """A word across the domains; without one, the words of each domain and those that all share."""
     corpus = shown["corpus"].get(side)
     if not corpus:
@@ -177,7 +181,7 @@ def word_card(shown: Mapping[str, Any], side: str, word: str, language: str) -> 
     )
 
 
-def word_row(row: Mapping[str, Any], domains: Sequence[str]) -> dict[str, Any]:
+def word_row(row: WordRow, domains: Sequence[str]) -> dict[str, object]:
     """A word with its mean shares, how shared it is, and where it stands."""
     return {
         "text": row["text"],
@@ -194,7 +198,7 @@ def word_row(row: Mapping[str, Any], domains: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def example_buttons(shown: Mapping[str, Any], language: str) -> str:
+def example_buttons(shown: Shown, language: str) -> str:
     """Sentences of the samples to begin with."""
     examples = [(shortened(one["translation"]), one["domain"]) for one in shown.get("examples", ())]
     return render("proportions_examples.html", examples=examples, language=language) if examples else ""
@@ -204,7 +208,7 @@ def shortened(text: str) -> str:
     return text if len(text) <= 44 else f"{text[:42].rstrip()}…"
 
 
-def example_view(shown: Mapping[str, Any], project: ProjectRow, layers: Mapping[str, int], number: int = 0) -> str:
+def example_view(shown: Shown, project: ProjectRow, layers: Mapping[str, int], number: int = 0) -> str:
     """One of them; the first where there is none of that number, so that there is something to see at once."""
     examples = shown.get("examples") or []
     if not examples:

@@ -28,7 +28,7 @@ class ImportOptions:
         """The fields with a project's settings in them."""
         return {self.fields: _fields(options)}
 
-    def changed(self, values: str) -> dict[str, Any]:
+    def changed(self, values: str) -> dict[str, object]:
         """The settings that differ from the defaults. Raises OptionError naming a setting that cannot be."""
         return changed(CorpusOptions, collected(values).get(KIND, {}))
 

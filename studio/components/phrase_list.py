@@ -54,7 +54,7 @@ class PhraseList:
         }
 
     @staticmethod
-    def bulk_button(count: int) -> dict[str, Any]:
+    def bulk_button(count: int) -> dict[str, object]:
         """The button that leaves all listed phrases out, ready to be pressed."""
         return gr.update(value=tr("Exclude all {count}", count=number(count)), interactive=True)
 
@@ -94,7 +94,7 @@ def filtered_view(phrases: Phrases, view: PhraseView, *values: Any) -> PhraseVie
     )
 
 
-def undo_button(exclusions: Exclusions) -> dict[str, Any]:
+def undo_button(exclusions: Exclusions) -> dict[str, object]:
     """The button that takes back the last step, which it names; hidden where there is none."""
     if not exclusions.steps:
         return gr.update(visible="hidden")

@@ -77,7 +77,7 @@ def seen(
 
 
 @lru_cache(maxsize=512)
-def _read(path: str, stamp: int, bytes_: int) -> tuple[dict[str, Any], str, bool]:
+def _read(path: str, stamp: int, bytes_: int) -> tuple[dict[str, object], str, bool]:
     from engine.plugins import read_bundle_card, read_bundle_text
     from engine.plugins.library import needs_texts
 

@@ -37,7 +37,7 @@ from studio.services.runs import Runs
 LOG = 6_000  # characters of the log's end
 # What is chosen goes into the address, so that a reload or a shared link shows it again.
 MARK = script("train.js")
-BARE: dict[str, Any] = {"show_label": False, "container": False}
+BARE: dict[str, object] = {"show_label": False, "container": False}
 
 
 class RunsPanel:

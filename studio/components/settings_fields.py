@@ -52,7 +52,7 @@ def settings_fields(of: str, groups: Sequence[SettingsGroup], folded: str = "") 
     )
 
 
-def collected(text: str, of: str = "") -> dict[str, dict[str, Any]]:
+def collected(text: str, of: str = "") -> dict[str, dict[str, object]]:
     """{kind: {setting: value}} of what was collected; empty where it is of another owner than the one named."""
     try:
         content = json.loads(text or "{}")
@@ -62,7 +62,7 @@ def collected(text: str, of: str = "") -> dict[str, dict[str, Any]]:
         return {}
 
 
-def changed(cls: type[Options], given: Mapping[str, Any], preset: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def changed(cls: type[Options], given: Mapping[str, Any], preset: Mapping[str, Any] | None = None) -> dict[str, object]:
     """The settings among those given that differ from the preset over the defaults, checked.
 
     `given` are values as fields hold them. Raises OptionError naming the setting.

@@ -68,7 +68,7 @@ class PlanForm:
         """Whether kNN decoding can be asked for on top of a method; `auto` tries it by itself."""
         return method != AUTO and can_look_up(self.methods[method])
 
-    def values(self, plan: CustomizeRequest) -> dict[str, dict[str, Any]]:
+    def values(self, plan: CustomizeRequest) -> dict[str, dict[str, object]]:
         """What the fields hold for a plan: the budget's settings under the plan's own."""
         budget = preset(plan.budget, plan.method)
         values = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
@@ -19,6 +19,9 @@ from studio.pages.proportions_sentence import Opened, SentenceCard, layer_in, la
 from studio.services.catalog import language_name
 from studio.services.proportions import LONGEST, SIDES, Proportions
 from studio.services.service import Service
+
+if TYPE_CHECKING:
+    from engine.methods.domain_mixing.shapes import Shown
 
 TEXT = "What each word shares with each domain, layer by layer."
 
@@ -96,7 +99,7 @@ class ProportionsPage:
         if text:
             yield from self.sentence.values(request, project, plugin, text)
 
-    def state_values(self, project: ProjectRow, shown: Mapping[str, Any]) -> Values:
+    def state_values(self, project: ProjectRow, shown: Shown) -> Values:
         """What is being fitted, what is missing, and the buttons for the next step."""
         job, samples, fitted = (
             self.proportions.job(project),
@@ -114,7 +117,7 @@ class ProportionsPage:
             self.stamp: self.proportions.stamp(project),
         }
 
-    def title_values(self, project: ProjectRow, shown: Mapping[str, Any], plugin: PluginRow | None) -> Values:
+    def title_values(self, project: ProjectRow, shown: Shown, plugin: PluginRow | None) -> Values:
         return {
             self.frame.title: heading("Proportions", draw.title_line(shown, plugin)),
             self.sentence.examples: draw.example_buttons(shown, project.target),
@@ -164,6 +167,6 @@ def build(demo: gr.Blocks, service: Service) -> None:
     shown.events()
 
 
-def as_asked(number: Any, text: str, side: str, word: str) -> dict[str, Any]:
+def as_asked(number: Any, text: str, side: str, word: str) -> dict[str, object]:
     """What the page shows, as its address would have it."""
     return {"plugin": number or "", "sentence": text or "", "side": side or "", "word": word or ""}

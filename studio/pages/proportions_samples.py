@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -17,6 +16,7 @@ from studio.pages.proportions_sentence import layer_in
 from studio.services.proportions import SIDES
 
 if TYPE_CHECKING:
+    from engine.methods.domain_mixing.shapes import Shown
     from studio.pages.proportions import ProportionsPage
 
 
@@ -50,9 +50,7 @@ class SamplesCards:
         for source in (sentence.shares, self.corpus, self.words):
             source.word(guard(self.press), [self.side, sentence.plugin], [self.word, self.side, *outputs], **QUIET)
 
-    def values(
-        self, request: gr.Request, project: ProjectRow, shown: Mapping[str, Any], side: str, word: str
-    ) -> Values:
+    def values(self, request: gr.Request, project: ProjectRow, shown: Shown, side: str, word: str) -> Values:
         """The samples as a whole and the words, of one side of the model."""
         return {
             self.corpus: draw.corpus_card(shown, side, layer_in(request, "corpus")),

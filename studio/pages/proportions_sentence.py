@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gradio as gr
 
@@ -19,9 +19,10 @@ from studio.pages import Values
 from studio.services.proportions import LONGEST, SIDES
 
 if TYPE_CHECKING:
+    from engine.methods.domain_mixing.shapes import Shown
     from studio.pages.proportions import ProportionsPage
 
-Opened = tuple[ProjectRow, dict[str, Any], PluginRow | None]
+Opened: TypeAlias = "tuple[ProjectRow, Shown, PluginRow | None]"
 
 
 class SentenceCard:

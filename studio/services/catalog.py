@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.atomic_files import read_json, write_json
+from engine.core.json_object import Json
 from engine.core.model_card import ModelCard, read_card_file
 from engine.core.settings import Settings
 from engine.corpora.bundled import SampleCorpus, bundled_samples
@@ -64,7 +65,7 @@ class Catalog:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
-    def bases(self) -> list[dict[str, Any]]:
+    def bases(self) -> list[Json]:
         """What is known of the bases on the shelf; folders that are no model are passed over."""
         from engine.base.registry import BaseRegistry
 

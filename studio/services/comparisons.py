@@ -84,7 +84,7 @@ class Comparisons:
         elif sheet is None or (len(sheet.systems) == 1 and sheet.file):
             chosen = [usual.id] if usual else []
         else:
-            chosen = [one["plugin_id"] for one in sheet.systems[1:]]
+            chosen = [one["plugin_id"] for one in sheet.systems[1:] if one["plugin_id"] is not None]
         known = {row.id for row in self.store.plugins.list(project.id)}
         return [one for one in chosen if one in known]
 

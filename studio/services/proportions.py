@@ -16,6 +16,7 @@ from engine.errors import InputError, TailorError
 from engine.workflows.explore.domain_proportions import SHOWN, folder_of, read_shown, sentence_shares
 
 if TYPE_CHECKING:
+    from engine.methods.domain_mixing.shapes import SentenceShares, Shown
     from engine.store import JobRow, PluginRow, ProjectRow
     from studio.services.service import Service
 
@@ -26,7 +27,7 @@ CACHED = 100  # sentences that were looked at lately
 
 
 @lru_cache(maxsize=8)
-def _shown(folder: Path, stamp: int) -> dict[str, Any]:
+def _shown(folder: Path, stamp: int) -> Shown:
     return read_shown(folder)
 
 
@@ -44,7 +45,7 @@ class Proportions:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self._sentences: OrderedDict[tuple[Any, ...], dict[str, Any]] = OrderedDict()
+        self._sentences: OrderedDict[tuple[Any, ...], SentenceShares] = OrderedDict()
 
     def plugins(self, project: ProjectRow) -> list[PluginRow]:
         """The project's plugins that have proportions of their own."""
@@ -58,13 +59,13 @@ class Proportions:
     def folder(self, project: ProjectRow, plugin: PluginRow | None) -> Path:
         return folder_of(self.service.workspace(project.id), plugin.id if plugin else None)
 
-    def shown(self, project: ProjectRow, plugin: PluginRow | None) -> dict[str, Any]:
+    def shown(self, project: ProjectRow, plugin: PluginRow | None) -> Shown:
         """What was fitted, read once; empty where nothing was, without `corpus` where it failed."""
         folder = self.folder(project, plugin)
         file = folder / SHOWN
         return _shown(folder, file.stat().st_mtime_ns) if file.exists() else {}
 
-    def need(self, project: ProjectRow, plugin: PluginRow | None) -> dict[str, Any]:
+    def need(self, project: ProjectRow, plugin: PluginRow | None) -> Shown:
         """The same. Raises InputError where there is nothing to see."""
         shown = self.shown(project, plugin)
         if "corpus" not in shown:
@@ -89,7 +90,7 @@ class Proportions:
         """Whether `sentence` answers at once."""
         return self._key(project, plugin, text) in self._sentences
 
-    def sentence(self, project: ProjectRow, plugin: PluginRow | None, text: str) -> dict[str, Any]:
+    def sentence(self, project: ProjectRow, plugin: PluginRow | None, text: str) -> SentenceShares:
         """Translate a sentence and read both sides of it; those looked at lately are kept. Raises TailorError."""
         key = self._key(project, plugin, text)
         if key not in self._sentences:
@@ -98,7 +99,7 @@ class Proportions:
                 self._sentences.popitem(last=False)
         return self._sentences[key]
 
-    def _shares(self, project: ProjectRow, row: PluginRow | None, text: str) -> dict[str, Any]:
+    def _shares(self, project: ProjectRow, row: PluginRow | None, text: str) -> SentenceShares:
         from engine.methods.domain_mixing.model import ProportionModel
         from engine.workflows.explore.domain_proportions import model_of
 

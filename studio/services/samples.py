@@ -110,7 +110,7 @@ class SampleFiles:
 
     # -- reading them
 
-    def import_options(self, project_id: int) -> dict[str, Any]:
+    def import_options(self, project_id: int) -> dict[str, object]:
         """Settings of reading that differ from the defaults."""
         data = read_json(self.workspace(project_id) / OPTIONS)
         try:
@@ -124,10 +124,10 @@ class SampleFiles:
         CorpusOptions.from_mapping(options)
         write_json(self.workspace(project_id, change=True) / OPTIONS, options, "the settings of reading")
 
-    def request(self, project: ProjectRow) -> dict[str, Any]:
+    def request(self, project: ProjectRow) -> dict[str, object]:
         """The arguments of a job on this project, as `engine.workflows.customize.request.CustomizeRequest` wants them."""
         files, labels = self.sample_files(project.id), self.labels(project.id)
-        given: dict[str, Any] = {"base": project.base, "source": project.source, "target": project.target}
+        given: dict[str, object] = {"base": project.base, "source": project.source, "target": project.target}
         given["samples"] = [str(path) for path in files]
         if labels:
             given["domains"] = [labels.get(path.name, "") for path in files]

@@ -25,8 +25,8 @@ class DecodingChoice:
     translations' length over that of the references in characters.
     """
 
-    settings: dict[str, Any]
-    rows: list[dict[str, Any]]
+    settings: dict[str, object]
+    rows: list[dict[str, object]]
 
 
 def choose_decoding(
@@ -44,7 +44,7 @@ def choose_decoding(
     bleu = metrics(base.target)["BLEU"]
     sources, references = [a for a, _ in pairs], [b for _, b in pairs]
     whole = sum(map(len, references))
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
 
     def tried(beam: int, penalty: float) -> float:
         progress.advance(len(rows), len(PENALTIES) + len(BEAMS) - 1, f"beam {beam}, length penalty {penalty:g}")

@@ -91,7 +91,7 @@ class Trainer:
                 yield epoch, made, batch
             epoch, skip = epoch + 1, 0
 
-    def run(self, progress: Progress, at_checkpoint: Callable[[State], dict[str, Any]]) -> State:
+    def run(self, progress: Progress, at_checkpoint: Callable[[State], dict[str, object]]) -> State:
         """Train until the limits. `at_checkpoint` is called after each checkpoint and gives figures for the log.
 
         A stop by the user (Cancelled) leaves a checkpoint, from which the next run goes on.

@@ -22,6 +22,7 @@ from engine.builders.bases.packing import Examples, Side
 from engine.builders.bases.pairs import Pair, PairFile, clean_pairs
 from engine.builders.bases.vocabulary import EOS, Vocabulary
 from engine.core.atomic_files import atomic_folder, write_json
+from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.errors import StorageError
 
@@ -140,7 +141,7 @@ def _mapped(folder: Path, name: str) -> np.ndarray:
         ) from None
 
 
-def _record(folder: Path) -> dict[str, Any]:
+def _record(folder: Path) -> Json:
     try:
         record = json.loads((folder / "pairs.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -148,9 +149,7 @@ def _record(folder: Path) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def _made_of(
-    files: Sequence[PairFile], vocabulary: Vocabulary, longest: int, held_out: Collection[str]
-) -> dict[str, Any]:
+def _made_of(files: Sequence[PairFile], vocabulary: Vocabulary, longest: int, held_out: Collection[str]) -> Json:
     """What the arrays depend on. A weight is not part of it: it counts when a pass is drawn."""
     stats = []
     for file in files:

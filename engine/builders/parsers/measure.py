@@ -26,14 +26,14 @@ AT_MOST = 1000  # test sentences: more only take time
 Places = set[tuple[int, int, int]]  # first character, character after the last, length in tokens
 
 
-def measure(language: str, folder: Path, banks: Treebanks, progress: Progress | None = None) -> dict[str, Any]:
+def measure(language: str, folder: Path, banks: Treebanks, progress: Progress | None = None) -> dict[str, object]:
     """Figures of the set in `folder` on the first 1,000 test sentences of `banks`; no entry where there are none.
 
     From raw text, one sentence at a time as the phrase extraction reads it, and with the words given. Seconds are CPU
     seconds of this machine, loading left out, so that what else runs does not count.
     """
     progress = progress or Progress()
-    figures: dict[str, Any] = {}
+    figures: dict[str, object] = {}
     if banks.sentences.test:
         progress.begin("Measuring the dependency parser")
         figures["dependency"] = measure_dependency(language, folder, banks.sentences.test[:AT_MOST], progress)
@@ -44,7 +44,7 @@ def measure(language: str, folder: Path, banks: Treebanks, progress: Progress | 
     return figures
 
 
-def measure_dependency(language: str, folder: Path, test: Sequence[Sentence], progress: Progress) -> dict[str, Any]:
+def measure_dependency(language: str, folder: Path, test: Sequence[Sentence], progress: Progress) -> dict[str, object]:
     model = next(find_models(language, "dependency", [folder]))
     pipeline = load_pipeline(model)
     longest = PhraseOptions().longest(language)
@@ -67,7 +67,7 @@ def measure_dependency(language: str, folder: Path, test: Sequence[Sentence], pr
 
 def measure_constituency(
     language: str, folder: Path, test: Sequence[tuple[Sentence, Any]], progress: Progress
-) -> dict[str, Any]:
+) -> dict[str, object]:
     model = next(find_models(language, "constituency", [folder]))
     pipeline = load_pipeline(model)
     longest = PhraseOptions().longest(language)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from engine.core.json_object import Json
 from engine.core.settings import Settings
 from engine.jobs.slots import Slot
 from engine.store.records import JobRow
@@ -40,7 +41,7 @@ class JobProcess(Protocol):
 class Backend(Protocol):
     """Starts jobs."""
 
-    def start(self, job: JobRow, payload: dict[str, Any], log: Path) -> JobProcess:
+    def start(self, job: JobRow, payload: Json, log: Path) -> JobProcess:
         """Start the process of a job, its output appended to `log`. Raises OSError when that cannot be done."""
 
     def places(self, settings: Settings) -> list[Slot]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import subprocess
 from pathlib import Path
-from typing import Any
 
+from engine.core.json_object import Json
 from engine.core.settings import Settings
 from engine.jobs.processes import STOP, end_tree, spawn
 from engine.jobs.slots import Slot, slots_of
@@ -50,7 +50,7 @@ class LocalProcess:
 class LocalBackend:
     """Starts jobs on this machine."""
 
-    def start(self, job: JobRow, payload: dict[str, Any], log: Path) -> LocalProcess:
+    def start(self, job: JobRow, payload: Json, log: Path) -> LocalProcess:
         return LocalProcess(spawn("engine.jobs.child", [str(job.id)], payload, log))
 
     def places(self, settings: Settings) -> list[Slot]:

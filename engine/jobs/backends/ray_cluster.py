@@ -89,7 +89,7 @@ def share(settings: Settings, *, gpu: bool) -> dict[str, float]:
     return {"num_cpus": float(settings.threads or 1), "num_gpus": settings.gpus_per_job if gpu else 0.0}
 
 
-def without_secrets(settings: Settings) -> dict[str, Any]:
+def without_secrets(settings: Settings) -> dict[str, object]:
     """For those that never open the store."""
     return settings.replace(database_url="").to_mapping()
 

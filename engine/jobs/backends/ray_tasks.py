@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.core.json_object import Json
 from engine.core.settings import Settings
 from engine.jobs.backends.ray_cluster import capacity, import_ray, join, leave, share, wants_gpu
 from engine.jobs.processes import STOP, end_tree, spawn
@@ -53,7 +54,7 @@ def run_child(job_id: int, payload: Mapping[str, Any], log: str) -> int:
         process.wait()
 
 
-def _spawn(job_id: int, payload: dict[str, Any], log: Path) -> subprocess.Popen[bytes]:
+def _spawn(job_id: int, payload: Json, log: Path) -> subprocess.Popen[bytes]:
     for left in reversed(range(SPAWN_TRIES)):
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
@@ -138,7 +139,7 @@ class RayBackend:
         )
         self._task = import_ray().remote(max_retries=0)(run_child)
 
-    def start(self, job: JobRow, payload: dict[str, Any], log: Path) -> RayProcess:
+    def start(self, job: JobRow, payload: Json, log: Path) -> RayProcess:
         selected = {name: getattr(self.settings, name) for name in ("home", "database_url", "ray_address")}
         given = payload["settings"] | selected
         own = share(self.settings, gpu=given["device"].startswith("cuda"))

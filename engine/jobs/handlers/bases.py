@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.core.json_object import Json
 from engine.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,14 +16,14 @@ KIND = "add_base"
 TEXTS = ("origin", "revision", "name")
 
 
-def check(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def check(arguments: Mapping[str, Any]) -> Json:
     """`origin` (hub id or folder), `revision`, `name` and `convert`. Raises InputError where there is no origin."""
     if not str(arguments.get("origin", "")).strip():
         raise InputError("A job that adds a base needs origin, a hub id or a folder.")
     return {key: str(arguments.get(key, "")).strip() for key in TEXTS} | {"convert": bool(arguments.get("convert"))}
 
 
-def run(context: JobContext) -> dict[str, Any]:
+def run(context: JobContext) -> Json:
     """Add it; returns its name and folder. Where an earlier attempt came to the end, it is taken as it is."""
     from engine.base.registry import BaseRegistry
 

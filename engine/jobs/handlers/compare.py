@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from engine.core.json_object import Json
 from engine.errors import InputError, TailorError
 from engine.messages import Message
 from engine.workflows.compare.evaluate import STEPS, EvalContext, measure, scored_by_style
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
     from engine.evaluation.evaluate import ExtraMetrics
     from engine.jobs.registry import JobContext
     from engine.store import ProjectRow, Store
+    from engine.store.records import System
 
 CLOSELY = 1000  # lines up to which TER, 50 ms each in Chinese, and ten thousand trials of every figure take seconds
 PART = 16  # lines between two looks at whether to stop, and until they can be read
 
 
-def check(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def check(arguments: Mapping[str, Any]) -> Json:
     """The job's arguments: the comparison's number, and terms to be used, where there are some. Raises InputError without a
     number.
     """
@@ -35,7 +37,7 @@ def check(arguments: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError("A job that compares needs comparison_id, the comparison's number.") from None
 
 
-def run(context: JobContext) -> dict[str, Any]:
+def run(context: JobContext) -> Json:
     """Fill and measure the comparison; returns its number and how many sentences differ."""
     from engine.evaluation.style_scorers import load_style
     from engine.serving.model_cache import ModelCache
@@ -94,8 +96,8 @@ def translator_of(store: Store, project: ProjectRow, models: Any) -> Translator:
     """Translates with the project's base and its plugins, held in `models` (engine.serving.model_cache.ModelCache)."""
     base = models.base(project.base, project.source, project.target)
 
-    def load(system: Mapping[str, Any]) -> Any:
-        row = store.plugins.get(int(system["plugin_id"]))
+    def load(system: System) -> Any:
+        row = store.plugins.get(int(system["plugin_id"] or 0))
         if not row.exists:
             raise InputError(
                 "The bundle of {row} is no longer at {path}. Train it again or import it.", row=row.name, path=row.path

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.core.json_object import Json
 from engine.corpora.formats.documents.formats import ENDINGS, open_document
 from engine.corpora.formats.documents.model import Context, DocumentError, DocumentOptions
 from engine.errors import InputError, NotFoundError, storage_errors
@@ -42,7 +43,7 @@ class TranslatedDocument:
         return Path(path) if path and Path(path).is_file() else None
 
     @property
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Json:
         """The report, as `DocumentReport.to_mapping` has it; empty while there is none."""
         return self.job.result
 
@@ -148,7 +149,7 @@ def _plain(name: str) -> str:
     return f"{stem or 'document'}{ending}"
 
 
-def check(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def check(arguments: Mapping[str, Any]) -> Json:
     """The arguments of a job `translate`, checked. Raises DocumentError or OptionError."""
     if not arguments.get("document"):
         raise DocumentError("A job that translates needs document, the path of the document.")
@@ -160,7 +161,7 @@ def check(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return selected
 
 
-def run(context: JobContext) -> dict[str, Any]:
+def run(context: JobContext) -> Json:
     """Translate a document of a project; goes on from the last finished sentences. Returns the report and the output's path."""
     from engine.base import BaseModel
     from engine.plugins import Plugin

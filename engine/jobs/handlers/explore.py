@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.errors import Cancelled, CorpusError, InputError
 
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
     from engine.base import LanguagePair
     from engine.corpora import Corpus
     from engine.jobs.registry import JobContext
+    from engine.methods.domain_mixing.shapes import Shown
     from engine.store.records import PluginRow
 
 
 HELD_OUT = 100  # sentences of the samples at most
 
 
-def check_ablation(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def check_ablation(arguments: Mapping[str, Any]) -> Json:
     """The job's arguments: the plugin's number, sources with their references, both empty for the samples held out, and the
     memories to compare `against`, all where none is named.
 
@@ -41,7 +43,7 @@ def check_ablation(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {"plugin_id": number, "sources": sources, "references": references, "against": against}
 
 
-def ablation(context: JobContext) -> dict[str, Any]:
+def ablation(context: JobContext) -> Json:
     """Translate with a plugin's memory and with others in its place; see `engine.plugins.ablate`."""
     from engine.plugins.ablate import Ablation, ablate_bundle
 
@@ -86,7 +88,7 @@ def after_samples(context: JobContext) -> Callable[[Corpus, LanguagePair], None]
     return fit
 
 
-def proportions(context: JobContext) -> dict[str, Any]:
+def proportions(context: JobContext) -> Json:
     """Fit the proportions of a project's samples, or read those of its plugin `plugin_id`."""
     from engine.corpora import Corpus
     from engine.plugins import Plugin
@@ -113,7 +115,7 @@ def proportions_of_plugin(context: JobContext, plugin_id: int, method: str) -> N
         )  # fmt: skip
 
 
-def phrase_map(context: JobContext) -> dict[str, Any]:
+def phrase_map(context: JobContext) -> Json:
     """Draw the map of a project's phrases."""
     from engine.base import BaseModel
     from engine.phrases.table import open_table
@@ -127,7 +129,7 @@ def phrase_map(context: JobContext) -> dict[str, Any]:
     return make_map(table, base, context.workspace, progress=context.progress)
 
 
-def _fit(context: JobContext, corpus: Corpus, pair: LanguagePair) -> dict[str, Any]:
+def _fit(context: JobContext, corpus: Corpus, pair: LanguagePair) -> Shown:
     from engine.core.step_cache import content_hash
     from engine.workflows.explore.domain_proportions import explore_samples
 

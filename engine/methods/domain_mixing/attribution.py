@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.methods.domain_mixing.states import real_tokens, run
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from engine.methods.domain_mixing.module import MixingModule
 
 
-def reads(base: BaseModel, module: MixingModule, source: str, translation: str, top: int) -> list[dict[str, Any]]:
+def reads(base: BaseModel, module: MixingModule, source: str, translation: str, top: int) -> list[dict[str, object]]:
     """A row a token and decoder layer; the module is attached. `gate` is 1: the base's own map takes part in full.
 
     The end of the sentence has no row: nothing goes in after it.

@@ -127,7 +127,9 @@ class DomainMixing(Method):
             module.seen = None
         return Loss(nll + module.config.mix_weight * mixing, {"nll": nll.item(), "mixing": mixing.item()})
 
-    def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
+    def reads(
+        self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
+    ) -> list[dict[str, object]]:
         """The proportions of each token of the translation at each decoder layer; `items` are domains."""
         from engine.methods.domain_mixing.attribution import reads
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.core.atomic_files import atomic_write, write_json
 from engine.errors import BundleError
+from engine.methods.domain_mixing.shapes import CorpusSummary, HeldOut
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,10 +43,10 @@ class ProportionModel:
     encoder_reads: str = "source"
     sources: bool = True
     base_fingerprint: str = ""
-    held_out: dict[str, Any] = field(default_factory=dict)
-    corpus: dict[str, Any] = field(default_factory=dict)
+    held_out: dict[str, HeldOut] = field(default_factory=dict)
+    corpus: dict[str, CorpusSummary] = field(default_factory=dict)
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         """What proportions.json says."""
         return {
             "domains": self.domains,

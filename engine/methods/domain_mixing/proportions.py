@@ -23,6 +23,7 @@ from engine.errors import CorpusError, InputError, ModelError
 from engine.methods.domain_mixing.config import DomainMixingConfig
 from engine.methods.domain_mixing.model import ProportionModel
 from engine.methods.domain_mixing.report import layer_names, rounded, shared, summary
+from engine.methods.domain_mixing.shapes import CorpusSummary, HeldOut, SentenceProportions
 from engine.methods.domain_mixing.words import words_of
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def fit_proportions(
 def corpus_proportions(
     base: BaseModel, model: ProportionModel, pairs: Mapping[str, Sequence[Sentence]], *,
     plugin: Adapter | None = None, index: bool = False, progress: Progress | None = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, CorpusSummary]:  # fmt: skip
     """What `fit_proportions` leaves in `corpus`, for proportions that are there already, as those of a trained plugin, which
     is attached meanwhile. All sentences have sources; those of domains that the model does not know are passed over.
     """
@@ -127,7 +128,7 @@ def corpus_proportions(
     from engine.methods.domain_mixing.states import collect
 
     known = [(j, *parts(one)) for j, name in enumerate(model.domains) for one in pairs.get(name, ())]
-    result: dict[str, Any] = {}
+    result: dict[str, CorpusSummary] = {}
     if known:
         with base.using(plugin):
             sources, labels = (
@@ -199,7 +200,7 @@ def held_out(owner: torch.Tensor, seed: int) -> torch.Tensor:
     return held  # (sentences,)
 
 
-def figures(shares: torch.Tensor, domain: torch.Tensor, sentence: torch.Tensor, side: str) -> dict[str, Any]:
+def figures(shares: torch.Tensor, domain: torch.Tensor, sentence: torch.Tensor, side: str) -> HeldOut:
     """Of held-out words: the mean proportion of their own domain and the share that leans to it, over all domains alike, by
     layer; of held-out sentences the share whose mean leans to it. `shares` is (n, P, k), the others (n,).
     """
@@ -230,7 +231,7 @@ def language_of(base: BaseModel, model: ProportionModel, side: str) -> str:
 def corpus_summary(
     base: BaseModel, model: ProportionModel, side: str, tokens: Tokens, shares: torch.Tensor, domain: torch.Tensor,
     index: bool = False,
-) -> dict[str, Any]:  # fmt: skip
+) -> CorpusSummary:  # fmt: skip
     """`summary` of words, each the mean of its pieces."""
     import numpy as np
 
@@ -251,7 +252,7 @@ def corpus_summary(
 def proportions(
     base: BaseModel, model: ProportionModel, sentence: str, side: str = "decoder", *, source: str = "",
     plugin: Adapter | None = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> SentenceProportions:  # fmt: skip
     """The proportions of one sentence; see `proportions_of`."""
     return proportions_of(base, model, [sentence], side, sources=[source] if source else None, plugin=plugin)[0]
 
@@ -259,7 +260,7 @@ def proportions(
 def proportions_of(
     base: BaseModel, model: ProportionModel, sentences: Sequence[str], side: str = "decoder", *,
     sources: Sequence[str] | None = None, plugin: Adapter | None = None, progress: Progress | None = None,
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[SentenceProportions]:  # fmt: skip
     """The domain proportions of every word of sentences, as data: over all layers and for each.
 
     On the side "decoder" sentences are in the target language, over `sources` or an empty source. On the side "encoder"
@@ -284,7 +285,7 @@ def proportions_of(
         )
     clean = [" ".join(text.split()) for text in sentences]
     selected = [i for i, text in enumerate(clean) if text]
-    results: list[dict[str, Any]] = [described(model, side, text, [], []) for text in clean]
+    results = [described(model, side, text, [], []) for text in clean]
     if not selected:
         return results
     read_by = base.directed(base.target, base.source) if side == "encoder" and model.encoder_reads == "target" else base
@@ -311,7 +312,9 @@ def proportions_of(
     return results
 
 
-def described(model: ProportionModel, side: str, sentence: str, words: list[str], values: list[Any]) -> dict[str, Any]:
+def described(
+    model: ProportionModel, side: str, sentence: str, words: list[str], values: list[Any]
+) -> SentenceProportions:
     """A sentence's proportions as plain data; `values` (P, k) for each word."""
     import numpy as np
 

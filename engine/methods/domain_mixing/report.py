@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from engine.methods.domain_mixing.shapes import CorpusSummary, DomainFigures, WordLists, WordRow
+
 BINS = 10
 SHOWN = 30  # words in each list
 LEAST = 2  # times a word occurs before it is listed
@@ -35,7 +37,7 @@ def rounded(values: Any) -> Any:
 def summary(
     side: str, domains: Sequence[str], proportions: np.ndarray, owner: np.ndarray, words: Sequence[str],
     index: bool = False,
-) -> dict[str, Any]:  # fmt: skip
+) -> CorpusSummary:  # fmt: skip
     """Data for plots of a corpus: `proportions` (n, P, k) of its words, the domain (n,) each comes from, the words.
 
     by_domain   of the words of each domain: count, mean proportions, and the mean of each layer (P, k)
@@ -45,7 +47,7 @@ def summary(
     """
     count, layers, k = proportions.shape
     mean = proportions.mean(1)  # (n, k)
-    by_domain = {
+    by_domain: dict[str, DomainFigures] = {
         name: {
             "words": int((owner == j).sum()),
             "mean": rounded(mean[owner == j].mean(0)) if (owner == j).any() else None,
@@ -57,7 +59,7 @@ def summary(
     histogram = [
         [np.bincount(tenths[:, layer, j], minlength=BINS).tolist() for j in range(k)] for layer in range(layers)
     ]
-    return {
+    result: CorpusSummary = {
         "side": side,
         "domains": list(domains),
         "layers": layer_names(side, layers),
@@ -65,13 +67,15 @@ def summary(
         "by_domain": by_domain,
         "histogram": {"bins": BINS, "counts": histogram},
         "words": word_lists(domains, mean, words),
-        **({"index": word_index(len(domains), mean, owner, words)} if index else {}),
     }
+    if index:
+        result["index"] = word_index(len(domains), mean, owner, words)
+    return result
 
 
-def word_lists(domains: Sequence[str], mean: np.ndarray, words: Sequence[str]) -> dict[str, Any]:
+def word_lists(domains: Sequence[str], mean: np.ndarray, words: Sequence[str]) -> WordLists:
     """{"of": {domain: rows}, "shared": rows} of words that occur at least twice; a row: text, count, proportions, shared."""
-    rows = []
+    rows: list[WordRow] = []
     for word, result in places_of(words).items():
         if len(result) >= LEAST:
             average = rounded(mean[result].mean(0))
@@ -94,9 +98,9 @@ def places_of(words: Sequence[str]) -> dict[str, list[int]]:
     return places
 
 
-def word_index(domains: int, mean: np.ndarray, owner: np.ndarray, words: Sequence[str]) -> list[dict[str, Any]]:
+def word_index(domains: int, mean: np.ndarray, owner: np.ndarray, words: Sequence[str]) -> list[WordRow]:
     """A row for every word, the most frequent first: text, count, its times in each domain, mean proportions (n, k), shared."""
-    rows = []
+    rows: list[WordRow] = []
     for word, result in places_of(words).items():
         average = rounded(mean[result].mean(0))
         times = np.bincount(owner[result], minlength=domains).tolist()

@@ -216,7 +216,7 @@ class Knn:
             return flat.index_copy(0, ask, part).view_as(logits)
         return flat.index_copy_(0, ask, part).view_as(logits)
 
-    def reads(self, base: BaseModel, source: str, translation: str, top: int) -> list[dict[str, Any]]:
+    def reads(self, base: BaseModel, source: str, translation: str, top: int) -> list[dict[str, object]]:
         """For each target token its neighbours with their share of p_kNN; the rest of the plugin is attached already."""
         import torch
 
@@ -229,7 +229,7 @@ class Knn:
             self.see(base, sources)
             with self.attach(base), torch.no_grad():
                 base.model(input_ids=sources, decoder_input_ids=base.shift_right(labels), use_cache=False)
-            seen: dict[str, Any] = self.seen
+            seen = self.seen
         finally:
             self.seen = None
         if not seen:
@@ -248,7 +248,9 @@ class Knn:
             )  # fmt: skip
         return rows
 
-    def item(self, base: BaseModel, seen: dict[str, Any], place: int, neighbour: int, share: float) -> dict[str, Any]:
+    def item(
+        self, base: BaseModel, seen: dict[str, torch.Tensor], place: int, neighbour: int, share: float
+    ) -> dict[str, object]:
         entry = int(seen["rows"][place, neighbour])
         source, target = self.datastore.sentence(entry)
         return {

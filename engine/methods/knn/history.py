@@ -73,7 +73,7 @@ class Steps:
         self._handle: Any = None
 
     def __enter__(self) -> Steps:
-        def look(module: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        def look(module: Any, args: Any, kwargs: dict[str, object]) -> None:
             self.ids = kwargs.get("input_ids", args[0] if args else None)
             cache = kwargs.get("past_key_values")
             self.cache = getattr(cache, "self_attention_cache", cache)

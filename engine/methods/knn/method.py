@@ -103,6 +103,8 @@ class KnnMethod(Method):
         ).logits  # (B, T, V)
         return logits[batch.labels != base.pad].float().log_softmax(-1)  # (M, V)
 
-    def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
+    def reads(
+        self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
+    ) -> list[dict[str, object]]:
         with base.lock:
             return module.knn.reads(base, source, translation, top)

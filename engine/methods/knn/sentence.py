@@ -195,7 +195,7 @@ class SentenceReader:
     # -- at each step
 
     @contextlib.contextmanager
-    def attach(self, base: BaseModel, strength: float, seen: dict[str, Any] | None = None) -> Iterator[None]:
+    def attach(self, base: BaseModel, strength: float, seen: dict[str, torch.Tensor] | None = None) -> Iterator[None]:
         """Hook the base's output layer for the length of the block."""
         head = base.model.get_output_embeddings()
         bias = getattr(base.model, "final_logits_bias", None)
@@ -211,7 +211,7 @@ class SentenceReader:
 
     def interpolate(
         self, states: torch.Tensor, logits: torch.Tensor, bias: torch.Tensor | None, strength: float, steps: Steps,
-        seen: dict[str, Any] | None = None,
+        seen: dict[str, torch.Tensor] | None = None,
     ) -> torch.Tensor:  # fmt: skip
         """The logits (…, V) of the mixture at positions whose states are (…, d)."""
         from engine.methods.knn.interpolate import mix

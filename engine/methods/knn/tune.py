@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.core.progress import Progress
 from engine.errors import CorpusError
@@ -91,7 +91,7 @@ def tune(
     *,
     translated: Callable[[Knn], float] | None = None,
     progress: Progress | None = None,
-) -> tuple[Knn, dict[str, Any]]:
+) -> tuple[Knn, dict[str, object]]:
     """The same datastore with the settings under which the pairs are likeliest, and what was found on the way. Of settings
     that are nearly as good the one with the fewest neighbours is taken.
 
@@ -125,7 +125,7 @@ def tune(
     rows.remove(fewest)
     rows.insert(0, fewest)
     loss, k, temperature, weight = fewest
-    about: dict[str, Any] = {}
+    about: dict[str, object] = {}
     if options.finalists and translated is not None and not options.adaptive:
         chosen, about = choose_by_bleu(knn, distinct(rows, options.finalists), translated, progress)
         loss, k, temperature, weight = chosen
@@ -163,7 +163,7 @@ def distinct(rows: list[tuple[float, int, float, float]], count: int) -> list[tu
 
 def choose_by_bleu(
     knn: Knn, rows: list[tuple[float, int, float, float]], translated: Callable[[Knn], float], progress: Progress
-) -> tuple[tuple[float, int, float, float], dict[str, Any]]:
+) -> tuple[tuple[float, int, float, float], dict[str, object]]:
     """The row with the best BLEU; a less likely one must be better by `MARGIN`."""
     best, chosen, scores = float("-inf"), rows[0], []
     for done, row in enumerate(rows):

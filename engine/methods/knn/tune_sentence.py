@@ -8,7 +8,7 @@ setting's likelihood is a sum over numbers that are there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.core.progress import Progress
 from engine.errors import CorpusError
@@ -129,7 +129,7 @@ def tune_sentence(
     plugin: TrainedMethod | None = None,
     progress: Progress | None = None,
     general: Pairs | None = None,
-) -> tuple[Knn, dict[str, Any]]:
+) -> tuple[Knn, dict[str, object]]:
     """The same datastore with the settings under which the pairs are likeliest; of those that are nearly as good, the one with
     the shortest lists. The gate is learned, with `general` pairs of everyday text that should stay as they are, unless
     `knn.options` name T or θ. Settings that are named stay as they are. Figures: `loss_base`, `loss`, `tokens`, `best`, and with
@@ -140,7 +140,7 @@ def tune_sentence(
     progress = progress or Progress()
     options = knn.options
     evidence = gather_sentences(base, knn, pairs, plugin, progress)
-    figures: dict[str, Any] = {
+    figures: dict[str, object] = {
         "loss_base": round(-float(evidence.log_p.double().mean()), 4),
         "tokens": len(evidence.gold),
     }
@@ -185,7 +185,7 @@ def nearly_best(losses: list[tuple[float, int]]) -> int:
     return min((i for i, one in enumerate(losses) if one[0] <= bound), key=lambda i: (losses[i][1], losses[i][0]))
 
 
-def grid(evidence: SentenceEvidence, options: KnnOptions, progress: Progress) -> list[dict[str, Any]]:
+def grid(evidence: SentenceEvidence, options: KnnOptions, progress: Progress) -> list[dict[str, object]]:
     """Settings of the fixed gate and their losses, the one to take first and then the best."""
     rows = []
     for shortlist in [options.shortlist] if options.shortlist else SHORTLISTS:

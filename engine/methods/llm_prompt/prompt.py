@@ -6,7 +6,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
 
 from engine.methods.llm_prompt.config import LlmPromptConfig
 
@@ -81,9 +80,9 @@ def messages(
     return [*texts, {"role": "user", "content": question}]
 
 
-def body(said: Sequence[dict[str, str]], config: LlmPromptConfig) -> dict[str, Any]:
+def body(said: Sequence[dict[str, str]], config: LlmPromptConfig) -> dict[str, object]:
     """The JSON of a request."""
-    result: dict[str, Any] = {"model": config.model, "messages": list(said)}
+    result: dict[str, object] = {"model": config.model, "messages": list(said)}
     if config.temperature is not None:
         result["temperature"] = config.temperature
     if config.max_tokens is not None:

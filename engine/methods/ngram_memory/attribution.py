@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def reads(
     method: Method, base: BaseModel, module: NgramMemoryModule, source: str, translation: str, top: int
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """For each target token and decoder layer: the gate's share of the base, and the `top` found pairs with the attention
     that their tokens got together (a mean over heads). The module is attached.
     """

@@ -210,7 +210,9 @@ class NgramMemory(Method):
                 result[i] = text
         return result
 
-    def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
+    def reads(
+        self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
+    ) -> list[dict[str, object]]:
         from engine.methods.ngram_memory.attribution import reads
 
         with base.lock, self.attach(base, module):

@@ -270,7 +270,9 @@ class TranslationMemory(Method):
             module.own = OwnText([pair.target for pair in module.pairs])
         return module.own.of(target)
 
-    def reads(self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5) -> list[dict[str, Any]]:
+    def reads(
+        self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
+    ) -> list[dict[str, object]]:
         from engine.methods.translation_memory.attribution import reads
 
         with base.lock, self.attach(base, module):

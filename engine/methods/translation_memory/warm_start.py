@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -117,7 +117,7 @@ def warm_up(
         start = WarmStart(base, encoders, config).to(base.device).train()
         optimizer = torch.optim.Adam(start.parameters(), lr=config.warm_learning_rate, betas=(0.9, 0.98), eps=1e-9)
         reached, loss = recall(base, encoders, *held_out, config.warm_temperature)
-        best: tuple[float, dict[str, Any]] = (loss, {k: v.clone() for k, v in encoders.state_dict().items()})
+        best: tuple[float, dict[str, object]] = (loss, {k: v.clone() for k, v in encoders.state_dict().items()})
         draw, worse, done = random.Random(seed), 0, 0
         order: list[int] = []
         for update in range(config.warm_updates):

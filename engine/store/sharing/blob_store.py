@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
+from engine.core.json_object import Json
 from engine.errors import InputError, MissingError, StorageError, storage_errors
 
 if TYPE_CHECKING:
@@ -212,8 +213,8 @@ class BlobStore:
             if position.rsplit("/", 1)[1].startswith(TEMPORARY)
         ]
 
-    def _all(self) -> dict[str, Any]:
-        def find() -> dict[str, Any]:
+    def _all(self) -> Json:
+        def find() -> Json:
             if self.local:
                 result = {}
                 for file in Path(self.root, "blobs").glob("*/*"):
@@ -269,7 +270,7 @@ def _is_folder(url: str) -> bool:
 def _open(url: str, endpoint: str) -> tuple[Any, str]:
     import fsspec
 
-    options: dict[str, Any] = {}
+    options: Json = {}
     if url.startswith("s3://"):
         patience = {"connect_timeout": 5, "read_timeout": 60, "retries": {"max_attempts": 2, "mode": "standard"}}
         options = {"config_kwargs": patience, "use_listings_cache": False, "skip_instance_cache": True}
@@ -330,7 +331,7 @@ def _pour(file: Any, out: Any = None) -> str:
     return digest.hexdigest()
 
 
-def _age(about: dict[str, Any]) -> float:
+def _age(about: Json) -> float:
     moment: Any = about.get("mtime") or about.get("LastModified")
     stamp = moment.timestamp() if hasattr(moment, "timestamp") else moment
     return max(0.0, time.time() - float(stamp)) if stamp is not None else 0.0

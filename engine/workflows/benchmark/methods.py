@@ -23,6 +23,7 @@ from typing import Any
 
 from engine.base.decoding_options import Decoding
 from engine.core.atomic_files import write_json
+from engine.core.json_object import Json
 from engine.core.options import named_values
 from engine.core.progress import Progress
 from engine.core.step_cache import StepCache
@@ -68,7 +69,7 @@ class MethodBench:
     seed: int = 1
     training_options: Sequence[str] = ()  # NAME=VALUE over the budget's
 
-    def identity(self, task: str, system: str) -> dict[str, Any]:
+    def identity(self, task: str, system: str) -> dict[str, object]:
         """What a row hangs on, as it is kept with it."""
         return {
             "task": task, "system": system, "sentences": self.sentences, "lines": self.lines, "budget": self.budget,
@@ -77,7 +78,7 @@ class MethodBench:
         }  # fmt: skip
 
 
-def bench_methods(bench: MethodBench, progress: Progress | None = None) -> list[dict[str, Any]]:
+def bench_methods(bench: MethodBench, progress: Progress | None = None) -> list[Json]:
     """One row a task and system: BLEU, chrF2 and p on the task's test, BLEU on general text, seconds and sizes.
 
     A system that fails is a row with its sentence in `error`. Raises OptionError on an unknown task or system.
@@ -109,13 +110,13 @@ def bench_methods(bench: MethodBench, progress: Progress | None = None) -> list[
     return rows
 
 
-def cell(bench: MethodBench, name: str, system: str, files: Mapping[str, Path], progress: Progress) -> dict[str, Any]:
+def cell(bench: MethodBench, name: str, system: str, files: Mapping[str, Path], progress: Progress) -> Json:
     """Make one system's plugin and score it."""
     base, budget, position = bench.base, bench.budget, bench.folder / name
     task = TASKS[name]
     pair = ["--source", task.source, "--target", task.target, *(["--base", base] if base else [])]
     bundle = position / f"{system}.zip"
-    row: dict[str, Any] = {}
+    row: Json = {}
     try:
         if system != VANILLA:
             knn = ["--knn"] if system.endswith(KNN) else []
@@ -230,7 +231,7 @@ def tailormt(progress: Progress, *flags: str) -> tuple[Any, float, float]:
     return json.loads(out), time.monotonic() - begin, peak
 
 
-def table_text(rows: Sequence[dict[str, Any]]) -> str:
+def table_text(rows: Sequence[Json]) -> str:
     """The rows as a Markdown table, a task after another, with the machine."""
     lines = [
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}", "",

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.base.decoding_options import Decoding
+from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.errors import OptionError
@@ -43,7 +44,7 @@ SCALES = {
 
 def reproduce(
     name: str, plan: Plan, settings: Settings, *, tasks: Sequence[str] = (), progress: Progress | None = None
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """One row a task and variant, with its figures under "found" and the paper's under "paper". A variant that fails has its
     sentence in "error". Rows lie in the plan's folder; a second run makes only what is missing.
 
@@ -84,9 +85,7 @@ def decoder_layers(task: str, base: str, settings: Settings) -> int:
 # -- figure 5: seconds side by side
 
 
-def add_seconds(
-    rows: list[dict[str, Any]], experiment: Experiment, plan: Plan, settings: Settings, progress: Progress
-) -> None:
+def add_seconds(rows: list[Json], experiment: Experiment, plan: Plan, settings: Settings, progress: Progress) -> None:
     """Translate the same sentences by all systems in turns, in this process; the median of each goes into its row."""
     from engine.base import BaseModel
     from engine.base.registry import BaseRegistry
@@ -137,7 +136,7 @@ def timed(
 # -- what is shown
 
 
-def comparison_text(name: str, rows: Sequence[dict[str, Any]], base: str, scale: Scale) -> str:
+def comparison_text(name: str, rows: Sequence[Json], base: str, scale: Scale) -> str:
     """A Markdown table, the paper's figures in brackets beside ours, and what differs."""
     experiment = EXPERIMENTS[name]
     tasks = list(dict.fromkeys(row["task"] for row in rows))
@@ -171,7 +170,7 @@ def comparison_text(name: str, rows: Sequence[dict[str, Any]], base: str, scale:
     return "\n".join(lines)
 
 
-def preset_of(row: Mapping[str, Any], scale: Scale) -> dict[str, Any]:
+def preset_of(row: Mapping[str, Any], scale: Scale) -> Json:
     """A row with its preset; the clock, by which the budgets stop, is off in all of them."""
     return {
         **row,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.evaluation.style_scorers import StyleScorers
     from engine.store.comparisons import ComparisonLineRow
+    from engine.store.records import System
 
 STEPS = 6  # of a comparison with everything: translating, three of the style's scorers, general text, scoring
 SAMPLES = 1000  # bootstrap resamples
@@ -49,7 +50,7 @@ class EvalContext:
 
 def measure(
     lines: Sequence[ComparisonLineRow],
-    systems: Sequence[Mapping[str, Any]],
+    systems: Sequence[System],
     translate: Translator,
     ground: EvalContext,
     progress: Progress,
@@ -115,7 +116,7 @@ def style_scorers(base: BaseModel, ground: EvalContext, progress: Progress) -> S
 
 
 def measure_general(
-    systems: Sequence[Mapping[str, Any]], translate: Translator, ground: EvalContext, progress: Progress
+    systems: Sequence[System], translate: Translator, ground: EvalContext, progress: Progress
 ) -> dict[str, Any] | None:
     """BLEU and chrF of every system on general text; None, with a note, where there is none of the language."""
     progress.begin("Translating general text", 4, STEPS)
@@ -144,7 +145,7 @@ def measure_general(
     ).to_mapping()
 
 
-def ready(systems: Sequence[Mapping[str, Any]], translate: Translator, ground: EvalContext) -> bool:
+def ready(systems: Sequence[System], translate: Translator, ground: EvalContext) -> bool:
     """Whether all that `measure` would have to learn or translate is kept already, so that it takes no time."""
     from engine.evaluation.style_scorers import load_style
 
@@ -159,12 +160,12 @@ def ready(systems: Sequence[Mapping[str, Any]], translate: Translator, ground: E
     )
 
 
-def general_stamp(sources: Sequence[str], system: Mapping[str, Any], translate: Translator) -> str:
+def general_stamp(sources: Sequence[str], system: System, translate: Translator) -> str:
     base = translate.base
     return content_hash(base.fingerprint(), base.source, base.target, list(sources), identity(system, translate))
 
 
-def identity(system: Mapping[str, Any], translate: Translator) -> list[Any]:
+def identity(system: System, translate: Translator) -> list[Any]:
     """What makes a system write what it writes: its bundle's content, its strength, its decoding."""
     plugin = translate.plugin(system)
     if plugin is None:

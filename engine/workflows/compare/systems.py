@@ -10,14 +10,16 @@ from engine.errors import InputError
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
+    from engine.core.json_object import Json
     from engine.plugins import Plugin
     from engine.store import PluginRow
+    from engine.store.records import System
 
 VANILLA = "vanilla"
 MOST_PLUGINS = 3
 
 
-def systems_of(plugins: Sequence[PluginRow], strengths: Sequence[float] = ()) -> list[dict[str, Any]]:
+def systems_of(plugins: Sequence[PluginRow], strengths: Sequence[float] = ()) -> list[System]:
     """The base alone, then the plugins, as a sheet holds them; equal names get numbers. Raises InputError on too many."""
     if len(plugins) > MOST_PLUGINS:
         raise InputError(
@@ -25,7 +27,7 @@ def systems_of(plugins: Sequence[PluginRow], strengths: Sequence[float] = ()) ->
             most_plugins=MOST_PLUGINS,
             count=len(plugins),
         )
-    results: list[dict[str, Any]] = [{"name": VANILLA, "plugin_id": None, "method": "", "strength": 1.0}]
+    results: list[System] = [{"name": VANILLA, "plugin_id": None, "method": "", "strength": 1.0}]
     for index, row in enumerate(plugins):
         name, number = row.name, 2
         while name in [one["name"] for one in results]:
@@ -49,7 +51,7 @@ def has_dial(method: str) -> bool:
 class Translator:
     """Translates with any system over one base. `load` gives the loaded plugin of a system."""
 
-    def __init__(self, base: BaseModel, load: Callable[[Mapping[str, Any]], Plugin]) -> None:
+    def __init__(self, base: BaseModel, load: Callable[[System], Plugin]) -> None:
         self.base = base
         self.load = load
 
@@ -61,17 +63,17 @@ class Translator:
         loaded = {name: Plugin.load(path, base, cache=cache) for name, path in paths.items()}
         return cls(base, lambda system: loaded[system["name"]])
 
-    def plugin(self, system: Mapping[str, Any]) -> Plugin | None:
+    def plugin(self, system: System) -> Plugin | None:
         """The plugin in use; None for the base alone, which a plugin of strength 0 is."""
         alone = system["name"] == VANILLA or not float(system["strength"])
         return None if alone else self.load(system)
 
-    def decoding(self, system: Mapping[str, Any]) -> dict[str, Any]:
+    def decoding(self, system: System) -> Json:
         """How it decodes where that is not the default: as the plugin was tuned."""
         plugin = self.plugin(system)
         return dict(plugin.card.get("decoding", {})) if plugin else {}
 
-    def __call__(self, system: Mapping[str, Any], texts: Sequence[str], **more: Any) -> list[str]:
+    def __call__(self, system: System, texts: Sequence[str], **more: Any) -> list[str]:
         """Translations, one a text, in order."""
         from engine.decoding.translate import translate
 

@@ -5,16 +5,17 @@ and gone on with by whoever comes next.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from engine.evaluation.edit_distance import difference, sentence_score
+from engine.store.records import System
 
 if TYPE_CHECKING:
     from engine.store import Store
     from engine.store.comparisons import ComparisonLineRow
 
-Translate = Callable[[Mapping[str, Any], Sequence[str]], list[str]]
+Translate = Callable[[System, Sequence[str]], list[str]]
 
 
 def fill(
@@ -42,7 +43,7 @@ def fill(
 
 
 def translated(
-    lines: Sequence[ComparisonLineRow], systems: Sequence[Mapping[str, Any]], translate: Translate
+    lines: Sequence[ComparisonLineRow], systems: Sequence[System], translate: Translate
 ) -> list[ComparisonLineRow]:
     """The lines with all their translations; the base alone comes first, and a plugin of strength 0 is the same."""
     columns: list[list[str | None]] = []

@@ -116,4 +116,4 @@ def device_line(base: BaseModel) -> str:
     from engine.core.devices import describe_device
 
     about = describe_device(base.device)
-    return f"{about['name']}, {about['free'] / 2**30:.1f} of {about['total'] / 2**30:.1f} GiB free"
+    return f"{about.name}, {about.free / 2**30:.1f} of {about.total / 2**30:.1f} GiB free"

@@ -18,7 +18,7 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from engine.core.atomic_files import write_json, write_jsonl
 from engine.core.progress import Progress
@@ -35,11 +35,7 @@ from engine.methods.domain_mixing.proportions import (
     parts,
     proportions,
 )
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
-    from engine.methods.domain_mixing.model import ProportionModel
-    from engine.plugins import Plugin
+from engine.methods.domain_mixing.shapes import Example, SentenceShares, Shown
 
 if TYPE_CHECKING:
     from engine.base import BaseModel, LanguagePair
@@ -62,7 +58,7 @@ def folder_of(workspace: Path, plugin: int | None = None) -> Path:
 def explore_samples(
     segments: Sequence[Segment], pair: LanguagePair, workspace: Path, assets: Path, *, stamp: str = "",
     words: int | None = None, progress: Progress | None = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> Shown:  # fmt: skip
     """Fit the proportions of the samples' domains, with the bundled general text as another where there is one only.
 
     `stamp` says what the samples are; done once for each. Raises CorpusError where there is nothing to tell apart (it is
@@ -90,7 +86,7 @@ def explore_samples(
         write_json(folder / SHOWN, {"stamp": mark, "error": error.message}, "the proportions")
         raise
     model.save(folder)
-    shown = {
+    shown: Shown = {
         "stamp": mark,
         "seconds": round(time.monotonic() - begin, 1),
         "domains": model.domains,
@@ -105,7 +101,7 @@ def explore_samples(
 
 def explore_plugin(
     base: BaseModel, plugin: Plugin, number: int, workspace: Path, progress: Progress | None = None
-) -> dict[str, Any]:
+) -> Shown:
     """The same for the proportions that a plugin was trained with, on the sentences of `explore_samples`.
 
     Raises InputError where the plugin has none, or the samples' were not fitted.
@@ -120,7 +116,7 @@ def explore_plugin(
     if not pairs:
         raise InputError("Fit the proportions of the samples first; a plugin's are shown on the same sentences.")
     progress.begin("Reading domain proportions", progress.index, progress.steps)
-    shown = {
+    shown: Shown = {
         "seconds": 0.0,
         "domains": model.domains,
         "sentences": {name: len(pairs.get(name, ())) for name in model.domains},
@@ -135,9 +131,9 @@ def explore_plugin(
 
 def sentence_shares(
     base: BaseModel, model: ProportionModel, source: str, translation: str, plugin: Plugin | None = None
-) -> dict[str, Any]:
+) -> SentenceShares:
     """The proportions of a sentence's words as the encoder reads them, and of its translation's as the decoder does."""
-    shown: dict[str, Any] = {"source": source, "translation": translation}
+    shown: SentenceShares = {"source": source, "translation": translation}
     if "encoder" in model.layers and model.encoder_reads == "source":
         shown["encoder"] = proportions(base, model, source, "encoder", plugin=plugin)
     if "decoder" in model.layers:
@@ -170,7 +166,7 @@ def examples(
     model: ProportionModel,
     pairs: Mapping[str, Sequence[tuple[str, str]]],
     plugin: Plugin | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Example]:
     """Short sentences of each domain with their shares, so that there is something to see at once."""
     chosen = []
     for name in model.domains:
@@ -186,13 +182,13 @@ def read_pairs(path: Path, kind: Any) -> list[Any]:
         return [kind(**row) for row in map(json.loads, lines)]
 
 
-def read_shown(folder: Path) -> dict[str, Any]:
+def read_shown(folder: Path) -> Shown:
     """What there is to be seen in a folder; empty where nothing is."""
     try:
         data = json.loads((folder / SHOWN).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return data if isinstance(data, dict) else {}
+    return cast("Shown", data) if isinstance(data, dict) else {}
 
 
 def model_of(plugin: Plugin, path: str) -> ProportionModel:

@@ -14,7 +14,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class Vectors:
 
 def make_map(
     table: PhraseTable, base: BaseModel, workspace: Path, most: int = MOST, progress: Progress | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Draw the map and write it; the most typical phrases first, where there are more than `most`.
 
     Returns how many points there are and what they are. Raises CorpusError with fewer than three phrases, Cancelled.

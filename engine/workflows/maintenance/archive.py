@@ -12,8 +12,8 @@ import json
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.corpora.formats.archive import DAMAGE
 from engine.errors import InputError
@@ -41,7 +41,7 @@ def left_out(path: Path, *, samples: bool, bases: bool) -> bool:
     return first == "projects" and not samples and len(path.parts) > 2 and path.parts[2] not in NO_TEXTS
 
 
-def read_manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
+def read_manifest(path: Path, archive: zipfile.ZipFile) -> Json:
     """What a backup says of itself. Raises InputError where it is none, or of a later program."""
     try:
         if archive.getinfo(MANIFEST).file_size > MOST_JSON:
@@ -61,7 +61,7 @@ def read_manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
     return data
 
 
-def check(path: Path, archive: zipfile.ZipFile, progress: Progress) -> dict[str, Any]:
+def check(path: Path, archive: zipfile.ZipFile, progress: Progress) -> Json:
     """Read all of a backup against its checksums; returns its manifest. Raises InputError, one sentence."""
     manifest = read_manifest(path, archive)
     names = [name for name in archive.namelist() if name != MANIFEST]

@@ -6,7 +6,7 @@ Nothing is changed without `repair`; what is not understood is moved to `lost+fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.core.progress import Progress
 from engine.errors import TailorError
@@ -81,6 +81,6 @@ def mend(finding: Finding) -> None:
         finding.sentence += f" It could not be mended: {str(error).rstrip('.')}."
 
 
-def to_mapping(found: list[Finding]) -> dict[str, Any]:
+def to_mapping(found: list[Finding]) -> dict[str, object]:
     left = [one for one in found if not one.mended]
     return {"ok": not left, "findings": [one.to_mapping() for one in found]}

@@ -25,7 +25,7 @@ class Given(BaseModel):
 
 
 # An object whose keys are the engine's or a method's own, and not the interface's.
-JsonObject = dict[str, Any]
+JsonObject = dict[str, object]
 
 
 class Page(BaseModel, Generic[Item]):

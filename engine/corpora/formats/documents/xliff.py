@@ -107,7 +107,7 @@ class Xliff(Document):
 
     def _read_segments(self, unit: Any, segmented: Any, target: Any, place: str) -> None:
         """A unit that was cut into numbered segments before: each is translated on its own."""
-        made: dict[str, Any] = {}
+        made: dict[str, object] = {}
         old_ones = [] if target is None else [copy.deepcopy(one) for one in target.iter(f"{self.space}mrk")]
         known = {one.get("mid"): one for one in old_ones if _is_segment(one)}
 
