@@ -382,6 +382,8 @@ def test_a_job_whose_process_is_killed_goes_on_by_itself(store: Store, settings:
     done = store.jobs.get(job.id)
     assert (done.attempt, done.result["counted"]) == (2, 25)
     assert done.result["began"] > 0
+    (step,) = done.trail
+    assert (step["step"], step["index"], step["attempt"]) == ("counting", 1, 2), "the step that it goes on with is seen"
 
 
 def test_a_job_that_ends_its_worker_each_time_is_given_up(store: Store, settings: Settings) -> None:
@@ -417,14 +419,3 @@ def test_a_worker_does_as_many_jobs_at_once_as_it_has_places(store: Store, setti
         store.jobs.cancel(jobs[0].id)
         _counting(store, jobs[2])
         assert store.jobs.get(jobs[1].id).state == "running"
-
-
-def test_steps_that_were_begun_are_seen(store: Store, settings: Settings) -> None:
-    job = store.jobs.enqueue("count", {"until": 30})
-    with _thread(_retrying(settings)):
-        pid = _counting(store, job).pid
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        until(lambda: store.jobs.get(job.id).state == "succeeded")
-    (step,) = store.jobs.get(job.id).trail
-    assert (step["step"], step["index"], step["attempt"]) == ("counting", 1, 2)

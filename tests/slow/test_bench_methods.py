@@ -13,23 +13,7 @@ from engine.core.progress import Progress
 from engine.errors import Cancelled, InputError, OptionError
 from engine.workflows.benchmark.methods import MethodBench, bench_methods, default_systems, table_text
 from engine.workflows.benchmark.tasks import load_task
-from tests.bases import SAMPLES, SENTENCES
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """The layout of the public data, with texts of our own."""
-    folder = tmp_path / "data"
-    (folder / "mtsc").mkdir(parents=True)
-    (folder / "heldout").mkdir()
-    style = (SAMPLES / "literary-zh" / "literary-zh.txt").read_text(encoding="utf-8").splitlines()[:60]
-    (folder / "mtsc/train.luxun.random.zh").write_text("\n".join(style) + "\n", encoding="utf-8")
-    for index, language in enumerate(("en", "zh")):
-        text = "".join(f"{pair[index]}\n" for pair in SENTENCES)
-        (folder / f"mtsc/test.luxun.{language}").write_text(text, encoding="utf-8")
-    pairs = "".join(f"{a}\t{b}\n" for a, b in SENTENCES)
-    (folder / "heldout/ntrex.en-zh.tsv").write_text(pairs, encoding="utf-8")
-    return folder
+from tests.bases import SENTENCES
 
 
 def test_a_table_of_all_that_was_asked(data: Path, tiny: Path, home: Path, tmp_path: Path) -> None:

@@ -60,28 +60,6 @@ def test_an_adapter_works_on_each_sublayer_before_the_residual_sum(family: str, 
     assert not torch.allclose(result, hidden_states(base), atol=1e-3)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_untrained_or_off_it_is_the_base(family: str) -> None:
-    checks.check_identity_and_detachment(NAME, family)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_it_learns_with_all_its_weights(family: str) -> None:
-    checks.check_learning(NAME, family, bottleneck=8)
-
-
-def test_strength_scales_each_change() -> None:
-    checks.check_strength(NAME)
-
-
-def test_half_precision() -> None:
-    checks.check_half_precision(NAME)
-
-
-def test_encoder_or_decoder_or_both() -> None:
-    checks.check_sides(NAME)
-
-
 def test_it_has_the_weights_of_the_card() -> None:
     base = tiny_base(layers=3)
     d, m, encoder, decoder = base.d_model, 64, 2, 3

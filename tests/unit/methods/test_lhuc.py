@@ -43,29 +43,6 @@ def test_each_unit_is_multiplied_by_its_gate(family: str, places: tuple[str, ...
     assert not torch.allclose(result, hidden_states(base), atol=1e-3)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("places", [("feed_forward", "attention"), ("layer",)], ids="-".join)
-def test_untrained_or_off_it_is_the_base(family: str, places: tuple[str, ...]) -> None:
-    checks.check_identity_and_detachment(NAME, family, places=places)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_it_learns_with_all_its_weights(family: str) -> None:
-    checks.check_learning(NAME, family, places=PLACES)
-
-
-def test_strength_scales_each_change() -> None:
-    checks.check_strength(NAME, places=PLACES)
-
-
-def test_half_precision() -> None:
-    checks.check_half_precision(NAME, places=PLACES)
-
-
-def test_encoder_or_decoder_or_both() -> None:
-    checks.check_sides(NAME, places=PLACES)
-
-
 def test_it_has_the_weights_of_the_card() -> None:
     base = tiny_base(layers=3)
     d, f, encoder, decoder = base.d_model, 2 * base.d_model, 2, 3

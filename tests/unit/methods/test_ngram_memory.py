@@ -5,7 +5,6 @@ import json
 import pytest
 import torch
 
-from engine.base.decoding_options import Decoding
 from engine.corpora.types import SentencePair
 from engine.decoding.scoring import score
 from engine.decoding.translate import translate
@@ -15,7 +14,7 @@ from engine.methods.ngram_memory.module import SPEED, Found, GatedAttention
 from engine.methods.transformer import Layout
 from engine.plugins import Plugin
 from tests.bases import SENTENCES
-from tests.retrieval_methods import alike, batch_of, forward, trained_module
+from tests.retrieval_methods import SMALL, batch_of, forward, trained_module
 
 D = 8
 KINDS = ["idf_ngram", "idf_sentence", "dense_ngram"]
@@ -23,7 +22,7 @@ KINDS = ["idf_ngram", "idf_sentence", "dense_ngram"]
 
 @pytest.fixture(scope="module")
 def module(base, tmp_path_factory):
-    return trained_module("ngram_memory", base, tmp_path_factory.mktemp("set"), neighbours=3, neighbours_translating=3)
+    return trained_module("ngram_memory", base, tmp_path_factory.mktemp("set"), **SMALL["ngram_memory"])
 
 
 def found_of(lengths):
@@ -141,28 +140,6 @@ def test_untrained_it_changes_nothing(base, tmp_path):
         method.see(base, module, batch.sources, batch)
         assert torch.equal(forward(base, batch), before)
     assert module.found is None
-
-
-def test_attached_it_changes_the_base_and_nothing_stays(base, module):
-    method, batch = get_method("ngram_memory"), batch_of(base)
-    before = forward(base, batch)
-    with method.attach(base, module):
-        assert torch.equal(forward(base, batch), before)  # nothing was seen yet
-        method.see(base, module, batch.sources)
-        assert not torch.allclose(forward(base, batch), before)
-    with method.attach(base, module, 0.0):
-        method.see(base, module, batch.sources)
-        assert torch.equal(forward(base, batch), before)
-    assert torch.equal(forward(base, batch), before)
-    assert not any(layer.encoder_attn._forward_hooks for layer in base.decoder_layers)
-
-
-def test_beam_search_reads_each_sentences_own_memory(base, module):
-    plugin = Plugin(get_method("ngram_memory"), module, {})
-    sources = alike(base)
-    decoding = Decoding(beam=3, max_length_ratio=1.0)
-    together = translate(base, sources, plugin, decoding=decoding)
-    assert together == [translate(base, [source], plugin, decoding=decoding)[0] for source in sources]
 
 
 def test_gradients_reach_every_weight_and_no_weight_of_the_base(base, tmp_path):

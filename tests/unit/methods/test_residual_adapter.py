@@ -48,28 +48,6 @@ def test_the_reference_is_the_base_where_nothing_is_changed(family: str) -> None
     assert torch.allclose(reference(base, lambda side, layer, place, z: z), hidden_states(base), atol=1e-9)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_untrained_or_off_it_is_the_base(family: str) -> None:
-    checks.check_identity_and_detachment(NAME, family)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_it_learns_with_all_its_weights(family: str) -> None:
-    checks.check_learning(NAME, family, bottleneck=8)
-
-
-def test_strength_scales_each_change() -> None:
-    checks.check_strength(NAME)
-
-
-def test_half_precision() -> None:
-    checks.check_half_precision(NAME)
-
-
-def test_encoder_or_decoder_or_both() -> None:
-    checks.check_sides(NAME)
-
-
 @pytest.mark.parametrize("size", [1, 4, 4096])
 def test_any_size_is_the_identity_and_has_the_weights_of_the_card(size: int) -> None:
     base = tiny_base(layers=2)

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from engine.base.decoding_options import Decoding
 from engine.core.progress import Progress
 from engine.corpora.types import SentencePair
 from engine.decoding.scoring import score
-from engine.decoding.translate import translate
 from engine.errors import BundleError, Cancelled
 from engine.methods import get_method
 from engine.methods.batches import Pairs
@@ -23,10 +21,11 @@ from engine.methods.translation_memory.warm_start import sentence_loss, word_los
 from engine.plugins import Plugin
 from engine.training import TrainingOptions
 from engine.training.loop import Trainer
+from tests import retrieval_methods
 from tests.bases import SENTENCES
-from tests.retrieval_methods import alike, batch_of, forward, samples_of, trained_module
+from tests.retrieval_methods import batch_of, forward, samples_of, trained_module
 
-SMALL = dict(warm_updates=2, warm_batch=4, memory_layers=1, retriever_layers=1, neighbours=3)
+SMALL = retrieval_methods.SMALL["translation_memory"]
 
 
 @pytest.fixture(scope="module")
@@ -167,20 +166,6 @@ def test_untrained_a_word_of_the_memory_scores_as_the_base_would_score_it(base, 
     assert torch.allclose((module.match(z) @ h)[mask], (head @ h)[ids[mask]], atol=1e-4)
 
 
-def test_attached_it_changes_the_base_and_nothing_stays(base, module):
-    method, batch = get_method("translation_memory"), batch_of(base)
-    before = forward(base, batch)
-    with method.attach(base, module):
-        assert torch.equal(forward(base, batch), before)  # nothing was seen yet
-        method.see(base, module, batch.sources)
-        assert not torch.allclose(forward(base, batch), before)
-    with method.attach(base, module, 0.0):
-        method.see(base, module, batch.sources)
-        assert torch.equal(forward(base, batch), before)
-    assert torch.equal(forward(base, batch), before)
-    assert not any(m._forward_hooks for m in base.model.modules())
-
-
 def test_training_and_scoring_see_the_same_distribution(base, module):
     """The output layer is asked for real positions alone in training, for all of them in scoring."""
     method, batch = get_method("translation_memory"), batch_of(base)
@@ -193,14 +178,6 @@ def test_training_and_scoring_see_the_same_distribution(base, module):
     assert torch.allclose(log_p, logits, atol=1e-4)
     assert log_p.exp().sum(-1) == pytest.approx(torch.ones(len(log_p)), abs=1e-4)
     assert float(taught) < 0
-
-
-def test_beam_search_reads_each_sentences_own_memory(base, module):
-    plugin = Plugin(get_method("translation_memory"), module, {})
-    sources = alike(base)
-    decoding = Decoding(beam=3, max_length_ratio=1.0)
-    together = translate(base, sources, plugin, decoding=decoding)
-    assert together == [translate(base, [source], plugin, decoding=decoding)[0] for source in sources]
 
 
 @pytest.mark.parametrize("retriever", ["trained", "fixed_target", "fixed"])
