@@ -32,25 +32,27 @@ def add_second_factor(
     """`who` is whoever signed in, `shown` their page with `error` or `good`."""
     factors = service.store.second_factors
 
-    def own(request: Request, password: str) -> AccountRow:
-        """The account, whose password this is. Raises InputError."""
-        account = who(request)
-        if checks.check(request.scope[KEY].address, account.name, password, factor=False) is None:
-            raise InputError("That is not your password now.")
-        return account
+    def with_password(request: Request, password: str, act: Callable[[AccountRow], Response]) -> Response:
+        """What `act` answers for the account whose password this is; their page, which says so, where it is not."""
+        try:
+            account = who(request)
+            if checks.check(request.scope[KEY].address, account.name, password, factor=False) is None:
+                raise InputError("That is not your password now.")
+        except InputError as error:
+            return shown(request, error=translate_message(error.message))
+        return act(account)
 
     def note(request: Request, account: AccountRow, action: str) -> None:
         service.store.audit.note(Actor(account.name, address=request.scope[KEY].address), action)
 
     @app.post("/account/second-factor", include_in_schema=False)
     def begin(request: Request, now: Text) -> Response:
-        try:
-            account = own(request, now)
-        except InputError as error:
-            return shown(request, error=translate_message(error.message))
-        with act_as(THIS_MACHINE):
-            secret = factors.begin(account.id)
-        return pages.second_factor_page(account, secret, address_of(secret, account.name))
+        def offered(account: AccountRow) -> Response:
+            with act_as(THIS_MACHINE):
+                secret = factors.begin(account.id)
+            return pages.second_factor_page(account, secret, address_of(secret, account.name))
+
+        return with_password(request, now, offered)
 
     @app.post("/account/second-factor/confirm", include_in_schema=False)
     def confirm(request: Request, code: Text) -> Response:
@@ -65,11 +67,10 @@ def add_second_factor(
 
     @app.post("/account/second-factor/remove", include_in_schema=False)
     def remove(request: Request, now: Text) -> Response:
-        try:
-            account = own(request, now)
-        except InputError as error:
-            return shown(request, error=translate_message(error.message))
-        with act_as(THIS_MACHINE):
-            factors.remove(account.id)
-            note(request, account, "second factor removed")
-        return shown(request, good=tr("The second factor is removed."))
+        def removed(account: AccountRow) -> Response:
+            with act_as(THIS_MACHINE):
+                factors.remove(account.id)
+                note(request, account, "second factor removed")
+            return shown(request, good=tr("The second factor is removed."))
+
+        return with_password(request, now, removed)

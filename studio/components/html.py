@@ -64,11 +64,6 @@ def card(body: str, title: str = "", *, pad: bool = True) -> str:
     return piece("card", body, title, pad)
 
 
-def titled(title: str, body: str, right: str = "") -> str:
-    """A card with a title line and, at its right, `right`; both `body` and `right` are safe HTML, `body` edge to edge."""
-    return piece("titled", title, body, right)
-
-
 def empty(title: str, text: str = "", more: str = "") -> str:
     """What a page shows while there is nothing: one sentence and the next step (`more` is safe HTML)."""
     return piece("empty", title, text, more)

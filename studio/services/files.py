@@ -44,16 +44,6 @@ def slug(name: str) -> str:
     return re.sub(r"[\W_]+", "-", name.lower()).strip("-")[:60] or "plugin"
 
 
-def free_name(path: Path) -> Path:
-    """The path, or the same with a number where something lies there already."""
-    number = 2
-    target = path
-    while target.exists():
-        target = path.with_name(f"{path.stem}-{number}{path.suffix}")
-        number += 1
-    return target
-
-
 def device_line() -> str:
     """The device and its memory: `CPU, 2 cores · 3.1 of 24 GiB`."""
     import psutil

@@ -16,7 +16,7 @@ from engine.jobs.processes import HOST
 from engine.store import ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
 from studio.services.catalog import language_name
-from studio.services.files import free_name, read_rows, slug
+from studio.services.files import read_rows, slug
 from studio.services.service import Service
 
 BASE = Path(__file__).resolve().parents[3] / "assets" / "models" / "en-zh"
@@ -160,13 +160,6 @@ def test_a_slug_is_a_safe_file_name(name: str) -> None:
     made = slug(name)
     assert 0 < len(made) <= 60
     assert not set(made) & set('/\\:*?"<>|. \n\t\x00')
-
-
-def test_free_name_never_overwrites(tmp_path: Path) -> None:
-    (tmp_path / "a.zip").touch()
-    (tmp_path / "a-2.zip").touch()
-    assert free_name(tmp_path / "a.zip").name == "a-3.zip"
-    assert free_name(tmp_path / "b.zip").name == "b.zip"
 
 
 def test_language_names() -> None:
