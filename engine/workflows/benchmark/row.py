@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from engine.base.decoding_options import Decoding
 from engine.core.atomic_files import atomic_write, write_json
+from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.core.step_cache import content_hash
 from engine.errors import Cancelled, InputError, TailorError
@@ -53,10 +53,10 @@ class Row:
     plan: Plan
     progress: Progress
 
-    def made(self) -> dict[str, Any]:
+    def made(self) -> Json:
         """The row, from its file where it is kept, else made; what fails has its sentence in "error". Raises Cancelled."""
         selected = self.place / f"{self.stem}.{self.experiment.text}.row.json"
-        row = json.loads(selected.read_text(encoding="utf-8")) if selected.exists() else {}
+        row: Json = json.loads(selected.read_text(encoding="utf-8")) if selected.exists() else {}
         lacks = set(self.experiment.measures) & ({"classifier", "perplexity"} | self.owns) - set(row.get("found", ()))
         if row and "error" not in row and not lacks:
             return {**row, "bundle": str(self.bundle)}
@@ -82,10 +82,10 @@ class Row:
     # -- names and places
 
     @cached_property
-    def wanted(self) -> dict[str, Any]:
+    def wanted(self) -> dict[str, object]:
         """What the row is made of, by which it is known again."""
         variant, scale = self.variant, self.plan.scale
-        wanted: dict[str, Any] = {
+        wanted: dict[str, object] = {
             "system": variant.system, "flags": list(variant.flags), "sentences": variant.sentences or scale.sentences,
             "lines": scale.lines, "budget": scale.budget, "base": self.plan.base, "seed": self.plan.seed,
         }  # fmt: skip
@@ -167,9 +167,9 @@ class Row:
 
     # -- the steps
 
-    def customize(self) -> dict[str, Any]:
+    def customize(self) -> Json:
         """Make the plugin, and give it the task's samples where the variant says so."""
-        row: dict[str, Any] = {}
+        row: Json = {}
         if not self.trained.exists():
             row = self.train(self.trained)
         if self.variant.swap:
@@ -180,7 +180,7 @@ class Row:
             )  # fmt: skip
         return row
 
-    def train(self, output: Path) -> dict[str, Any]:
+    def train(self, output: Path) -> Json:
         """`tailormt customize` on what the plugin learns from."""
         variant = self.variant
         tasks = variant.learn or (self.task,)
@@ -201,7 +201,7 @@ class Row:
             "training": result.get("training", ""),
         }
 
-    def score(self, row: dict[str, Any], files: Mapping[str, Path]) -> None:
+    def score(self, row: Json, files: Mapping[str, Path]) -> None:
         """Translate the text and measure it, against vanilla where that is there."""
         text, variant = self.experiment.text, self.variant
         styled = bool({"classifier", "perplexity"} & set(self.experiment.measures))
