@@ -18,27 +18,27 @@ def register(top: Commands) -> None:
     add_reproduce_flags(top.add("reproduce", "an experiment of the papers, its figures beside theirs", reproduced))
 
 
-def add_methods_flags(found: argparse.ArgumentParser) -> None:
+def add_methods_flags(parser: argparse.ArgumentParser) -> None:
     """Flags of `tailormt bench methods`."""
-    found.add_argument("--data", required=True, metavar="DIR", help="folder with mtsc, domains and heldout")
-    found.add_argument(
+    parser.add_argument("--data", required=True, metavar="DIR", help="folder with mtsc, domains and heldout")
+    parser.add_argument(
         "-o", "--output", required=True, metavar="DIR", help="folder for plugins and results; a second run goes on"
     )
-    found.add_argument(
+    parser.add_argument(
         "--tasks", default="luxun,shake", help="luxun, shake, it, medical, law, koran, it_python [luxun,shake]"
     )
-    found.add_argument("--systems", default="", help="methods, with +knn for kNN decoding on top [all]")
-    found.add_argument("--base", default="", metavar="DIR", help="the base [the one that came along]")
-    found.add_argument("--sentences", type=int, default=2000, help="of the samples, at random; 0: all [2000]")
-    found.add_argument("--lines", type=int, default=0, help="of each test, the first; 0: all [0]")
-    found.add_argument(
+    parser.add_argument("--systems", default="", help="methods, with +knn for kNN decoding on top [all]")
+    parser.add_argument("--base", default="", metavar="DIR", help="the base [the one that came along]")
+    parser.add_argument("--sentences", type=int, default=2000, help="of the samples, at random; 0: all [2000]")
+    parser.add_argument("--lines", type=int, default=0, help="of each test, the first; 0: all [0]")
+    parser.add_argument(
         "--budget", default="quick", choices=("quick", "balanced", "best"), help="how long to train [quick]"
     )
-    found.add_argument("--seed", type=int, default=1, help="of the choice of sentences [1]")
-    found.add_argument(
+    parser.add_argument("--seed", type=int, default=1, help="of the choice of sentences [1]")
+    parser.add_argument(
         "--training-option", action="append", default=[], metavar="NAME=VALUE", help="a setting of training; repeatable"
     )
-    add_flags(found, Decoding)
+    add_flags(parser, Decoding)
 
 
 def methods(args: argparse.Namespace) -> tuple[Any, str]:
@@ -62,28 +62,28 @@ def methods(args: argparse.Namespace) -> tuple[Any, str]:
     return rows, table_text(rows)
 
 
-def add_reproduce_flags(found: argparse.ArgumentParser) -> None:
+def add_reproduce_flags(parser: argparse.ArgumentParser) -> None:
     """Flags of `tailormt reproduce`."""
     from engine.workflows.benchmark.experiments import EXPERIMENTS
 
-    found.add_argument("experiment", metavar="NAME", help=", ".join(EXPERIMENTS))
-    found.add_argument(
+    parser.add_argument("experiment", metavar="NAME", help=", ".join(EXPERIMENTS))
+    parser.add_argument(
         "--data", required=True, metavar="DIR", help="folder with mtsc, domains, heldout; for paper3-table7 parallel"
     )
-    found.add_argument(
+    parser.add_argument(
         "-o", "--output", required=True, metavar="DIR", help="folder for plugins and rows; a second run goes on"
     )
-    found.add_argument("--tasks", default="", help="some of the experiment's tasks [all]")
-    found.add_argument("--base", default="", metavar="DIR", help="the base [the one that came along]")
-    found.add_argument(
+    parser.add_argument("--tasks", default="", help="some of the experiment's tasks [all]")
+    parser.add_argument("--base", default="", metavar="DIR", help="the base [the one that came along]")
+    parser.add_argument(
         "--budget", default="quick", choices=("quick", "balanced", "best"),
         help="quick: 1,000 samples and 100 lines, minutes a row on two cores; balanced: 4,000 and 250; best: all, for a GPU "
         "[quick]",
     )  # fmt: skip
-    found.add_argument("--sentences", type=int, metavar="N", help="samples, at random; 0: all [the budget's]")
-    found.add_argument("--lines", type=int, metavar="N", help="of each text, the first; 0: all [the budget's]")
-    found.add_argument("--seed", type=int, default=1, help="of the choice of samples [1]")
-    found.add_argument(
+    parser.add_argument("--sentences", type=int, metavar="N", help="samples, at random; 0: all [the budget's]")
+    parser.add_argument("--lines", type=int, metavar="N", help="of each text, the first; 0: all [the budget's]")
+    parser.add_argument("--seed", type=int, default=1, help="of the choice of samples [1]")
+    parser.add_argument(
         "--write", default="", metavar="FILE.md", help="put the table into this file, in the place of the last"
     )
 

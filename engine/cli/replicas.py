@@ -40,23 +40,23 @@ def _address(target: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _said(found: dict[str, object]) -> str:
-    count = found["running"]
-    return f"{count} {'copy' if count == 1 else 'copies'} of the translator on {found['address']}."
+def _running_text(state: dict[str, object]) -> str:
+    count = state["running"]
+    return f"{count} {'copy' if count == 1 else 'copies'} of the translator on {state['address']}."
 
 
 def start(args: argparse.Namespace) -> tuple[Any, str]:
     from engine.jobs.backends.ray_serve import start_replicas
 
     result = start_replicas(args.settings, args.count or args.settings.replicas or 1)
-    return result, _said(result)
+    return result, _running_text(result)
 
 
 def status(args: argparse.Namespace) -> tuple[Any, str]:
     from engine.jobs.backends.ray_serve import replicas
 
     result = replicas(args.settings)
-    return result, _said(result)
+    return result, _running_text(result)
 
 
 def stop(args: argparse.Namespace) -> tuple[Any, str]:

@@ -290,9 +290,9 @@ def _check_language(sample: Sequence[tuple[int, Segment]], report: ImportReport)
             yield position, code
 
 
-def _warn_of_language(segments: Sequence[Segment], report: ImportReport, wanted: str, found: dict[str, float]) -> None:
-    share = found.get(wanted, 0.0)
-    other = next((code for code in found if code not in (wanted, "unknown")), None)
+def _warn_of_language(segments: Sequence[Segment], report: ImportReport, wanted: str, shares: dict[str, float]) -> None:
+    share = shares.get(wanted, 0.0)
+    other = next((code for code in shares if code not in (wanted, "unknown")), None)
     name = Message(language_name(wanted))
     looks = Message("; most others look like {other}", other=Message(language_name(other))) if other else ""
     if share < LEAST_SHARE and len(segments) >= LEAST_SENTENCES:

@@ -80,9 +80,9 @@ def messages(
     return [*texts, {"role": "user", "content": question}]
 
 
-def body(said: Sequence[dict[str, str]], config: LlmPromptConfig) -> dict[str, object]:
+def body(messages: Sequence[dict[str, str]], config: LlmPromptConfig) -> dict[str, object]:
     """The JSON of a request."""
-    result: dict[str, object] = {"model": config.model, "messages": list(said)}
+    result: dict[str, object] = {"model": config.model, "messages": list(messages)}
     if config.temperature is not None:
         result["temperature"] = config.temperature
     if config.max_tokens is not None:

@@ -81,6 +81,6 @@ def mend(finding: Finding) -> None:
         finding.sentence += f" It could not be mended: {str(error).rstrip('.')}."
 
 
-def to_mapping(found: list[Finding]) -> dict[str, object]:
-    left = [one for one in found if not one.mended]
-    return {"ok": not left, "findings": [one.to_mapping() for one in found]}
+def to_mapping(findings: list[Finding]) -> dict[str, object]:
+    left = [one for one in findings if not one.mended]
+    return {"ok": not left, "findings": [one.to_mapping() for one in findings]}
