@@ -165,11 +165,11 @@ def by_sentence(setup: Setup, count: int) -> Any:
     import torch
 
     from engine.decoding.translate import translate
+    from engine.memory.source_index import Sources
     from engine.methods.batches import Pairs
     from engine.methods.knn.datastore import Datastore
     from engine.methods.knn.decoder import Knn
     from engine.methods.knn.options import KnnOptions
-    from engine.memory.source_index import Sources
 
     some = setup.english[: setup.size(300, 20)]
     pairs = Pairs.encode(setup.base, list(zip(some, translate(setup.base, some), strict=True)))
@@ -208,8 +208,8 @@ def sizes(setup: Setup, knn: Any) -> list[Row]:
     import dataclasses
     import time
 
-    from engine.methods.knn.decoder import Knn
     from engine.memory.source_index import Sources
+    from engine.methods.knn.decoder import Knn
 
     folder = setup.scratch / "knn-by-sentence"
     files = knn.save(folder)
