@@ -22,6 +22,7 @@ def register(top: Commands) -> None:
     command.add_argument("--user", default="", metavar="NAME", help="for what this account may [every project]")
     command.add_argument("--project", type=int, metavar="ID", help="for one project alone")
     command.add_argument("--days", type=int, metavar="N", help="days until it runs out [never]")
+    command.add_argument("--quota", type=int, metavar="N", help="characters that it may translate a month [any number]")
     commands.add("list", "tokens that work", token_list).add_argument(
         "--revoked", action="store_true", help="the others too"
     )
@@ -36,7 +37,7 @@ def token_create(args: argparse.Namespace) -> Shown:
     store = Store(args.settings.store_url)
     user = store.accounts.named(args.user).id if args.user else None
     row, secret = store.tokens.create(
-        args.name, args.scope.split(","), user_id=user, project_id=args.project, days=args.days
+        args.name, args.scope.split(","), user_id=user, project_id=args.project, days=args.days, quota=args.quota
     )
     text = f"{secret}\nThis is token {row.id}, {row.name}, for {row.scopes}. It is not shown again."
     return {"id": row.id, "name": row.name, "scopes": row.scopes.split(","), "token": secret}, text
@@ -50,13 +51,15 @@ def token_list(args: argparse.Namespace) -> Shown:
         {"id": row.id, "name": row.name, "begins": row.shown, "scopes": row.scopes.split(","),
          "created": row.created.isoformat(), "used": row.used.isoformat() if row.used else None,
          "revoked": row.revoked.isoformat() if row.revoked else None, "characters": row.characters,
-         "user": row.user_id, "project": row.project_id, "expires": row.expires.isoformat() if row.expires else None}
+         "user": row.user_id, "project": row.project_id, "expires": row.expires.isoformat() if row.expires else None,
+         "quota": row.quota, "characters_this_month": row.this_month}
         for row in rows
     ]  # fmt: skip
     text = table(
-        ["id", "name", "begins", "scopes", "project", "used", "characters", "expires", "revoked"],
+        ["id", "name", "begins", "scopes", "project", "used", "characters", "this month", "expires", "revoked"],
         [[row.id, row.name, f"{row.shown}…", row.scopes, row.project_id or "all",
           f"{row.used:%Y-%m-%d %H:%M}" if row.used else "never", f"{row.characters:,}",
+          f"{row.this_month:,}" + (f" of {row.quota:,}" if row.quota else ""),
           f"{row.expires:%Y-%m-%d}" if row.expires else "never", f"{row.revoked:%Y-%m-%d}" if row.revoked else ""]
          for row in rows],
     )  # fmt: skip

@@ -9,9 +9,8 @@ import hmac
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import String, select, update
+from sqlalchemy import String, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from engine.errors import InputError
@@ -21,6 +20,7 @@ from engine.store.repositories import Repository
 
 PREFIX = "tmt_"
 SCOPES = ("read", "translate", "write", "admin", "metrics")
+MOST_QUOTA = 10**15  # characters a month
 SHOWN = 8  # characters of a token that are kept in clear, to tell tokens apart in a list
 
 
@@ -40,13 +40,18 @@ class ApiToken(tables.Base):
     user_id: Mapped[int | None]  # no foreign keys: a token whose account or project is gone opens nothing
     project_id: Mapped[int | None]
     expires: Mapped[datetime.datetime | None]
+    quota: Mapped[int | None] = mapped_column(tables.WIDE)
+    month: Mapped[str] = mapped_column(String(7), default="", server_default="")
+    month_characters: Mapped[int] = mapped_column(tables.WIDE, default=0, server_default="0")
 
 
 @dataclass(frozen=True)
 class TokenRow:
     """A token without its secret: `shown` is how it begins, `characters` how many it has had translated.
 
-    It opens what the account `user_id` may open, or without one everything; with a `project_id` that project alone.
+    It opens what the account `user_id` may open, or without one everything; with a `project_id` that project alone. `quota` is
+    how many characters it may have translated in a calendar month (UTC), None for any number; `month_characters` are those of
+    the `month` of its last use, as 2026-11.
     """
 
     id: int
@@ -60,6 +65,14 @@ class TokenRow:
     user_id: int | None = None
     project_id: int | None = None
     expires: datetime.datetime | None = None
+    quota: int | None = None
+    month: str = ""
+    month_characters: int = 0
+
+    @property
+    def this_month(self) -> int:
+        """Characters translated in the current month."""
+        return self.month_characters if self.month == current_month() else 0
 
     def allows(self, scope: str) -> bool:
         return scope in self.scopes.split(",")
@@ -80,8 +93,10 @@ class Tokens(Repository[ApiToken, TokenRow]):
         user_id: int | None = None,
         project_id: int | None = None,
         days: int | None = None,
+        quota: int | None = None,
     ) -> tuple[TokenRow, str]:
-        """A new token and its secret, which is nowhere else; it opens nothing after `days`.
+        """A new token and its secret, which is nowhere else; it opens nothing after `days`,
+        and translates at most `quota` characters a month.
 
         Raises InputError on an empty name, an unknown scope, or a project that is not there.
         """
@@ -101,6 +116,10 @@ class Tokens(Repository[ApiToken, TokenRow]):
             self._store.projects.get(project_id)
         if days is not None and days < 1:
             raise InputError("A token is good for at least one day.")
+        if quota is not None and not 1 <= quota <= MOST_QUOTA:
+            raise InputError(
+                "A token's quota is 1 to {most} characters a month. Leave it out for none.", most=MOST_QUOTA
+            )
         secret = PREFIX + secrets.token_urlsafe(32)
         row = self._add(
             name=name.strip(),
@@ -110,6 +129,7 @@ class Tokens(Repository[ApiToken, TokenRow]):
             user_id=user_id,
             project_id=project_id,
             expires=None if days is None else tables.now() + datetime.timedelta(days=days),
+            quota=quota,
         )
         return row, secret
 
@@ -139,11 +159,27 @@ class Tokens(Repository[ApiToken, TokenRow]):
             session.flush()
             return self._out(record)
 
-    def note(self, id: int, characters: int = 0) -> None:
-        """It was used now, for so many characters."""
-        values: dict[str, Any] = {"used": tables.now(), "characters": ApiToken.characters + characters}
+    def note(self, id: int, characters: int = 0) -> bool:
+        """It was used now, for so many characters; fewer than 0 give back what was counted and not translated.
+
+        False, and nothing is counted, where they would pass the token's quota of this month.
+        """
+        month = current_month()
         with self._store.write() as session:
-            session.execute(update(ApiToken).where(ApiToken.id == id).values(**values))
+            record = session.get(ApiToken, id)
+            if record is None:
+                return True
+            spent = (record.month_characters if record.month == month else 0) + characters
+            if characters > 0 and record.quota is not None and spent > record.quota:
+                return False
+            record.used, record.characters = tables.now(), record.characters + characters
+            record.month, record.month_characters = month, max(0, spent)
+        return True
+
+
+def current_month() -> str:
+    """As 2026-11, in UTC."""
+    return f"{tables.now():%Y-%m}"
 
 
 def digest(secret: str) -> str:

@@ -13,6 +13,7 @@ from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 from engine.core.actor import THIS_MACHINE, Actor, Forbidden, act_as
 from engine.core.numerals import LARGEST, whole_number
 from engine.errors import InputError, TailorError
+from engine.store.tokens import MOST_QUOTA
 from studio.api.second_factor_routes import add_second_factor
 from studio.auth.gateway import cookie_name, session_of
 from studio.auth.identity import KEY, RequestIdentity, headers_of, is_loopback, sign_in_needed
@@ -220,6 +221,7 @@ def _add_account(app: FastAPI, service: Service, checks: PasswordChecks) -> None
         scope: Annotated[list[str] | None, Form()] = None,
         project: Text = "",
         days: Text = "",
+        quota: Text = "",
     ) -> Response:
         who = _who(request)
         try:
@@ -228,9 +230,14 @@ def _add_account(app: FastAPI, service: Service, checks: PasswordChecks) -> None
             if any(one in beyond for one in wanted):
                 raise InputError("A token may do no more than its account.")
             number, until = whole_number(project), whole_number(days, 1, 3650)
+            most = whole_number(quota, 1, MOST_QUOTA)
             if (project.strip() and number is None) or (days.strip() and until is None):
                 raise InputError("Give a project of the list, and 1 to 3650 days or none.")
-            row, secret = service.store.tokens.create(name, wanted, user_id=who.id, project_id=number, days=until)
+            if quota.strip() and most is None:
+                raise InputError("Give a whole number of characters a month from 1, or none.")
+            row, secret = service.store.tokens.create(
+                name, wanted, user_id=who.id, project_id=number, days=until, quota=most
+            )
         except TailorError as error:
             return shown(request, error=translate_message(error.message))
         return pages.token_page(who, row, secret)

@@ -10,9 +10,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request
 from fastapi.concurrency import run_in_threadpool
 
+from engine.core.languages import canonical, primary_language, read_tag, same_language
 from studio.api.form_or_json import Values, Wish, values_of, wished
 from studio.api.permissions import Caller, check
 
+SURE = 0.8  # confidence, of 1, from which a text is taken to be in the target language already
 Named = Annotated[str, Path(max_length=120, description="Its number or name.")]
 
 
@@ -50,6 +52,23 @@ async def admit(request: Request, key: str, many: tuple[str, ...] = ()) -> Sent:
     token = values.get(key)
     caller = await run_in_threadpool(check, request, "translate", token if isinstance(token, str) else "")
     return Sent(values, typed, caller)
+
+
+def already_in(source: str, target: str, text: str) -> str:
+    """The language of a text that is in the target language already; empty where it has to be translated.
+
+    A named source decides. Without one the text has to be of that language next to certainly, and the target without a script
+    of its own, which the text does not tell.
+    """
+    if read_tag(target) is None:
+        return ""
+    if source:
+        return canonical(source) if same_language(source, target) else ""
+    from engine.corpora.language import confidences
+
+    language = primary_language(target)
+    sure = same_language(language, target) and dict(confidences(text, language)).get(language, 0.0) >= SURE
+    return language if sure else ""
 
 
 PlaceDep = Annotated[Place, Depends(_place)]

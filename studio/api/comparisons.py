@@ -40,10 +40,11 @@ from studio.api.schemas.comparisons import (
     TermsWish,
     WordReading,
 )
-from studio.api.translate import count
+from studio.api.translate import counted
 from studio.api.uploads import kept
 
 if TYPE_CHECKING:
+    from engine.serving.turns import Ticket
     from engine.store import ProjectRow
     from engine.store.comparisons import ComparisonRecord
 
@@ -92,14 +93,18 @@ async def compare(
     project = await run_in_threadpool(desk.store.projects.get, number)
     means = await run_in_threadpool(desk.means, "", "", str(number), wish.plugin)
     alone = Route(project.base, project.source, project.target, project)
-    vanilla = await desk.apart(request, lambda ticket: desk.plain(alone, texts, ticket))
+
+    def plain(through: Route, strength: float, ticket: Ticket) -> list[str]:
+        with counted(desk, caller, sum(map(len, texts))):
+            return desk.plain(through, texts, ticket, strength)
+
+    vanilla = await desk.apart(request, lambda ticket: plain(alone, 1.0, ticket))
     customized: Sequence[str | None] = [None] * len(texts)
     more: dict[str, object] = {}
     if means.plugin is not None:
-        customized = await desk.apart(request, lambda ticket: desk.plain(means, texts, ticket, wish.strength))
+        customized = await desk.apart(request, lambda ticket: plain(means, wish.strength, ticket))
         more = {"plugin_id": means.plugin.id, "plugin": means.plugin.name, "method": means.plugin.method,
                 "strength": wish.strength}  # fmt: skip
-    await run_in_threadpool(count, desk, caller, sum(map(len, texts)) * (2 if means.plugin else 1))
     made = [
         {"source": text, "vanilla": before, "customized": after, **flags_said(before, after)} | more
         for text, before, after in zip(texts, vanilla, customized, strict=True)
@@ -190,9 +195,9 @@ def queued(
         named = [(desk.store.defaults.get(project.id), 1.0)]
     chosen = [(row, strength) for row, strength in named if row is not None]
     systems = systems_of([row for row, _ in chosen], [strength for _, strength in chosen])
-    sheet = desk.store.sheets.create(project.id, title, lines, systems, file=file)
-    job = enqueued(desk, sheet)
-    count(desk, caller, sum(len(text) for text, _ in lines) * len(systems))
+    with counted(desk, caller, sum(len(text) for text, _ in lines) * len(systems)):
+        sheet = desk.store.sheets.create(project.id, title, lines, systems, file=file)
+        job = enqueued(desk, sheet)
     comparison = shown(desk, desk.store.sheets.get(sheet.comparison_id))
     return ComparisonQueued(comparison=comparison, job=job, notes=[])
 

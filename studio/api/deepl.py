@@ -16,11 +16,11 @@ from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
-from engine.core.languages import read_tag
+from engine.core.languages import read_tag, same_language
 from engine.core.numerals import whole_number
 from engine.errors import InputError
-from studio.api.cat_tools import Named, Place, PlaceDep, admit, mount
-from studio.api.deps import Deps, DeskDep
+from studio.api.cat_tools import Named, Place, PlaceDep, admit, already_in, mount
+from studio.api.deps import Deps, DeskDep, Route
 from studio.api.errors import Problem, answers_of
 from studio.api.form_or_json import body_schema
 from studio.api.translate import Markup, translated
@@ -41,9 +41,12 @@ class DeepLError(BaseModel):
     message: str = Field(description="One sentence.")
 
 
-ANSWERS = answers_of(DeepLError, without=422)
+ANSWERS = answers_of(DeepLError, without=422) | {
+    456: {"model": DeepLError, "description": "The token's quota of this month is used up."}
+}
 router = APIRouter(tags=["DeepL"], responses=ANSWERS)
 placed = APIRouter()  # also for a project or plugin in the address
+Formality = Literal["default", "more", "less", "prefer_more", "prefer_less"]
 Tags = list[Annotated[str, StringConstraints(max_length=200)]]
 
 
@@ -57,7 +60,7 @@ class DeepLWish(BaseModel):
     source_lang: str = Field("", max_length=35, examples=["EN"])
     split_sentences: Literal["0", "1", "nonewlines"] | None = None
     preserve_formatting: bool = False
-    formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] = "default"
+    formality: Formality = "default"
     tag_handling: Literal["xml", "html"] | None = None
     outline_detection: bool = True
     non_splitting_tags: Tags = []
@@ -130,26 +133,43 @@ def wanted_plugin(wish: DeepLWish, request: Request, plugin: str) -> str:
     return str(whole_number(match[1], high=UNLIMITED) or 0) if match else name
 
 
+def check_formality(formality: str) -> None:
+    """Raises InputError for one that would change the text."""
+    if formality in ("more", "less"):
+        raise InputError("formality: no language here has it. Send prefer_more or prefer_less, which are ignored then.")
+
+
+def means_of(desk: Deps, request: Request, place: Place, wish: DeepLWish, sample: str = "") -> Route:
+    """What translates a wish. Raises as `Deps.means`, in DeepL's words where nothing translates to the language."""
+    project = place.project or request.headers.get("x-tailormt-project", "")
+    try:
+        return desk.means(
+            wish.source_lang, wish.target_lang, project, wanted_plugin(wish, request, place.plugin), sample
+        )
+    except InputError as error:
+        if any(same_language(wish.target_lang, target) for _, target in desk.directions()):
+            raise
+        raise InputError(f"Value for 'target_lang' not supported. {error}") from None
+
+
 async def run(request: Request, desk: Deps, place: Place) -> DeepLTranslated:
     sent = await admit(request, "auth_key", LISTS)
     wish = sent.read(DeepLWish)
-    if wish.formality in ("more", "less"):
-        raise InputError("formality: no language here has it. Send prefer_more or prefer_less, which are ignored then.")
-    project = place.project or request.headers.get("x-tailormt-project", "")
-    means = await run_in_threadpool(
-        desk.means,
-        wish.source_lang,
-        wish.target_lang,
-        project,
-        wanted_plugin(wish, request, place.plugin),
-        "\n".join(wish.text[:20]),
-    )
+    sample = "\n".join(wish.text[:20])
+    more = {"model_type_used": wish.model_type} if wish.model_type else {}
+    check_formality(wish.formality)
+    if language := await run_in_threadpool(already_in, wish.source_lang, wish.target_lang, sample):
+        spelling = source_spelt(language)
+        same = [
+            DeepLText(detected_source_language=spelling, text=text, billed_characters=0, **more) for text in wish.text
+        ]
+        return DeepLTranslated(translations=same)
+    means = await run_in_threadpool(means_of, desk, request, place, wish, sample)
     # DeepL's own default: with tags, line breaks are layout of the file and no ends of sentences.
     split = wish.split_sentences or ("nonewlines" if wish.tag_handling else "1")
     tags = {name: tuple(getattr(wish, name)) for name in TAGS} | {"outline": wish.outline_detection}
     markup = Markup(wish.tag_handling or "text", split, tags)
     translations = await translated(request, desk, sent.caller, means, wish.text, markup)
-    more = {"model_type_used": wish.model_type} if wish.model_type else {}
     return DeepLTranslated(
         translations=[
             DeepLText(
@@ -164,6 +184,13 @@ async def run(request: Request, desk: Deps, place: Place) -> DeepLTranslated:
 async def translate(request: Request, desk: DeskDep, place: PlaceDep) -> DeepLTranslated:
     """Translate texts."""
     return await run(request, desk, place)
+
+
+@router.post("/v2/write/rephrase", include_in_schema=False)
+async def rephrase(request: Request) -> None:
+    """DeepL Write, which there is not."""
+    await admit(request, "auth_key", LISTS)
+    raise Problem(400, "Rewriting of texts is not available here. Translate with /v2/translate.")
 
 
 # -- what clients ask before
@@ -210,11 +237,11 @@ def spoken(directions: list[tuple[str, str]], side: Any) -> list[DeepLLanguage]:
 @placed.post("/v2/usage", include_in_schema=False)
 @placed.get("/v2/usage")
 async def usage(request: Request, desk: DeskDep) -> Usage:
-    """Characters translated for this token; without one, since the studio was started. There is no limit."""
-    caller = (await admit(request, "auth_key")).caller
-    return Usage(
-        character_count=caller.token.characters if caller.token else desk.characters, character_limit=UNLIMITED
-    )
+    """Characters translated for this token this month, and its quota; without a token, since the studio was started."""
+    token = (await admit(request, "auth_key")).caller.token
+    if token is None:
+        return Usage(character_count=desk.characters, character_limit=UNLIMITED)
+    return Usage(character_count=token.this_month, character_limit=token.quota or UNLIMITED)
 
 
 # -- plugins as what DeepL has for choosing

@@ -20,13 +20,13 @@ from pydantic import BaseModel, Field
 from engine.core.languages import same_language
 from engine.errors import InputError
 from studio.api.cat_tools import Place, PlaceDep, admit, mount
-from studio.api.deepl import ANSWERS, DeepLWish, wanted_plugin
+from studio.api.deepl import ANSWERS, DeepLWish, Formality, check_formality, means_of
 from studio.api.deps import LARGEST_ID, Deps, DeskDep
 from studio.api.documents import characters_of, documents
 from studio.api.errors import Problem
 from studio.api.form_or_json import body_schema
 from studio.api.permissions import Caller, check
-from studio.api.translate import count
+from studio.api.translate import counted
 from studio.api.uploads import kept
 
 if TYPE_CHECKING:
@@ -76,12 +76,16 @@ class Fields:
         glossary_id: Short = "",
         glossary_ids: Annotated[str, Form(max_length=700)] = "",
         style_id: Short = "",
+        formality: Annotated[Formality, Form()] = "default",
         auth_key: Annotated[str, Form(max_length=200)] = "",
     ) -> None:
-        self.target_lang, self.source_lang, self.filename = target_lang, source_lang, filename
+        self.filename = filename
         self.output_format, self.auth_key = output_format, auth_key
         ids = [one.strip() for one in glossary_ids.split(",") if one.strip()][:5]
-        self.wish = DeepLWish.model_construct(style_id=style_id, glossary_id=glossary_id, glossary_ids=ids)
+        self.wish = DeepLWish.model_construct(
+            source_lang=source_lang, target_lang=target_lang, formality=formality, style_id=style_id,
+            glossary_id=glossary_id, glossary_ids=ids,
+        )  # fmt: skip
 
 
 def document_id(paper: TranslatedDocument) -> str:
@@ -94,12 +98,8 @@ def document_key(paper: TranslatedDocument) -> str:
 
 
 def taken(desk: Deps, request: Request, caller: Caller, form: Fields, file: UploadFile, place: Place) -> Uploaded:
-    means = desk.means(
-        form.source_lang,
-        form.target_lang,
-        place.project or request.headers.get("x-tailormt-project", ""),
-        wanted_plugin(form.wish, request, place.plugin),
-    )
+    check_formality(form.wish.formality)
+    means = means_of(desk, request, place, form.wish)
     row = means.project
     if row is None:
         raise InputError("Documents belong to a project. Make one of these languages in the studio first.")
@@ -112,8 +112,8 @@ def taken(desk: Deps, request: Request, caller: Caller, form: Fields, file: Uplo
         if form.output_format and form.output_format.lower().lstrip(".") != ending:
             raise InputError(f"output_format: a document keeps its format, {ending}. Leave it out.")
         characters = characters_of(desk, row, places[0])
-        paper = documents(desk).add(row, places[0], plugin=means.plugin)
-    count(desk, caller, characters)
+        with counted(desk, caller, characters):
+            paper = documents(desk).add(row, places[0], plugin=means.plugin)
     return Uploaded(document_id=document_id(paper), document_key=document_key(paper))
 
 

@@ -16,7 +16,7 @@ from studio.api.deps import Deps, DeskDep, Id, Limit, Offset
 from studio.api.errors import Problem
 from studio.api.permissions import Caller, may
 from studio.api.schemas import models
-from studio.api.translate import count
+from studio.api.translate import counted
 from studio.api.uploads import kept
 
 if TYPE_CHECKING:
@@ -99,10 +99,10 @@ def translate_document(
     given = options_of(options)
     with kept(desk.service.settings, [file]) as places:
         characters = characters_of(desk, project, places[0], given)
-        paper = documents(desk).add(
-            project, places[0], plugin=row, strength=strength if row is not None else 1.0, options=given
-        )
-    count(desk, caller, characters)
+        with counted(desk, caller, characters):
+            paper = documents(desk).add(
+                project, places[0], plugin=row, strength=strength if row is not None else 1.0, options=given
+            )
     return shown(paper)
 
 

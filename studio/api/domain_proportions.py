@@ -9,13 +9,14 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 
 from engine.errors import OptionError
+from engine.serving.turns import Ticket
 from studio.api import serializers as rows
 from studio.api.deps import Deps, DeskDep, Id
 from studio.api.errors import Problem
 from studio.api.permissions import Caller, may
 from studio.api.schemas import models
 from studio.api.schemas import translate as bodies
-from studio.api.translate import count
+from studio.api.translate import counted
 
 if TYPE_CHECKING:
     from engine.store import PluginRow, ProjectRow
@@ -98,8 +99,12 @@ async def share(
 ) -> bodies.Proportions:
     """What each word of some sentences shares with each domain, by the samples' proportions or by a plugin's own."""
     project = await run_in_threadpool(desk.store.projects.get, number)
-    shares = await desk.apart(request, lambda _: shares_of(desk, project, wish))
-    await run_in_threadpool(count, desk, caller, sum(map(len, wish.sentences)))
+
+    def run(_: Ticket) -> bodies.Proportions:
+        with counted(desk, caller, sum(map(len, wish.sentences))):
+            return shares_of(desk, project, wish)
+
+    shares = await desk.apart(request, run)
     return shares
 
 

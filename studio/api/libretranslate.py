@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine.core.languages import read_tag
 from engine.errors import InputError
-from studio.api.cat_tools import Place, PlaceDep, admit, mount
+from studio.api.cat_tools import Place, PlaceDep, admit, already_in, mount
 from studio.api.catalog import languages
 from studio.api.deps import Deps, DeskDep
 from studio.api.errors import answers_of
@@ -80,27 +80,34 @@ class LibreLanguage(BaseModel):
 async def run(request: Request, desk: Deps, place: Place) -> dict[str, object]:
     sent = await admit(request, "api_key", ("q",))
     wish = sent.read(LibreWish)
-    batch = isinstance(wish.q, list)
     texts = list(wish.q) if isinstance(wish.q, list) else [wish.q]
     if len(texts) > MOST_TEXTS:
         raise InputError(f"{len(texts)} texts are too many for one request; send up to {MOST_TEXTS}.")
     source = "" if wish.source.lower() in ("auto", "") else OLD_CODES.get(wish.source.lower(), wish.source)
     target = OLD_CODES.get(wish.target.lower(), wish.target)
+    sample = "\n".join(texts[:20])
+    if language := await run_in_threadpool(already_in, source, target, sample):
+        return await answer_of(wish, texts, language, sample)
     means = await run_in_threadpool(
         desk.means,
         source,
         target,
         place.project or wish.project or request.headers.get(HEADERS[0], ""),
         place.plugin or wish.plugin or request.headers.get(HEADERS[1], ""),
-        "\n".join(texts[:20]),
+        sample,
     )
     translations = await translated(
         request, desk, sent.caller, means, texts, Markup(wish.format), strength=wish.strength
     )
-    answer: dict[str, object] = {"translatedText": translations if batch else translations[0]}
-    if not source:
-        confidence = await run_in_threadpool(sure, "\n".join(texts[:20]), means.source)
-        detected = {"confidence": confidence, "language": means.source}
+    return await answer_of(wish, translations, means.source, sample)
+
+
+async def answer_of(wish: LibreWish, texts: list[str], language: str, sample: str) -> dict[str, object]:
+    """What LibreTranslate answers: the texts, and where the source was not named the language of the sample of it."""
+    batch = isinstance(wish.q, list)
+    answer: dict[str, object] = {"translatedText": texts if batch else texts[0]}
+    if wish.source.lower() in ("auto", ""):
+        detected = {"confidence": await run_in_threadpool(sure, sample, language), "language": language}
         answer["detectedLanguage"] = [detected] * len(texts) if batch else detected
     if wish.alternatives:
         answer["alternatives"] = [[] for _ in texts] if batch else []

@@ -44,17 +44,26 @@ HOW = "Make one with `tailormt token create NAME`"
 
 
 class Caller:
-    """Who asks: `token` is None for a user of this machine without one."""
+    """Who asks, in which style of errors: `token` is None for a user of this machine without one."""
 
-    def __init__(self, store: Store, token: TokenRow | None) -> None:
+    def __init__(self, store: Store, token: TokenRow | None, style: str = "api") -> None:
         self.store = store
         self.token = token
+        self.style = style
 
-    def translated(self, characters: int) -> None:
-        """Count what was translated for this caller."""
-        if self.token is not None and characters:
-            with act_as(THIS_MACHINE):
-                self.store.tokens.note(self.token.id, characters)
+    def spend(self, characters: int) -> None:
+        """Count what is to be translated for this caller; fewer than 0 give it back. Raises Problem over the token's quota."""
+        if self.token is None or not characters:
+            return
+        with act_as(THIS_MACHINE):
+            counted = self.store.tokens.note(self.token.id, characters)
+        if counted:
+            return
+        if self.style == "deepl":  # its own status and sentence, which its clients know
+            raise Problem(456, "Quota for this billing period has been exceeded.", code="quota")
+        raise Problem(
+            429, f"This token may translate {self.token.quota:,} characters a month, and these are more.", code="quota"
+        )
 
 
 class AuthMiddleware:
@@ -125,7 +134,7 @@ def check(request: Request, scope: str, given: str = "") -> Caller:
         check_origin(request)
         guest.access = THIS_MACHINE.at(guest.address)
     check_project(request, service, change=scope == "write")
-    return Caller(store, token)
+    return Caller(store, token, style_of(request.url.path))
 
 
 def access_of_token(store: Store, token: TokenRow, address: str) -> Actor | None:

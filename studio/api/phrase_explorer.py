@@ -16,7 +16,7 @@ from studio.api.deps import Deps, DeskDep, Id, Limit, Offset
 from studio.api.errors import Problem
 from studio.api.permissions import Caller, may
 from studio.api.schemas import models
-from studio.api.translate import count
+from studio.api.translate import counted
 
 if TYPE_CHECKING:
     from engine.store import ProjectRow
@@ -164,9 +164,9 @@ async def back_translate(
     def run(ticket: Ticket) -> dict[str, str]:
         project, service = desk.store.projects.get(number), desk.service
         base = service.models.base(project.base, project.target, project.source)
-        made = dict(zip(wanted, translate(base, wanted, progress=ticket), strict=True))
+        with counted(desk, caller, sum(map(len, wanted))):
+            made = dict(zip(wanted, translate(base, wanted, progress=ticket), strict=True))
         own_sources(service.workspace(number), made)
-        count(desk, caller, sum(map(len, wanted)))
         return made
 
     return await desk.apart(request, run)

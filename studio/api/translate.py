@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -63,17 +64,30 @@ async def translated(
             cut = TaggedMarkup(texts, "short", markup.split)
         else:
             cut = PlainTextLayout(texts, markup.split)
-        return cut.join(desk.through(means, work, cut.units, ticket))
+        with counted(desk, caller, sum(map(len, texts))):
+            return cut.join(desk.through(means, work, cut.units, ticket))
 
-    translations = await desk.apart(request, run)
-    await run_in_threadpool(count, desk, caller, sum(map(len, texts)))
-    return translations
+    return await desk.apart(request, run)
 
 
-def count(desk: Deps, caller: Caller, characters: int) -> None:
-    if caller.token is None:
-        desk.characters += characters
-    caller.translated(characters)
+@contextlib.contextmanager
+def counted(desk: Deps, caller: Caller, characters: int) -> Iterator[None]:
+    """Counts what is translated or queued inside, and gives it back where that fails. Raises Problem over the token's quota.
+
+    Before, so that requests at the same time cannot pass a quota together. Waits: for a thread.
+    """
+
+    def count(number: int) -> None:
+        if caller.token is None:
+            desk.characters += number
+        caller.spend(number)
+
+    count(characters)
+    try:
+        yield
+    except BaseException:
+        count(-characters)
+        raise
 
 
 @router.post("/translate")

@@ -89,3 +89,20 @@ def test_the_default_plugin_is_the_chosen_one_else_the_newest(store: Store, tmp_
     Path(second.path).unlink()
     assert store.defaults.get(project.id) is None
     store.projects.delete(project.id)
+
+
+def test_a_quota_is_of_a_month(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    row, secret = store.tokens.create("memoQ", quota=100)
+    assert store.tokens.note(row.id, 60)
+    assert not store.tokens.note(row.id, 41), "nothing of what passes it is counted"
+    assert store.tokens.note(row.id, 40)
+    assert store.tokens.note(row.id, -10), "what was not translated is given back"
+    result = store.tokens.find(secret)
+    assert result is not None
+    assert (result.quota, result.this_month, result.characters) == (100, 90, 90)
+    monkeypatch.setattr("engine.store.tokens.current_month", lambda: "2031-01")
+    assert result.this_month == 0
+    assert store.tokens.note(row.id, 100)
+    assert store.tokens.get(row.id).characters == 190
+    with pytest.raises(InputError, match="quota"):
+        store.tokens.create("x", quota=0)
