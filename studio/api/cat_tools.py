@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Path, Request
 from fastapi.concurrency import run_in_threadpool
 
 from engine.core.languages import canonical, primary_language, read_tag, same_language
+from studio.api.deps import Deps
 from studio.api.form_or_json import Values, Wish, values_of, wished
 from studio.api.permissions import Caller, check
 
@@ -54,12 +55,15 @@ async def admit(request: Request, key: str, many: tuple[str, ...] = ()) -> Sent:
     return Sent(values, typed, caller)
 
 
-def already_in(source: str, target: str, text: str) -> str:
+def already_in(desk: Deps, place: Place, source: str, target: str, text: str) -> str:
     """The language of a text that is in the target language already; empty where it has to be translated.
 
     A named source decides. Without one the text has to be of that language next to certainly, and the target without a script
-    of its own, which the text does not tell.
+    of its own, which the text does not tell. Raises as `Deps.means` where the project or plugin that is named is not there.
     """
+    project = desk.find_project(place.project) if place.project else None
+    if place.plugin:
+        desk.find_plugin(place.plugin, project)
     if read_tag(target) is None:
         return ""
     if source:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 
 from engine.core.languages import read_tag, same_language
 from engine.core.numerals import whole_number
-from engine.errors import InputError
+from engine.errors import InputError, NotFoundError
 from studio.api.cat_tools import Named, Place, PlaceDep, admit, already_in, mount
 from studio.api.deps import Deps, DeskDep, Route
 from studio.api.errors import Problem, answers_of
@@ -139,13 +139,18 @@ def check_formality(formality: str) -> None:
         raise InputError("formality: no language here has it. Send prefer_more or prefer_less, which are ignored then.")
 
 
-def means_of(desk: Deps, request: Request, place: Place, wish: DeepLWish, sample: str = "") -> Route:
-    """What translates a wish. Raises as `Deps.means`, in DeepL's words where nothing translates to the language."""
+def named(request: Request, place: Place, wish: DeepLWish) -> Place:
+    """The project and plugin that a request names, in its address, values or headers."""
     project = place.project or request.headers.get("x-tailormt-project", "")
+    return Place(project, wanted_plugin(wish, request, place.plugin))
+
+
+def means_of(desk: Deps, place: Place, wish: DeepLWish, sample: str = "") -> Route:
+    """What translates a wish. Raises as `Deps.means`, in DeepL's words where nothing translates to the language."""
     try:
-        return desk.means(
-            wish.source_lang, wish.target_lang, project, wanted_plugin(wish, request, place.plugin), sample
-        )
+        return desk.means(wish.source_lang, wish.target_lang, place.project, place.plugin, sample)
+    except NotFoundError:
+        raise
     except InputError as error:
         if any(same_language(wish.target_lang, target) for _, target in desk.directions()):
             raise
@@ -156,15 +161,16 @@ async def run(request: Request, desk: Deps, place: Place) -> DeepLTranslated:
     sent = await admit(request, "auth_key", LISTS)
     wish = sent.read(DeepLWish)
     sample = "\n".join(wish.text[:20])
+    place = named(request, place, wish)
     more = {"model_type_used": wish.model_type} if wish.model_type else {}
     check_formality(wish.formality)
-    if language := await run_in_threadpool(already_in, wish.source_lang, wish.target_lang, sample):
+    if language := await run_in_threadpool(already_in, desk, place, wish.source_lang, wish.target_lang, sample):
         spelling = source_spelt(language)
         same = [
             DeepLText(detected_source_language=spelling, text=text, billed_characters=0, **more) for text in wish.text
         ]
         return DeepLTranslated(translations=same)
-    means = await run_in_threadpool(means_of, desk, request, place, wish, sample)
+    means = await run_in_threadpool(means_of, desk, place, wish, sample)
     # DeepL's own default: with tags, line breaks are layout of the file and no ends of sentences.
     split = wish.split_sentences or ("nonewlines" if wish.tag_handling else "1")
     tags = {name: tuple(getattr(wish, name)) for name in TAGS} | {"outline": wish.outline_detection}

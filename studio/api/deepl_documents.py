@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 from engine.core.languages import same_language
 from engine.errors import InputError
 from studio.api.cat_tools import Place, PlaceDep, admit, mount
-from studio.api.deepl import ANSWERS, DeepLWish, Formality, check_formality, means_of
+from studio.api.deepl import ANSWERS, DeepLWish, Formality, check_formality, means_of, named
 from studio.api.deps import LARGEST_ID, Deps, DeskDep
 from studio.api.documents import characters_of, documents
 from studio.api.errors import Problem
@@ -99,7 +99,7 @@ def document_key(paper: TranslatedDocument) -> str:
 
 def taken(desk: Deps, request: Request, caller: Caller, form: Fields, file: UploadFile, place: Place) -> Uploaded:
     check_formality(form.wish.formality)
-    means = means_of(desk, request, place, form.wish)
+    means = means_of(desk, named(request, place, form.wish), form.wish)
     row = means.project
     if row is None:
         raise InputError("Documents belong to a project. Make one of these languages in the studio first.")

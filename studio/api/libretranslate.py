@@ -86,14 +86,18 @@ async def run(request: Request, desk: Deps, place: Place) -> dict[str, object]:
     source = "" if wish.source.lower() in ("auto", "") else OLD_CODES.get(wish.source.lower(), wish.source)
     target = OLD_CODES.get(wish.target.lower(), wish.target)
     sample = "\n".join(texts[:20])
-    if language := await run_in_threadpool(already_in, source, target, sample):
+    place = Place(
+        place.project or wish.project or request.headers.get(HEADERS[0], ""),
+        place.plugin or wish.plugin or request.headers.get(HEADERS[1], ""),
+    )
+    if language := await run_in_threadpool(already_in, desk, place, source, target, sample):
         return await answer_of(wish, texts, language, sample)
     means = await run_in_threadpool(
         desk.means,
         source,
         target,
-        place.project or wish.project or request.headers.get(HEADERS[0], ""),
-        place.plugin or wish.plugin or request.headers.get(HEADERS[1], ""),
+        place.project,
+        place.plugin,
         sample,
     )
     translations = await translated(
