@@ -70,4 +70,5 @@ class SentencePair:
     domain: str = ""
     synthetic: bool = True  # the source was written by the base
     support: float | None = None  # how well the source supports the target, of synthetic pairs
+    general: bool = False  # no sentence of the user's: general text, as the base translates it
     plausibility: float = 1.0  # that the source says what the target says, 0 to 1 (engine.evaluation.plausibility)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.progress import Progress
 from engine.methods.ablation import UnavailableError, gaussian_like
-from engine.methods.interface import Artefacts
+from engine.methods.interface import Artefacts, Batch, Loss
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from engine.methods.data import Samples
     from engine.methods.memory_adapter.config import MemoryAdapterConfig
     from engine.methods.memory_adapter.sentence_reader import SentenceReaders
+
+GENERAL = 5.0  # weight of general text's tokens, as in the gate of kNN decoding by sentence
 
 
 def prepare(samples: Samples, config: MemoryAdapterConfig, progress: Progress) -> Artefacts:
@@ -70,6 +73,35 @@ def another(
 
     axes = module.memory.axes if module.memory is not None else None
     return record_sentences(base, pairs, module.places(), module.config.key_size, progress, axes)
+
+
+def loss_with_general_text(base: BaseModel, module: SentenceReaders, batch: Batch) -> Loss:
+    """NLL of the samples' tokens plus `GENERAL` KL(p_base || p) at those of general text, which the readers have to leave alone; a
+    mean over all target tokens. The likelihood of the base's own translations alone lets words change that are not sure.
+    """
+    import torch
+
+    from engine.methods.losses import log_probabilities
+
+    log_p = log_probabilities(base, batch)  # (M, V)
+    labels = batch.labels[batch.labels != base.pad]  # (M,)
+    general = torch.tensor([batch.pairs.sentences[i].general for i in batch.rows], device=labels.device)  # (B,)
+    which = general[:, None].expand_as(batch.labels)[batch.labels != base.pad]  # (M,)
+    part = replace(
+        batch, sources=batch.sources[general], mask=batch.mask[general], inputs=batch.inputs[general],
+        labels=batch.labels[general], encoded=None if batch.encoded is None else batch.encoded[general],
+    )  # fmt: skip
+    try:
+        for _, _, reader in module.readers():
+            reader.dropped = True
+        with torch.no_grad():
+            kept = log_probabilities(base, part)  # (m, V)
+    finally:
+        module.undrop()
+    away = (kept.exp() * (kept - log_p[which])).sum(-1)  # (m,)
+    own = -log_p[~which].gather(1, labels[~which][:, None])[:, 0]  # (M - m,)
+    nll, drift = own.sum() / max(1, len(own)), away.sum() / len(away)
+    return Loss((own.sum() + GENERAL * away.sum()) / len(labels), {"nll": nll.item(), "drift": drift.item()})
 
 
 def reading_figures(module: SentenceReaders) -> list[dict[str, Any]]:

@@ -270,6 +270,8 @@ class MemoryAdapter(Method):
         from engine.methods.weight_swap import dropout_in
 
         config: MemoryAdapterConfig = module.config
+        if config.retrieval == "sentence" and any(batch.pairs.sentences[i].general for i in batch.rows):
+            return by_sentence.loss_with_general_text(base, module, batch)
         once = batch.step < config.likelihood_updates or not (config.alpha or config.beta)
         first = CachedFirstPass(base.decoder_layers)
         with dropout_in(base.decoder_layers, config.base_dropout):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.core.atomic_files import read_json, write_json
 from engine.core.step_cache import content_hash
+from engine.corpora.types import SentencePair
 from engine.methods.batches import Pairs
 from engine.workflows.customize.steps import STEPS
 
@@ -27,7 +28,8 @@ def with_replay(run: Run, pairs: Pairs) -> Pairs:
     share = run.training.replay
     if not share or not run.method.capabilities.replays:
         return pairs
-    general = Pairs.encode(run.pair.forward, general_translations(run))
+    known = [SentencePair(source, target, general=True) for source, target in general_translations(run)]
+    general = Pairs.encode(run.pair.forward, known)
     if not len(general):
         return pairs
     wanted = share / (1 - share) * sum(map(len, pairs.labels))

@@ -1,6 +1,7 @@
 """The memory adapter that reads by sentence: a slow float64 reference of its equations, and what users rely on."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -18,6 +19,8 @@ from engine.methods import Artefacts, get_method
 from engine.methods.ablation import KINDS, Material
 from engine.methods.batches import Pairs
 from engine.methods.interface import Batch
+from engine.methods.losses import log_probabilities
+from engine.methods.memory_adapter.by_sentence import GENERAL
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
 from engine.methods.memory_adapter.sentence_reader import COVERAGE, SHARPNESS, SIZE, SLOW, SPEED
 from engine.phrases import PhraseOptions
@@ -151,6 +154,26 @@ def test_a_text_that_no_sample_has_a_word_of_is_left_to_the_base(base, folder):
     assert not module.shortlist.real.any()
     anchor = torch.randn(1, 3, base.d_model)
     assert all(torch.equal(reader(anchor, anchor), anchor) for _, _, reader in module.readers())
+
+
+def test_general_text_is_learned_as_the_base_has_it(base, folder):
+    pairs = [*PAIRS[:4], *(replace(pair, general=True) for pair in PAIRS[4:])]
+    batch, parts = batch_of(base, pairs), {}
+    general = torch.tensor([pair.general for pair in pairs])[:, None].expand_as(batch.labels)[batch.labels != base.pad]
+    for trained in (False, True):
+        module = module_for(base, folder, trained=trained).train()
+        METHOD.see(base, module, batch.sources, batch)
+        with METHOD.attach(base, module), torch.no_grad():
+            loss, log_p = METHOD.loss(base, module, batch), log_probabilities(base, batch)
+        with torch.no_grad():
+            alone = log_probabilities(base, batch)
+        labels = batch.labels[batch.labels != base.pad]
+        nll = -log_p.gather(1, labels[:, None])[~general].sum()
+        drift = (alone.exp() * (alone - log_p)).sum(-1)[general].sum()
+        assert float(loss.total) == pytest.approx(float(nll + GENERAL * drift) / len(labels), rel=1e-4)
+        parts[trained] = loss.parts
+    assert parts[False]["drift"] == pytest.approx(0, abs=1e-6)
+    assert parts[True]["drift"] > 1e-4
 
 
 def test_dropped_readers_leave_the_anchor(base, folder):
