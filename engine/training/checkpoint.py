@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.core.atomic_files import atomic_folder, folder_and_old
+from engine.core.random_state import random_state, set_random_state
 
 
 @dataclass
@@ -50,9 +51,7 @@ def save_checkpoint(
     for index, entries in optimizer.state_dict()["state"].items():
         for entry, value in entries.items():
             tensors[f"optimizer.{names[index]}.{entry}"] = torch.as_tensor(value)
-    tensors["rng.cpu"] = torch.get_rng_state()
-    if torch.cuda.is_available():
-        tensors["rng.cuda"] = torch.cuda.get_rng_state()
+    tensors |= {f"rng.{key}": value for key, value in random_state(next(module.parameters()).device).items()}
     tensors = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
     with atomic_folder(folder / "checkpoint", "the checkpoint") as fresh:
         save_file(tensors, fresh / "state.safetensors")
@@ -89,8 +88,7 @@ def load_checkpoint(
             if entries:
                 state[index] = entries
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-        torch.set_rng_state(tensors["rng.cpu"])
-        if "rng.cuda" in tensors and torch.cuda.is_available():
-            torch.cuda.set_rng_state(tensors["rng.cuda"])
+        drawn = {key[4:]: value for key, value in tensors.items() if key.startswith("rng.")}
+        set_random_state(drawn, next(module.parameters()).device)
         return position, {key[5:]: value for key, value in tensors.items() if key.startswith("best.")}
     return None

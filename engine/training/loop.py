@@ -21,6 +21,7 @@ from torch import nn
 from engine.core.devices import pick_precision
 from engine.core.oom import HalveOnOom, free_memory, halves, out_of_memory
 from engine.core.progress import Progress
+from engine.core.random_state import random_state, set_random_state
 from engine.errors import Cancelled, CorpusError, TailorError
 from engine.messages import Message
 from engine.methods.batches import Pairs, epoch_batches
@@ -133,18 +134,6 @@ def validate(
         check.check()
         fit.each(rows, add)
     return total / max(1.0, count)
-
-
-def random_state(device: torch.device) -> list[torch.Tensor]:
-    """Where the random generators stand that a batch draws from."""
-    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
-
-
-def set_random_state(state: list[torch.Tensor] | None) -> None:
-    if state:
-        torch.set_rng_state(state[0])
-        for one in state[1:]:
-            torch.cuda.set_rng_state(one)
 
 
 def mixed(base: BaseModel, precision: torch.dtype) -> contextlib.AbstractContextManager[Any]:
@@ -268,12 +257,12 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = group["speed"] * learning_rate(position.update, options)
         before = position.epoch, position.batch, self.batches
-        state = None if position.halved else random_state(self.base.device)
+        state = random_state(self.base.device)
         counts = self.gradients()
         if counts is None:  # once: batches are worked on in halves from here on, from the same random numbers
             position.epoch, position.batch, self.batches = before
             position.halved = True
-            set_random_state(state)
+            set_random_state(state, self.base.device)
             self.optimizer.zero_grad(set_to_none=True)
             free_memory()
             counts = self.gradients()

@@ -15,9 +15,11 @@ from torch import Tensor
 from engine.builders.bases.network import trained_names
 from engine.builders.bases.options import BaseTrainingOptions
 from engine.core.atomic_files import atomic_folder, folder_and_old
+from engine.core.random_state import random_state, set_random_state
 from engine.errors import StorageError
 
 SHARED = "model.shared.weight"
+RANDOM = {"cpu": "rng", "cuda": "rng.cuda"}  # the keys of the generators' states in a checkpoint
 
 
 @dataclass
@@ -100,9 +102,7 @@ class Weights:
                 for weight in group["params"]:
                     for entry, value in optimizer.state[weight].items():
                         tensors[f"optimizer.{position[id(weight)]}/{entry}"] = torch.as_tensor(value)
-        tensors["rng"] = torch.get_rng_state()
-        if torch.cuda.is_available():
-            tensors["rng.cuda"] = torch.cuda.get_rng_state()
+        tensors |= {RANDOM[key]: value for key, value in random_state(self.masters[0].device).items()}
         with atomic_folder(folder / "checkpoint", "the checkpoint") as fresh:
             selected = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
             save_file(selected, fresh / "state.safetensors")
@@ -145,6 +145,5 @@ class Weights:
             result = {i: entries[position[id(w)]] for i, w in enumerate(weights) if position[id(w)] in entries}
             optimizer.load_state_dict({"state": result, "param_groups": optimizer.state_dict()["param_groups"]})
         self.to_live(self.masters)
-        torch.set_rng_state(tensors["rng"])
-        if "rng.cuda" in tensors and torch.cuda.is_available():
-            torch.cuda.set_rng_state(tensors["rng.cuda"])
+        drawn = {key: tensors[name] for key, name in RANDOM.items() if name in tensors}
+        set_random_state(drawn, self.masters[0].device)
