@@ -214,7 +214,7 @@ class _Estimator:
         started = self.paces.get("start")
         if "start" not in self.done:
             self.parts["start"] = started.value if started else START + self.shape.weights * 4 / (500 * MiB)
-            self.how["start"] = "measured" if started else "scaled"
+            self.how["start"] = "measured" if started else "scaled" if self.known else "guessed"
         if self.parsed and "phrases" not in self.done:
             self.add("phrases", characters, "phrases", 4 + characters / PHRASES)
         if "pairs" not in self.done and (self.needs.trains or self.needs.needs_pairs or request.knn):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.core.progress import Progress
-from engine.errors import CorpusError, OptionError
+from engine.errors import BundleError, CorpusError, OptionError
 from engine.methods.cost import Cost, Workload
 from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, HookPoint, Loss, Method
 from engine.methods.memory_adapter import by_sentence
@@ -102,9 +102,13 @@ class MemoryAdapter(Method):
 
     def open(self, folder: Path, base: BaseModel, config: MemoryAdapterConfig) -> Artefacts:
         from engine.memory import open_memory
+        from engine.memory.sentence_memory import FILE
 
         if config.retrieval == "sentence":
-            return by_sentence.files_of(folder)
+            artefacts = by_sentence.files_of(folder)
+            if FILE not in artefacts.files:
+                raise BundleError("it has no {file}, which the method reads. Get the bundle again.", file=FILE)
+            return artefacts
         phrases = folder / "phrases.jsonl"
         files = {phrases.name: phrases} if phrases.exists() else {}
         return Artefacts(open_memory(folder, base), files, folder=folder)

@@ -248,6 +248,11 @@ def test_settings_that_the_memory_was_not_made_with_are_refused(base, folder):
         METHOD.build(base, METHOD.open(folder, base, CONFIG), CONFIG.replace(layers=(0,)))
 
 
+def test_a_bundle_without_its_memory_is_refused(base, tmp_path):
+    with pytest.raises(BundleError, match=f"has no {FILE}"):
+        METHOD.open(tmp_path, base, CONFIG)
+
+
 def test_samples_without_a_source_cannot_be_remembered(base):
     with pytest.raises(CorpusError, match="no sentence pair to remember"):
         record_sentences(base, [SentencePair("", "雨停了。")], [(2, "self_attn")], 8, Progress())

@@ -124,7 +124,7 @@ def test_a_bundle_holds_exactly_its_files_and_keys(bundle: Path) -> None:
 def test_the_card_names_preset_settings_unlike_the_paper_and_how_training_ended(bundle: Path) -> None:
     card = contents(bundle)["README.md"].decode("utf-8")
     assert "| budget | quick |" in card
-    assert "| unlike the paper | alpha = 0, beta = 0, phrases_per_layer = 40, shrink = 0.75 |" in card
+    assert "| unlike the paper | alpha = 0, beta = 0, phrases_per_layer = 40 |" in card
     assert "| training | all 4 updates |" in card
 
 

@@ -143,7 +143,8 @@ def test_the_command_reads_the_samples_and_does_nothing_else(
     data = json.loads(ran.out)
     assert data["low"] < data["seconds"] < data["high"]
     assert set(data["parts"]) >= {"start", "sources", "weighing", "method", "training", "evaluation"}
-    one = json.loads(tailormt(*line, "--method", "memory_adapter", "--json").out)
+    by_phrase = ("--method", "memory_adapter", "--method-option", "retrieval=global")
+    one = json.loads(tailormt(*line, *by_phrase, "--json").out)
     assert set(one["parts"]) >= {"start", "phrases", "sources", "weighing", "training", "evaluation"}
     assert "GiB" in tailormt(*line).out
     assert not (home / "work").exists()
