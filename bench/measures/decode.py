@@ -30,14 +30,19 @@ def memory_vs_residual(setup: Setup) -> list[Row]:
         "memory": setup.plugin("memory_adapter", memory, search="exact"),
         "memory, top k": setup.plugin("memory_adapter", memory, search="top_k"),
         "memory, 16 phrases": setup.plugin("memory_adapter", setup.memory(16), search="exact"),
+        "memory by sentence": setup.plugin("memory_adapter", setup.sentence_memory(size), retrieval="sentence"),
         "vanilla": None,
     }
     rows = []
-    for batch, limit in ((6 if setup.small else 128, 1.05), (1, 1.3)):
+    for batch, limit in ((6 if setup.small else 128, 1.3), (1, 1.5)):
         texts = setup.english[:batch] if batch > 1 else setup.english[:1]
         clock = interleaved({name: translator(setup, texts, one) for name, one in plugins.items()}, setup.rounds)
         same = sum(a == b for a, b in zip(clock.results["memory"], clock.results["residual"], strict=True))
-        for name, label in (("memory", ""), ("memory, top k", " by top k")):
+        for name, label in (
+            ("memory", ""),
+            ("memory, top k", " by top k"),
+            ("memory by sentence", " by sentence"),
+        ):
             rows.append(
                 Row(
                     "memory_vs_residual", f"memory adapter{label} against residual adapter, beam 4, batch {batch}, {size:,} "

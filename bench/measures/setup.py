@@ -106,6 +106,25 @@ class Setup:
             save_memory(path, dict(enumerate(rows)), base_fingerprint=self.base.fingerprint(), pooling="mean")
         return Memory(path)
 
+    def sentence_memory(self, rows: int) -> Path:
+        """The folder of a memory by sentence of at least so many rows: English lines, each with some Chinese line beside it."""
+        from engine.corpora.types import SentencePair
+        from engine.memory.sentence_memory import record_sentences
+        from engine.methods.memory_adapter.config import MemoryAdapterConfig
+
+        places = [(layer, place) for layer in (-2, -1) for place in ("self_attn", "encoder_attn")]
+        places = [(layer + len(self.base.decoder_layers), place) for layer, place in places]
+        pairs: list[SentencePair] = []
+        tokens = 0
+        while tokens < rows:
+            i = len(pairs)
+            pairs.append(SentencePair(self.english[i % len(self.english)], self.chinese[i * 7 % len(self.chinese)]))
+            tokens += len(self.base.label([pairs[-1].target])[0])
+        folder = self.scratch / f"sentences-{rows}"
+        folder.mkdir(exist_ok=True)
+        record_sentences(self.base, pairs, places, MemoryAdapterConfig().key_size).save(folder)
+        return folder
+
     def module(self, name: str, memory: Any = None, ready: bool = True, **settings: Any) -> tuple[Any, Any]:
         """(method, module), untrained; ready to decode, or in training mode."""
         import torch
@@ -115,7 +134,9 @@ class Setup:
 
         torch.manual_seed(1)
         method = get_method(name)
-        module = method.build(self.base, Artefacts(memory=memory), method.config_class(**settings))
+        config = method.config_class(**settings)
+        artefacts = method.open(memory, self.base, config) if isinstance(memory, Path) else Artefacts(memory=memory)
+        module = method.build(self.base, artefacts, config)
         if ready:
             method.finish(module)
         return method, module

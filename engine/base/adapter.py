@@ -41,6 +41,10 @@ class Adapter(Protocol):
         """Take the source tokens (B, S) of the batch that comes next."""
         ...
 
+    def stay(self, alive: torch.Tensor) -> None:
+        """Go on with these sentences (b,) of the batch, numbered from 0; the others are done."""
+        ...
+
     def check_likelihood(self) -> None:
         """Raises OptionError when it gives no probabilities of given translations."""
         ...

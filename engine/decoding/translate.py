@@ -154,7 +154,7 @@ class Search:
             beam_search,
             fixed_rows=self.acting is not None and self.acting.fixed_rows,
             share_source=self.acting is None or self.acting.shares_source,
-            stay=getattr(self.acting, "stay", None),
+            stay=None if self.acting is None else self.acting.stay,
         )
         self.texts = [""] * len(rows)
         self.tokens = [0] * len(rows)  # of each translation

@@ -244,6 +244,9 @@ class Method(ABC):
         """Whether `see` leaves something for each row of the batch, so that decoding must not let sentences leave it."""
         return type(self).see is not Method.see
 
+    def stay(self, module: nn.Module, alive: torch.Tensor) -> None:  # noqa: B027 - only methods that hold something a sentence do
+        """Go on with these sentences (b,) of the batch that `see` was given, numbered from 0; the others are done."""
+
     def shares_source(self, module: nn.Module) -> bool:
         """Whether the module bears that decoding gives the attention over the source the hypotheses of a sentence as its
         queries (b, K, d) in place of (b * K, 1, d). True of modules that treat each position by itself, or leave that

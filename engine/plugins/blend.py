@@ -102,6 +102,9 @@ class Blend(Method):
     def see(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
         module.stack.see(base, sources)
 
+    def stay(self, module: Any, alive: torch.Tensor) -> None:
+        module.stack.stay(alive)
+
     def fixed_rows(self, module: Any) -> bool:
         return bool(module.stack.fixed_rows)
 

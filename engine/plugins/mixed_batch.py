@@ -46,6 +46,7 @@ class MixedBatch:
     def __init__(self, plugins: Sequence[Plugin | None], which: Sequence[int]) -> None:
         self.plugins, self.which = list(plugins), list(which)
         self.begins: list[int] = []  # where each plugin's sentences begin, and where the last one's end
+        self.firsts: list[int] = []  # where they did at the beginning of the batch
         self.owners: torch.Tensor  # (B,) the plugin of each sentence of the batch
 
     @classmethod
@@ -63,13 +64,19 @@ class MixedBatch:
 
         order = sorted(range(len(texts)), key=lambda place: self.which[texts[place]])
         self.owners = torch.tensor([self.which[texts[place]] for place in order])  # (B,)
-        self.stay(torch.arange(len(order)))
+        counts = self.owners.bincount(minlength=len(self.plugins))  # (P,)
+        self.begins = self.firsts = [0, *counts.cumsum(0).tolist()]
         return order
 
     def stay(self, alive: torch.Tensor) -> None:
         """The sentences of the batch, numbered from 0, that are still worked on."""
-        counts = self.owners[alive.cpu()].bincount(minlength=len(self.plugins))  # (P,)
+        alive = alive.cpu()  # (b,)
+        counts = self.owners[alive].bincount(minlength=len(self.plugins))  # (P,)
         self.begins = [0, *counts.cumsum(0).tolist()]
+        for number, plugin in enumerate(self.plugins):
+            mine = alive[self.begins[number] : self.begins[number + 1]]  # (b,)
+            if plugin is not None and len(mine):
+                plugin.stay(mine - self.firsts[number])
 
     def translate(self, *_: Any) -> None:
         return None
@@ -80,7 +87,11 @@ class MixedBatch:
                 plugin.check_likelihood()
 
     def see(self, base: BaseModel, sources: torch.Tensor) -> None:
-        pass
+        """Tell each plugin which source tokens of the batch (B, S) are its own."""
+        for number, plugin in enumerate(self.plugins):
+            rows = sources[self.firsts[number] : self.firsts[number + 1]]  # (b, S)
+            if plugin is not None and len(rows):
+                plugin.see(base, rows)
 
     def logits_processors(self, base: BaseModel, strength: float = 1.0) -> Sequence[Any]:
         return ()

@@ -163,6 +163,10 @@ class Plugin:
         if self.knn is not None:
             self.knn.see(base, sources)
 
+    def stay(self, alive: torch.Tensor) -> None:
+        """Tell the method which sentences (b,) of the batch are still worked on."""
+        self.method.stay(self.module, alive)
+
     def translate(
         self,
         base: BaseModel,

@@ -61,6 +61,11 @@ class PluginStack:
         for plugin in self.plugins:
             plugin.see(base, sources)
 
+    def stay(self, alive: torch.Tensor) -> None:
+        """Tell all plugins which sentences (b,) of the batch are still worked on."""
+        for plugin in self.plugins:
+            plugin.stay(alive)
+
     def translate(
         self,
         base: BaseModel,

@@ -187,8 +187,13 @@ class MemoryAdapter(Method):
         if module.config.retrieval == "sentence":
             module.see(base, sources, batch)
 
+    def stay(self, module: Any, alive: torch.Tensor) -> None:
+        if module.config.retrieval == "sentence":
+            module.stay(alive)
+
     def fixed_rows(self, module: Any) -> bool:
-        return bool(module.config.retrieval == "sentence")
+        """What a reader holds of a sentence goes when the sentence does."""
+        return False
 
     @contextlib.contextmanager
     def observed(self, module: Any) -> Iterator[dict[str, Any]]:
@@ -259,7 +264,7 @@ class MemoryAdapter(Method):
                     handle.remove()
 
     def spots(self, base: BaseModel, module: Any, strength: float = 1.0) -> list[HookPoint] | None:
-        if module.tuned is not None or module.config.retrieval == "sentence":
+        if module.tuned is not None:
             return None
         results = []
         for layer, position, reader in module.readers() if strength != 0.0 else ():

@@ -43,15 +43,45 @@ LEAST = -1e4  # the score of a row that is none
 
 
 @dataclass
+class Content:
+    """What the rows for the sentences of a batch say: embeddings of their U distinct tokens, which are fewer than the R rows."""
+
+    embeddings: Tensor  # (B, U, d)
+    numbers: Tensor  # (B, 1, R) of each row's token among them
+
+    @classmethod
+    def of(cls, tokens: Tensor, table: Tensor, kind: torch.dtype) -> Content:
+        """Of the rows' tokens (B, R) and the embeddings (V, d) of all tokens, in this type."""
+        ordered, order = tokens.sort(1)  # (B, R) each
+        ranks = F.pad((ordered[:, 1:] != ordered[:, :-1]).long().cumsum(1), (1, 0))  # (B, R)
+        distinct = tokens.new_zeros(len(tokens), int(ranks.max()) + 1).scatter(1, ranks, ordered)  # (B, U)
+        return cls(F.embedding(distinct, table).to(kind), torch.empty_like(ranks).scatter(1, order, ranks)[:, None])
+
+    def __getitem__(self, alive: Tensor) -> Content:
+        """That of the sentences (b,) alone."""
+        return Content(self.embeddings[alive], self.numbers[alive])
+
+    def mixed(self, weights: Tensor) -> Tensor:
+        """The mean (B, n, d) by the weights (B, n, R) of the rows."""
+        of_tokens = weights.new_zeros(*weights.shape[:2], self.embeddings.shape[1])  # (B, n, U)
+        return of_tokens.scatter_add(2, self.numbers.expand_as(weights), weights) @ self.embeddings  # (B, n, d)
+
+
+@dataclass
 class Reading:
     """What one reader may read for the sentences of a batch."""
 
     keys: Tensor  # (B, R, r) of length 1, in the reader's comparison
-    values: Tensor  # (B, R, d)
+    content: Content  # the same for all readers
     bonus: Tensor  # (B, 1, R) β v, `LEAST` where there is no row
     coverage: Tensor  # (B, R)
     known: Tensor  # (B, 1, 1)
     any: Tensor  # (B, 1, 1), 1 where there is a row, else 0
+
+    def of(self, alive: Tensor, content: Content) -> Reading:
+        """That of the sentences (b,) alone, whose content is given."""
+        parts = (self.bonus, self.coverage, self.known, self.any)
+        return Reading(self.keys[alive], content, *(part[alive] for part in parts))
 
 
 class SentenceReader(nn.Module):
@@ -73,7 +103,8 @@ class SentenceReader(nn.Module):
         nn.init.constant_(self.gate_out.bias, CLOSED)
         self.register_buffer("mean", torch.zeros(d), persistent=False)
         self.register_buffer("basis", torch.zeros(size, d), persistent=False)
-        self.reading: Reading | None = None
+        self.batch: Reading | None = None  # of all sentences of the batch
+        self.reading: Reading | None = None  # of those that are still worked on
         self.dropped = False
         self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
 
@@ -81,13 +112,13 @@ class SentenceReader(nn.Module):
         """W of states (..., r) in the place's axes, of length 1."""
         return F.normalize(states + SLOW * (states @ self.match.T), dim=-1)  # (..., r)
 
-    def look_at(self, keys: Tensor, values: Tensor, shortlist: Shortlist) -> None:
-        """The rows that the next batch may read: keys (B, R, r) in the place's axes, values (B, R, d)."""
+    def look_at(self, keys: Tensor, content: Content, shortlist: Shortlist) -> None:
+        """The rows that the next batch may read: keys (B, R, r) in the place's axes, and what they say."""
         kind = self.value.weight.dtype
         coverage = shortlist.coverage.to(kind)  # (B, R)
         bonus = (COVERAGE + SPEED * self.by_coverage) * coverage  # (B, R)
-        self.reading = Reading(
-            self.compare(keys.to(kind)), values.to(kind), bonus.masked_fill(~shortlist.real, LEAST)[:, None], coverage,
+        self.batch = self.reading = Reading(
+            self.compare(keys.to(kind)), content, bonus.masked_fill(~shortlist.real, LEAST)[:, None], coverage,
             shortlist.known.to(kind)[:, None, None], shortlist.real.any(-1).to(kind)[:, None, None],
         )  # fmt: skip
 
@@ -109,7 +140,8 @@ class SentenceReader(nn.Module):
         weights = scores.softmax(-1)  # (B, n, R)
         score, best = scores.max(-1, keepdim=True)  # (B, n, 1) each
         bonus = rows.bonus.expand_as(scores).gather(-1, best)  # (B, n, 1)
-        entropy = -(weights * weights.clamp(min=1e-9).log()).sum(-1, keepdim=True)  # (B, n, 1)
+        # H = log Z - Σ w s, and log Z is the best score less the logarithm of its weight.
+        entropy = score - weights.gather(-1, best).log() - (weights * scores).sum(-1, keepdim=True)  # (B, n, 1)
         coverage = rows.coverage[:, None].expand_as(scores).gather(-1, best)  # (B, n, 1)
         evidence = ((score - bonus) / sharpness, coverage, rows.known.expand_as(score), entropy)  # (B, n, 1) each
         scaled = (size * value for size, value in zip(EVIDENCE, evidence, strict=True))
@@ -117,7 +149,7 @@ class SentenceReader(nn.Module):
         away = torch.sigmoid(self.gate_out(F.relu(self.gate_hidden(mixed)))) * rows.any  # (B, n, 1), 1 - λ
         if self.seen is not None:
             self.seen |= {"weights": weights, "gate": 1 - away, "entropy": entropy}
-        return away * self.value(weights @ rows.values)  # (B, n, d)
+        return away * self.value(rows.content.mixed(weights))  # (B, n, d)
 
 
 class SentenceReaders(LayeredReaders):
@@ -154,7 +186,7 @@ class SentenceReaders(LayeredReaders):
         table = base.model.get_output_embeddings().weight.detach()  # (V, d)
         self.embeddings = [table * (SIZE / table.float().norm(dim=-1).mean().item())]  # (V, d)
         for layer, place, reader in self.readers():
-            reader.reading = None
+            reader.batch = reader.reading = None
             if memory is not None:
                 axes = memory.axes[layer, place]
                 reader.mean, reader.basis = (part.to(reader.value.weight) for part in (axes.mean, axes.basis))
@@ -175,6 +207,16 @@ class SentenceReaders(LayeredReaders):
         shortlist = memory.shortlist(base, inputs, self.config.shortlist, blocked)
         shortlist = self.shortlist = shortlist.shifted(self.roll) if self.roll else shortlist
         rows = shortlist.rows.cpu()  # (B, R)
-        values = F.embedding(memory.tokens[rows].to(base.device, torch.long), self.embeddings[0])  # (B, R, d)
+        tokens = memory.tokens[rows].to(base.device, torch.long)  # (B, R)
+        content = Content.of(tokens, self.embeddings[0], next(self.parameters()).dtype)
         for layer, place, reader in self.readers():
-            reader.look_at(memory.keys[layer, place][rows].to(base.device), values, shortlist)
+            reader.look_at(memory.keys[layer, place][rows].to(base.device), content, shortlist)
+
+    def stay(self, alive: Tensor) -> None:
+        """Go on with these sentences (b,) of the batch."""
+        content: Content | None = None
+        for _, _, reader in self.readers():
+            if reader.batch is not None:
+                alive = alive.to(reader.batch.keys.device)  # (b,)
+                content = reader.batch.content[alive] if content is None else content
+                reader.reading = reader.batch.of(alive, content)

@@ -9,9 +9,11 @@ import torch
 
 from engine.base import BaseModel
 from engine.base.decoding_options import Decoding
+from engine.corpora.types import SentencePair
 from engine.decoding import translate as decoding_room
 from engine.decoding.translate import translate
 from engine.memory import PhrasePair, record
+from engine.memory.sentence_memory import record_sentences
 from engine.methods import Artefacts, get_method
 from engine.plugins import Plugin, PluginStack
 from engine.plugins.mixed_batch import MixedBatch
@@ -23,6 +25,7 @@ METHODS = {
     "houlsby_adapter": {"bottleneck": 8, "layer_norms": True},
     "lhuc": {},
 }
+BY_SENTENCE = {"retrieval": "sentence", "key_size": 8, "shortlist": 3, "alpha": 0, "beta": 0}
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +36,13 @@ def base() -> BaseModel:
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
     lines = (SAMPLES / "it-help-en/it-help.txt").read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if 15 < len(line) < 60][:10]
+    return [line for line in lines if 15 < len(line) < 60][:12]
 
 
 def plugin_for(base: BaseModel, name: str, seed: int, folder: Any, size: float = 0.1) -> Plugin:
     """A plugin that changes the base's output, in a way of its own."""
+    if name == "by_sentence":
+        return plugin_by_sentence(base, seed, folder / f"sentences-{seed}", size)
     method = get_method(name)
     memory = None
     if name == "memory_adapter":
@@ -52,10 +57,25 @@ def plugin_for(base: BaseModel, name: str, seed: int, folder: Any, size: float =
     return Plugin(method, module, {"name": f"{name} {seed}"})
 
 
+def plugin_by_sentence(base: BaseModel, seed: int, folder: Any, size: float) -> Plugin:
+    method = get_method("memory_adapter")
+    config = method.config_class(**BY_SENTENCE)
+    last = len(base.decoder_layers) - 1
+    places = [(layer, place) for layer in (last - 1, last) for place in ("self_attn", "encoder_attn")]
+    folder.mkdir()
+    record_sentences(base, [SentencePair(*pair) for pair in SENTENCES[seed % 3 :]], places, 8).save(folder)
+    torch.manual_seed(seed)
+    module = method.build(base, method.open(folder, base, config), config)
+    for parameter in module.parameters():
+        parameter.data += torch.randn_like(parameter) * size
+    method.finish(module)
+    return Plugin(method, module, {"name": f"by sentence {seed}"})
+
+
 @pytest.fixture(scope="module")
 def plugins(base: BaseModel, tmp_path_factory: pytest.TempPathFactory) -> list[Plugin]:
     folder = tmp_path_factory.mktemp("mixed")
-    return [plugin_for(base, name, seed, folder, 0.03) for seed in (1, 2) for name in METHODS]
+    return [plugin_for(base, name, seed, folder, 0.03) for seed in (1, 2) for name in (*METHODS, "by_sentence")]
 
 
 @pytest.mark.parametrize(
@@ -101,6 +121,30 @@ def test_hidden_states_are_those_of_each_plugin_alone(tmp_path: Any) -> None:
         for number, plugin in enumerate(plugins):
             with plugin.attached(base):
                 torch.testing.assert_close(together[number : number + 1], logits(slice(0, 1)), atol=1e-5, rtol=1e-4)
+
+
+def test_plugins_that_read_by_sentence_share_a_batch(base: BaseModel, plugins: list[Plugin], texts: list[str]) -> None:
+    from engine.plugins.mixed_batch import translate_mixed
+
+    first, second = (plugin for plugin in plugins if plugin.name.startswith("by sentence"))
+    chosen = [first, second, None, second, first, plugins[1]]
+    assert MixedBatch.of(base, chosen, 1.0) is not None
+    similar = SENTENCES[6][0]  # all samples that share a word with it are read
+    mixed = [
+        " ".join(texts[:3]),
+        similar,
+        texts[4],
+        texts[5],
+        similar,
+        texts[6],
+    ]  # done at different times, so that some leave
+    result = translate_mixed(base, mixed, chosen)
+    assert result == [translate(base, [text], plugin)[0] for text, plugin in zip(mixed, chosen, strict=True)]
+    vanilla = translate(base, mixed)
+    changed = [a != b for a, b in zip(result, vanilla, strict=True)]
+    assert (changed[0] or changed[4])
+    assert (changed[1] or changed[3])
+    assert not changed[2]
 
 
 def test_texts_of_any_length_and_empty_ones_keep_their_places(
