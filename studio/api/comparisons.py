@@ -38,6 +38,7 @@ from studio.api.schemas.comparisons import (
     SystemWish,
     Terms,
     TermsWish,
+    WordCandidate,
     WordReading,
 )
 from studio.api.translate import counted
@@ -326,7 +327,11 @@ def read_word(
         raise Problem(404, f"Comparison {number} has no line {place}: it has {sheet.lines}.")
     result = Comparisons(desk.service).read(desk.store.projects.get(sheet.project_id), sheet, place, system, start, end)
     places = [ReadPlace(**rows.finite(vars(one))) for one in result.places]
-    return WordReading(word=result.word, start=result.start, end=result.end, places=places, why=result.why)
+    by_base, by_plugin = ([WordCandidate(**vars(one)) for one in some] for some in (result.by_base, result.by_plugin))
+    return WordReading(
+        word=result.word, start=result.start, end=result.end, places=places, why=result.why, by_base=by_base,
+        by_plugin=by_plugin,
+    )  # fmt: skip
 
 
 @router.get(

@@ -69,6 +69,7 @@ def reading_panel(attribution: WordAttribution, *, system: str, strength: float,
         source=source,
         target=target,
         groups=groups,
+        words=_words(attribution, system),
         open=max(groups, key=lambda group: abs(group.place.share)).key if groups else "",
         columns=_columns(groups),
     )
@@ -99,6 +100,28 @@ def _foot(place: Place, meaning: str) -> tuple[str, str, str] | None:
         own = " · " + tr("{share} the base’s own", share=_percent(1 - place.share))
     before, after = tr(meaning, share=SHARE).split(SHARE)
     return before, _percent(place.share), after + own
+
+
+def _words(attribution: WordAttribution, system: str) -> list[dict[str, object]]:
+    """The words that the base and the system weigh here, a column each."""
+    columns = [(tr("Vanilla"), attribution.by_base), (system, attribution.by_plugin)]
+    return [
+        {
+            "name": name,
+            "words": [
+                {
+                    "text": one.text or tr("end of sentence"),
+                    "share": _percent(one.probability),
+                    "width": 100 * one.probability,
+                    "here": one.text == attribution.word,
+                    "said": bool(one.text),
+                }
+                for one in some
+            ],
+        }
+        for name, some in columns
+        if some
+    ]
 
 
 def _percent(share: float) -> str:

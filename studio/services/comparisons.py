@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -289,7 +290,5 @@ class Comparisons:
         plugin = translate.plugin(sheet.systems[system])
         result = read_word(plugin, translate.base, line.source, str(line.texts[system]), start, end)
         if plugin is None and system:
-            return type(result)(
-                result.word, result.start, result.end, [], mark("At strength 0 this is the base alone.")
-            )
+            return replace(result, why=mark("At strength 0 this is the base alone."))
         return result

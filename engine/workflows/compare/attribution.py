@@ -5,14 +5,15 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import InputError
+from engine.errors import InputError, OptionError
 from engine.messages import mark
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
+    from engine.decoding.candidates import Candidate
     from engine.plugins import Plugin
 
 TOP = 5
@@ -36,7 +37,8 @@ class Place:
 @dataclass(frozen=True)
 class WordAttribution:
     """`word` is the text of all tokens that the asked stretch touches, from `start` to `end`; `places` is empty where nothing
-    was read, and `why` then says why, in a sentence.
+    was read, and `why` then says why, in a sentence. `by_base` are the words that the base would go on with here, the likeliest
+    first, and `by_plugin` those of the plugin whose text it is; empty where there is none, or it gives no probabilities.
     """
 
     word: str
@@ -44,6 +46,8 @@ class WordAttribution:
     end: int
     places: list[Place]
     why: str = ""
+    by_base: list[Candidate] = field(default_factory=list)
+    by_plugin: list[Candidate] = field(default_factory=list)
 
 
 def read_word(
@@ -55,10 +59,6 @@ def read_word(
     """
     if not 0 <= start < end <= len(text):
         raise InputError("That word is not in the translation any more. Click it again.")
-    if plugin is None:
-        return WordAttribution(
-            text[start:end], start, end, [], "The base alone wrote this. It has no memory to read from."
-        )
     with base.lock:
         longest = max(len(base.encode([source])[0]), len(base.label([text])[0]))
         result = spans(base, text)
@@ -67,15 +67,40 @@ def read_word(
     touched = [index for index, span in enumerate(result) if span and span[0] < end and span[1] > start]
     known = [span for index in touched if (span := result[index])]
     start, end = (known[0][0], known[-1][1]) if known else (start, end)
-    word = text[start:end].strip()
+    places, why = _places(plugin, base, source, text, touched, top)
+    by_base = words_at(base, source, text, touched[:1])
+    by_plugin = words_at(base, source, text, touched[:1], plugin) if plugin is not None else []
+    return WordAttribution(text[start:end].strip(), start, end, places, why, by_base, by_plugin)
+
+
+def words_at(
+    base: BaseModel, source: str, text: str, position: Sequence[int], plugin: Plugin | None = None
+) -> list[Candidate]:
+    """The words that base or plugin weighs where a token of `text` stands; none where no position is given, or it gives no
+    probabilities.
+    """
+    from engine.decoding.candidates import candidates
+
+    with base.lock:
+        ids = base.label([text])[0]
+    try:
+        return [one for at in position for one in candidates(base, source, ids[:at], plugin)]
+    except OptionError:
+        return []
+
+
+def _places(
+    plugin: Plugin | None, base: BaseModel, source: str, text: str, touched: Sequence[int], top: int
+) -> tuple[list[Place], str]:
+    """What was read for the tokens `touched`, or why there is nothing."""
+    if plugin is None:
+        return [], "The base alone wrote this. It has no memory to read from."
     if not (plugin.method.capabilities.offers_reads or plugin.knn is not None):
-        title = plugin.method.capabilities.title
-        return WordAttribution(word, start, end, [], f"{title} reads nothing: what it learnt is in its weights.")
+        return [], f"{plugin.method.capabilities.title} reads nothing: what it learnt is in its weights."
     rows = plugin.reads(base, source, text, top=4 * top)
     selected = [row for row in rows if row["position"] in touched or row["place"] == "prompt"]
     places = with_words(base, merged(selected, top))
-    why = "" if places else mark("Nothing was retrieved for this word: the base was confident enough.")
-    return WordAttribution(word, start, end, places, why)
+    return places, "" if places else mark("Nothing was retrieved for this word: the base was confident enough.")
 
 
 def spans(base: BaseModel, text: str) -> list[tuple[int, int] | None]:

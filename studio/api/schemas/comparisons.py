@@ -132,11 +132,20 @@ class ReadPlace(BaseModel):
     items: list[models.JsonObject]
 
 
+class WordCandidate(BaseModel):
+    text: str = Field(description="Empty: the end of the sentence.")
+    probability: float = Field(description="0 to 1.")
+
+
 class WordReading(BaseModel):
-    """What was read from memory for a word; `why` says why where it is nothing."""
+    """What was read from memory for a word, `why` says why where it is nothing; and the words that base and plugin weigh in its
+    stead, the likeliest first.
+    """
 
     word: str
     start: int
     end: int
     places: list[ReadPlace]
     why: str
+    by_base: list[WordCandidate]
+    by_plugin: list[WordCandidate]

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base import BaseModel
+from engine.decoding.candidates import Candidate
 from engine.errors import CorpusError, InputError
 from engine.evaluation import evaluate
 from engine.evaluation.evaluate import ExtraMetrics
@@ -331,6 +332,21 @@ def test_what_was_read_says_how_much_and_where() -> None:
         WordAttribution("停", 0, 1, [], "The base alone."), system="x", strength=1, source="en", target="zh"
     )
     assert "The base alone." in alone
+    assert "Candidates" not in alone
+
+
+def test_the_candidates_of_base_and_plugin_stand_side_by_side() -> None:
+    attribution = WordAttribution(
+        "停", 0, 1, [], "", [Candidate("<b>", 0.5), Candidate("停", 0.2)], [Candidate("停", 0.9), Candidate("", 0.001)]
+    )
+    shown = reading_panel(attribution, system="Lu <Xun>", strength=1, source="en", target="zh")
+    assert "<h3>Vanilla</h3>" in shown
+    assert "<h3>Lu &lt;Xun&gt;</h3>" in shown
+    assert "&lt;b&gt;" in shown
+    assert shown.count('class="here"') == 2, "the word that was pressed"
+    assert "90 %" in shown
+    assert "end of sentence" in shown
+    assert "under 1 %" in shown
 
 
 def test_the_words_of_a_neighbour_are_marked_in_sentence_and_source() -> None:

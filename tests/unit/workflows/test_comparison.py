@@ -199,8 +199,12 @@ def test_a_word_of_a_plugins_translation_shows_the_phrases_that_were_read(base: 
         assert 0 < len(weights) <= 5
         assert sum(weights) <= 1.001
         assert all(item["text"] for item in position.items)
+    assert result.by_plugin
+    assert result.by_base
+    assert result.by_plugin != result.by_base
     alone = read_word(None, base, EN[0], text, 0, 1)
     assert alone.places == []
+    assert (alone.by_base, alone.by_plugin) == (result.by_base, [])
     assert "no memory" in alone.why
     with pytest.raises(InputError, match="not in the translation"):
         read_word(plugin, base, EN[0], text, 5, 500)
