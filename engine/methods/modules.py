@@ -19,7 +19,7 @@ def own_precision(states: Tensor, weight: Tensor) -> bool:
 class LayerModules(nn.Module):
     """The parts of a method; the keys of its state_dict read `encoder.0.self_attn.…`: side, layer, place."""
 
-    def __init__(self, config: LayerOptions) -> None:
+    def __init__(self, config: LayerOptions | None) -> None:
         super().__init__()
         self.config: Any = config
 

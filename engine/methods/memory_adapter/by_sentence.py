@@ -91,13 +91,8 @@ def loss_with_general_text(base: BaseModel, module: SentenceReaders, batch: Batc
         batch, sources=batch.sources[general], mask=batch.mask[general], inputs=batch.inputs[general],
         labels=batch.labels[general], encoded=None if batch.encoded is None else batch.encoded[general],
     )  # fmt: skip
-    try:
-        for _, _, reader in module.readers():
-            reader.dropped = True
-        with torch.no_grad():
-            kept = log_probabilities(base, part)  # (m, V)
-    finally:
-        module.undrop()
+    with module.silent(), torch.no_grad():
+        kept = log_probabilities(base, part)  # (m, V)
     away = (kept.exp() * (kept - log_p[which])).sum(-1)  # (m,)
     own = -log_p[~which].gather(1, labels[~which][:, None])[:, 0]  # (M - m,)
     nll, drift = own.sum() / max(1, len(own)), away.sum() / len(away)

@@ -33,6 +33,13 @@ class MemoryAdapterConfig(Options):
     key_size: int = option(
         64, "sentence: numbers of a key, in the directions in which states vary most.", low=4, high=4096, advanced=True
     )
+    bottleneck: int = option(
+        0,
+        "sentence: size of a bottleneck adapter (Houlsby) after each sub-layer of the decoder, learned along with the readers; it "
+        "takes up a style that no single sample shows. 0: none.",
+        low=0,
+        high=16_384,
+    )
     temperature: float = option(
         0.5,
         "T in equation 4: lower reads fewer phrases more sharply. The paper: 0.5; 0.1 for law and medicine.",

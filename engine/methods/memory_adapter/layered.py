@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
+from engine.methods.modules import LayerModules
 from engine.methods.weight_swap import TunedWeights
 
 
@@ -19,6 +20,7 @@ class LayeredReaders(nn.Module):
         super().__init__()
         self.config = config
         self.tuned: TunedWeights | None = None  # copies of the base's weights that learn too (table 7)
+        self.adapters = LayerModules(None)  # bottleneck adapters beside the readers; none in the paper
         self.layers = nn.ModuleDict(
             {str(i): nn.ModuleDict({place: make() for place in config.places}) for i in sorted(set(layers))}
         )

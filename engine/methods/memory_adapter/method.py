@@ -12,6 +12,7 @@ from engine.core.progress import Progress
 from engine.errors import BundleError, CorpusError, OptionError
 from engine.methods.cost import Cost, Workload
 from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, HookPoint, Loss, Method
+from engine.methods.layer_hooks import attached, spots
 from engine.methods.memory_adapter import by_sentence
 from engine.methods.memory_adapter.config import RELEASED_CODE, MemoryAdapterConfig
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from engine.methods.memory_adapter.module import MemoryAdapterModule
 
 
+BY_SENTENCE: Mapping[str, Any] = {"retrieval": "sentence", "bottleneck": 64}
+
+
 class MemoryAdapter(Method):
     """Reads phrases of the user's samples at every decoder layer, chosen by a learned gate."""
 
@@ -32,9 +36,9 @@ class MemoryAdapter(Method):
     config_class = MemoryAdapterConfig
     budgets: ClassVar[Budgets] = {
         # The second pass of equation 9 makes an update half again as long and is left out.
-        "quick": {"method": dict(retrieval="sentence", alpha=0.0, beta=0.0), "training": dict(warmup=30)},
-        "balanced": {"method": dict(retrieval="sentence", alpha=0.0, beta=0.0)},
-        "best": {"method": dict(retrieval="sentence")},
+        "quick": {"method": {**BY_SENTENCE, "alpha": 0.0, "beta": 0.0}, "training": dict(warmup=30)},
+        "balanced": {"method": {**BY_SENTENCE, "alpha": 0.0, "beta": 0.0}},
+        "best": {"method": BY_SENTENCE},
     }
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": dict(start="released_code", init="random"), "released_code": RELEASED_CODE,
@@ -123,9 +127,12 @@ class MemoryAdapter(Method):
         if config.retrieval == "sentence":
             layers = len(set(config.layers)) if config.layers is not None else min(config.reading_layers, shape.decoder)
             readers, r = layers * len(config.places), min(config.key_size, d)
+            adapters = (
+                3 * shape.decoder * (2 * d * config.bottleneck + config.bottleneck + d) if config.bottleneck else 0
+            )
             return Cost(
-                weights=readers * (r * r + d * d + 64 * d) + tuned, training=1.1, terms=1.5 if config.alpha or config.beta else 1.0,
-                units=work.held, preparing=1.1, decoding=1.3, files=work.held * (6 + 2 * r * readers),
+                weights=readers * (r * r + d * d + 64 * d) + adapters + tuned, training=1.1, units=work.held, preparing=1.1,
+                terms=1.5 if config.alpha or config.beta else 1.0, decoding=1.3, files=work.held * (6 + 2 * r * readers),
             )  # fmt: skip
         return Cost(
             weights=layers * len(config.places) * reader + tuned, training=0.9, terms=1.5 if config.alpha or config.beta else 1.0,
@@ -164,7 +171,8 @@ class MemoryAdapter(Method):
         return 2.5 if module.config.retrieval == "sentence" else 1.0
 
     def speeds(self, module: Any) -> Mapping[str, float]:
-        return {"tuned.": module.config.fine_tune_speed}
+        """Adapters learn at the rate at which Houlsby adapters do."""
+        return {"tuned.": module.config.fine_tune_speed, "adapters.": 1 / self.speed(module)}
 
     def complete(self, module: Any) -> None:
         import torch
@@ -177,6 +185,9 @@ class MemoryAdapter(Method):
                     reader.value.weight *= module.config.shrink
                 elif reader.scale is not None:
                     reader.scale *= module.config.shrink
+            for _, _, _, part in module.adapters.placed():
+                part.up.weight *= module.config.shrink
+                part.up.bias *= module.config.shrink
 
     def finish(self, module: Any) -> None:
         module.eval()
@@ -245,12 +256,12 @@ class MemoryAdapter(Method):
 
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
-        """Forward hooks on the decoder layers' attention modules, and tuned weights in their places where it has some; at
-        strength 0 nothing.
+        """Forward hooks on the decoder layers' attention modules, those of its adapters, and tuned weights in their places where
+        it has some; at strength 0 nothing.
         """
         handles = []
         tuned = module.tuned.exchanged(strength) if module.tuned is not None else contextlib.nullcontext()
-        with tuned:
+        with tuned, attached(base, module.adapters, strength):
             try:
                 if strength != 0.0:
                     for layer, position, reader in module.readers():
@@ -266,7 +277,7 @@ class MemoryAdapter(Method):
     def spots(self, base: BaseModel, module: Any, strength: float = 1.0) -> list[HookPoint] | None:
         if module.tuned is not None:
             return None
-        results = []
+        results = spots(base, module.adapters, strength)
         for layer, position, reader in module.readers() if strength != 0.0 else ():
             change = partial(of_reader, reader, position, strength)
             results.append(HookPoint(getattr(base.decoder_layers[layer], position), False, change))

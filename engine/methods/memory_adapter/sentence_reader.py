@@ -17,8 +17,9 @@ which would say what has been written already.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -31,7 +32,9 @@ from engine.memory.sentence_memory import SentenceMemory, Shortlist
 from engine.methods.interface import Batch
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
 from engine.methods.memory_adapter.layered import LayeredReaders
+from engine.methods.modules import Bottleneck
 
+ADAPTED = ("self_attn", "encoder_attn", "fc2")  # where bottleneck adapters stand
 SHARPNESS, COVERAGE = 10.0, 2.0  # κ and β of an untrained reader
 SPEED = 10.0  # Adam moves each weight by about the learning rate: a number that stands alone must move faster
 SLOW = 0.3  # and the comparison of states more slowly
@@ -69,9 +72,13 @@ class Content:
 
 @dataclass
 class Reading:
-    """What one reader may read for the sentences of a batch."""
+    """What one reader may read for the sentences of a batch, and its weights as they are multiplied in each step."""
 
-    keys: Tensor  # (B, R, r) of length 1, in the reader's comparison
+    project: Tensor  # (r, d) W times the axes
+    offset: Tensor  # (r,) what the mean gives there
+    sharpness: Tensor  # () κ
+    by_coverage: Tensor  # () β
+    keys: Tensor  # (B, R, r) of length κ, in the reader's comparison
     content: Content  # the same for all readers
     bonus: Tensor  # (B, 1, R) β v, `LEAST` where there is no row
     coverage: Tensor  # (B, R)
@@ -80,8 +87,8 @@ class Reading:
 
     def of(self, alive: Tensor, content: Content) -> Reading:
         """That of the sentences (b,) alone, whose content is given."""
-        parts = (self.bonus, self.coverage, self.known, self.any)
-        return Reading(self.keys[alive], content, *(part[alive] for part in parts))
+        own = {name: getattr(self, name)[alive] for name in ("keys", "bonus", "coverage", "known", "any")}
+        return replace(self, content=content, **own)
 
 
 class SentenceReader(nn.Module):
@@ -89,6 +96,7 @@ class SentenceReader(nn.Module):
 
     mean: Tensor
     basis: Tensor
+    evidence: Tensor
 
     def __init__(self, d: int, size: int) -> None:
         super().__init__()
@@ -103,23 +111,25 @@ class SentenceReader(nn.Module):
         nn.init.constant_(self.gate_out.bias, CLOSED)
         self.register_buffer("mean", torch.zeros(d), persistent=False)
         self.register_buffer("basis", torch.zeros(size, d), persistent=False)
+        self.register_buffer("evidence", torch.tensor(EVIDENCE), persistent=False)
         self.batch: Reading | None = None  # of all sentences of the batch
         self.reading: Reading | None = None  # of those that are still worked on
         self.dropped = False
         self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
 
-    def compare(self, states: Tensor) -> Tensor:
-        """W of states (..., r) in the place's axes, of length 1."""
-        return F.normalize(states + SLOW * (states @ self.match.T), dim=-1)  # (..., r)
-
     def look_at(self, keys: Tensor, content: Content, shortlist: Shortlist) -> None:
         """The rows that the next batch may read: keys (B, R, r) in the place's axes, and what they say."""
         kind = self.value.weight.dtype
+        sharpness, by_coverage = SHARPNESS * torch.exp(SPEED * self.sharpness), COVERAGE + SPEED * self.by_coverage
+        project = self.basis + SLOW * self.match @ self.basis  # (r, d)
+        keys = keys.to(kind)
+        compared = F.normalize(keys + SLOW * (keys @ self.match.T), dim=-1)  # (B, R, r)
         coverage = shortlist.coverage.to(kind)  # (B, R)
-        bonus = (COVERAGE + SPEED * self.by_coverage) * coverage  # (B, R)
+        bonus = (by_coverage * coverage).masked_fill(~shortlist.real, LEAST)[:, None]  # (B, 1, R)
+        known, any_row = shortlist.known, shortlist.real.any(-1)  # (B,) each
         self.batch = self.reading = Reading(
-            self.compare(keys.to(kind)), content, bonus.masked_fill(~shortlist.real, LEAST)[:, None], coverage,
-            shortlist.known.to(kind)[:, None, None], shortlist.real.any(-1).to(kind)[:, None, None],
+            project, -project @ self.mean, sharpness, by_coverage, sharpness * compared, content, bonus, coverage,
+            known.to(kind)[:, None, None], any_row.to(kind)[:, None, None],
         )  # fmt: skip
 
     def forward(self, anchor: Tensor, query: Tensor, strength: float = 1.0) -> Tensor:
@@ -130,30 +140,40 @@ class SentenceReader(nn.Module):
         shape, kind, count = anchor.shape, self.value.weight.dtype, len(self.reading.keys)
         a, q = (x.reshape(count, -1, shape[-1]).to(kind) for x in (anchor, query))  # (B, n, d) each
         change = self.read(a, q, self.reading)  # (B, n, d)
-        return anchor + strength * change.reshape(shape).to(anchor.dtype)  # (r, T, d)
+        return torch.add(anchor, change.reshape(shape).to(anchor.dtype), alpha=strength)  # (r, T, d)
 
     def read(self, anchor: Tensor, query: Tensor, rows: Reading) -> Tensor:
         """(1 - λ) R for anchor and query (B, n, d)."""
-        q = self.compare((query - self.mean) @ self.basis.T)  # (B, n, r)
-        sharpness = SHARPNESS * torch.exp(SPEED * self.sharpness)  # ()
-        scores = torch.baddbmm(rows.bonus, q * sharpness, rows.keys.transpose(1, 2))  # (B, n, R)
+        q = F.normalize(F.linear(query, rows.project, rows.offset), dim=-1)  # (B, n, r)
+        scores = torch.baddbmm(rows.bonus, q, rows.keys.transpose(1, 2))  # (B, n, R)
         weights = scores.softmax(-1)  # (B, n, R)
         score, best = scores.max(-1, keepdim=True)  # (B, n, 1) each
-        bonus = rows.bonus.expand_as(scores).gather(-1, best)  # (B, n, 1)
+        coverage = rows.coverage.gather(1, best[..., 0])[..., None]  # (B, n, 1)
+        cosine = (score - rows.by_coverage * coverage) / rows.sharpness  # (B, n, 1)
         # H = log Z - Σ w s, and log Z is the best score less the logarithm of its weight.
         entropy = score - weights.gather(-1, best).log() - (weights * scores).sum(-1, keepdim=True)  # (B, n, 1)
-        coverage = rows.coverage[:, None].expand_as(scores).gather(-1, best)  # (B, n, 1)
-        evidence = ((score - bonus) / sharpness, coverage, rows.known.expand_as(score), entropy)  # (B, n, 1) each
-        scaled = (size * value for size, value in zip(EVIDENCE, evidence, strict=True))
-        mixed = torch.cat([SIZE * F.normalize(anchor, dim=-1), *scaled], -1)  # (B, n, d + 4)
+        evidence = torch.cat([cosine, coverage, rows.known.expand_as(score), entropy], -1) * self.evidence  # (B, n, 4)
+        mixed = torch.cat([SIZE * F.normalize(anchor, dim=-1), evidence], -1)  # (B, n, d + 4)
         away = torch.sigmoid(self.gate_out(F.relu(self.gate_hidden(mixed)))) * rows.any  # (B, n, 1), 1 - λ
         if self.seen is not None:
             self.seen |= {"weights": weights, "gate": 1 - away, "entropy": entropy}
         return away * self.value(rows.content.mixed(weights))  # (B, n, d)
 
 
+class Adapter(Bottleneck):
+    """z + W_up f(W_down z + b) + b' after a sub-layer, as Houlsby et al. have it."""
+
+    dropped = False
+
+    def __init__(self, d: int, size: int) -> None:
+        super().__init__(d, size, normalise=False, bias=True, activation="gelu")
+
+    def forward(self, states: Tensor, strength: float = 1.0) -> Tensor:
+        return states if self.dropped else super().forward(states, strength)
+
+
 class SentenceReaders(LayeredReaders):
-    """The readers of the chosen decoder layers, over one memory."""
+    """The readers of the chosen decoder layers, over one memory, and bottleneck adapters at all of them (`bottleneck`)."""
 
     def __init__(self, d: int, layers: int, config: MemoryAdapterConfig) -> None:
         chosen = (
@@ -166,7 +186,21 @@ class SentenceReaders(LayeredReaders):
         self.embeddings: list[Tensor] = []  # the base's, in a list since they are none of this module's
         self._own: OwnText | None = None
         self.shortlist: Shortlist | None = None
+        for layer, position in itertools.product(range(layers), ADAPTED if config.bottleneck else ()):
+            self.adapters.put("decoder", layer, position, Adapter(d, config.bottleneck))
         self.roll = 0  # places by which shortlists are shifted along the batch
+
+    @contextlib.contextmanager
+    def silent(self) -> Iterator[None]:
+        """Neither readers nor adapters change anything: the base, with the module attached."""
+        parts = [reader for _, _, reader in self.readers()] + [part for _, _, _, part in self.adapters.placed()]
+        try:
+            for part in parts:
+                part.dropped = True
+            yield
+        finally:
+            for part in parts:
+                part.dropped = False
 
     @contextlib.contextmanager
     def rolled(self) -> Iterator[None]:

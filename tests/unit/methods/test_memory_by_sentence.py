@@ -108,8 +108,9 @@ def test_a_reader_does_what_its_equations_say(base, folder):
                 torch.testing.assert_close(result[b, t].double(), wanted, rtol=1e-3, atol=1e-3)
 
 
-def test_an_untrained_adapter_is_the_base_to_the_bit_and_has_a_gradient(base, folder):
-    module = module_for(base, folder, trained=False)
+@pytest.mark.parametrize("bottleneck", [0, 4])
+def test_an_untrained_adapter_is_the_base_to_the_bit_and_has_a_gradient(base, folder, bottleneck):
+    module = module_for(base, folder, trained=False, bottleneck=bottleneck)
     plugin = Plugin(METHOD, module, {})
     assert translate(base, SOURCES, plugin) == translate(base, SOURCES)
     assert score(base, SENTENCES, plugin) == score(base, SENTENCES)
@@ -119,19 +120,22 @@ def test_an_untrained_adapter_is_the_base_to_the_bit_and_has_a_gradient(base, fo
     with METHOD.attach(base, module):
         METHOD.loss(base, module, batch).total.backward()
     assert any(float(reader.value.weight.grad.abs().max()) > 0 for _, _, reader in module.readers())
+    assert all(float(part.up.weight.grad.abs().max()) > 0 for _, _, _, part in module.adapters.placed())
     assert float(next(iter(module.readers()))[2].value.weight.abs().max()) == 0
 
 
-def test_the_base_is_as_before_once_the_plugin_is_off(base, folder):
-    module = module_for(base, folder)
+@pytest.mark.parametrize("bottleneck", [0, 4])
+def test_the_base_is_as_before_once_the_plugin_is_off(base, folder, bottleneck):
+    module = module_for(base, folder, bottleneck=bottleneck)
     before, scores = translate(base, SOURCES), score(base, SENTENCES)
     assert score(base, SENTENCES, Plugin(METHOD, module, {})) != scores
     assert translate(base, SOURCES) == before
-    assert not any(layer.self_attn._forward_hooks for layer in base.decoder_layers)
+    assert not any(part._forward_hooks for layer in base.decoder_layers for part in layer.modules())
 
 
-def test_translations_do_not_hang_on_the_batch(base, folder):
-    plugin = Plugin(METHOD, module_for(base, folder), {})
+@pytest.mark.parametrize("bottleneck", [0, 4])
+def test_translations_do_not_hang_on_the_batch(base, folder, bottleneck):
+    plugin = Plugin(METHOD, module_for(base, folder, bottleneck=bottleneck), {})
     together = translate(base, SOURCES, plugin)
     assert together == [translate(base, [source], plugin)[0] for source in SOURCES]
 
@@ -156,12 +160,13 @@ def test_a_text_that_no_sample_has_a_word_of_is_left_to_the_base(base, folder):
     assert all(torch.equal(reader(anchor, anchor), anchor) for _, _, reader in module.readers())
 
 
-def test_general_text_is_learned_as_the_base_has_it(base, folder):
+@pytest.mark.parametrize("bottleneck", [0, 4])
+def test_general_text_is_learned_as_the_base_has_it(base, folder, bottleneck):
     pairs = [*PAIRS[:4], *(replace(pair, general=True) for pair in PAIRS[4:])]
     batch, parts = batch_of(base, pairs), {}
     general = torch.tensor([pair.general for pair in pairs])[:, None].expand_as(batch.labels)[batch.labels != base.pad]
     for trained in (False, True):
-        module = module_for(base, folder, trained=trained).train()
+        module = module_for(base, folder, trained=trained, bottleneck=bottleneck).train()
         METHOD.see(base, module, batch.sources, batch)
         with METHOD.attach(base, module), torch.no_grad():
             loss, log_p = METHOD.loss(base, module, batch), log_probabilities(base, batch)

@@ -25,7 +25,7 @@ METHODS = {
     "houlsby_adapter": {"bottleneck": 8, "layer_norms": True},
     "lhuc": {},
 }
-BY_SENTENCE = {"retrieval": "sentence", "key_size": 8, "shortlist": 3, "alpha": 0, "beta": 0}
+BY_SENTENCE = {"retrieval": "sentence", "key_size": 8, "shortlist": 3, "alpha": 0, "beta": 0, "bottleneck": 4}
 
 
 @pytest.fixture(scope="module")
@@ -123,10 +123,12 @@ def test_hidden_states_are_those_of_each_plugin_alone(tmp_path: Any) -> None:
                 torch.testing.assert_close(together[number : number + 1], logits(slice(0, 1)), atol=1e-5, rtol=1e-4)
 
 
-def test_plugins_that_read_by_sentence_share_a_batch(base: BaseModel, plugins: list[Plugin], texts: list[str]) -> None:
+def test_plugins_that_read_by_sentence_share_a_batch(
+    base: BaseModel, plugins: list[Plugin], texts: list[str], tmp_path: Any
+) -> None:
     from engine.plugins.mixed_batch import translate_mixed
 
-    first, second = (plugin for plugin in plugins if plugin.name.startswith("by sentence"))
+    first, second = (plugin_for(base, "by_sentence", seed, tmp_path) for seed in (1, 2))
     chosen = [first, second, None, second, first, plugins[1]]
     assert MixedBatch.of(base, chosen, 1.0) is not None
     similar = SENTENCES[6][0]  # all samples that share a word with it are read
@@ -142,8 +144,8 @@ def test_plugins_that_read_by_sentence_share_a_batch(base: BaseModel, plugins: l
     assert result == [translate(base, [text], plugin)[0] for text, plugin in zip(mixed, chosen, strict=True)]
     vanilla = translate(base, mixed)
     changed = [a != b for a, b in zip(result, vanilla, strict=True)]
-    assert (changed[0] or changed[4])
-    assert (changed[1] or changed[3])
+    assert changed[0] or changed[4]
+    assert changed[1] or changed[3]
     assert not changed[2]
 
 
