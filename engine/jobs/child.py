@@ -91,6 +91,7 @@ def _work(
         kinds = known_kinds(modules)
         if job.kind not in kinds:
             raise InputError("This version of Tailor MT knows no kind of job called {kind}.", kind=job.kind)
+        progress.gives_way_to = kinds[job.kind].gives_way_to
         with use_remote_mapper(spread_for(settings)):
             result = kinds[job.kind].do(JobContext(job, store, settings, job_workspace(settings, job), progress))
         _ignore_signals()
@@ -117,6 +118,8 @@ def _stopped(jobs: Any, key: tuple[int, int], reason: StopReason | None) -> Call
         return None
     if reason == StopReason.WORKER:
         return lambda: jobs.interrupt(*key, STOPPED)
+    if reason == StopReason.TURN:
+        return lambda: jobs.give_way(*key)
     if reason == StopReason.ORPHAN:
         return lambda: jobs.interrupt(*key, ORPHANED, lost=True)
     return lambda: jobs.cancelled(*key)

@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 0.5
 BEAT_SECONDS = 2.0
 MOST_STEPS = 60  # remembered of a job
+LOOKS = 4  # at which a job of another project still waits: no other place is free for it
 
 
 class StopReason(StrEnum):
@@ -40,6 +41,7 @@ class StopReason(StrEnum):
     CANCEL = "cancel"  # the user asked
     WORKER = "worker"  # the worker is ending
     ORPHAN = "orphan"  # the worker is gone
+    TURN = "turn"  # somebody waits for another job, which comes first
     LOST = "lost"  # the row belongs to another attempt by now: write nothing more
 
 
@@ -48,6 +50,8 @@ class RowProgress(Progress):
 
     def __init__(self, store: Store, job: JobRow) -> None:
         self.stop_reason: StopReason | None = None
+        self.gives_way_to = ""  # as in `engine.jobs.registry.Kind`
+        self._waiting: list[int] = []  # the job that waited, at each of the last looks
         self._store, self._job = store, job
         self._lock = threading.Lock()
         self._figures: JobFigures | None = None
@@ -128,6 +132,17 @@ class RowProgress(Progress):
             self.stop(StopReason.LOST)
         elif row.cancel_requested:
             self.stop(StopReason.CANCEL)
+        elif self.gives_way_to and self._in_the_way():
+            self.stop(StopReason.TURN)
+
+    def _in_the_way(self) -> bool:
+        """Whether a job that was asked for has to wait for this one: one of the same project, or one that nobody else takes."""
+        other = self._store.jobs.first_before(self._job, anyone=self.gives_way_to == "anyone")
+        if other is None:
+            self._waiting.clear()
+            return False
+        self._waiting = [*self._waiting, other.id][-LOOKS:]
+        return other.project_id == self._job.project_id or self._waiting == [other.id] * LOOKS
 
     def _write_on(self) -> None:
         beat = time.monotonic()

@@ -18,6 +18,7 @@ from engine.errors import Cancelled, InputError
 from engine.jobs.handlers import bases, documents, explore
 from engine.jobs.paths import job_folder
 from engine.jobs.progress import plain
+from engine.store.queue import ASKED
 from engine.store.records import CorpusRow, JobRow
 from engine.store.sharing.sync import before_queueing, working
 
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from engine.workflows.customize.request import CustomizeRequest
 
 
-INTERACTIVE, BATCH = 10, 0  # priorities: somebody waits for it at a page; it takes as long as it takes
+# Priorities beside ASKED: made by itself to be looked at at a page; it takes as long as it takes.
+AUTOMATIC, BATCH = 10, 0
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,9 @@ class Kind:
     priority: int = BATCH
     device: str = ""  # "cpu" where no model is needed, "gpu" where nothing else will do
     in_order: bool = False  # it changes what a project's jobs share, so it overtakes none of them
+    gives_way_to: str = (
+        ""  # whose jobs that were asked for it stops for, to go on after them: "anyone", its "owner", or none
+    )
 
     def do(self, context: JobContext) -> Json:
         """Run it between fetching the workspace and publishing what was made."""
@@ -295,14 +300,14 @@ def _tidy(run: Path) -> None:
 
 
 KINDS: dict[str, Kind] = {
-    "prepare": Kind("Read samples and find phrases", _prepare, _check_request, INTERACTIVE, in_order=True),
-    "leakage": Kind("Compare samples with test files", _leakage, None, INTERACTIVE, "cpu"),
-    "preview": Kind("First look without training", _preview, _check_request, INTERACTIVE),
-    "customize": Kind("Make a plugin", _customize, _check_request, in_order=True),
-    "compare": Kind("Compare translations", _compare, _check_comparison, INTERACTIVE),
-    "proportions": Kind("Fit domain proportions", explore.proportions, None, INTERACTIVE),
-    "phrase_map": Kind("Draw the map of phrases", explore.phrase_map, None, INTERACTIVE),
+    "prepare": Kind("Read samples and find phrases", _prepare, _check_request, ASKED, in_order=True),
+    "leakage": Kind("Compare samples with test files", _leakage, None, ASKED, "cpu"),
+    "preview": Kind("First look without training", _preview, _check_request, AUTOMATIC, gives_way_to="anyone"),
+    "customize": Kind("Make a plugin", _customize, _check_request, in_order=True, gives_way_to="owner"),
+    "compare": Kind("Compare translations", _compare, _check_comparison, ASKED),
+    "proportions": Kind("Fit domain proportions", explore.proportions, None, AUTOMATIC, gives_way_to="anyone"),
+    "phrase_map": Kind("Draw the map of phrases", explore.phrase_map, None, AUTOMATIC, gives_way_to="anyone"),
     "ablate": Kind("Exchange a plugin's memory", explore.ablation, explore.check_ablation),
     "translate": Kind("Translate a document", documents.run, documents.check),
-    bases.KIND: Kind("Add a base", bases.run, bases.check, INTERACTIVE, "cpu"),
+    bases.KIND: Kind("Add a base", bases.run, bases.check, ASKED, "cpu"),
 }

@@ -28,6 +28,7 @@ from engine.store.records import JobFigures, JobRow, JobState
 from engine.store.recovery import FURTHEST_SECONDS, JobRecovery, count, data_of
 
 TRIES = 5  # to claim a job beside others
+ASKED = 20  # the priority of what somebody has just asked for and waits for
 AT_FIRST: JobFigures = {"step": "", "step_index": 0, "steps": 1, "done": 0.0, "total": None, "eta": None, "note": ""}
 
 
@@ -129,6 +130,21 @@ class Jobs(JobRecovery):
                 session.merge(turn(party=record.party, served=number))
                 return self._out(record)
         return None
+
+    def first_before(self, job: JobRow, *, anyone: bool) -> JobRow | None:
+        """The job that was asked for (ASKED) and is ready, but waits while this one, of a lower priority, is at work; None where
+        there is none. Without `anyone` only one of the same owner counts.
+        """
+        other = tables.Job
+        due = or_(other.not_before.is_(None), other.not_before <= tables.now())
+        query = select(other).where(
+            other.state == JobState.QUEUED, other.priority >= ASKED, other.priority > job.priority, due
+        )
+        if not anyone:
+            query = query.where(other.owner == job.owner)
+        with self._store.read() as session:
+            record = session.scalars(query.order_by(other.priority.desc(), other.id).limit(1)).first()
+            return None if record is None else self._out(record)
 
     def started(self, id: int, attempt: int, *, pid: int | None, log_path: str) -> bool:
         """The process of a claimed job runs; False when the job is no longer this attempt's."""

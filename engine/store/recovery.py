@@ -85,6 +85,19 @@ class JobRecovery(Repository[tables.Job, JobRow]):
             record.error, record.messages = error, data_of(error)
             return True
 
+    def give_way(self, id: int, attempt: int) -> bool:
+        """It stopped for a job that was asked for meanwhile: queue it again, to go on where it was. False when the job is no
+        longer this attempt's.
+        """
+        with self._store.write() as session:
+            record = session.get(tables.Job, id, with_for_update=True)
+            if record is None or record.attempt != attempt or record.state != JobState.RUNNING:
+                return False
+            if record.cancel_requested:
+                return self._settle(record, JobState.CANCELLED)
+            self._again(record, 0.0)
+            return True
+
     def requeue(self, *, most: int, seconds: float) -> Sequence[JobRow]:
         """Queue interrupted jobs again, those that were lost more than `most` times in a row end as failed; returns all."""
         job, result = tables.Job, []

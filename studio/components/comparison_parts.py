@@ -30,7 +30,7 @@ def table_of(
     base = project.base.rstrip("/").rsplit("/", 1)[-1]
     offset = url.offset if url.offset < sheet.lines else 0
     job = desk.job(sheet)
-    busy = job is not None and job.active and job.step_index == 0
+    busy = job is not None and job.active and job.step_index < 2
     return compare_table(
         sheet,
         store.sheets.page(sheet.comparison_id, url.order, offset, PAGE),

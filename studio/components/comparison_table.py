@@ -171,7 +171,7 @@ def _progress_line(job: JobRow) -> str:
     """Its step, how many lines of how many, and the time left."""
     waiting = str(job.state) == "queued"
     step = tr(job.step or "Starting") + tr(" ({place} of {all})", place=job.step_index + 1, all=job.steps)
-    counted = job.total and job.total > 1 and job.step_index == 0
+    counted = job.total and job.total > 1 and job.step_index == 1
     parts = (
         tr("Waiting for a worker") if waiting else step,
         tr("{used} of {all}", used=number(job.done), all=number(job.total)) if counted else "",

@@ -40,14 +40,16 @@ class CompareJobs:
         )
 
     def act(self, request: gr.Request, here: str, event: gr.EventData) -> Values:
-        """Measure or go on: both are the job; or cancel it."""
+        """Measure, or go on with what the job was to do; or cancel it."""
         sheet = self.page.need(self.service.need(wanted(request)), CompareUrl.read(here))
         if event.act == "cancel":
             job = self.desk.job(sheet)
             if job is not None and job.active:
                 self.service.store.jobs.cancel(job.id)
         else:
-            self.desk.enqueue(sheet)
+            before = self.desk.job(sheet)
+            again = event.act == "again" and before is not None
+            self.desk.enqueue(sheet, measure=bool(before.arguments.get("measure", True)) if again and before else True)
             sheet = self.service.store.sheets.get(sheet.comparison_id)
         return {self.page.state: progress_card(self.desk.job(sheet)), self.page.figures: figures_of(self.desk, sheet)}
 
@@ -71,7 +73,7 @@ class CompareJobs:
         """While a job is at work its progress, and after each part of it the table."""
         project, url = self.service.project(wanted(request)), CompareUrl.read(here)
         sheet = self.desk.sheet(project, str(url.comparison)) if project and url.comparison else None
-        job = self.desk.job(sheet)
+        job = self.desk.go_on(project, sheet) if project and sheet else None
         stamp = f"{job.id} {job.state} {job.step} {job.done} {job.cancel_requested}" if job else ""
         if project is None or sheet is None or stamp == before.partition("/")[0]:
             return {self.page.stamp: gr.skip()}

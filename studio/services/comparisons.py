@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from engine.workflows.compare.attribution import WordAttribution
 
 MOST = 500  # typed sentences
-LIVE = 60  # sentences without references that are translated at once, and not in a job
-PART = 4  # lines between two looks at the page
+SHORT = 60  # sentences of a file without references that are shown as if they had been typed
 
 
 def read_text(path: Path) -> str:
@@ -129,7 +128,7 @@ class Comparisons:
             for file in files:
                 message = message.naming(str(file), Path(file).name)
             raise type(error)(message) from error
-        if not read.references and len(read.lines) <= LIVE:
+        if not read.references and len(read.lines) <= SHORT:
             return None, "\n".join(source for source, _ in read.lines)
         name = Path(files[0]).name
         return self.store.sheets.create(project.id, name, read.lines, systems_of([]), file=name), ""
@@ -189,32 +188,29 @@ class Comparisons:
 
         return translator_of(self.store, project, self.service.models)
 
-    def fill(self, project: ProjectRow, sheet: ComparisonRecord) -> Iterator[None]:
-        """Translate what is missing, here and now, a few lines at a time, until it is there or a dial is turned."""
-        from engine.workflows.compare.translate_missing import fill
-
-        if not self.store.sheets.pending(sheet.comparison_id, 1):
-            return
-        translate = self.translator(project)
-        for _ in fill(self.store, sheet.comparison_id, translate, project.target, PART, sheet.revision):
-            yield
-
-    def long(self, sheet: ComparisonRecord) -> bool:
-        """Whether it is work for a job."""
-        return bool(sheet.file) and (sheet.lines > LIVE or sheet.references > 0)
-
-    def enqueue(self, sheet: ComparisonRecord) -> JobRow:
-        """Queue the job that fills and measures it, unless one is waiting or at work."""
+    def enqueue(self, sheet: ComparisonRecord, *, measure: bool = True) -> JobRow:
+        """Queue the job that fills it, and measures it, unless one is waiting or at work; without `measure` only where all that
+        figures take is there.
+        """
         from engine.jobs import enqueue
 
         job = self.job(sheet)
         if job is not None and job.active:
             return job
         text = read_text(self._terms(sheet.project_id))
-        arguments = {"comparison_id": sheet.comparison_id, **({"terms": text} if text.strip() else {})}
+        arguments = {"comparison_id": sheet.comparison_id, "terms": text if text.strip() else "", "measure": measure}
         made = enqueue(self.store, "compare", arguments, project_id=sheet.project_id)
         self.store.sheets.update(sheet.comparison_id, job_id=made.id)
         return made
+
+    def go_on(self, project: ProjectRow, sheet: ComparisonRecord) -> JobRow | None:
+        """Its job; a new one where sentences wait that no job is to translate, such as those of a dial turned as one ended."""
+        job = self.job(sheet)
+        over = not sheet.file if job is None else str(job.state) == "succeeded"
+        waits = over and self.store.sheets.pending(sheet.comparison_id, 1) and not self.gone(project, sheet)
+        if not waits or self.service.role(project.id) == "viewer":
+            return job
+        return self.enqueue(sheet, measure=bool(sheet.file))
 
     def terms(self, project: ProjectRow) -> str:
         """The terms that a project's translations should use, as they were written down."""
@@ -233,26 +229,6 @@ class Comparisons:
     def _terms(self, project_id: int) -> Path:
         return self.service.workspace(project_id) / "terms.tsv"
 
-    def measure_at_once(self, project: ProjectRow, sheet: ComparisonRecord) -> ComparisonRecord:
-        """Measure where everything it takes is there already, so that it takes no time; else as it is."""
-        from engine.core.progress import Progress
-        from engine.evaluation.style_scorers import load_style
-        from engine.jobs.handlers.compare import ground_of
-        from engine.workflows.compare.evaluate import measure, ready, scored_by_style
-
-        if len(sheet.systems) < 2 or sheet.figures or self.store.sheets.pending(sheet.comparison_id, 1):
-            return sheet
-        translate = self.translator(project)
-        ground = ground_of(self.service.settings, self.service.workspace(project.id), project, translate.base)
-        if self.service.settings.comet or not ready(sheet.systems, translate, ground):
-            return sheet
-        lines = list(self.store.sheets.lines(sheet.comparison_id))
-        figures = measure(lines, sheet.systems, translate, ground, Progress())
-        scorers = load_style(ground.texts, translate.base, ground.folder)
-        if scorers is not None:
-            self.store.sheets.rescored(sheet.comparison_id, list(scored_by_style(lines, scorers)))
-        return self.store.sheets.update(sheet.comparison_id, figures=figures)
-
     def turn(self, project: ProjectRow, sheet: ComparisonRecord, system: int, strength: float) -> ComparisonRecord:
         """Another strength for a plugin; of a kept comparison in a copy."""
         if not 0 < system < len(sheet.systems):
@@ -262,9 +238,6 @@ class Comparisons:
             raise InputError(
                 "{name} was deleted, so it cannot translate again. What it has translated stays.", name=name
             )
-        job = self.job(sheet)
-        if job is not None and job.active:
-            raise InputError("This comparison is at work. Wait for it, or cancel it first.")
         strength = round(min(1.0, max(0.0, strength)), 2)
         if sheet.kept:
             lines = list(self.store.sheets.lines(sheet.comparison_id))

@@ -162,10 +162,12 @@ class Runs:
     def look_again(self, project: ProjectRow) -> JobRow:
         """Queue a first look, unless one is under way. Raises InputError without samples."""
         from engine.jobs import enqueue
+        from engine.store.queue import ASKED
 
         if not self.service.sample_files(project.id):
             raise InputError("This project has no samples yet. Add some on the page Samples.")
         job, _ = self.look(project)
         if job is not None and job.active:
             return job
-        return enqueue(self.service.store, "preview", self.service.request(project), project_id=project.id)
+        request = self.service.request(project)
+        return enqueue(self.service.store, "preview", request, project_id=project.id, priority=ASKED)

@@ -31,6 +31,7 @@ from engine.jobs import (
 )
 from engine.jobs.processes import end_tree, is_child, running
 from engine.store import JobRow, Store
+from engine.store.queue import ASKED
 from tests.databases import TEMPLATE, Postgres
 from tests.waiting import until
 
@@ -419,3 +420,32 @@ def test_a_worker_does_as_many_jobs_at_once_as_it_has_places(store: Store, setti
         store.jobs.cancel(jobs[0].id)
         _counting(store, jobs[2])
         assert store.jobs.get(jobs[1].id).state == "running"
+
+
+@BOTH
+@pytest.mark.parametrize("kind", ["polite", "loyal"])
+def test_what_a_user_asks_for_goes_before_work_that_gives_way_and_that_goes_on_after_it(
+    store: Store, settings: Settings, kind: str
+) -> None:
+    job = store.jobs.enqueue(kind, {"until": 200}, owner="ann")
+    with _thread(settings):
+        _counting(store, job)
+        mild = store.jobs.enqueue("count", {"until": 1}, priority=ASKED - 1)
+        asked = store.jobs.enqueue("count", {"until": 1}, owner="ann", priority=ASKED)
+        assert _ended(store, asked).state == "succeeded"
+        assert store.jobs.get(job.id).active, "it stopped for that, and waits or works again"
+        _counting(store, job)
+        other = store.jobs.enqueue("count", {"until": 1}, owner="bob", priority=ASKED)
+        done = _ended(store, job)
+        assert _ended(store, other).state == _ended(store, mild).state == "succeeded"
+    assert (done.state, done.attempt, done.result["counted"]) == ("succeeded", 2 if kind == "loyal" else 3, 200)
+    assert done.result["began"] > 0, "from where it was"
+
+
+def test_a_job_that_gave_way_and_was_cancelled_meanwhile_stays_so(store: Store) -> None:
+    job = store.jobs.enqueue("polite", {})
+    store.jobs.claim("here")
+    store.jobs.cancel(job.id)
+    assert store.jobs.give_way(job.id, 1)
+    assert store.jobs.get(job.id).state == "cancelled"
+    assert not store.jobs.give_way(job.id, 1)

@@ -92,4 +92,4 @@ def deadly(context: JobContext) -> dict[str, Any]:
 KINDS = {
     work.__name__: Kind(work.__name__, work)
     for work in (count, deaf, sleepy, unreadable, broken, hungry, unanswered, deadly)
-}
+} | {"polite": Kind("polite", count, gives_way_to="anyone"), "loyal": Kind("loyal", count, gives_way_to="owner")}

@@ -1,4 +1,4 @@
-"""A comparison as a job: translate what is missing, learn what is to be learnt, measure. It goes on where it stopped."""
+"""A comparison as a job: translate what is missing, and measure where that is asked or free. It goes on where it stopped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from engine.core.json_object import Json
 from engine.errors import InputError, TailorError
 from engine.messages import Message
-from engine.workflows.compare.evaluate import STEPS, EvalContext, measure, scored_by_style
+from engine.workflows.compare.evaluate import STEPS, EvalContext, measure, ready, scored_by_style
 from engine.workflows.compare.systems import Translator
 from engine.workflows.compare.translate_missing import fill
 
@@ -24,36 +24,36 @@ if TYPE_CHECKING:
 
 CLOSELY = 1000  # lines up to which TER, 50 ms each in Chinese, and ten thousand trials of every figure take seconds
 PART = 16  # lines between two looks at whether to stop, and until they can be read
+FEW = 60  # lines of which four at a time are made, since somebody reads along
 
 
 def check(arguments: Mapping[str, Any]) -> Json:
-    """The job's arguments: the comparison's number, and terms to be used, where there are some. Raises InputError without a
-    number.
+    """The job's arguments: the comparison's number, terms to be used, where there are some, and "measure" where it is false:
+    then figures are made only if all that they take is kept already. Raises InputError without a number.
     """
-    terms = {"terms": str(arguments["terms"])} if arguments.get("terms") else {}
+    more: Json = {"terms": str(arguments["terms"])} if arguments.get("terms") else {}
+    if not arguments.get("measure", True):
+        more["measure"] = False
     try:
-        return {"comparison_id": int(arguments["comparison_id"]), **terms}
+        return {"comparison_id": int(arguments["comparison_id"]), **more}
     except (KeyError, TypeError, ValueError):
         raise InputError("A job that compares needs comparison_id, the comparison's number.") from None
 
 
 def run(context: JobContext) -> Json:
-    """Fill and measure the comparison; returns its number and how many sentences differ."""
+    """Fill the comparison, and measure it; returns its number and how many sentences differ."""
     from engine.evaluation.style_scorers import load_style
     from engine.serving.model_cache import ModelCache
 
-    store, progress = context.store, context.progress
-    number = int(context.job.arguments["comparison_id"])
+    store, progress, arguments = context.store, context.progress, context.job.arguments
+    number = int(arguments["comparison_id"])
     sheet = store.sheets.get(number)
     project = store.projects.get(sheet.project_id)
-    further = further_of(context.settings, project, sheet.lines, str(context.job.arguments.get("terms", "")))
-    progress.begin("Translating", 0, STEPS)
+    further = further_of(context.settings, project, sheet.lines, str(arguments.get("terms", "")))
+    asked = bool(arguments.get("measure", True))
+    steps = STEPS if asked else 2
+    progress.begin("Loading the base", 0, steps)
     translate = translator_of(store, project, ModelCache(context.settings))
-    done = store.sheets.count(number)[0]
-    progress.advance(done, sheet.lines)
-    for part in fill(store, number, translate, project.target, PART):
-        done += len(part)
-        progress.advance(done, sheet.lines)
     ground = ground_of(context.settings, context.workspace, project, translate.base)
     if sheet.lines > CLOSELY:
         ground.notes.append(
@@ -63,20 +63,35 @@ def run(context: JobContext) -> Json:
             )
         )
     while True:
+        _translate(context, number, translate, project.target, steps)
         sheet = store.sheets.get(number)
-        lines = list(store.sheets.lines(number))
-        figures = measure(lines, sheet.systems, translate, ground, progress, further)
-        if sheet.revision == store.sheets.get(number).revision:
-            break  # else a strength was changed while this was measured
-        for _ in fill(store, number, translate, project.target, PART):
-            progress.check()
-    store.sheets.update(number, figures=figures)
-    scorers = load_style(ground.texts, translate.base, ground.folder) if ground.texts else None
-    if scorers is not None:
-        again = list(scored_by_style(lines, scorers))
+        if not asked and (
+            context.settings.comet or len(sheet.systems) < 2 or not ready(sheet.systems, translate, ground)
+        ):
+            figures = None
+        else:
+            lines = list(store.sheets.lines(number))
+            figures = measure(lines, sheet.systems, translate, ground, progress, further)
+        if sheet.revision == store.sheets.get(number).revision and not store.sheets.pending(number, 1):
+            break  # else a strength was changed meanwhile
+    if figures is not None:
+        store.sheets.update(number, figures=figures)
+        scorers = load_style(ground.texts, translate.base, ground.folder) if ground.texts else None
+        again = list(scored_by_style(lines, scorers)) if scorers is not None else []
         for begin in range(0, len(again), 1000):
             store.sheets.rescored(number, again[begin : begin + 1000])
     return {"comparison_id": number, "sentences": sheet.lines, "different": store.sheets.count(number)[1]}
+
+
+def _translate(context: JobContext, number: int, translate: Translator, language: str, steps: int) -> None:
+    """Translate what is missing; what was there before counts as done."""
+    store, progress = context.store, context.progress
+    lines = store.sheets.get(number).lines
+    progress.begin("Translating", 1, steps)
+    done = store.sheets.count(number)[0]
+    progress.advance(done, lines)
+    for _ in fill(store, number, translate, language, PART if lines > FEW else 4):
+        progress.advance(store.sheets.count(number)[0], lines)
 
 
 def further_of(settings: Settings, project: ProjectRow, lines: int, terms: str) -> ExtraMetrics:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from engine.store.comparisons import ComparisonLineRow
     from engine.store.records import System
 
-STEPS = 6  # of a comparison with everything: translating, three of the style's scorers, general text, scoring
+STEPS = 7  # of a comparison with everything: loading, translating, three of the style's scorers, general text, scoring
 SAMPLES = 1000  # bootstrap resamples
 PART = 16  # general sentences translated between two looks at whether to stop
 
@@ -63,7 +63,7 @@ def measure(
     """
     scorers = style_scorers(translate.base, ground, progress)
     general = measure_general(systems, translate, ground, progress) if ground.general else None
-    progress.begin("Scoring", 5, STEPS)
+    progress.begin("Scoring", 6, STEPS)
     with_reference = [line for line in lines if line.reference]
     used = with_reference or list(lines)
     notes = list(ground.notes)
@@ -108,7 +108,7 @@ def style_scorers(base: BaseModel, ground: EvalContext, progress: Progress) -> S
     try:
         return learn_style(
             ground.texts, base, ground.folder, ground.assets,
-            backward=ground.backward, sources=ground.sources, progress=progress, steps=range(1, STEPS),
+            backward=ground.backward, sources=ground.sources, progress=progress, steps=range(2, STEPS),
         )  # fmt: skip
     except CorpusError as error:
         ground.notes.append(error.message)
@@ -119,7 +119,7 @@ def measure_general(
     systems: Sequence[System], translate: Translator, ground: EvalContext, progress: Progress
 ) -> dict[str, Any] | None:
     """BLEU and chrF of every system on general text; None, with a note, where there is none of the language."""
-    progress.begin("Translating general text", 4, STEPS)
+    progress.begin("Translating general text", 5, STEPS)
     base = translate.base
     text = general_text(ground.assets, ground.backward, ground.folder, progress) if ground.backward else None
     if text is None:

@@ -83,7 +83,7 @@ def test_what_changes_samples_overtakes_nothing_of_its_project_and_the_rest_does
         assert job is not None
         order.append(job.id)
         store.jobs.finish(job.id, 1)
-    assert order == [look.id, elsewhere.id, long.id, reading.id]
+    assert order == [elsewhere.id, look.id, long.id, reading.id], "what was asked for comes before what was not"
 
 
 def caused(error: Exception, cause: BaseException) -> Exception:

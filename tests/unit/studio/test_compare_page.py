@@ -44,7 +44,7 @@ from studio.components.comparison_table import (
     reading_card,
 )
 from studio.components.metric_cards import figure_cards
-from studio.services.comparisons import LIVE, Comparisons
+from studio.services.comparisons import SHORT, Comparisons
 from studio.services.service import Service
 from tests.bases import EN_ZH
 from tests.translators import SystemWords as Words
@@ -124,11 +124,10 @@ def test_a_file_with_references_or_many_sentences_is_a_comparison_few_are_typed(
     few.write_text("\n".join(EN) + "\n", encoding="utf-8")
     assert desk.opened(project, [few]) == (None, "\n".join(EN))
     assert desk.store.sheets.titles(project.id) == []
-    (tmp_path / "many.txt").write_text("The rain had not stopped.\n" * (LIVE + 1), encoding="utf-8")
+    (tmp_path / "many.txt").write_text("The rain had not stopped.\n" * (SHORT + 1), encoding="utf-8")
     many, _ = desk.opened(project, [tmp_path / "many.txt"])
     assert many is not None
-    assert (many.lines, many.file, many.references) == (LIVE + 1, "many.txt", 0)
-    assert desk.long(many)
+    assert (many.lines, many.file, many.references) == (SHORT + 1, "many.txt", 0)
     table = tmp_path / "with.tsv"
     table.write_text("".join(f"{a}\t{b}\n" for a, b in zip(EN, ZH, strict=True)), encoding="utf-8")
     opened, _ = desk.opened(project, [table])
@@ -181,8 +180,38 @@ def test_a_dial_changes_one_column_and_a_shared_comparison_not_at_all(
         desk.turn(project, copy, 5, 0.5)
     job = desk.enqueue(copy)
     assert desk.enqueue(desk.store.sheets.get(copy.comparison_id)).id == job.id, "one job at a time"
-    with pytest.raises(InputError, match="at work"):
-        desk.turn(project, desk.store.sheets.get(copy.comparison_id), 1, 0.5)
+    again = desk.turn(project, desk.store.sheets.get(copy.comparison_id), 1, 0.5)
+    assert (again.comparison_id, desk.enqueue(again).id) == (copy.comparison_id, job.id), (
+        "the job at work does it as well"
+    )
+
+
+def test_typed_sentences_are_a_job_that_goes_on_when_the_page_is_opened_again(
+    desk: Comparisons, project: ProjectRow, plugins: list[PluginRow]
+) -> None:
+    jobs = desk.store.jobs
+
+    def sheet() -> ComparisonRecord:
+        return desk.store.sheets.get(made.comparison_id)
+
+    made = desk.typed(project, "\n".join(EN), [plugins[0].id], None)
+    job = desk.enqueue(made, measure=False)
+    assert (job.kind, job.arguments["measure"]) == ("compare", False)
+    assert desk.go_on(project, sheet()) == job, "it waits already"
+    assert jobs.claim("here") is not None
+    jobs.cancel(job.id)
+    jobs.cancelled(job.id, 1)
+    assert str(desk.go_on(project, sheet()).state) == "cancelled", "who cancelled it is not overruled"  # type: ignore[union-attr]
+    again = desk.enqueue(sheet(), measure=False)
+    claimed = jobs.claim("here")
+    assert claimed is not None
+    jobs.finish(again.id, 1)
+    fresh = desk.go_on(project, sheet())
+    assert fresh is not None
+    assert (fresh.active, fresh.id > again.id) == (True, True), "a dial turned as the job ended is not forgotten"
+    jobs.cancel(fresh.id)
+    filled(desk, made)
+    assert desk.go_on(project, sheet()) == jobs.get(fresh.id)
 
 
 def test_a_plugin_that_was_deleted_is_said_and_its_translations_stay(
@@ -406,13 +435,13 @@ def job(state: str, **more: Any) -> JobRow:
     from dataclasses import fields
 
     values: dict[str, Any] = {field.name: None for field in fields(JobRow)}
-    values |= {"id": 7, "state": state, "step": "Translating", "step_index": 0, "steps": 6, "done": 64, "total": 400}
+    values |= {"id": 7, "state": state, "step": "Translating", "step_index": 1, "steps": 7, "done": 64, "total": 400}
     return JobRow(**(values | {"cancel_requested": False, "eta": None, "error": None} | more))
 
 
 def test_a_job_says_what_it_does_or_why_it_stopped() -> None:
     working = progress_card(job("running", eta=62.0))
-    assert "Translating (1 of 6) · 64 of 400 · 62 s left in this step" in working
+    assert "Translating (2 of 7) · 64 of 400 · 62 s left in this step" in working
     assert 'data-cancel="7"' in working
     assert "Cancelling" in progress_card(job("running", cancel_requested=True))
     assert "Waiting for a worker" in progress_card(job("queued"))
