@@ -15,6 +15,7 @@ class Eta:
 
     def __init__(self) -> None:
         self.last = time.monotonic()
+        self.end: float | None = None  # when it ends at the latest
         self.done: float | None = None  # units at the last report
         self.pace: float | None = None  # seconds a unit
 
@@ -32,7 +33,10 @@ class Eta:
             recent = (now - self.last) / (done - self.done)
             self.pace = recent if self.pace is None else 0.8 * self.pace + 0.2 * recent
             self.done, self.last = done, now
-        return None if self.pace is None else max(0.0, (total - done) * self.pace)
+        left = None if self.pace is None else max(0.0, (total - done) * self.pace)
+        if left is None or self.end is None or done >= total:
+            return left
+        return min(left, max(0.0, self.end - now))
 
 
 def duration(seconds: float | None) -> str:
@@ -52,11 +56,13 @@ class Progress:
         self.step = ""
         self.index = 0
         self.steps = 1
+        self.begun: set[int] = set()  # places of steps so far
         self._eta = Eta()
 
     def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
-        """A new step starts: its name in the user's words, its place (from 0) among `steps`."""
+        """A new step starts: its name in the user's words, its place (from 0) among `steps`, of which some may be left out."""
         self.step, self.index, self.steps = step, index, steps
+        self.begun.add(index)
         self._eta = Eta()
         self.advance(0, None)
 
@@ -64,6 +70,16 @@ class Progress:
         """`done` of `total` units of the current step are finished. Raises Cancelled when the user wants to stop."""
         self.check()
         self.show(done, total, self._eta.update(done, total), note)
+
+    def numbered(self) -> tuple[int, int]:
+        """The place of the step (from 0) among those that are done, and how many these are; what was left out is not counted."""
+        return sum(one < self.index for one in self.begun), len(self.begun) + max(
+            0, self.steps - 1 - max(self.begun, default=0)
+        )
+
+    def ends_within(self, seconds: float) -> None:
+        """The step is cut off after so many seconds, whatever is done by then."""
+        self._eta.end = time.monotonic() + seconds
 
     def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
         """Make it visible; `eta` in seconds."""

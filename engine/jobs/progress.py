@@ -61,6 +61,7 @@ class RowProgress(Progress):
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._write_on, name="row-progress", daemon=True)
         super().__init__()
+        self.begun = {int(one.get("index", 0)) for one in self._trail}  # what an earlier attempt did is not done again
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -84,20 +85,24 @@ class RowProgress(Progress):
 
     def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
         if step != self.step:
-            log.info("%s (step %d of %d)", step, index + 1, steps)
             moment = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             with self._lock:  # a step that is begun again, in this attempt or another, is one step
                 before = [one for one in self._trail if one.get("step") != step]
                 row: TrailStep = {"step": step, "index": index, "begun": moment, "attempt": self._job.attempt}
                 self._trail = [*before, row][-MOST_STEPS:]
+        known = self.step
         super().begin(step, index, steps)
+        if step != known:
+            place, count = self.numbered()
+            log.info("%s (step %d of %d)", step, place + 1, count)
 
     def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
+        index, steps = self.numbered()
         with self._lock:
             self._figures = {
                 "step": self.step,
-                "step_index": self.index,
-                "steps": self.steps,
+                "step_index": index,
+                "steps": steps,
                 "done": plain(float(done)) or 0.0,
                 "total": None if total is None else plain(float(total)),
                 "eta": None if eta is None else plain(float(eta)),

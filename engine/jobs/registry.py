@@ -251,6 +251,7 @@ def _customize(context: JobContext) -> Json:
     from engine.workflows.customize import pipeline
 
     request = _request(context)
+    _take_over(context)
     summary = pipeline.customize(request, context.workspace, context.progress, context.settings, run=context.run)
     _record_samples(context, _corpus(context, request))
     if context.job.project_id is None:
@@ -271,8 +272,24 @@ def _customize(context: JobContext) -> Json:
     else:
         made = plugins.create(context.job.project_id, path=request.output, **values)
         explore.proportions_of_plugin(context, made.id, summary["method"])
-    _tidy(context.run)
+    _tidy(context.run, ("method/datastore.*", "method/*.faiss", "knn"))
+    if summary.get("stopped_by") != "max_minutes":  # else it may go on
+        _tidy(context.run, ("training/checkpoint*",))
     return summary | {"plugin_id": made.id}
+
+
+def _take_over(context: JobContext) -> None:
+    """What the run that this one continues has trained, which goes on where it stopped."""
+    from engine.core.step_cache import StepCache
+
+    number, own = context.job.arguments.get("continues"), context.run / "training"
+    if number is None or own.exists():
+        return
+    earlier = job_folder(context.workspace, context.store.jobs.get(int(number)))
+    if (earlier / "training").is_dir():
+        context.run.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(earlier / "training", own)
+        StepCache(context.run).set("training", StepCache(earlier).get("training"))
 
 
 def _compare(context: JobContext) -> Json:
@@ -287,11 +304,11 @@ def _check_comparison(arguments: Mapping[str, Any]) -> Json:
     return job.check(arguments)
 
 
-def _tidy(run: Path) -> None:
+def _tidy(run: Path, patterns: Iterable[str]) -> None:
     """Drop what only a run that goes on would need: the bundle holds what was made. Tables, curves and the memory, which is
     drawn as a map, stay.
     """
-    for pattern in ("training/checkpoint*", "method/datastore.*", "method/*.faiss", "knn"):
+    for pattern in patterns:
         for path in run.glob(pattern):
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)

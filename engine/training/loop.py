@@ -186,7 +186,9 @@ class Trainer:
         self.dtype = base.dtype if base.dtype != torch.float32 else pick_precision(precision, base.device)
         self.parameters = [p for p in module.parameters() if p.requires_grad]
         self.optimizer = make_optimizer(method, module, options)
-        self.identity = {"training": options.to_mapping(), "pairs": len(training), "precision": str(self.dtype)}
+        # How long it may take changes nothing of what is done: with more time a training that ran out of it goes on.
+        timeless = options.replace(max_minutes=None).to_mapping()
+        self.identity = {"training": timeless, "pairs": len(training), "precision": str(self.dtype)}
         torch.manual_seed(options.seed)
         restored = load_checkpoint(folder, module, self.optimizer, self.identity)
         self.position, self.best = restored or (Position(), {})
@@ -196,6 +198,9 @@ class Trainer:
         self.attached = contextlib.ExitStack()
         self.batches: list[list[int]] = []  # of the epoch at hand
         self.begin, self.spent = time.monotonic(), self.position.seconds
+        self.cap = math.inf if options.max_minutes is None else 60 * options.max_minutes
+        if self.position.stopped_by == "max_minutes" and self.spent < self.cap:
+            self.position.stopped_by = ""
         self.limit = options.max_updates
         if options.max_epochs is not None:
             # Epochs differ by a batch or so; the first one's count stands for all, so that the end is known from the start.
@@ -213,6 +218,8 @@ class Trainer:
             if not self.restored:
                 self.validate()
             self.batches = self.epoch(self.position.epoch)
+            if self.cap < math.inf:
+                self.progress.ends_within(self.cap - self.seconds())
             while self.position.update < self.limit and not self.position.stopped_by:
                 try:
                     self.progress.advance(self.position.update, self.limit, self.meter.note)
@@ -365,7 +372,7 @@ class Trainer:
         position, options = self.position, self.options
         if options.patience and position.worse >= options.patience and self.validates_now():
             position.stopped_by = "patience"
-        if options.max_minutes is not None and self.seconds() > 60 * options.max_minutes and not position.stopped_by:
+        if self.seconds() > self.cap and not position.stopped_by:
             if position.update % options.validate_every:
                 self.validate()
             position.stopped_by = "max_minutes"

@@ -95,6 +95,18 @@ def estimate(
     """What a run would take whose request names the folder of its base. `done` are steps that need not be done again: phrases,
     sources, pairs. Raises ModelError where the folder is no usable base, OptionError on a setting.
     """
+    from engine.training import BUDGETS
+
+    budgets = list(BUDGETS)
+    ranked = budgets[: budgets.index(request.budget) + 1]
+    *smaller, own = [_of_budget(request.replace(budget=budget), counts, settings, done) for budget in ranked]
+    # What runs of one budget measured says nothing of another's; a larger one is never told to be done sooner.
+    longest = max([own, *reversed(smaller)], key=lambda one: one.seconds)
+    ends = {name: max(getattr(one, name) for one in (own, *smaller)) for name in ("low", "high")}
+    return dataclasses.replace(own, seconds=longest.seconds, parts=longest.parts, **ends)
+
+
+def _of_budget(request: CustomizeRequest, counts: CorpusStats, settings: Settings, done: Collection[str]) -> Estimate:
     made: list[Estimate] = []
     for one in candidates(request):
         made.append(_Estimator(one, counts, settings, {*done, "start", "sources", "pairs"} if made else done).run())

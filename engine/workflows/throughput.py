@@ -52,6 +52,9 @@ class TimedProgress(Progress):
     def advance(self, done: float, total: float | None, note: str = "") -> None:
         self.inner.advance(done, total, note)
 
+    def ends_within(self, seconds: float) -> None:
+        self.inner.ends_within(seconds)
+
     def metrics(self, row: Mapping[str, object]) -> None:
         self.inner.metrics(row)
 

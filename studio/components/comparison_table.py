@@ -170,7 +170,8 @@ def progress_card(job: JobRow | None) -> str:
 def _progress_line(job: JobRow) -> str:
     """Its step, how many lines of how many, and the time left."""
     waiting = str(job.state) == "queued"
-    step = tr(job.step or "Starting") + tr(" ({place} of {all})", place=job.step_index + 1, all=job.steps)
+    place = tr(" ({place} of {all})", place=job.step_index + 1, all=job.steps) if job.step else ""
+    step = tr(job.step or "Starting") + place
     counted = job.total and job.total > 1 and job.step_index == 1
     parts = (
         tr("Waiting for a worker") if waiting else step,

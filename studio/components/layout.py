@@ -193,7 +193,8 @@ def foot_boxes(seen: Overview) -> str:
     elif job is not None:
         left = tr("{time} left in this step", time=span(job.eta)) if job.eta is not None else tr("estimating")
         queued = " · " + tr("{count} queued", count=seen.waiting) if seen.waiting else ""
-        step = tr(job.step or "starting") + tr(" ({place} of {all})", place=job.step_index + 1, all=job.steps)
+        place = tr(" ({place} of {all})", place=job.step_index + 1, all=job.steps) if job.step else ""
+        step = tr(job.step or "starting") + place
         lines = [step, left + queued]
     base = seen.project.base.rstrip("/").rsplit("/", 1)[-1] if seen.project else ""
     return render(

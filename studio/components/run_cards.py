@@ -17,7 +17,7 @@ from studio.components.layout import address
 from studio.components.plugin_cards import setting_said
 from studio.components.templating import render, script
 from studio.i18n.translate import mark, span, tr, translate_message
-from studio.services.runs import own_settings
+from studio.services.runs import own_settings, stopped_by_time
 from studio.services.scores import scores
 
 STATES = {
@@ -64,6 +64,7 @@ def progress_card(job: JobRow, run: int, rows: Sequence[Mapping[str, Any]], befo
         colour=STATES.get(job.state, ""),
         state=tr((job.step or "starting") if job.state == "running" else job.state),
         facts=_progress(job, rows, before),
+        short=stopped_by_time(job),
         note=translate_message(job.note) if job.note and not rows else "",
     )
 

@@ -51,7 +51,7 @@ class RunsPanel:
         self.stamps, self.compared_runs, self.address = (gr.Textbox("", visible="hidden") for _ in range(3))
         with gated(gr.Row, elem_classes="tm-live") as self.live:
             with gr.Column(scale=3, min_width=360, elem_classes="tm-card tm-pad tm-stack"):
-                self.status = view()
+                self.status = view(script=ACT)
                 curves = [("Loss", "loss"), ("BLEU", "bleu")]
                 self.curve = gr.Radio(
                     curves, value="loss", visible="hidden", elem_classes="tm-segments", **BARE
@@ -80,7 +80,7 @@ class RunsPanel:
             self.comparing, self.differences, self.overlay, start, next_step, self.stamps,
         ]  # fmt: skip
         timer.tick(guard(self.poll, polled=True), self._asked, self._polled, **QUIET)
-        for component in (self.table, self.figures):
+        for component in (self.table, self.figures, self.status):
             self.poll_after(component.act(guard(self.act), None, None, **QUIET))
         compared = self.table.pick(guard(self.choose), None, [self.compared_runs, self.address], **QUIET)
         self.poll_after(compared.then(None, self.address, None, js=MARK))
@@ -165,16 +165,19 @@ class RunsPanel:
     # -- what the user does
 
     def act(self, request: gr.Request, event: gr.EventData) -> None:
-        """Cancel or resume a run."""
+        """Cancel or resume a run, or go on with one that had no time left."""
         from engine.jobs import resume
 
-        number = whole_number(event.job) or 0
-        if number not in [job.id for job in self.runs.of(self.runs.service.need(wanted(request)).id)]:
+        project, number = self.runs.service.need(wanted(request)), whole_number(event.job) or 0
+        job = next((one for one in self.runs.of(project.id) if one.id == number), None)
+        if job is None:
             raise InputError("That run is no longer there. Reload the page.")
         if event.act == "cancel":
             self.store.jobs.cancel(number)
         elif event.act == "resume":
             resume(self.store, number)
+        elif event.act == "go_on":
+            self.runs.continued(project, job)
 
     def choose(self, event: gr.EventData) -> dict[Any, Any]:
         """The runs to compare."""

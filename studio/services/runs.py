@@ -41,6 +41,12 @@ def own_settings(request: CustomizeRequest) -> dict[str, Mapping[str, Any]]:
     return {name: getattr(request, name) for name in SETTINGS if getattr(request, name)}
 
 
+def stopped_by_time(job: JobRow) -> bool:
+    """Whether the training of a run that is done had no time left, and can go on."""
+    named = job.arguments.get("method", "memory_adapter") not in ("", AUTO)  # which of several goes on is not known
+    return str(job.state) == "succeeded" and job.result.get("stopped_by") == "max_minutes" and named
+
+
 class Runs:
     """The runs of a project."""
 
@@ -128,7 +134,8 @@ class Runs:
 
     def places(self) -> dict[int, int]:
         """{number of a waiting job: how many others of the whole queue come before it}."""
-        waiting = sorted(job.id for job in self.service.store.jobs.list(states=("queued",)))
+        jobs = self.service.store.jobs.list(states=("queued",))
+        waiting = [job.id for job in sorted(jobs, key=lambda job: (-job.priority, job.id))]
         running = len(self.service.store.jobs.list(states=("running",)))
         return {number: index + running for index, number in enumerate(waiting)}
 
@@ -149,6 +156,17 @@ class Runs:
         base = asked.base if Path(asked.base or "/-").is_dir() else project.base
         chosen = {name: getattr(asked, name) for name in CHOSEN}
         return CustomizeRequest(**chosen | {"base": base, "method": asked.method or AUTO})
+
+    def continued(self, project: ProjectRow, job: JobRow) -> JobRow:
+        """Queue a run that goes on where one stopped at the time limit, for as long again. Raises InputError where it cannot."""
+        from engine.workflows.customize.request import training_config
+
+        if not stopped_by_time(job):
+            raise InputError("That run did not stop at the time limit, so there is nothing to go on with.")
+        asked = CustomizeRequest.of_job(job.arguments)
+        minutes = 2 * float(training_config(asked).max_minutes or 0)
+        request = asked.replace(output="", training_options={**asked.training_options, "max_minutes": minutes})
+        return self.service.start_run(project, request, continues=job.id)
 
     # -- the first look
 

@@ -217,16 +217,17 @@ class Service(SampleFiles):
         """Training runs of a project, newest first."""
         return [job for job in self.store.jobs.list(project_id) if job.kind == "customize"]
 
-    def start_run(self, project: ProjectRow, request: CustomizeRequest) -> JobRow:
+    def start_run(self, project: ProjectRow, request: CustomizeRequest, **beside: int) -> JobRow:
         """Queue a training run on the project's samples; it waits for those before it. Another `base` becomes the project's.
-        Raises InputError without samples.
+        `beside`: what the job has beside its request. Raises InputError without samples.
         """
         if not self.sample_files(project.id):
             raise InputError("This project has no samples yet. Add some on the page Samples.")
         if request.base and request.base != project.base:
             project = self.store.projects.update(project.id, base=request.base)
         name = f"{project.name} {len(self.runs(project.id)) + 1}"
-        return self._queue("customize", project, request.replace(**self.request(project), name=name).to_mapping())
+        asked = request.replace(**self.request(project), name=name).to_mapping()
+        return self._queue("customize", project, {**asked, **beside})
 
     def curve(self, project_id: int, job: JobRow | None = None) -> list[JsonRow]:
         """Figures of a run, update by update; without one named, of the run at work or the last one."""

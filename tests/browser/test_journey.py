@@ -126,7 +126,7 @@ def train(studio: Studio, page: Any, project: ProjectRow, shoot: Shoot) -> None:
     page.get_by_label(name).first.blur()
     page.get_by_role("button", name=re.compile("^(Start training|Add to the queue)$")).click()
     run = until(lambda: next((job for job in studio.store.jobs.list(project.id) if job.kind == "customize"), None))
-    until(lambda: (job := studio.store.jobs.get(run.id)).step_index >= 4 or not job.active)
+    until(lambda: (job := studio.store.jobs.get(run.id)).step == "Training" or not job.active)
     page.reload()
     expect(page.locator(".tm-runs tbody tr").first).to_be_visible()
     job = studio.store.jobs.get(run.id)

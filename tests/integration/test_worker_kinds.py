@@ -14,10 +14,11 @@ import engine.plugins
 import engine.workflows.customize
 from engine.core.progress import Progress
 from engine.core.settings import ROOT, Settings
+from engine.core.step_cache import StepCache
 from engine.corpora import import_corpus
 from engine.errors import Cancelled, InputError, OptionError
 from engine.jobs import JobContext, enqueue
-from engine.jobs.paths import job_workspace
+from engine.jobs.paths import job_folder, job_workspace, workspace_folder
 from engine.jobs.registry import KINDS
 from engine.phrases import PhraseSet
 from engine.phrases.types import Phrase
@@ -135,6 +136,31 @@ def test_customize_adds_a_plugin_and_a_second_run_of_the_job_none(
     _run(store, settings, second)
     assert [row.name for row in store.plugins.list()] == ["two", "鲁迅 / Lu Xun"]
     assert len({row.path for row in store.plugins.list()}) == 2  # neither bundle overwrote the other
+
+
+def test_a_run_that_continues_another_begins_with_what_that_has_trained(
+    store: Store, settings: Settings, project: ProjectRow, pipeline: types.ModuleType
+) -> None:
+    begun_with: list[str] = []
+
+    def trained(*args: Any, run: Path) -> dict[str, Any]:
+        state = run / "training" / "checkpoint" / "state.json"
+        begun_with.append(state.read_text(encoding="utf-8") + StepCache(run).get("training") if state.exists() else "")
+        state.parent.mkdir(parents=True, exist_ok=True)
+        state.write_text("41", encoding="utf-8")
+        StepCache(run).set("training", " made so")
+        return customize(*args, run=run) | {"stopped_by": "max_updates" if begun_with[-1] else "max_minutes"}
+
+    vars(pipeline).update(customize=trained)
+    first = enqueue(store, "customize", {"samples": [str(SAMPLES)]}, project_id=project.id)
+    _run(store, settings, first)
+    again = enqueue(store, "customize", {"samples": [str(SAMPLES)], "continues": first.id}, project_id=project.id)
+    _run(store, settings, again)
+    assert begun_with == ["", "41 made so"]
+    folders = [job_folder(workspace_folder(settings, project.id), one) / "training" for one in (first, again)]
+    assert [(one / "checkpoint").exists() for one in folders] == [True, False], (
+        "what may go on is kept, what is done is not"
+    )
 
 
 def test_a_bad_setting_is_refused_before_it_is_queued_and_paths_become_absolute(

@@ -186,7 +186,7 @@ def pair_sentences(run: Run) -> None:
 
 def prepare_method(run: Run) -> None:
     """The method's own files, in a folder that is emptied when what they are made from has changed."""
-    run.progress.begin("Preparing the method", 2, STEPS)
+    run.progress.begin("Preparing the method", 4 if needs_pairs_first(run) else 2, STEPS)
     needs, method, config, pair = run.method.capabilities, run.method, run.config, run.pair
     phrases = method.reads_phrases(config)
     made_from: list[Any] = [run.cache.used["phrases"] if phrases else run.cache.get("samples")]
@@ -222,7 +222,8 @@ def train(run: Run) -> None:
     run.module = method.build(base, run.artefacts, run.config)
     if pairs is not None:
         folder = run.folder / "training"
-        made_from = [run.own.get("method"), run.cache.used["pairs"], training.to_mapping(), run.settings.precision]
+        timeless = training.replace(max_minutes=None).to_mapping()
+        made_from = [run.own.get("method"), run.cache.used["pairs"], timeless, run.settings.precision]
         renew(run.own, "training", content_hash(*made_from), folder)
         held_out = method.encode(base, run.samples, "valid", run.progress)
         trainer = Trainer(base, method, run.module, pairs, held_out, training, folder, run.settings.precision)

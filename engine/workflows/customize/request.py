@@ -78,9 +78,13 @@ class CustomizeRequest(Options):
     @classmethod
     def of_job(cls, arguments: Mapping[str, Any]) -> Self:
         """From what the row of a job holds. Raises OptionError."""
-        return cls.from_mapping({name: value for name, value in arguments.items() if name != "corpus_id"})
+        return cls.from_mapping({name: value for name, value in arguments.items() if name not in BESIDE})
 
 
+BESIDE = (
+    "corpus_id",
+    "continues",
+)  # of a job, beside its request: the corpus row that it fills, the run that it goes on with
 MAPPINGS = {item.name for item in describe(CustomizeRequest) if item.type is dict}
 
 

@@ -65,6 +65,7 @@ def training_figures(run: Run) -> dict[str, Any]:
     result = run.result
     return {
         "updates": result.updates,
+        "most_updates": result.limit,
         "best_update": result.best_update,
         "parameters": result.parameters,
         "training": result.ended,

@@ -42,3 +42,26 @@ def test_what_an_earlier_run_did_is_not_counted(clock: list[float]) -> None:
     clock[0] += 60
     progress.advance(910, 1000)
     assert progress.eta == pytest.approx(540)
+
+
+def test_seconds_left_end_at_the_time_limit(clock: list[float]) -> None:
+    progress = Shown()
+    progress.begin("Training")
+    progress.ends_within(180)
+    progress.advance(0, 200)
+    clock[0] += 60
+    progress.advance(10, 200)
+    assert progress.eta == pytest.approx(120), "not 19 minutes"
+    progress.begin("Training")
+    progress.advance(0, 200)
+    clock[0] += 60
+    progress.advance(10, 200)
+    assert progress.eta == pytest.approx(1140), "the next step has its own time"
+
+
+def test_steps_are_numbered_as_they_are_done() -> None:
+    progress, seen = Progress(), []
+    for index in (0, 0, 3, 4, 6):
+        progress.begin(f"step {index}", index, 7)
+        seen.append(progress.numbered())
+    assert seen == [(0, 7), (0, 7), (1, 5), (2, 5), (3, 4)], "what is left out is not counted"

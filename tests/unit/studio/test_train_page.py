@@ -317,6 +317,23 @@ def test_a_run_shows_how_far_it_is_and_what_it_says_now(service: Service, projec
     assert f"clone={running.id}" in figure_card(stopped, ROWS, project)
 
 
+def test_a_run_that_ran_out_of_time_says_so_and_goes_on_for_as_long_again(
+    service: Service, project: ProjectRow
+) -> None:
+    short = {"stopped_by": "max_minutes", "updates": 41, "most_updates": 200}
+    done = replace(job(service, project), state="succeeded", result=short)
+    shown = progress_card(done, 1, ROWS)
+    assert "The training stopped at the time limit after 41 of 200 updates." in shown
+    assert 'data-act="go_on"' in shown
+    assert "go_on" not in progress_card(replace(done, result={**short, "stopped_by": "patience"}), 1, ROWS)
+    runs = Runs(service)
+    with pytest.raises(InputError, match="did not stop at the time limit"):
+        runs.continued(project, replace(done, state="failed"))
+    again = runs.continued(project, done)
+    assert again.arguments["continues"] == done.id
+    assert again.arguments["training_options"]["max_minutes"] == 6, "quick has three"
+
+
 def test_the_device_and_the_log_of_a_run(service: Service, project: ProjectRow) -> None:
     running = job(service, project, state="running")
     assert device_card(running, None, 2) == ""

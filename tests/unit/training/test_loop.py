@@ -112,6 +112,16 @@ def test_training_lowers_the_validation_loss_and_keeps_the_best(base, artefacts,
     assert result.best_loss == pytest.approx(min(losses), abs=1e-4)
 
 
+def test_a_training_that_ran_out_of_time_goes_on_with_more(base, artefacts, tmp_path):
+    short, _ = run(base, artefacts, tmp_path, OPTIONS.replace(max_minutes=0))
+    assert (short.stopped_by, short.updates, short.limit) == ("max_minutes", 1, 12)
+    assert run(base, artefacts, tmp_path, OPTIONS.replace(max_minutes=0))[0].updates == 1, "no time, nothing more"
+    whole, _ = run(base, artefacts, tmp_path, OPTIONS.replace(max_minutes=600))
+    assert (whole.stopped_by, whole.updates) == ("max_updates", 12)
+    steps = [row["step"] for row in read_metrics(tmp_path / "metrics.jsonl") if "valid_loss" in row]
+    assert steps == [0, 1, 4, 8, 12], "it began where it had stopped"
+
+
 def test_other_options_start_anew(base, artefacts, tmp_path):
     with pytest.raises(Cancelled):
         run(base, artefacts, tmp_path, progress=StopAt(6))

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as trials
+from hypothesis import strategies as st
 
 from engine.core.progress import Progress
 from engine.core.settings import Settings
@@ -66,6 +69,45 @@ def test_more_work_takes_longer(settings: Settings) -> None:
     assert estimated(settings, done=done).seconds < estimated(settings).seconds
     big = estimated(settings, training_options={"tokens_per_batch": 8192})
     assert big.memory > estimated(settings).memory
+
+
+KINDS = (
+    "start", "phrases", "sources", "weighing", "datastore", "translations",
+    *(f"{kind} {name}" for kind in ("method", "training", "evaluation") for name in ("memory_adapter", "houlsby_adapter", "knn")),
+)  # fmt: skip
+SHARES = [
+    f"share {name} {budget}"
+    for name in ("memory_adapter", "houlsby_adapter")
+    for budget in ("quick", "balanced", "best")
+]
+
+
+@trials(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    paces=st.dictionaries(st.sampled_from(KINDS), st.floats(1.0, 1e6)),
+    shares=st.dictionaries(st.sampled_from(SHARES), st.floats(0.01, 1.0)),
+    sentences=st.integers(20, 50_000),
+    sourced=st.floats(0, 1),
+    method=st.sampled_from(["auto", "memory_adapter", "houlsby_adapter", "knn"]),
+    minutes=st.none() | st.floats(0.1, 600),
+)
+def test_a_larger_budget_is_never_said_to_take_less(
+    settings: Settings, paces: dict[str, float], shares: dict[str, float], sentences: int, sourced: float, method: str,
+    minutes: float | None,
+) -> None:  # fmt: skip
+    log = ThroughputLog(settings, SHAPE)
+    log.file.unlink(missing_ok=True)
+    log.note_all({**paces, **shares})
+    counts = CorpusStats(sentences=sentences, characters=28 * sentences, sourced=sourced, language="zh")
+    own = {} if minutes is None else {"training_options": {"max_minutes": minutes}}
+    quick, balanced, best = (
+        estimated(settings, counts=counts, method=method, budget=budget, **own)
+        for budget in ("quick", "balanced", "best")
+    )
+    for end in ("low", "seconds", "high"):
+        assert getattr(quick, end) <= getattr(balanced, end) <= getattr(best, end)
+    for one in (quick, balanced, best):
+        assert one.low <= one.seconds <= one.high
 
 
 def test_minutes_at_most_bound_the_training(settings: Settings) -> None:
