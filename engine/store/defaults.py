@@ -24,7 +24,7 @@ class DefaultPlugin(tables.Base):
 
 class Defaults:
     """The default plugin of each project: the one that was chosen, or the base alone where that was chosen, else the newest of its
-    own. What was imported has to be chosen.
+    own. What was imported, or blended of others, has to be chosen.
     """
 
     def __init__(self, store: Store) -> None:
@@ -38,7 +38,7 @@ class Defaults:
         if record is not None and number is None:
             return None
         rows = [row for row in self._store.plugins.list(project_id) if row.exists]
-        own = next((row for row in rows if not row.imported), None)
+        own = next((row for row in rows if not row.imported and row.method != "blend"), None)
         return next((row for row in rows if row.id == number), own)
 
     def chosen(self, project_id: int) -> bool:

@@ -54,7 +54,8 @@ def figures_of(desk: Comparisons, sheet: ComparisonRecord | None) -> str:
             metrics.append(desk.store.plugins.get(int(system["plugin_id"] or 0)).metrics)
         except TailorError:
             metrics.append({})
-    return figure_cards(sheet, busy=job is not None and str(job.state) != "succeeded", plugins=metrics)
+    moved = any(float(system["strength"]) != 1 for system in sheet.systems[1:])
+    return figure_cards(sheet, busy=job is not None and str(job.state) != "succeeded", plugins=metrics, moved=moved)
 
 
 def menus_of(desk: Comparisons, project: ProjectRow, sheet: ComparisonRecord | None) -> str:

@@ -25,14 +25,18 @@ ACCURACY = (
 )
 
 
-def figure_cards(sheet: ComparisonRecord, *, busy: bool, plugins: Sequence[Mapping[str, Any]] = ()) -> str:
+def figure_cards(
+    sheet: ComparisonRecord, *, busy: bool, plugins: Sequence[Mapping[str, Any]] = (), moved: bool = False
+) -> str:
     """Cards of what was measured, and what it rests on; before that the way to measure. `plugins` are their metrics from
-    training, shown until there is something better.
+    training, shown until there is something better, and greyed where a dial has `moved` from the 1 that they were measured at.
     """
     rows = figure_rows(sheet.figures)
     if not rows:
         earlier = Markup(figure_row(plugins[0])) if len(plugins) == 1 else ""
-        return render("metric_cards.html", rows=[], earlier=earlier, busy=busy, references=sheet.references)
+        return render(
+            "metric_cards.html", rows=[], earlier=earlier, moved=moved, busy=busy, references=sheet.references
+        )
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row.metric not in FOLDED:

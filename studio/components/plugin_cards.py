@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -126,7 +127,7 @@ def _card(
     row = plugin.newest
     data = shown.get(row.id, PluginCardData(row))
     base = str(data.about.get("base_model_name_or_path") or project.base.rstrip("/").rsplit("/", 1)[-1])
-    facts = [tr("base {name}", name=base), size(data.about.get("bytes")), tr("made {when}", when=ago(row.created))]
+    facts = [tr("base {name}", name=base), size(data.about.get("bytes")), *_when(data)]
     facts += [tr("version {number}", number=len(plugin.rows))] if plugin.older else []
     licence = license_line(data.card) if data.card.license else ""
     measured = scores(row.metrics)
@@ -148,6 +149,18 @@ def _card(
         "older": [_version(plugin, older) for older in plugin.older],
         **_origin(data),
     }
+
+
+def _when(data: PluginCardData) -> list[str]:
+    """When it was made; of an imported one by what its bundle says, and when it was imported."""
+    if not data.row.imported:
+        return [tr("made {when}", when=ago(data.row.created))]
+    try:
+        made = datetime.datetime.fromisoformat(str(dict(data.about.get("provenance", {})).get("created", "")))
+        first = tr("made {when}", when=ago(made if made.tzinfo else made.replace(tzinfo=datetime.UTC)))
+    except ValueError:
+        first = tr("nobody knows when it was made")
+    return [first, tr("imported {when}", when=ago(data.row.created))]
 
 
 def _version(plugin: Versions, row: PluginRow) -> dict[str, object]:

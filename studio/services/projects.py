@@ -24,7 +24,7 @@ FAILED = {"prepare": mark("reading failed"), "customize": mark("training failed"
 
 @dataclass(frozen=True)
 class Best:
-    """The plugin that gained most over the base, in the metric that it was measured by."""
+    """The plugin that translates the test set best."""
 
     plugin: str
     metric: str
@@ -108,11 +108,16 @@ def state_of(last: JobRow | None, sentences: int | None, plugins: Sequence[Plugi
 
 
 def best_of(plugins: Sequence[PluginRow]) -> Best | None:
-    """By BLEU on style or held-out samples; None where nothing was measured."""
-    results = [
-        Best(row.name, "BLEU", one.before, one.after)
+    """By BLEU on style or held-out samples, of those made here and measured on the same sentences as the newest; None where
+    nothing was measured. `plugins`: newest first.
+    """
+    measured = [
+        (row.metrics.get("test_set") or (row.metrics.get("held_out_sentences"), one.before), row, one)
         for row in plugins
         for one in scores(row.metrics)
-        if one.metric == "bleu" and one.kind != "general"
+        if one.metric == "bleu" and one.kind != "general" and not row.imported
     ]
-    return max(results, key=lambda one: one.after - one.before, default=None)
+    same = [
+        Best(row.name, "BLEU", one.before, one.after) for test_set, row, one in measured if test_set == measured[0][0]
+    ]
+    return max(same, key=lambda one: one.after, default=None)

@@ -267,6 +267,17 @@ def test_all_figures_are_in_a_table_also_those_without_a_card() -> None:
     assert figure_cards(bare, busy=False).count("All figures") == 1, "lengths are known with references"
 
 
+def test_figures_of_a_plugin_are_greyed_where_its_dial_has_moved() -> None:
+    metrics = {"bleu_vanilla": 7.8, "bleu": 13.4, "bleu_low": 12.0, "bleu_high": 14.9, "bleu_p": 0.02}
+    sheet = sheet_of([["a", "b", "c"]])
+    as_trained = figure_cards(sheet, busy=False, plugins=[metrics])
+    assert "+5.6 · 95 % 12.0–14.9 · p = 0.020" in as_trained
+    assert "tm-void" not in as_trained
+    moved = figure_cards(sheet, busy=False, plugins=[metrics], moved=True)
+    assert 'class="tm-void"' in moved
+    assert "These figures are of strength 1" in moved
+
+
 def test_deleting_a_comparison_cancels_its_job(
     desk: Comparisons, project: ProjectRow, plugins: list[PluginRow]
 ) -> None:

@@ -378,6 +378,10 @@ def test_cards_say_where_a_project_stands(service: Service, project: ProjectRow)
     assert (result.sentences, result.phrases, result.plugins, result.next) == (480, 6000, 2, "compare")
     assert result.best is not None
     assert (result.best.plugin, result.best.before, result.best.after) == ("Strong", 7.8, 13.4)
+    elsewhere = {**metrics, "bleu_vanilla": 20.0, "bleu": 40.0}
+    service.store.plugins.create(project.id, "Bought", method="knn", path="/none", metrics=elsewhere, imported=True)
+    again = {one.project.id: one for one in glances(service)}[project.id]
+    assert again.best == result.best, "what was measured on other sentences does not compare"
     shown = home_cards([result])
     assert "480 sentences · 6,000 phrases · 2 plugins" in shown
     assert "<s>7.8</s> → <b>13.4</b>" in shown
