@@ -199,7 +199,7 @@ def test_auto_tries_methods_and_stacks_keeps_the_best_and_goes_on_where_it_was_s
     assert "Recording the datastore" not in steps.seen[: steps.seen.index("Training")], "kNN alone was done before"
     assert steps.starts == sorted(steps.starts), "the bar never goes back to an earlier step"
     tried = {(one["method"], one["knn"]): one for one in summary["tried"]}
-    assert set(tried) == {("base", False), ("knn", False), ("houlsby_adapter", False), ("houlsby_adapter", True)}
+    assert set(tried) == {("base", False), ("knn", False), ("memory_adapter", False), ("memory_adapter", True)}
     (chosen,) = [one for one in summary["tried"] if one["chosen"]]
     assert summary["method"] == chosen["method"] != "base"
     assert bool(summary.get("knn")) is chosen["knn"]
@@ -208,7 +208,7 @@ def test_auto_tries_methods_and_stacks_keeps_the_best_and_goes_on_where_it_was_s
     assert not (run / "tried").exists()
     assert (run / ("training" if chosen["method"] != "knn" else "method")).is_dir()
     about = read_bundle_card(Path(request.output))
-    assert "houlsby_adapter + knn" in about["provenance"]["chosen_from"]
+    assert "memory_adapter + knn" in about["provenance"]["chosen_from"]
 
 
 def test_auto_keeps_the_best_that_leaves_general_text_alone() -> None:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 AUTO = "auto"
-# What `auto` tries under each budget, the simplest first; each method that is trained is tried with kNN decoding on top too.
+# What `auto` tries under each budget, the preferred first; each method that is trained is tried with kNN decoding on top too.
 CANDIDATES = {
-    "quick": ("knn", "houlsby_adapter"),
-    "balanced": ("knn", "houlsby_adapter", "memory_adapter"),
-    "best": ("knn", "lhuc", "houlsby_adapter", "memory_adapter", "fine_tuning"),
+    "quick": ("knn", "memory_adapter"),
+    "balanced": ("knn", "memory_adapter", "houlsby_adapter"),
+    "best": ("knn", "lhuc", "memory_adapter", "houlsby_adapter", "fine_tuning"),
 }
 
 
