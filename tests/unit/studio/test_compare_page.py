@@ -380,8 +380,8 @@ def test_the_candidates_of_base_and_plugin_stand_side_by_side() -> None:
         "停", 0, 1, [], "", [Candidate("<b>", 0.5), Candidate("停", 0.2)], [Candidate("停", 0.9), Candidate("", 0.001)]
     )
     shown = reading_panel(attribution, system="Lu <Xun>", strength=1, source="en", target="zh")
-    assert "<h3>Vanilla</h3>" in shown
-    assert "<h3>Lu &lt;Xun&gt;</h3>" in shown
+    assert "<h4>Vanilla</h4>" in shown
+    assert "<h4>Lu &lt;Xun&gt;</h4>" in shown
     assert "&lt;b&gt;" in shown
     assert shown.count('class="here"') == 2, "the word that was pressed"
     assert "90 %" in shown
