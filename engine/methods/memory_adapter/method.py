@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engine.methods.memory_adapter.module import MemoryAdapterModule
 
 
-BY_SENTENCE: Mapping[str, Any] = {"retrieval": "sentence", "bottleneck": 64}
+BY_SENTENCE: Mapping[str, Any] = {"retrieval": "sentence", "bottleneck": 128}
 
 
 class MemoryAdapter(Method):
@@ -127,9 +127,7 @@ class MemoryAdapter(Method):
         if config.retrieval == "sentence":
             layers = len(set(config.layers)) if config.layers is not None else min(config.reading_layers, shape.decoder)
             readers, r = layers * len(config.places), min(config.key_size, d)
-            adapters = (
-                3 * shape.decoder * (2 * d * config.bottleneck + config.bottleneck + d) if config.bottleneck else 0
-            )
+            adapters = shape.decoder * (2 * d * config.bottleneck + config.bottleneck + d) if config.bottleneck else 0
             return Cost(
                 weights=readers * (r * r + d * d + 64 * d) + adapters + tuned, training=1.1, units=work.held, preparing=1.1,
                 terms=1.5 if config.alpha or config.beta else 1.0, decoding=1.3, files=work.held * (6 + 2 * r * readers),

@@ -17,7 +17,6 @@ which would say what has been written already.
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,7 +33,6 @@ from engine.methods.memory_adapter.config import MemoryAdapterConfig
 from engine.methods.memory_adapter.layered import LayeredReaders
 from engine.methods.modules import Bottleneck
 
-ADAPTED = ("self_attn", "encoder_attn", "fc2")  # where bottleneck adapters stand
 SHARPNESS, COVERAGE = 10.0, 2.0  # κ and β of an untrained reader
 SPEED = 10.0  # Adam moves each weight by about the learning rate: a number that stands alone must move faster
 SLOW = 0.3  # and the comparison of states more slowly
@@ -161,7 +159,7 @@ class SentenceReader(nn.Module):
 
 
 class Adapter(Bottleneck):
-    """z + W_up f(W_down z + b) + b' after a sub-layer, as Houlsby et al. have it."""
+    """z + W_up f(W_down z + b) + b' after a feed-forward, as Houlsby et al. have it after each sub-layer."""
 
     dropped = False
 
@@ -186,8 +184,8 @@ class SentenceReaders(LayeredReaders):
         self.embeddings: list[Tensor] = []  # the base's, in a list since they are none of this module's
         self._own: OwnText | None = None
         self.shortlist: Shortlist | None = None
-        for layer, position in itertools.product(range(layers), ADAPTED if config.bottleneck else ()):
-            self.adapters.put("decoder", layer, position, Adapter(d, config.bottleneck))
+        for layer in range(layers if config.bottleneck else 0):
+            self.adapters.put("decoder", layer, "fc2", Adapter(d, config.bottleneck))
         self.roll = 0  # places by which shortlists are shifted along the batch
 
     @contextlib.contextmanager
