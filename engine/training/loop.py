@@ -382,4 +382,4 @@ class Trainer:
     def write(self, row: dict[str, object]) -> None:
         """A row for the log and for whoever looks on."""
         self.log.write(row)
-        self.progress.metrics(row)
+        self.progress.metrics({key: value for key, value in row.items() if key != "samples"})  # which are for the log

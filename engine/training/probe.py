@@ -29,7 +29,7 @@ class TranslationProbe:
 
     def row(self, method: Method, module: nn.Module | None, progress: Progress) -> dict[str, object]:
         """`style_bleu` and `general_bleu` (0 to 100) with the module as it is, of the base alone where it is None; and one of
-        the style sentences: `sample_source`, `sample_translation`, `sample_reference`.
+        the style sentences: `sample_source`, `sample_translation`, `sample_reference`; and `samples`, all of them, as such lists.
 
         The module must not be attached. Empty where there is nothing to translate.
         """
@@ -67,6 +67,7 @@ class TranslationProbe:
                 "sample_source": self.style[position][0],
                 "sample_translation": translated[position],
                 "sample_reference": self.style[position][1],
+                "samples": [[source, text, own] for (source, own), text in zip(self.style, translated, strict=False)],
             }
         return row
 

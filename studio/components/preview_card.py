@@ -7,7 +7,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from engine.core.flagged import FLAGS
 from engine.store import JobRow, ProjectRow
+from engine.workflows.preview import understood
 from studio.components.diff import marked
 from studio.components.html import lang_attribute, number
 from studio.components.layout import step_said
@@ -15,13 +17,15 @@ from studio.components.templating import render, script
 from studio.i18n.translate import span, tr
 
 SHOWN = 5
+LOST = 0.6  # of the base's agreement with the source after translating back, below which a sentence is warned of
+FALL = 5.0  # points of the mean, more than which is warned of
 SOURCED = 0.5  # share of the samples with translations below which the card says what translations would bring
 LOOK = script("preview-card.js")
 
 
 def look_rows(preview: Mapping[str, Any], most: int = SHOWN) -> list[Mapping[str, Any]]:
-    """The sentences to show: those that changed first, plain ones before held-out ones."""
-    rows = [row for row in preview.get("rows", []) if isinstance(row, Mapping)]
+    """The sentences to show, of those that the base can translate: those that changed first, plain ones before held-out ones."""
+    rows = [row for row in preview.get("rows", []) if isinstance(row, Mapping) and understood(row)]
     order = sorted(
         range(len(rows)),
         key=lambda i: (rows[i].get("vanilla") == rows[i].get("customized"), rows[i].get("kind") != "plain", i),
@@ -51,6 +55,8 @@ def look_card(project: ProjectRow, job: JobRow | None, preview: Mapping[str, Any
         source_lang=Markup(lang_attribute(project.source)),
         target_lang=Markup(lang_attribute(project.target)),
         facts=_facts(preview),
+        there=bool(preview.get("rows")),
+        lost=_loss(preview),
         # How much more translations are worth is said where there are few of them.
         few_sources=float(preview.get("sourced", 0.0)) < SOURCED,
     )
@@ -59,7 +65,25 @@ def look_card(project: ProjectRow, job: JobRow | None, preview: Mapping[str, Any
 def _row(row: Mapping[str, Any], language: str) -> dict[str, object]:
     vanilla, customized = marked(str(row.get("vanilla", "")), str(row.get("customized", "")), language)
     texts = {name: row.get(name, "") for name in ("source", "reference")}
+    flags = row.get("flags") or {}
+    texts |= {
+        f"{name}_flag": tr(FLAGS[flags[name]]) if flags.get(name) in FLAGS else "" for name in ("vanilla", "customized")
+    }
+    agreement = row.get("agreement") or {}
+    texts["lost"] = bool(agreement) and agreement["customized"] < LOST * agreement["vanilla"]
     return {"vanilla": Markup(vanilla), "customized": Markup(customized), **texts}
+
+
+def _loss(preview: Mapping[str, Any]) -> str:
+    """A warning where the meaning suffers; empty where it does not, or nobody looked."""
+    before, after = preview.get("agreement_base"), preview.get("agreement")
+    if not isinstance(before, int | float) or not isinstance(after, int | float) or after >= before - FALL:
+        return ""
+    return tr(
+        "Meaning is lost: translated back, the sentences agree with their sources by {after} in place of {before} (chrF). The "
+        "style of the samples is not worth that.",
+        before=f"{before:.0f}", after=f"{after:.0f}",
+    )  # fmt: skip
 
 
 def _facts(preview: Mapping[str, Any]) -> list[str]:
@@ -78,4 +102,8 @@ def _facts(preview: Mapping[str, Any]) -> list[str]:
     elif isinstance(loss_before, int | float) and isinstance(loss, int | float):
         scores = {"before": f"{loss_before:.2f}", "after": f"{loss:.2f}"}
         facts.append(tr("held-out loss {before} → {after}, lower is better", **scores))
+    before, after = preview.get("agreement_base"), preview.get("agreement")
+    if isinstance(before, int | float) and isinstance(after, int | float):
+        scores = {"before": f"{before:.0f}", "after": f"{after:.0f}"}
+        facts.append(tr("meaning, by translating back (chrF) {before} → {after}", **scores))
     return [*facts, tr("made in {time}", time=span(seconds))]

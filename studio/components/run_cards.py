@@ -9,6 +9,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from engine.core.flagged import FLAGS
+from engine.decoding.guard import repeated
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
 from studio.components.diff import marked
@@ -88,9 +90,9 @@ def _progress(job: JobRow, rows: Sequence[Mapping[str, Any]], before: int) -> li
     return facts
 
 
-def figure_card(job: JobRow, rows: Sequence[Mapping[str, Any]], project: ProjectRow) -> str:
+def figure_card(job: JobRow, rows: Sequence[Mapping[str, Any]], project: ProjectRow, chosen: int | None = None) -> str:
     """The validations so far: loss, and BLEU on style and general text where they were measured; a sentence as it is now
-    translated; and what can be done.
+    translated, the `chosen` one of those that are watched; and what can be done.
     """
     checks = [row for row in rows if row.get("valid_loss") is not None]
     names = {
@@ -113,7 +115,7 @@ def figure_card(job: JobRow, rows: Sequence[Mapping[str, Any]], project: Project
         columns=columns,
         unread=memory_unread(checks),
         checks=[{key: row.get(key) for key in ("step", *names)} for row in shown],
-        sample=_sample(rows, project),
+        sample=_sample(rows, project, chosen),
         tried=job.result.get("tried") or [],
         clone="" if job.active else _clone(job),
         source_lang=Markup(lang_attribute(project.source)),
@@ -127,8 +129,20 @@ def memory_unread(checks: Sequence[Mapping[str, Any]]) -> bool:
     return bool(last.get("step")) and last.get("other_memory_loss", math.inf) - last["valid_loss"] < UNREAD
 
 
-def _sample(rows: Sequence[Mapping[str, Any]], project: ProjectRow) -> dict[str, object]:
+def _sample(rows: Sequence[Mapping[str, Any]], project: ProjectRow, chosen: int | None) -> dict[str, object]:
     """One sentence as it is translated now, what changed since the start marked, and how it came there; empty before any."""
+    watched = next((row["samples"] for row in reversed(rows) if row.get("samples")), [])
+    sources = [str(source) for source, *_ in watched]
+    if chosen is None or not 0 <= chosen < len(sources):
+        usual = next((row.get("sample_source") for row in reversed(rows) if row.get("samples")), None)
+        chosen = sources.index(str(usual)) if usual in sources else 0
+    else:
+        names = ("sample_source", "sample_translation", "sample_reference")
+        rows = [
+            {**row, **dict(zip(names, row["samples"][chosen], strict=True))}
+            for row in rows
+            if len(row.get("samples") or ()) > chosen
+        ]
     seen = [row for row in rows if row.get("sample_translation")]
     if not seen:
         return {}
@@ -137,9 +151,12 @@ def _sample(rows: Sequence[Mapping[str, Any]], project: ProjectRow) -> dict[str,
                 if row["sample_translation"] != before.get("sample_translation")]  # fmt: skip
     return {
         "source": seen[-1].get("sample_source", ""),
+        "sources": sources,
+        "chosen": chosen,
         "now": Markup(marked(first, last, project.target)[1]) if len(seen) > 1 else last,
         "versions": [{"step": None, **row} for row in versions],
         "reference": seen[-1].get("sample_reference"),
+        "flag": tr(FLAGS["repetition"]) if repeated(str(seen[-1].get("sample_source", "")), last) else "",
     }
 
 

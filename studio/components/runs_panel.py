@@ -48,7 +48,9 @@ class RunsPanel:
 
     def layout(self) -> None:
         """Lay out the run that is shown, the table of all, the comparison and the first look."""
-        self.stamps, self.compared_runs, self.address = (gr.Textbox("", visible="hidden") for _ in range(3))
+        self.stamps, self.compared_runs, self.address, self.sample = (
+            gr.Textbox("", visible="hidden") for _ in range(4)
+        )
         with gated(gr.Row, elem_classes="tm-live") as self.live:
             with gr.Column(scale=3, min_width=360, elem_classes="tm-card tm-pad tm-stack"):
                 self.status = view(script=ACT)
@@ -74,7 +76,7 @@ class RunsPanel:
     def events(self, timer: Any, start: Any, next_step: Any) -> None:
         """Wire the panel; the button that starts a run and the link to the next step depend on the runs."""
         self.start, self.next_step = start, next_step
-        self._asked = [self.stamps, self.compared_runs, self.curve, self.measure]
+        self._asked = [self.stamps, self.compared_runs, self.curve, self.measure, self.sample]
         self._polled = [
             self.look, self.live, self.status, self.curve, self.plot, self.device, self.log, self.figures, self.table,
             self.comparing, self.differences, self.overlay, start, next_step, self.stamps,
@@ -83,7 +85,9 @@ class RunsPanel:
         for component in (self.table, self.figures, self.status):
             self.poll_after(component.act(guard(self.act), None, None, **QUIET))
         compared = self.table.pick(guard(self.choose), None, [self.compared_runs, self.address], **QUIET)
-        self.poll_after(compared.then(None, self.address, None, js=MARK))
+        watched = self.figures.pick(guard(self.watch), None, [self.sample, self.address], **QUIET)
+        for event in (compared, watched):
+            self.poll_after(event.then(None, self.address, None, js=MARK))
         self.poll_after(self.look.look(guard(self.look_again), None, None, **QUIET))
         self.poll_after(self.look.make(guard(self.start_knn), None, None, **QUIET))
         for control in (self.curve, self.measure):
@@ -95,7 +99,9 @@ class RunsPanel:
 
     # -- what the panel shows
 
-    def poll(self, request: gr.Request, stamps: str, compared: str, curve: str, measure: str) -> dict[Any, Any]:
+    def poll(
+        self, request: gr.Request, stamps: str, compared: str, curve: str, measure: str, sample: str
+    ) -> dict[Any, Any]:
         project = self.runs.service.project(wanted(request))
         jobs = self.runs.of(project.id) if project else []
         job = self.runs.shown(jobs, str(request.query_params.get("run", "")))
@@ -105,7 +111,8 @@ class RunsPanel:
             sent.put(self.table, "runs", no_runs(project))
             gates = {self.live: shown_if(False), self.comparing: shown_if(False)}
             return {**sent.updates, **gates, self.stamps: sent.stamps}
-        self._show_run(sent, project, jobs, job, curve)
+        watched = whole_number(sample or str(request.query_params.get("sample", "")))
+        self._show_run(sent, project, jobs, job, curve, watched)
         plugins = self.runs.plugins(project.id)
         chosen = [int(number) for number in run_numbers(compared)]
         table = runs_table(jobs, plugins, project, self.runs.places(), chosen, job.id)
@@ -128,7 +135,8 @@ class RunsPanel:
             self.stamps: sent.stamps,
         }
 
-    def _show_run(self, sent: Unchanged, project: ProjectRow, jobs: Sequence[JobRow], job: JobRow, curve: str) -> None:
+    def _show_run(self, sent: Unchanged, project: ProjectRow, jobs: Sequence[JobRow], job: JobRow, curve: str,
+                  sample: int | None) -> None:  # fmt: skip
         from engine.jobs import log_tail
 
         rows, number = self.runs.curve(job), len(jobs) - jobs.index(job)
@@ -136,7 +144,7 @@ class RunsPanel:
         sent.put(self.status, "status", progress_card(job, number, rows, self.runs.places().get(job.id, 0)))
         sent.put(self.device, "device", device_card(job, self.store.usage.get(job.id), cores()))
         sent.put(self.log, "log", log_card(log_tail(job, LOG)))
-        sent.put(self.figures, "figures", figure_card(job, rows, project))
+        sent.put(self.figures, "figures", figure_card(job, rows, project, sample))
         # A chart is sent again only when there is more to see, so that zooming into it is not undone every two seconds.
         if sent.changed("plot", f"{job.id}.{job.attempt}.{len(rows)}.{curve}"):
             total = int(job.total) if job.total and training(job) else None
@@ -183,6 +191,11 @@ class RunsPanel:
         """The runs to compare."""
         chosen = ",".join(run_numbers(str(event.runs)))
         return {self.compared_runs: chosen, self.address: json.dumps({"runs": chosen})}
+
+    def watch(self, event: gr.EventData) -> dict[Any, Any]:
+        """Which of the user's sentences is shown as it changes."""
+        chosen = str(event.sample)
+        return {self.sample: chosen, self.address: json.dumps({"sample": chosen})}
 
     def look_again(self, request: gr.Request) -> None:
         """Make a first look."""

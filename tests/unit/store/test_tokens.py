@@ -72,6 +72,10 @@ def test_the_default_plugin_is_the_chosen_one_else_the_newest(store: Store, tmp_
     assert store.defaults.get(project.id) == second
     foreign = store.plugins.create(project.id, "foreign", method="lhuc", path=second.path, imported=True)
     assert store.defaults.get(project.id) == second, "what was imported has to be chosen"
+    bundle = tmp_path / "blend.zip"
+    bundle.write_bytes(b"PK")
+    store.plugins.create(project.id, "both", method="blend", path=str(bundle))
+    assert store.defaults.get(project.id) == second, "what was blended has to be chosen"
     store.defaults.set(project.id, foreign.id)
     assert store.defaults.get(project.id) == foreign
     store.defaults.set(project.id, first.id)

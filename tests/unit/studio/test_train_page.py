@@ -408,6 +408,48 @@ def test_a_look_with_translations_says_the_score_and_else_what_they_are_worth(pr
     assert 'data-make="1"' in shown
 
 
+def looked(source: str, customized: str, vanilla: float, agreement: float, **more: Any) -> dict[str, Any]:
+    both = {"vanilla": vanilla, "customized": agreement}
+    return {
+        "kind": "plain",
+        "source": source,
+        "vanilla": "雨。",
+        "customized": customized,
+        "agreement": both,
+        "flags": {},
+        **more,
+    }
+
+
+def test_a_look_shows_the_meaning_beside_the_style_and_only_what_the_base_can_translate(project: ProjectRow) -> None:
+    rows = [
+        looked("Fine.", "雨停了。", 70.0, 66.0),
+        looked("Lost.", "天。", 60.0, 20.0),
+        looked("Looping.", "将将将将将。", 60.0, 50.0, flags={"customized": "repetition"}),
+        looked("Unreadable.", "x", 22.0, 90.0),
+        looked("Base loops.", "x", 90.0, 90.0, flags={"vanilla": "repetition"}),
+    ]
+    shown = look_card(project, None, {**FOUND, "rows": rows, "agreement_base": 63.3, "agreement": 45.3})
+    assert "Unreadable" not in shown
+    assert "Base loops" not in shown
+    assert "meaning, by translating back (chrF) 63 → 45" in shown
+    assert "Meaning is lost: translated back, the sentences agree with their sources by 45 in place of 63" in shown
+    assert shown.count("Much of the meaning may be lost") == 1
+    assert shown.count("repeats itself") == 1
+    assert "Meaning is lost" not in look_card(
+        project, None, {**FOUND, "rows": rows, "agreement_base": 63.3, "agreement": 60.0}
+    )
+    assert "Use a better base" in look_card(project, None, {**FOUND, "rows": rows[3:]})
+
+
+def test_a_sample_that_repeats_itself_is_flagged_while_it_trains(service: Service, project: ProjectRow) -> None:
+    row = {"step": 50, "valid_loss": 4.0, "sample_source": "It will rain.", "sample_translation": "将将将将将"}
+    assert "repeats itself" in figure_card(job(service, project), [row], project)
+    assert "repeats itself" not in figure_card(
+        job(service, project), [{**row, "sample_translation": "雨将至。"}], project
+    )
+
+
 def test_the_method_is_left_to_the_run_unless_one_is_chosen(
     project: ProjectRow, service: Service, form: PlanForm
 ) -> None:
