@@ -95,22 +95,24 @@ def estimate(
     """What a run would take whose request names the folder of its base. `done` are steps that need not be done again: phrases,
     sources, pairs. Raises ModelError where the folder is no usable base, OptionError on a setting.
     """
+    made: list[Estimate] = []
+    for one in candidates(request):
+        made.append(_with_smaller(one, counts, settings, {*done, "start", "sources", "pairs"} if made else done))
+    return made[0] if len(made) == 1 else together(made)
+
+
+def _with_smaller(
+    request: CustomizeRequest, counts: CorpusStats, settings: Settings, done: Collection[str]
+) -> Estimate:
+    """That of one method, never less than under a smaller budget: what runs of one measured says nothing of another's."""
     from engine.training import BUDGETS
 
     budgets = list(BUDGETS)
     ranked = budgets[: budgets.index(request.budget) + 1]
-    *smaller, own = [_of_budget(request.replace(budget=budget), counts, settings, done) for budget in ranked]
-    # What runs of one budget measured says nothing of another's; a larger one is never told to be done sooner.
+    *smaller, own = [_Estimator(request.replace(budget=budget), counts, settings, done).run() for budget in ranked]
     longest = max([own, *reversed(smaller)], key=lambda one: one.seconds)
     ends = {name: max(getattr(one, name) for one in (own, *smaller)) for name in ("low", "high")}
     return dataclasses.replace(own, seconds=longest.seconds, parts=longest.parts, **ends)
-
-
-def _of_budget(request: CustomizeRequest, counts: CorpusStats, settings: Settings, done: Collection[str]) -> Estimate:
-    made: list[Estimate] = []
-    for one in candidates(request):
-        made.append(_Estimator(one, counts, settings, {*done, "start", "sources", "pairs"} if made else done).run())
-    return made[0] if len(made) == 1 else together(made)
 
 
 def together(estimates: Sequence[Estimate]) -> Estimate:
