@@ -22,6 +22,7 @@ from engine.store.records import RESUMABLE, JobRow, JobState
 from engine.store.repositories import Repository, to_row
 
 FURTHEST_SECONDS = 600.0  # the longest pause before another attempt
+GAVE_WAY = Message("It makes way for what was asked for meanwhile, and goes on by itself.")
 AGAIN: Json = {  # of a job that is queued again
     "state": JobState.QUEUED.value,
     "note": "",
@@ -96,6 +97,8 @@ class JobRecovery(Repository[tables.Job, JobRow]):
             if record.cancel_requested:
                 return self._settle(record, JobState.CANCELLED)
             self._again(record, 0.0)
+            record.note, record.error = GAVE_WAY, ""
+            record.messages = data_of(GAVE_WAY)
             return True
 
     def requeue(self, *, most: int, seconds: float) -> Sequence[JobRow]:

@@ -19,7 +19,7 @@ from studio.components.layout import address
 from studio.components.plugin_cards import setting_said
 from studio.components.templating import render, script
 from studio.i18n.translate import mark, span, tr, translate_message
-from studio.services.runs import own_settings, stopped_by_time
+from studio.services.runs import can_continue, own_settings, stopped_by_time
 from studio.services.scores import scores
 
 STATES = {
@@ -67,7 +67,8 @@ def progress_card(job: JobRow, run: int, rows: Sequence[Mapping[str, Any]], befo
         state=tr((job.step or "starting") if job.state == "running" else job.state),
         facts=_progress(job, rows, before),
         short=stopped_by_time(job),
-        note=translate_message(job.note) if job.note and not rows else "",
+        able=can_continue(job),
+        note=translate_message(job.note) if job.note and (not rows or job.state == "queued") else "",
     )
 
 
@@ -131,7 +132,7 @@ def memory_unread(checks: Sequence[Mapping[str, Any]]) -> bool:
 
 def _sample(rows: Sequence[Mapping[str, Any]], project: ProjectRow, chosen: int | None) -> dict[str, object]:
     """One sentence as it is translated now, what changed since the start marked, and how it came there; empty before any."""
-    watched = next((row["samples"] for row in reversed(rows) if row.get("samples")), [])
+    watched: Sequence[Sequence[str]] = next((row["samples"] for row in reversed(rows) if row.get("samples")), [])
     sources = [str(source) for source, *_ in watched]
     if chosen is None or not 0 <= chosen < len(sources):
         usual = next((row.get("sample_source") for row in reversed(rows) if row.get("samples")), None)

@@ -42,9 +42,13 @@ def own_settings(request: CustomizeRequest) -> dict[str, Mapping[str, Any]]:
 
 
 def stopped_by_time(job: JobRow) -> bool:
-    """Whether the training of a run that is done had no time left, and can go on."""
-    named = job.arguments.get("method", "memory_adapter") not in ("", AUTO)  # which of several goes on is not known
-    return str(job.state) == "succeeded" and job.result.get("stopped_by") == "max_minutes" and named
+    """Whether the training of a run that is done had no time left."""
+    return str(job.state) == "succeeded" and job.result.get("stopped_by") == "max_minutes"
+
+
+def can_continue(job: JobRow) -> bool:
+    """Whether such a run can go on: not where it tried several methods, since only the bundle of the best one is kept."""
+    return stopped_by_time(job) and job.arguments.get("method", "memory_adapter") not in ("", AUTO)
 
 
 class Runs:
@@ -161,7 +165,7 @@ class Runs:
         """Queue a run that goes on where one stopped at the time limit, for as long again. Raises InputError where it cannot."""
         from engine.workflows.customize.request import training_config
 
-        if not stopped_by_time(job):
+        if not can_continue(job):
             raise InputError("That run did not stop at the time limit, so there is nothing to go on with.")
         asked = CustomizeRequest.of_job(job.arguments)
         minutes = 2 * float(training_config(asked).max_minutes or 0)

@@ -442,10 +442,17 @@ def test_what_a_user_asks_for_goes_before_work_that_gives_way_and_that_goes_on_a
     assert done.result["began"] > 0, "from where it was"
 
 
-def test_a_job_that_gave_way_and_was_cancelled_meanwhile_stays_so(store: Store) -> None:
-    job = store.jobs.enqueue("polite", {})
+def test_a_job_that_gives_way_says_so_and_one_that_was_cancelled_meanwhile_stays_so(store: Store) -> None:
+    first, second = (store.jobs.enqueue("polite", {}) for _ in range(2))
     store.jobs.claim("here")
-    store.jobs.cancel(job.id)
-    assert store.jobs.give_way(job.id, 1)
-    assert store.jobs.get(job.id).state == "cancelled"
-    assert not store.jobs.give_way(job.id, 1)
+    assert store.jobs.give_way(first.id, 1)
+    waiting = store.jobs.get(first.id)
+    assert (waiting.state, waiting.attempt, waiting.retries) == ("queued", 2, 0)
+    assert waiting.note == "It makes way for what was asked for meanwhile, and goes on by itself."
+    assert store.jobs.claim("here") == store.jobs.get(first.id)
+    assert store.jobs.get(first.id).note == ""
+    store.jobs.claim("here")
+    store.jobs.cancel(second.id)
+    assert store.jobs.give_way(second.id, 1)
+    assert store.jobs.get(second.id).state == "cancelled"
+    assert not store.jobs.give_way(second.id, 1)

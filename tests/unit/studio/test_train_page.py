@@ -311,6 +311,7 @@ def test_a_run_shows_how_far_it_is_and_what_it_says_now(service: Service, projec
     assert 'data-act="cancel"' in figures
     waiting = replace(running, state="queued", step="")
     assert "2 before it" in progress_card(waiting, 4, [], 2)
+    assert "It makes way." in progress_card(replace(waiting, note="It makes way."), 4, ROWS)
     stopped = replace(running, state="interrupted", error="The worker was stopped.")
     assert "The worker was stopped." in progress_card(stopped, 4, ROWS)
     assert 'data-act="resume"' in figure_card(stopped, ROWS, project)
@@ -326,6 +327,9 @@ def test_a_run_that_ran_out_of_time_says_so_and_goes_on_for_as_long_again(
     assert "The training stopped at the time limit after 41 of 200 updates." in shown
     assert 'data-act="go_on"' in shown
     assert "go_on" not in progress_card(replace(done, result={**short, "stopped_by": "patience"}), 1, ROWS)
+    several = progress_card(replace(done, arguments={"method": AUTO}), 1, ROWS)
+    assert "stopped at the time limit" in several
+    assert "go_on" not in several
     runs = Runs(service)
     with pytest.raises(InputError, match="did not stop at the time limit"):
         runs.continued(project, replace(done, state="failed"))
