@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 
 from engine.cli.commands import Commands, Shown
-from engine.cli.terminal import TerminalProgress
 from engine.core.text_table import table
 
 
@@ -47,11 +46,7 @@ def artefacts_verify(args: argparse.Namespace) -> Shown:
     from engine.store import Store
     from engine.store.sharing.garbage_collection import verify
 
-    progress = TerminalProgress(quiet=args.quiet)
-    try:
-        wrong = verify(args.settings, Store(args.settings.store_url), progress)
-    finally:
-        progress.close()
+    wrong = verify(args.settings, Store(args.settings.store_url), args.progress)
     args.exit_code = int(bool(wrong))
     lines = [f"{one['where']} ({one['artefact'][:12]}) is {one['problem']}." for one in wrong]
     end = "Run `tailormt doctor --repair`; what no copy is left of has to be made again." if wrong else "All is whole."

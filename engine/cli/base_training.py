@@ -43,7 +43,6 @@ def train(args: argparse.Namespace) -> tuple[Any, str]:
     """Train a base; returns its figures and the card's text."""
     from engine.builders.bases.pairs import parse_back_translated, parse_weight
     from engine.builders.bases.run import BaseRun, train_base
-    from engine.cli.terminal import TerminalProgress
     from engine.errors import InputError
 
     if args.settings.threads:
@@ -63,7 +62,7 @@ def train(args: argparse.Namespace) -> tuple[Any, str]:
         from_flags(BaseTrainingOptions, args), Path(args.init) if args.init else None, about, args.settings.device,
         args.settings.precision,
     )  # fmt: skip
-    figures = train_base(run, TerminalProgress(quiet=args.quiet))
+    figures = train_base(run, args.progress)
     return figures, (Path(args.output) / "README.md").read_text(encoding="utf-8")
 
 
@@ -79,7 +78,6 @@ def score(args: argparse.Namespace) -> tuple[Any, str]:
     import numpy as np
 
     from engine.builders.bases.filtering import score_pairs
-    from engine.cli.terminal import TerminalProgress
 
     if args.settings.threads:
         import torch
@@ -87,7 +85,7 @@ def score(args: argparse.Namespace) -> tuple[Any, str]:
         torch.set_num_threads(args.settings.threads)
     scores = score_pairs(
         Path(args.base), args.source, args.target, device=args.settings.device, precision=args.settings.precision,
-        progress=TerminalProgress(quiet=args.quiet),
+        progress=args.progress,
     ).astype(np.float32)  # fmt: skip
     shares = {f"{share:.0%}": round(float(np.quantile(scores, share)), 3) for share in (0.1, 0.5, 0.9)}
     text = ", ".join(f"{share} of the pairs score below {score:.2f}" for share, score in shares.items())

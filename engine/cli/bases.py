@@ -8,7 +8,6 @@ from typing import Any
 
 from engine.cli import base_training
 from engine.cli.commands import Commands
-from engine.cli.terminal import TerminalProgress
 from engine.core.json_object import Json
 from engine.core.text_table import table
 from engine.errors import Cancelled, ModelError
@@ -61,15 +60,12 @@ def base_add(args: argparse.Namespace) -> tuple[Any, str]:
     from engine.base.download import size_text
     from engine.base.registry import BaseRegistry
 
-    progress = TerminalProgress(quiet=args.quiet)
     try:
         entry = BaseRegistry(args.settings).add(
-            args.origin, name=args.name, revision=args.revision, convert=args.convert, progress=progress
+            args.origin, name=args.name, revision=args.revision, convert=args.convert, progress=args.progress
         )
     except Cancelled:
         raise Cancelled("Stopped. Nothing was added.") from None
-    finally:
-        progress.close()
     card = shown(entry.card())
     return card, (
         f"Added {entry.name}: {card['family']}, {languages(card)}, {card['parameters'] / 1e6:.1f} M weights, "
@@ -110,14 +106,10 @@ def base_decoding(args: argparse.Namespace) -> tuple[Any, str]:
     if len(pairs) < FEWEST:
         raise CorpusError(f"{len(pairs)} held-out pairs are too few to choose decoding on. Give at least {FEWEST}.")
     folder = BaseRegistry(args.settings).find(args.name)
-    progress = TerminalProgress(quiet=args.quiet)
-    progress.begin("Choosing decoding")
-    try:
-        chosen = choose_defaults(
-            folder, pairs, args.source, args.target, device=args.settings.device, progress=progress
-        )
-    finally:
-        progress.close()
+    args.progress.begin("Choosing decoding")
+    chosen = choose_defaults(
+        folder, pairs, args.source, args.target, device=args.settings.device, progress=args.progress
+    )
     result = {way: asdict(choice) for way, choice in chosen.items()}
     return result, f"{decoding_table(result)}\n\nThe ones in bold are the defaults of {folder.name} from now on."
 

@@ -42,7 +42,6 @@ def add_methods_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def methods(args: argparse.Namespace) -> tuple[Any, str]:
-    from engine.cli.terminal import TerminalProgress
     from engine.workflows.benchmark.methods import MethodBench, bench_methods, table_text
 
     bench = MethodBench(
@@ -58,7 +57,7 @@ def methods(args: argparse.Namespace) -> tuple[Any, str]:
         seed=args.seed,
         training_options=args.training_option,
     )
-    rows = bench_methods(bench, TerminalProgress(quiet=args.quiet))
+    rows = bench_methods(bench, args.progress)
     return rows, table_text(rows)
 
 
@@ -91,7 +90,6 @@ def add_reproduce_flags(parser: argparse.ArgumentParser) -> None:
 def reproduced(args: argparse.Namespace) -> tuple[Any, str]:
     from dataclasses import replace
 
-    from engine.cli.terminal import TerminalProgress
     from engine.workflows.benchmark.reproduce import SCALES, comparison_text, reproduce
     from engine.workflows.benchmark.row import Plan
 
@@ -100,14 +98,10 @@ def reproduced(args: argparse.Namespace) -> tuple[Any, str]:
         scale = replace(scale, sentences=args.sentences)
     if args.lines is not None:
         scale = replace(scale, lines=args.lines)
-    progress = TerminalProgress(quiet=args.quiet)
-    try:
-        rows = reproduce(
-            args.experiment, Plan(Path(args.data), Path(args.output), scale, args.base, args.seed), args.settings,
-            tasks=[name.strip() for name in args.tasks.split(",") if name.strip()], progress=progress,
-        )  # fmt: skip
-    finally:
-        progress.close()
+    rows = reproduce(
+        args.experiment, Plan(Path(args.data), Path(args.output), scale, args.base, args.seed), args.settings,
+        tasks=[name.strip() for name in args.tasks.split(",") if name.strip()], progress=args.progress,
+    )  # fmt: skip
     text = comparison_text(args.experiment, rows, args.base, scale)
     if args.write:
         from engine.workflows.benchmark.results import put_part

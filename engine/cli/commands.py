@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from engine.core.options import add_flags
 from engine.core.settings import Settings
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
 
 Shown = tuple[Any, str]  # what --json prints, and what is printed otherwise
 SAMPLES = (
@@ -58,8 +61,21 @@ def add_base(target: argparse.ArgumentParser) -> None:
     target.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
 
 
-def default_base(args: argparse.Namespace) -> str:
-    """The first base on the shelf that translates between the languages, for commands without --base."""
+def base_path(args: argparse.Namespace, languages: Mapping[str, Any] | None = None) -> str:
+    """What --base names, else the first base on the shelf between the `source` and `target` of a card, or of the flags."""
     from engine.base.registry import BaseRegistry
 
-    return str(BaseRegistry(args.settings).default(args.source, args.target))
+    pair = languages or vars(args)
+    return args.base or str(BaseRegistry(args.settings).default(pair["source"], pair["target"]))
+
+
+def load_base(args: argparse.Namespace, languages: Mapping[str, Any] | None = None) -> BaseModel:
+    """The base at `base_path`, working with the threads of --threads."""
+    from engine.base import BaseModel
+
+    path, pair = base_path(args, languages), languages or vars(args)
+    if args.settings.threads:
+        import torch
+
+        torch.set_num_threads(args.settings.threads)
+    return BaseModel.load(path, pair["source"], pair["target"], download=args.download, settings=args.settings)

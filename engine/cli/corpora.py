@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from engine.cli.commands import SAMPLES, Commands, add_direction
-from engine.cli.terminal import TerminalProgress
 from engine.core.options import add_flags, from_flags
 from engine.core.text_table import table
 from engine.corpora.bundled import bundled_samples, named_files
@@ -34,22 +33,20 @@ def corpus_import(args: argparse.Namespace) -> tuple[Any, str]:
     from engine.corpora import Corpus, Decisions, SampleFiles, import_to
     from engine.corpora.leakage import find_leaks, read_test
 
-    progress = TerminalProgress(quiet=args.quiet)
-    progress.begin("Reading samples")
+    args.progress.begin("Reading samples")
     files = [Path(path) for path in named_files(args.samples, args.settings.assets_dir)]
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
         workspace = Path(args.workspace or folder)
         report = import_to(
             workspace, SampleFiles(files, args.target, args.source), options=from_flags(CorpusOptions, args),
-            decisions=Decisions.load(workspace), progress=progress,
+            decisions=Decisions.load(workspace), progress=args.progress,
         )  # fmt: skip
         leaks = []
         if args.test_files:
-            progress.begin("Comparing with the test files")
+            args.progress.begin("Comparing with the test files")
             paths = [Path(path) for path in args.test_files]
             tests = [(path.name, one) for path in paths for one in read_test(path, args.target, args.source)]
-            leaks = list(find_leaks(Corpus.load(workspace).segments, tests, progress))
-    progress.close()
+            leaks = list(find_leaks(Corpus.load(workspace).segments, tests, args.progress))
     rows = [[f.name, f.encoding, f.lines, f.kept, sum(f.skipped.values())] for f in report.files]
     skipped = [f"{count} skipped: {reason}" for reason, count in report.skipped.items()]
     noticed = [f"{count} imported with a warning: {reason}" for reason, count in report.noticed.items()]

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.commands import SAMPLES, Commands, Shown, add_base, default_base
+from engine.cli.commands import SAMPLES, Commands, Shown, add_base, base_path
 from engine.cli.demo import DEMOS
-from engine.cli.terminal import comparison, progress_of
+from engine.cli.terminal import comparison
 from engine.core.atomic_files import check_writable
 from engine.core.options import named_values
 from engine.core.text_table import table
@@ -95,7 +95,7 @@ def request_of(args: argparse.Namespace) -> CustomizeRequest:
     values = {item.name: getattr(args, item.name) for item in describe(CustomizeRequest) if hasattr(args, item.name)}
     for kind in ("method", "training", "corpus", "knn", "phrase"):
         values[f"{kind}_options"] = named_values(getattr(args, f"{kind}_option", None), f"--{kind}-option")
-    values["base"] = values.get("base") or default_base(args)
+    values["base"] = base_path(args)
     values["samples"] = named_files(args.samples, args.settings.assets_dir)
     return CustomizeRequest.from_mapping({key: value for key, value in values.items() if value is not None})
 
@@ -124,10 +124,8 @@ def customize(args: argparse.Namespace) -> Shown:
 
     request = request_of(args)
     check_writable(Path(request.output), "the plugin")
-    progress = progress_of(args)
     with workspace_of(args, request) as workspace:
-        summary = run(request, workspace, progress, args.settings)
-    progress.close()
+        summary = run(request, workspace, args.progress, args.settings)
     return summary, summary_text(summary)
 
 
@@ -185,9 +183,8 @@ def phrases(args: argparse.Namespace) -> Shown:
     from engine.phrases import PhraseSet
     from engine.workflows.customize.pipeline import prepare
 
-    request, progress = request_of(args), progress_of(args)
-    summary = prepare(request, Path(args.workspace), progress, args.settings)
-    progress.close()
+    request = request_of(args)
+    summary = prepare(request, Path(args.workspace), args.progress, args.settings)
     result = PhraseSet.load(Path(args.workspace) / "phrases.jsonl")
     rows = [[length, count] for length, count in result.by_length().items()]
     examples = sorted(result.phrases, key=lambda p: (-p.count, -p.length))[:10]
@@ -204,9 +201,8 @@ def phrases(args: argparse.Namespace) -> Shown:
 def run_until(args: argparse.Namespace, step: str) -> dict[str, Any]:
     from engine.workflows.customize.pipeline import customize as run
 
-    request, progress = request_of(args), progress_of(args)
-    summary = run(request, Path(args.workspace), progress, args.settings, stop_after=step)
-    progress.close()
+    request = request_of(args)
+    summary = run(request, Path(args.workspace), args.progress, args.settings, stop_after=step)
     return summary
 
 
@@ -246,7 +242,5 @@ def needs(record: dict[str, Any]) -> str:
 def run_demo(args: argparse.Namespace) -> Shown:
     from engine.cli.demo import demo
 
-    progress = progress_of(args)
-    result = demo(args.settings, Path(args.output), progress, args.to)
-    progress.close()
+    result = demo(args.settings, Path(args.output), args.progress, args.to)
     return result

@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.terminal import TerminalProgress
 from engine.core.atomic_files import check_writable
 from engine.core.options import add_flags, from_flags
 from engine.core.text_table import table
@@ -74,18 +73,14 @@ def translate_file(
 
     key = json.dumps([str(Path(args.input).resolve()), str(Path(args.output).resolve())])
     partial = args.settings.home_dir / "work" / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.jsonl"
-    progress = TerminalProgress(quiet=args.quiet)
-    try:
-        report = translate_document(
-            Path(args.input),
-            Path(args.output),
-            BaseTranslator(base, plugin, args.strength, decoding),
-            options=_context(args).options,
-            progress=progress,
-            partial=partial,
-        )
-    finally:
-        progress.close()
+    report = translate_document(
+        Path(args.input),
+        Path(args.output),
+        BaseTranslator(base, plugin, args.strength, decoding),
+        options=_context(args).options,
+        progress=args.progress,
+        partial=partial,
+    )
     return {"output": args.output, **report.to_mapping()}, shown(args.output, report)
 
 

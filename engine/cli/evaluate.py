@@ -9,7 +9,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.commands import Commands, Shown
+from engine.cli.commands import Commands, Shown, load_base
 from engine.core.options import add_flags
 from engine.core.settings import Settings
 from engine.errors import OptionError
@@ -78,22 +78,16 @@ def register(top: Commands) -> None:
 
 def evaluate(args: argparse.Namespace) -> Shown:
     """Scores of files, or of systems over sentences. Raises OptionError on flags that do not go together."""
-    from engine.cli.terminal import TerminalProgress
-
-    progress = TerminalProgress(quiet=getattr(args, "quiet", False))
     if bool(args.input) == bool(args.system):
         raise OptionError(
             "Give translations to score as NAME=FILE, or sentences to translate with --input; one of the two."
         )
     if (args.input or args.samples) and not args.source:
         raise OptionError("--source is needed: the language that is translated from.")
-    try:
-        return of_sentences(args, progress) if args.input else of_files(args, progress)
-    finally:
-        progress.close()
+    return of_sentences(args) if args.input else of_files(args)
 
 
-def of_files(args: argparse.Namespace, progress: Progress) -> Shown:
+def of_files(args: argparse.Namespace) -> Shown:
     """Translations that are there."""
     from engine.evaluation import evaluate_files, read_lines
 
@@ -112,9 +106,9 @@ def of_files(args: argparse.Namespace, progress: Progress) -> Shown:
         seed=args.seed,
         further=dataclasses.replace(
             further_of(args, read_lines(args.sources) if args.sources else None),
-            style=scorers_of(args, progress) if args.samples else None,
+            style=scorers_of(args) if args.samples else None,
         ),
-        progress=progress,
+        progress=args.progress,
     )
     if args.output:
         write_all(args, content_of_files(args, systems, report.to_mapping()))
@@ -143,19 +137,8 @@ def content_of_files(args: argparse.Namespace, systems: dict[str, Path], report:
     sources = read_lines(args.sources) if args.sources else [""] * report["lines"]
     references = read_lines(args.reference) if args.reference else blank
     lines = [
-        judged(
-            ComparisonLineRow(
-                position,
-                sources[position],
-                references[position],
-                [one[position] for one in texts],
-                [None] * len(texts),
-                None,
-                None,
-            ),
-            args.target,
-        )
-        for position in range(report["lines"])
+        judged(ComparisonLineRow(index, source, reference, row, [None] * len(texts), None, None), args.target)
+        for index, (source, reference, *row) in enumerate(zip(sources, references, *texts, strict=False))
     ]
     return content_of_lines(
         args, Path(args.reference).name if args.reference else ", ".join(names), "",
@@ -201,7 +184,7 @@ def write_all(args: argparse.Namespace, content: Content) -> None:
         write(content, Path(output))
 
 
-def of_sentences(args: argparse.Namespace, progress: Progress) -> Shown:
+def of_sentences(args: argparse.Namespace) -> Shown:
     """A base and its plugins over sentences: translated, scored, and written where that is asked for."""
     from engine.evaluation import Report
     from engine.workflows.compare.evaluate import measure
@@ -213,8 +196,8 @@ def of_sentences(args: argparse.Namespace, progress: Progress) -> Shown:
     base = load_base(args)
     systems, paths = named_systems(args)
     translate = Translator.of_files(base, paths, args.settings.home_dir / "unpacked")
-    lines = translated_lines(read.lines, systems, translate, progress)
-    figures = measure(lines, systems, translate, ground_of(args, base), progress, further_of(args, None))
+    lines = translated_lines(read.lines, systems, translate, args.progress)
+    figures = measure(lines, systems, translate, ground_of(args, base), args.progress, further_of(args, None))
     if args.output:
         title = Path(args.input[0]).name
         write_all(args, content_of_lines(args, title, base.name, systems, figures, lines, read.references))
@@ -271,14 +254,6 @@ def translated_lines(
     return done
 
 
-def load_base(args: argparse.Namespace) -> BaseModel:
-    from engine.base import BaseModel
-    from engine.base.registry import BaseRegistry
-
-    base = args.base or str(BaseRegistry(args.settings).default(args.source, args.target))
-    return BaseModel.load(base, args.source, args.target, download=args.download, settings=args.settings)
-
-
 def ground_of(args: argparse.Namespace, base: BaseModel) -> EvalContext:
     """The samples as an import reads them, and a folder in the home that belongs to them."""
     from engine.core.step_cache import content_hash
@@ -302,12 +277,12 @@ def ground_of(args: argparse.Namespace, base: BaseModel) -> EvalContext:
     return EvalContext(folder, args.settings.assets_dir, texts, sources, backward, args.seed, args.general)
 
 
-def scorers_of(args: argparse.Namespace, progress: Progress) -> StyleScorers:
+def scorers_of(args: argparse.Namespace) -> StyleScorers:
     from engine.evaluation.style_scorers import learn_style
 
     base = load_base(args)
     ground = ground_of(args, base)
     return learn_style(
         ground.texts, base, ground.folder, ground.assets,
-        backward=ground.backward, sources=ground.sources, progress=progress,
+        backward=ground.backward, sources=ground.sources, progress=args.progress,
     )  # fmt: skip

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.commands import SAMPLES, Commands
-from engine.cli.terminal import TerminalProgress
+from engine.cli.commands import SAMPLES, Commands, base_path
 from engine.core.atomic_files import check_writable
-from engine.core.options import add_flags
+from engine.core.options import add_flags, from_flags
 from engine.core.text_table import table
 from engine.errors import CorpusError, OptionError
 from engine.methods.knn.options import KnnOptions
@@ -27,17 +26,8 @@ if TYPE_CHECKING:
 
 # What `knn tune` may change: everything else is how the datastore was made.
 TUNED = (
-    "k",
-    "shortlist",
-    "threshold",
-    "temperature",
-    "weight",
-    "adaptive",
-    "finalists",
-    "skip_above",
-    "graph_breadth",
-    "probe",
-)
+    "k", "shortlist", "threshold", "temperature", "weight", "adaptive", "finalists", "skip_above", "graph_breadth", "probe",
+)  # fmt: skip
 
 
 def register(top: Commands) -> None:
@@ -66,7 +56,6 @@ def add_samples(found: argparse.ArgumentParser) -> None:
 
 
 def knn_add(args: argparse.Namespace) -> tuple[Any, str]:
-    from engine.core.options import from_flags
     from engine.methods.knn.build import make_knn
     from engine.plugins.repack import amend
 
@@ -74,27 +63,22 @@ def knn_add(args: argparse.Namespace) -> tuple[Any, str]:
     output = Path(args.output)
     check_writable(output, "the plugin")
     request, workspace = asked(args, "add", options)
-    progress = TerminalProgress(quiet=args.quiet)
-    try:
-        pairs, plugin, pair = ready(args, request, workspace, progress, train=True)
-        if plugin.knn is not None:
-            raise OptionError(
-                f"{args.plugin} carries a datastore already. Choose new settings for it with `tailormt knn tune`, or start from "
-                "the plugin without one."
-            )
-        knn, files, figures = make_knn(
-            pair.forward, pairs["train"], pairs["valid"], options, workspace / "knn", plugin, progress,
-            lambda: general_pairs(args, pair, pairs, progress),
-        )  # fmt: skip
-    finally:
-        progress.close()
+    pairs, plugin, pair = ready(args, request, workspace, train=True)
+    if plugin.knn is not None:
+        raise OptionError(
+            f"{args.plugin} carries a datastore already. Choose new settings for it with `tailormt knn tune`, or start from "
+            "the plugin without one."
+        )
+    knn, files, figures = make_knn(
+        pair.forward, pairs["train"], pairs["valid"], options, workspace / "knn", plugin, args.progress,
+        lambda: general_pairs(args, pair, pairs),
+    )  # fmt: skip
     amend(Path(args.plugin), output, card={"knn": knn.options.to_mapping()}, files=files)
     clean(args, workspace)
     return summary(output, knn, figures), text_of(output, knn, figures)
 
 
 def knn_tune(args: argparse.Namespace) -> tuple[Any, str]:
-    from engine.core.options import from_flags
     from engine.methods.knn.adaptive import FILE as ADAPTIVE
     from engine.methods.knn.adaptive import save_adaptive
     from engine.methods.knn.build import retrieval_of, retune
@@ -104,28 +88,24 @@ def knn_tune(args: argparse.Namespace) -> tuple[Any, str]:
     output = Path(args.output or args.plugin)
     check_writable(output, "the plugin")
     request, workspace = asked(args, "tune", from_flags(KnnOptions, args))
-    progress = TerminalProgress(quiet=args.quiet)
-    try:
-        pairs, plugin, pair = ready(args, request, workspace, progress, train=False)
-        position = "knn" if plugin.knn is not None else "config"
-        knn: Knn | None = plugin.knn or getattr(plugin.module, "knn", None)
-        if knn is None:
-            raise OptionError(f"{args.plugin} carries no datastore. Add one with `tailormt knn add`.")
-        known = {" ".join(target.split()) for _, target in knn.datastore.texts}
-        held_out = [one for one in pairs["valid"] if " ".join(one.target.split()) not in known]
-        if not held_out:
-            raise CorpusError("All these sentences are in the datastore. Give samples that it was not made from.")
-        fresh = {**knn.options.to_mapping(), **dict.fromkeys(("k", "shortlist", "threshold", "temperature", "weight"))}
-        knn = knn.with_settings(from_flags(KnnOptions, args, {**fresh, "adaptive": False}))
-        retrieval_of(knn.options)  # refuses what does not go together
-        if knn.index is not None:
-            from engine.methods.knn.index import set_breadth
+    pairs, plugin, pair = ready(args, request, workspace, train=False)
+    position = "knn" if plugin.knn is not None else "config"
+    knn: Knn | None = plugin.knn or getattr(plugin.module, "knn", None)
+    if knn is None:
+        raise OptionError(f"{args.plugin} carries no datastore. Add one with `tailormt knn add`.")
+    known = {" ".join(target.split()) for _, target in knn.datastore.texts}
+    held_out = [one for one in pairs["valid"] if " ".join(one.target.split()) not in known]
+    if not held_out:
+        raise CorpusError("All these sentences are in the datastore. Give samples that it was not made from.")
+    fresh = {**knn.options.to_mapping(), **dict.fromkeys(("k", "shortlist", "threshold", "temperature", "weight"))}
+    knn = knn.with_settings(from_flags(KnnOptions, args, {**fresh, "adaptive": False}))
+    retrieval_of(knn.options)  # refuses what does not go together
+    if knn.index is not None:
+        from engine.methods.knn.index import set_breadth
 
-            set_breadth(knn.index, knn.options.index, knn.options)
-        general = general_pairs(args, pair, pairs, progress) if knn.reader is not None else []
-        knn, figures = retune(pair.forward, knn, held_out, plugin if position == "knn" else None, progress, general)
-    finally:
-        progress.close()
+        set_breadth(knn.index, knn.options.index, knn.options)
+    general = general_pairs(args, pair, pairs) if knn.reader is not None else []
+    knn, figures = retune(pair.forward, knn, held_out, plugin if position == "knn" else None, args.progress, general)
     workspace.mkdir(parents=True, exist_ok=True)
     files = {ADAPTIVE: save_adaptive(knn.adaptive, workspace)} if knn.adaptive is not None else {}
     files |= {GATE: knn.gate.save(workspace)} if knn.gate is not None else {}
@@ -137,14 +117,13 @@ def knn_tune(args: argparse.Namespace) -> tuple[Any, str]:
 
 def asked(args: argparse.Namespace, what: str, options: KnnOptions) -> tuple[CustomizeRequest, Path]:
     """The samples' request as the main job has it, and the folder for its steps."""
-    from engine.base.registry import BaseRegistry
     from engine.corpora.bundled import named_files
     from engine.plugins import read_bundle_card
     from engine.workflows.customize.request import CustomizeRequest
 
     card = read_bundle_card(args.plugin)
     request = CustomizeRequest(
-        base=args.base or str(BaseRegistry(args.settings).default(card["source"], card["target"])),
+        base=base_path(args, card),
         source=card["source"], target=card["target"], samples=tuple(named_files(args.samples, args.settings.assets_dir)),
         method=card["method"], backward=args.backward, download=args.download,
     )  # fmt: skip
@@ -157,38 +136,31 @@ def asked(args: argparse.Namespace, what: str, options: KnnOptions) -> tuple[Cus
 
 
 def ready(
-    args: argparse.Namespace, request: CustomizeRequest, workspace: Path, progress: TerminalProgress, *, train: bool
+    args: argparse.Namespace, request: CustomizeRequest, workspace: Path, *, train: bool
 ) -> tuple[dict[str, list[SentencePair]], Plugin, LanguagePair]:
     """Sentence pairs of the samples (all held out where `train` is false), the plugin, and its base in both directions."""
     from engine.core.step_cache import StepCache
     from engine.plugins import Plugin
-    from engine.workflows.customize.steps import (
-        load_pair,
-        make_pairs,
-        read_samples,
-        split_samples,
-        validated,
-        workspace_lock,
-    )
+    from engine.workflows.customize import steps
 
-    request = validated(request)
-    with workspace_lock(workspace):
+    request = steps.validated(request)
+    with steps.workspace_lock(workspace):
         stamps = StepCache(workspace)
-        corpus = read_samples(request, workspace, stamps, progress)
-        learn, valid = split_samples(corpus) if train else ([], list(corpus.segments))
-        pair = load_pair(request, args.settings)
+        corpus = steps.read_samples(request, workspace, stamps, args.progress)
+        learn, valid = steps.split_samples(corpus) if train else ([], list(corpus.segments))
+        pair = steps.load_pair(request, args.settings)
         plugin = Plugin.load(args.plugin, pair.forward, cache=args.settings.home_dir / "unpacked")
-        return make_pairs(learn, valid, pair, 1.0, stamps, progress), plugin, pair
+        return steps.make_pairs(learn, valid, pair, 1.0, stamps, args.progress), plugin, pair
 
 
 def general_pairs(
-    args: argparse.Namespace, pair: LanguagePair, pairs: dict[str, list[SentencePair]], progress: TerminalProgress
+    args: argparse.Namespace, pair: LanguagePair, pairs: dict[str, list[SentencePair]]
 ) -> list[SentencePair]:
     """Pairs of everyday text that a learned gate leaves alone."""
     from engine.evaluation.general_text import learnable_pairs
 
     own = [one.target for part in pairs.values() for one in part]
-    return learnable_pairs(pair, args.settings.assets_dir, but=own, progress=progress)
+    return learnable_pairs(pair, args.settings.assets_dir, but=own, progress=args.progress)
 
 
 def clean(args: argparse.Namespace, workspace: Path) -> None:

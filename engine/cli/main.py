@@ -94,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    from engine.cli.terminal import stop_on_interrupt
+    from engine.cli.terminal import TerminalProgress, stop_on_interrupt
 
     args.settings = from_flags(Settings, args, load_settings().to_mapping())
     for key in ("source", "target"):  # inside, languages have their canonical tags
@@ -104,7 +104,11 @@ def run(args: argparse.Namespace) -> int:
         stop_on_interrupt()
     if not (args.quiet or args.json) and (note := bases.demonstration_note(args)):
         print(note, file=sys.stderr, flush=True)
-    value, text = args.run(args)
+    args.progress = TerminalProgress(args.quiet)
+    try:
+        value, text = args.run(args)
+    finally:
+        args.progress.close()
     if args.json:
         print(json.dumps(value, ensure_ascii=False, indent=2))
     elif text:

@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 
 from engine.cli.commands import Commands, Shown
-from engine.cli.terminal import TerminalProgress
 
 
 def register(top: Commands) -> None:
@@ -33,11 +32,7 @@ def register(top: Commands) -> None:
 def doctor(args: argparse.Namespace) -> Shown:
     from engine.workflows.maintenance.doctor import examine, to_mapping
 
-    progress = TerminalProgress(quiet=args.quiet)
-    try:
-        result = examine(args.settings, repair=args.repair, progress=progress)
-    finally:
-        progress.close()
+    result = examine(args.settings, repair=args.repair, progress=args.progress)
     value = to_mapping(result)
     args.exit_code = int(not value["ok"])
     lines = [f"- {one.sentence}" + (f"\n  Mended: {one.mended}" if one.mended else "") for one in result]
@@ -52,17 +47,13 @@ def doctor(args: argparse.Namespace) -> Shown:
 def backup(args: argparse.Namespace) -> Shown:
     from engine.workflows.maintenance.backup import make_backup
 
-    progress = TerminalProgress(quiet=args.quiet)
-    try:
-        result = make_backup(
-            args.settings,
-            Path(args.file),
-            samples=not args.without_samples,
-            bases=not args.without_bases,
-            progress=progress,
-        )
-    finally:
-        progress.close()
+    result = make_backup(
+        args.settings,
+        Path(args.file),
+        samples=not args.without_samples,
+        bases=not args.without_bases,
+        progress=args.progress,
+    )
     text = f"{result['file']}: {result['files']:,} files and {result['rows']:,} rows, {result['bytes'] / 1e6:,.1f} MB."
     return result, text + "\nIt holds settings and hashed passwords: keep it where only you can read it."
 
@@ -70,10 +61,6 @@ def backup(args: argparse.Namespace) -> Shown:
 def restore(args: argparse.Namespace) -> Shown:
     from engine.workflows.maintenance.restore import restore_backup
 
-    progress = TerminalProgress(quiet=args.quiet)
-    try:
-        result = restore_backup(args.settings, Path(args.file), replace=args.replace, progress=progress)
-    finally:
-        progress.close()
+    result = restore_backup(args.settings, Path(args.file), replace=args.replace, progress=args.progress)
     selected = f"\nWhat lay there before is at {result['kept']}." if result["kept"] else ""
     return result, f"{result['home']} is as it was: {result['files']:,} files and {result['rows']:,} rows.{selected}"

@@ -9,7 +9,6 @@ from typing import Any
 
 from engine.builders.parsers.options import ParserTraining
 from engine.cli.commands import Commands
-from engine.cli.terminal import TerminalProgress
 from engine.core.options import add_flags, describe, from_flags
 from engine.core.text_table import table
 from engine.errors import InputError, MissingError
@@ -74,12 +73,8 @@ def parser_train(args: argparse.Namespace) -> tuple[Any, str]:
         Path(args.words) if args.words else None,
     )
     origins = Origins(args.license, args.license_note, about(args.about))
-    progress = TerminalProgress(quiet=args.quiet)
-    try:
-        trained, banks = train_parser(args.language, sources, Path(args.output), options=options, progress=progress)
-        figures = measure(trained.language, trained.folder, banks, progress)
-    finally:
-        progress.close()
+    trained, banks = train_parser(args.language, sources, Path(args.output), options=options, progress=args.progress)
+    figures = measure(trained.language, trained.folder, banks, args.progress)
     card = write_card(trained, figures, origins, command_line(args), versions())
     value = {
         "folder": str(trained.home),

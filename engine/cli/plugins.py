@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.commands import Commands, Shown
-from engine.cli.terminal import TerminalProgress
+from engine.cli.commands import Commands, Shown, base_path, load_base
 from engine.core.atomic_files import atomic_write, check_writable
 from engine.core.text_table import table
 from engine.corpora.bundled import named_files
@@ -235,8 +234,6 @@ def plugin_default(args: argparse.Namespace) -> Shown:
 
 
 def plugin_blend(args: argparse.Namespace) -> Shown:
-    from engine.base import BaseModel
-    from engine.base.registry import BaseRegistry
     from engine.plugins.blend import make_blend
     from engine.plugins.bundle import read_bundle_card
 
@@ -244,18 +241,13 @@ def plugin_blend(args: argparse.Namespace) -> Shown:
     output = Path(args.output)
     check_writable(output, "the blend")
     first = read_bundle_card(parts[0].path)
-    position = args.base or str(BaseRegistry(args.settings).default(first["source"], first["target"]))
-    base = BaseModel.load(position, first["source"], first["target"], download=args.download, settings=args.settings)
+    base = load_base(args, first)
     if base.fingerprint() != first["base_fingerprint"]:
         raise InputError(
             f"{parts[0].path} was made for the base {first['base_model_name_or_path']}, not for {base.name}. Name its base "
             "with --base."
         )
-    progress = TerminalProgress(quiet=args.quiet)
-    try:
-        card = make_blend(output, args.name or output.stem, parts, base=base, progress=progress)
-    finally:
-        progress.close()
+    card = make_blend(output, args.name or output.stem, parts, base=base, progress=args.progress)
     return card, f"Wrote {args.output}: {card['provenance']['made_of']}."
 
 
@@ -273,7 +265,6 @@ def part_of(text: str) -> Any:
 
 
 def plugin_swap(args: argparse.Namespace) -> Shown:
-    from engine.base.registry import BaseRegistry
     from engine.methods import get_method
     from engine.plugins.bundle import read_bundle_card
     from engine.plugins.replace_samples import check_swap, swap_bundle
@@ -281,27 +272,21 @@ def plugin_swap(args: argparse.Namespace) -> Shown:
     card = read_bundle_card(args.bundle)
     check_swap(get_method(card["method"]))
     check_writable(Path(args.output), "the plugin")
-    progress = TerminalProgress(quiet=args.quiet)
-    try:
-        done = swap_bundle(
-            Path(args.bundle),
-            Path(args.output),
-            named_files(args.samples, args.settings.assets_dir),
-            base=args.base or str(BaseRegistry(args.settings).default(card["source"], card["target"])),
-            backward=args.backward,
-            download=args.download,
-            settings=args.settings,
-            progress=progress,
-        )
-    finally:
-        progress.close()
+    done = swap_bundle(
+        Path(args.bundle),
+        Path(args.output),
+        named_files(args.samples, args.settings.assets_dir),
+        base=base_path(args, card),
+        backward=args.backward,
+        download=args.download,
+        settings=args.settings,
+        progress=args.progress,
+    )
     return done, f"Wrote {done['output']}: {done['sentences']:,} sentences to look up, the weights as they were."
 
 
 def plugin_ablate(args: argparse.Namespace) -> Shown:
-    from engine.base import BaseModel
     from engine.base.decoding_options import Decoding
-    from engine.base.registry import BaseRegistry
     from engine.core.options import from_flags, named_values
     from engine.corpora.formats.text_lines import read_lines
     from engine.methods.ablation import KINDS, kinds_of
@@ -321,19 +306,10 @@ def plugin_ablate(args: argparse.Namespace) -> Shown:
         args.seed,
     )
     check_lines(wanted)
-    position = args.base or str(BaseRegistry(args.settings).default(card["source"], card["target"]))
-    base = BaseModel.load(position, card["source"], card["target"], download=args.download, settings=args.settings)
-    if args.settings.threads:
-        import torch
-
-        torch.set_num_threads(args.settings.threads)
-    progress = TerminalProgress(quiet=args.quiet)
-    try:
-        figures = ablate_bundle(
-            Path(args.bundle), wanted, base=base, backward=args.backward, settings=args.settings, progress=progress
-        )
-    finally:
-        progress.close()
+    base = load_base(args, card)
+    figures = ablate_bundle(
+        Path(args.bundle), wanted, base=base, backward=args.backward, settings=args.settings, progress=args.progress
+    )
     if args.output:
         write_translations(Path(args.output), figures)
     text = table(["memory", "what it holds", "BLEU", "chrF", "NLL", "p", "changed"], table_rows(figures))

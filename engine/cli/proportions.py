@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.commands import Commands, add_base
-from engine.cli.terminal import TerminalProgress
+from engine.cli.commands import Commands, add_base, load_base
 from engine.core.options import add_flags, from_flags
+from engine.core.progress import Progress
 from engine.core.text_table import table
 from engine.corpora.formats.text_lines import read_lines
 from engine.errors import InputError
@@ -57,8 +57,6 @@ def register(top: Commands) -> None:
 
 
 def proportions(args: argparse.Namespace) -> tuple[Any, str]:
-    from engine.base import BaseModel
-    from engine.base.registry import BaseRegistry
     from engine.methods.domain_mixing.proportions import proportions_of
     from engine.plugins import Plugin
 
@@ -68,33 +66,26 @@ def proportions(args: argparse.Namespace) -> tuple[Any, str]:
     sentences = [args.sentence] if args.sentence else read_lines(args.input, language) if args.input else []
     if not sentences and not args.samples:
         raise InputError("Give a SENTENCE, or a file of them with --input.")
-    progress = TerminalProgress(quiet=args.quiet)
-    progress.begin("Loading the base")
-    base = BaseModel.load(
-        args.base or str(BaseRegistry(args.settings).default(args.source, args.target)), args.source, args.target,
-        download=args.download, settings=args.settings,
-    )  # fmt: skip
+    args.progress.begin("Loading the base")
+    base = load_base(args)
     plugin: Plugin | None = None
-    try:
-        if args.plugin:
-            plugin = Plugin.load(args.plugin, base)
-            model = model_of(plugin, args.plugin)
-        else:
-            model = fitted(args, base, progress)
-        results: list[SentenceProportions] = []
-        if sentences:
-            progress.begin("Reading sentences")
-            results = proportions_of(
-                base, model, sentences, args.side, plugin=plugin, progress=progress,
-                sources=sources_of(base, model, sentences, args.side, progress),
-            )  # fmt: skip
-    finally:
-        progress.close()
+    if args.plugin:
+        plugin = Plugin.load(args.plugin, base)
+        model = model_of(plugin, args.plugin)
+    else:
+        model = fitted(args, base)
+    results: list[SentenceProportions] = []
+    if sentences:
+        args.progress.begin("Reading sentences")
+        results = proportions_of(
+            base, model, sentences, args.side, plugin=plugin, progress=args.progress,
+            sources=sources_of(base, model, sentences, args.side, args.progress),
+        )  # fmt: skip
     value = {**model.about(), "corpus": model.corpus, "sentences": results}
     return value, "\n\n".join([*corpus_text(model), *map(sentence_text, results)])
 
 
-def fitted(args: argparse.Namespace, base: BaseModel, progress: TerminalProgress) -> ProportionModel:
+def fitted(args: argparse.Namespace, base: BaseModel) -> ProportionModel:
     """Proportions fitted on the samples, and written where asked; without samples those that were written before."""
     from engine.corpora import CorpusOptions, import_corpus
     from engine.corpora.bundled import named_files
@@ -107,23 +98,23 @@ def fitted(args: argparse.Namespace, base: BaseModel, progress: TerminalProgress
         return ProportionModel.load(Path(args.model), base)
     config = from_flags(DomainMixingConfig, args)
     files = named_files(args.samples, args.settings.assets_dir)
-    progress.begin("Reading samples")
+    args.progress.begin("Reading samples")
     corpus = import_corpus(
         files, args.target, source_language=args.source, domains=args.domains,
-        options=CorpusOptions(domain_from_file=len(files) > 1), progress=progress,
+        options=CorpusOptions(domain_from_file=len(files) > 1), progress=args.progress,
     )  # fmt: skip
     domains = with_general(
         by_domain(corpus.segments), args.target, args.settings.assets_dir, config.general, corpus.texts()
     )
-    progress.begin("Fitting domain proportions")
-    model = fit_proportions(base, domains, config, progress=progress)
+    args.progress.begin("Fitting domain proportions")
+    model = fit_proportions(base, domains, config, progress=args.progress)
     if args.model:
         model.save(Path(args.model))
     return model
 
 
 def sources_of(
-    base: BaseModel, model: ProportionModel, sentences: list[str], side: str, progress: TerminalProgress
+    base: BaseModel, model: ProportionModel, sentences: list[str], side: str, progress: Progress
 ) -> list[str] | None:
     """Sources of sentences for a decoder that was fitted with them: back-translations where the base can; else none."""
     from engine.decoding.greedy_search import back_translate

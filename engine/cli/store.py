@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 
 from engine.cli.commands import Commands, Shown
-from engine.cli.terminal import TerminalProgress
 from engine.core.text_table import table
 
 
@@ -56,11 +55,7 @@ def store_copy(args: argparse.Namespace) -> Shown:
     from engine.store.copy import copy_store
     from engine.store.database import parse, shown
 
-    progress = TerminalProgress(quiet=args.quiet)
-    try:
-        counts = copy_store(args.settings.store_url, args.to, progress=progress)
-    finally:
-        progress.close()
+    counts = copy_store(args.settings.store_url, args.to, progress=args.progress)
     target = shown(parse(args.to))
     text = (
         f"{sum(counts.values()):,} rows were copied to {target}.\n"

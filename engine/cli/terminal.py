@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import signal
 import sys
 import time
@@ -28,10 +27,6 @@ def stop_on_interrupt() -> None:
 
     signal.signal(signal.SIGINT, wish)
     signal.signal(signal.SIGTERM, wish)
-
-
-def progress_of(args: argparse.Namespace) -> TerminalProgress:
-    return TerminalProgress(quiet=getattr(args, "quiet", False))
 
 
 class TerminalProgress(Progress):

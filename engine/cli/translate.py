@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.base.decoding_options import Decoding
 from engine.cli import documents
-from engine.cli.commands import Commands, Shown, add_base, default_base
-from engine.cli.terminal import progress_of
+from engine.cli.commands import Commands, Shown, add_base, load_base
 from engine.core.atomic_files import atomic_write, check_writable
 from engine.core.options import add_flags, from_flags
 from engine.core.text_table import table
@@ -51,18 +50,6 @@ def add_using_flags(
     add_flags(target, Decoding)
 
 
-def load_base(args: argparse.Namespace) -> BaseModel:
-    from engine.base import BaseModel
-
-    base = args.base or default_base(args)
-    loaded = BaseModel.load(base, args.source, args.target, download=args.download, settings=args.settings)
-    if args.settings.threads:
-        import torch
-
-        torch.set_num_threads(args.settings.threads)
-    return loaded
-
-
 def load_plugin(args: argparse.Namespace, base: BaseModel) -> Plugin | PluginStack | None:
     """The plugin of --plugin; several are stacked in the order given."""
     from engine.plugins import Plugin, PluginStack
@@ -95,10 +82,9 @@ def translate(args: argparse.Namespace) -> Shown:
     decoding = decoding_of(args, base, plugin)
     if document:
         return documents.translate_file(args, base, plugin, decoding)
-    progress = progress_of(args)
-    progress.begin("Translating")
-    results = translate_lines(base, lines, plugin, strength=args.strength, decoding=decoding, progress=progress)
-    progress.close()
+    args.progress.begin("Translating")
+    results = translate_lines(base, lines, plugin, strength=args.strength, decoding=decoding, progress=args.progress)
+    args.progress.close()
     warn_of_flags(args, results)
     text = "\n".join(" ".join(line.split()) for line in results)
     if args.output != "-":
@@ -130,12 +116,11 @@ def compare(args: argparse.Namespace) -> Shown:
     base = load_base(args)
     plugin = load_plugin(args, base)
     decoding = decoding_of(args, base, plugin)
-    progress = progress_of(args)
-    progress.begin("Translating with the base", 0, 2)
-    vanilla = translate_lines(base, lines, decoding=decoding, progress=progress)
-    progress.begin("Translating with the plugin", 1, 2)
-    customized = translate_lines(base, lines, plugin, strength=args.strength, decoding=decoding, progress=progress)
-    progress.close()
+    args.progress.begin("Translating with the base", 0, 2)
+    vanilla = translate_lines(base, lines, decoding=decoding, progress=args.progress)
+    args.progress.begin("Translating with the plugin", 1, 2)
+    customized = translate_lines(base, lines, plugin, strength=args.strength, decoding=decoding, progress=args.progress)
+    args.progress.close()
     warn_of_flags(args, [*vanilla, *customized])
     rows: list[dict[str, Any]] = [
         {"source": a, "vanilla": b, "customized": c} for a, b, c in zip(lines, vanilla, customized, strict=True)
