@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 def register(top: Commands) -> None:
-    """`tailormt user …` and `tailormt audit`."""
     commands = top.group("user", "accounts of people who sign in to the studio")
 
     def named(name: str, help: str, run: Callable[[argparse.Namespace], Shown]) -> argparse.ArgumentParser:
@@ -28,14 +27,14 @@ def register(top: Commands) -> None:
         command.add_argument("name", help="the account's name")
         return command
 
-    def password(found: argparse.ArgumentParser) -> None:
-        found.add_argument(
+    def password(command: argparse.ArgumentParser) -> None:
+        command.add_argument(
             "--password-stdin", action="store_true", help="take the password from standard input's first line"
         )
 
-    found = named("add", "a new account; asks for its password", user_add)
-    found.add_argument("--role", default="member", choices=ROLES, help="what it may [member]")
-    password(found)
+    command = named("add", "a new account; asks for its password", user_add)
+    command.add_argument("--role", default="member", choices=ROLES, help="what it may [member]")
+    password(command)
     commands.add("list", "all accounts", user_list)
     named("role", "another role", user_role).add_argument("role", choices=ROLES, help="what it may from now on")
     password(named("password", "another password; its sessions end", user_password))
@@ -43,21 +42,21 @@ def register(top: Commands) -> None:
     named("close", "nobody signs in to it any more", user_close)
     named("open", "sign in to it again", user_open)
     named("remove", "remove the account; projects stay", user_remove)
-    found = named("join", "take an account into a project", user_join)
-    found.add_argument("project", type=int, help="the project's number")
-    found.add_argument("--role", default="member", choices=PROJECT_ROLES, help="what it is there [member]")
+    command = named("join", "take an account into a project", user_join)
+    command.add_argument("project", type=int, help="the project's number")
+    command.add_argument("--role", default="member", choices=PROJECT_ROLES, help="what it is there [member]")
     named("leave", "take an account out of a project", user_leave).add_argument(
         "project", type=int, help="the project's number"
     )
 
-    found = top.add("audit", "who did what and when: sign-ins, projects, uploads, jobs, exports", audit)
-    found.add_argument("--project", type=int, metavar="ID", help="of one project alone")
-    found.add_argument("--who", default="", metavar="NAME", help="by one account alone")
-    found.add_argument(
+    command = top.add("audit", "who did what and when: sign-ins, projects, uploads, jobs, exports", audit)
+    command.add_argument("--project", type=int, metavar="ID", help="of one project alone")
+    command.add_argument("--who", default="", metavar="NAME", help="by one account alone")
+    command.add_argument(
         "--action", dest="acts", default="", metavar="WORDS", help="acts that begin so, as `sign in` or `plugin`"
     )
-    found.add_argument("--since", default="", metavar="DATE", help="from a day on, as 2026-11-21")
-    found.add_argument("--limit", type=int, default=100, metavar="N", help="the newest so many [100]")
+    command.add_argument("--since", default="", metavar="DATE", help="from a day on, as 2026-11-21")
+    command.add_argument("--limit", type=int, default=100, metavar="N", help="the newest so many [100]")
 
 
 def _store(args: argparse.Namespace) -> Store:

@@ -9,7 +9,6 @@ from engine.core.text_table import table
 
 
 def register(top: Commands) -> None:
-    """`tailormt artefacts …`."""
     commands = top.group("artefacts", "files of projects, by content")
     commands.add("list", "files that each workspace has published, and where they are kept", artefacts_list)
     commands.add(

@@ -10,33 +10,32 @@ from engine.builders.bases.options import BaseTrainingOptions
 from engine.core.options import add_flags, from_flags
 
 
-def add_train_flags(found: argparse.ArgumentParser) -> None:
-    """Flags of `tailormt base train`."""
-    found.add_argument("--source", required=True, metavar="LANG", help="language of the files' first column, as de")
-    found.add_argument("--target", required=True, metavar="LANG", help="language of the files' second column, as en")
-    found.add_argument(
+def add_train_flags(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--source", required=True, metavar="LANG", help="language of the files' first column, as de")
+    command.add_argument("--target", required=True, metavar="LANG", help="language of the files' second column, as en")
+    command.add_argument(
         "--pairs", nargs="+", required=True, metavar="FILE[=WEIGHT]",
         help="sentence pairs: TSV, also .gz; a weight of 2 brings a file's pairs twice in a pass, 0.5 every second time",
     )  # fmt: skip
-    found.add_argument(
+    command.add_argument(
         "--back-translated", nargs="+", default=[], metavar="LANG:FILE[=WEIGHT]",
         help="pairs like those of --pairs whose LANG side is machine translation: it is tagged, and only ever a source",
     )  # fmt: skip
-    found.add_argument(
+    command.add_argument(
         "--held-out", nargs="+", default=[], metavar="FILE", help="pairs kept out of training, to score the base on"
     )
-    found.add_argument("--init", default="", metavar="DIR", help="a base trained here before, to go on from")
-    found.add_argument(
+    command.add_argument("--init", default="", metavar="DIR", help="a base trained here before, to go on from")
+    command.add_argument(
         "--about", default="", metavar="FILE.md", help="where the data is from and under which terms, for the card"
     )
-    found.add_argument(
+    command.add_argument(
         "-o",
         "--output",
         required=True,
         metavar="DIR",
         help="folder for the base; a second run goes on where it stopped",
     )
-    add_flags(found, BaseTrainingOptions)
+    add_flags(command, BaseTrainingOptions)
 
 
 def train(args: argparse.Namespace) -> tuple[Any, str]:
@@ -66,11 +65,10 @@ def train(args: argparse.Namespace) -> tuple[Any, str]:
     return figures, (Path(args.output) / "README.md").read_text(encoding="utf-8")
 
 
-def add_score_flags(found: argparse.ArgumentParser) -> None:
-    """Flags of `tailormt base score-pairs`."""
-    found.add_argument("base", metavar="DIR", help="the folder that `tailormt base train` writes")
-    found.add_argument("--source", required=True, metavar="LANG", help="as given to the training")
-    found.add_argument("--target", required=True, metavar="LANG", help="as given to the training")
+def add_score_flags(command: argparse.ArgumentParser) -> None:
+    command.add_argument("base", metavar="DIR", help="the folder that `tailormt base train` writes")
+    command.add_argument("--source", required=True, metavar="LANG", help="as given to the training")
+    command.add_argument("--target", required=True, metavar="LANG", help="as given to the training")
 
 
 def score(args: argparse.Namespace) -> tuple[Any, str]:

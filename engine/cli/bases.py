@@ -16,7 +16,6 @@ FEW = 6  # languages that a table names; of more it gives the number
 
 
 def register(top: Commands) -> None:
-    """`tailormt base …`."""
     commands = top.group("base", "base models")
     command = commands.add(
         "add", "check a base and put it on the shelf; a hub id is fetched from the network", base_add

@@ -12,14 +12,12 @@ from engine.core.options import add_flags, from_flags
 
 
 def register(top: Commands) -> None:
-    """`tailormt bench …` and `tailormt reproduce`."""
     benches = top.group("bench", "experiments over public data")
     add_methods_flags(benches.add("methods", "every method on the same samples, one table", methods))
     add_reproduce_flags(top.add("reproduce", "an experiment of the papers, its figures beside theirs", reproduced))
 
 
 def add_methods_flags(parser: argparse.ArgumentParser) -> None:
-    """Flags of `tailormt bench methods`."""
     parser.add_argument("--data", required=True, metavar="DIR", help="folder with mtsc, domains and heldout")
     parser.add_argument(
         "-o", "--output", required=True, metavar="DIR", help="folder for plugins and results; a second run goes on"
@@ -62,7 +60,6 @@ def methods(args: argparse.Namespace) -> tuple[Any, str]:
 
 
 def add_reproduce_flags(parser: argparse.ArgumentParser) -> None:
-    """Flags of `tailormt reproduce`."""
     from engine.workflows.benchmark.experiments import EXPERIMENTS
 
     parser.add_argument("experiment", metavar="NAME", help=", ".join(EXPERIMENTS))

@@ -14,7 +14,6 @@ from engine.corpora.types import CorpusOptions
 
 
 def register(top: Commands) -> None:
-    """`tailormt corpus …`."""
     commands = top.group("corpus", "samples")
     command = commands.add("import", "read samples and report what is kept and skipped", corpus_import)
     command.add_argument("samples", nargs="+", metavar="FILE", help=SAMPLES)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def register(top: Commands) -> None:
-    """`tailormt customize`, `estimate`, `phrases`, `memory`, `train`, `methods` and `demo`."""
     add_job_flags(
         top.add("customize", "from sentences to a plugin: the whole main job; resumes after a stop", customize),
         True,

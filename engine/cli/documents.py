@@ -25,14 +25,14 @@ INPUT = "a sentence a line; - reads standard input; or a document, which keeps i
 SHOWN = 12  # doubtful places on the screen; all of them are in --json
 
 
-def add_document_flags(found: argparse.ArgumentParser) -> None:
+def add_document_flags(command: argparse.ArgumentParser) -> None:
     """Flags of `tailormt translate` that concern documents."""
-    found.add_argument(
+    command.add_argument(
         "--document",
         action="store_true",
         help="take a text file for a document too: several sentences a line, paragraphs broken at a width",
     )
-    add_flags(found, DocumentOptions)
+    add_flags(command, DocumentOptions)
 
 
 def document_of(args: argparse.Namespace) -> Document | None:

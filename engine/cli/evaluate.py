@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 def register(top: Commands) -> None:
-    """`tailormt evaluate`."""
     command = top.add(
         "evaluate", "BLEU, chrF, perplexity and style score with intervals and paired bootstrap", evaluate
     )

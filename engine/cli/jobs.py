@@ -18,7 +18,6 @@ WAIT_SECONDS = 10.0  # for a job to stop
 
 
 def register(top: Commands) -> None:
-    """`tailormt jobs …`."""
     commands = top.group("jobs", "the queue")
     command = commands.add("list", "jobs, newest first", list_jobs)
     command.add_argument("--project", type=int, metavar="ID", help="the project's number [all]")

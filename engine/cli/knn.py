@@ -31,7 +31,6 @@ TUNED = (
 
 
 def register(top: Commands) -> None:
-    """`tailormt knn …`."""
     commands = top.group("knn", "kNN decoding")
     command = commands.add("add", "put a datastore of your samples into a copy of a plugin", knn_add)
     command.add_argument(
@@ -47,12 +46,14 @@ def register(top: Commands) -> None:
     add_flags(command, KnnOptions, only=TUNED)
 
 
-def add_samples(found: argparse.ArgumentParser) -> None:
-    found.add_argument("--samples", nargs="+", required=True, metavar="FILE", help=SAMPLES)
-    found.add_argument("--base", default="", metavar="DIR", help="the plugin's base [one that knows the pair]")
-    found.add_argument("--backward", default="", metavar="DIR", help="base of the other direction, where one is needed")
-    found.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
-    found.add_argument("--workspace", metavar="DIR", help="folder for the steps' files; kept")
+def add_samples(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--samples", nargs="+", required=True, metavar="FILE", help=SAMPLES)
+    command.add_argument("--base", default="", metavar="DIR", help="the plugin's base [one that knows the pair]")
+    command.add_argument(
+        "--backward", default="", metavar="DIR", help="base of the other direction, where one is needed"
+    )
+    command.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
+    command.add_argument("--workspace", metavar="DIR", help="folder for the steps' files; kept")
 
 
 def knn_add(args: argparse.Namespace) -> tuple[Any, str]:

@@ -17,7 +17,6 @@ KINDS = ("constituency", "dependency")  # in the order in which the extraction p
 
 
 def register(top: Commands) -> None:
-    """`tailormt parser …`."""
     commands = top.group("parser", "parsers, which find the phrases")
     command = commands.add(
         "train", "train a parser of a language from treebanks; goes on where it was stopped", parser_train

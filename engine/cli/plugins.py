@@ -20,7 +20,6 @@ BASE = "folder, short name or hub id of its base [one that knows the pair]"
 
 
 def register(top: Commands) -> None:
-    """`tailormt plugin …`."""
     commands = top.group("plugin", "plugin bundles")
     command = commands.add("list", "plugins of all projects, or of one", plugin_list)
     command.add_argument("--project", type=int, metavar="ID", help="the project's number [all]")
@@ -73,45 +72,44 @@ def register(top: Commands) -> None:
     add_ablate_flags(command)
 
 
-def add_ablate_flags(found: argparse.ArgumentParser) -> None:
-    """Flags of `tailormt plugin ablate`."""
+def add_ablate_flags(command: argparse.ArgumentParser) -> None:
     from engine.base.decoding_options import Decoding
     from engine.core.options import add_flags
 
-    found.add_argument("bundle", metavar="PLUGIN.zip", help="a plugin with a memory")
-    found.add_argument("--source-file", required=True, metavar="SRC", help="what is translated, a sentence a line")
-    found.add_argument(
+    command.add_argument("bundle", metavar="PLUGIN.zip", help="a plugin with a memory")
+    command.add_argument("--source-file", required=True, metavar="SRC", help="what is translated, a sentence a line")
+    command.add_argument(
         "--reference", required=True, metavar="REF", help="its translations by people, a line for a line"
     )
-    found.add_argument(
+    command.add_argument(
         "--against",
         default="",
         metavar="KINDS",
         help="of empty,foreign,noise,shuffled,mean,oracle: memories to compare with [all]",
     )
-    found.add_argument(
+    command.add_argument(
         "--foreign",
         nargs="+",
         default=(),
         metavar="FILE",
         help="general text, with or without sources [the sample that came along]",
     )
-    found.add_argument("--seed", type=int, default=1, help="of noise and shuffling [1]")
-    found.add_argument(
+    command.add_argument("--seed", type=int, default=1, help="of noise and shuffling [1]")
+    command.add_argument(
         "-o", "--output", default="", metavar="DIR", help="write each memory's translations there as well"
     )
-    found.add_argument("--base", default="", metavar="DIR", help=BASE)
-    found.add_argument(
+    command.add_argument("--base", default="", metavar="DIR", help=BASE)
+    command.add_argument(
         "--backward", default="", metavar="DIR", help="base of the other direction, where sources must be written"
     )
-    found.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
-    found.add_argument(
+    command.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
+    command.add_argument(
         "--phrase-option",
         action="append",
         metavar="NAME=VALUE",
         help="a setting of finding phrases of text; repeatable",
     )
-    add_flags(found, Decoding)
+    add_flags(command, Decoding)
 
 
 def library(args: argparse.Namespace) -> Library:

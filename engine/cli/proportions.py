@@ -25,7 +25,6 @@ LISTED = 12  # words shown of each domain
 
 
 def register(top: Commands) -> None:
-    """`tailormt proportions`."""
     from engine.methods.domain_mixing.config import DomainMixingConfig
 
     command = top.add("proportions", "what the words of samples and sentences share with each domain", proportions)

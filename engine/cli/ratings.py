@@ -13,7 +13,6 @@ from engine.errors import InputError, OptionError
 
 
 def register(top: Commands) -> None:
-    """`tailormt rating …`."""
     commands = top.group("rating", "blind ratings: which of two translations people find better")
     command = commands.add("list", "rounds of blind ratings", rating_list)
     command.add_argument("--project", type=int, metavar="ID", help="the project's number [all]")

@@ -21,7 +21,6 @@ def add_backend_flags(target: argparse.ArgumentParser) -> None:
 
 
 def register(top: Commands) -> None:
-    """`tailormt replicas …`."""
     commands = top.group("replicas", "copies of the translator on a Ray cluster")
     command = commands.add(
         "start", "start copies of the translator, or change their number; they stay when this ends", start

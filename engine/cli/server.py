@@ -12,7 +12,6 @@ from engine.core.settings import Settings
 
 
 def register(top: Commands) -> None:
-    """`tailormt studio`, which is `tailormt serve`, and `tailormt worker`."""
     for name in ("serve", "studio"):
         command = top.add(name, "open the studio and start a local worker", serve)
         command.add_argument("--open", action="store_true", help="open a browser")

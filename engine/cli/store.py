@@ -9,7 +9,6 @@ from engine.core.text_table import table
 
 
 def register(top: Commands) -> None:
-    """`tailormt store …`."""
     commands = top.group("store", "the database: where it stands, upgrades, copies")
     commands.add("status", "where the store is, its schema, how many rows it holds; changes nothing", store_status)
     commands.add("upgrade", "bring the store up to date, as opening it does too", store_upgrade)

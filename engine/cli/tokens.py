@@ -9,7 +9,6 @@ from engine.core.text_table import table
 
 
 def register(top: Commands) -> None:
-    """`tailormt token …`."""
     commands = top.group("token", "tokens for programs that ask the studio")
     command = commands.add("create", "a new token for a program; it is shown once", token_create)
     command.add_argument("name", help="whom it is for, so that you know later which one to revoke")

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 def register(top: Commands) -> None:
-    """`tailormt translate` and `tailormt compare`."""
     command = top.add("translate", "translate a file, a line for a line, or a document into the same format", translate)
     add_using_flags(command, False, documents.INPUT)
     command.add_argument(

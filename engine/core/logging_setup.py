@@ -42,10 +42,8 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         about = "".join(f" {name} {value}" for name, value in _about().items())
         moment = self.formatTime(record)
-        return redacted(f"{moment} {record.levelname} {record.name}{about}: {record.getMessage()}{self._trace(record)}")
-
-    def _trace(self, record: logging.LogRecord) -> str:
-        return "\n" + self.formatException(record.exc_info) if record.exc_info else ""
+        trace = "\n" + self.formatException(record.exc_info) if record.exc_info else ""
+        return redacted(f"{moment} {record.levelname} {record.name}{about}: {record.getMessage()}{trace}")
 
 
 class JsonFormatter(TextFormatter):

@@ -76,11 +76,8 @@ class ModelCard:
     @property
     def restricted(self) -> bool:
         """Does the licence rule out commercial use, or allow research alone?"""
-        return self._non_commercial or bool(RESEARCH.search(self._said))
-
-    @property
-    def _said(self) -> str:
-        return f"{self.license} {self.metadata.get('license_name', '')} {self.license_note}".replace("_", "-")
+        stated = f"{self.license} {self.metadata.get('license_name', '')} {self.license_note}".replace("_", "-")
+        return self._non_commercial or bool(RESEARCH.search(stated))
 
     @property
     def _non_commercial(self) -> bool:

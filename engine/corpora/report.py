@@ -29,6 +29,13 @@ def excerpt(text: str) -> str:
     return shown if len(shown) <= EXCERPT else shown[: EXCERPT - 1] + "…"
 
 
+# What the whole report says, in the order in which it is written.
+WRITTEN = (
+    "language", "source_language", "lines", "segments", "kept", "skipped", "noticed", "languages", "domains", "lengths", "decided",
+    "warnings", "files",
+)  # fmt: skip
+
+
 @dataclass
 class FileReport:
     """One file: `lines` as an editor counts them (or paragraphs, or pages: `unit` says which), `segments` as pieces after
@@ -80,20 +87,8 @@ class FileReport:
         return ", ".join(f"{reason}: {count:,}" for reason, count in ordered)
 
     def to_mapping(self) -> dict[str, object]:
-        return {
-            "name": self.name,
-            "encoding": self.encoding,
-            "lines": self.lines,
-            "segments": self.segments,
-            "kept": self.kept,
-            "skipped": dict(self.skipped),
-            "noticed": dict(self.noticed),
-            "examples": {reason: [list(item) for item in items] for reason, items in self.examples.items()},
-            "notes": list(self.notes),
-            "unit": self.unit,
-            "found": dict(self.found),
-            "error": self.error,
-        }
+        examples = {reason: [list(item) for item in items] for reason, items in self.examples.items()}
+        return vars(self) | {"examples": examples}
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> FileReport:
@@ -160,21 +155,9 @@ class ImportReport:
 
     def to_mapping(self) -> dict[str, object]:
         """A plain mapping that JSON can hold."""
-        return {
-            "language": self.language,
-            "source_language": self.source_language,
-            "lines": self.lines,
-            "segments": self.segments,
-            "kept": self.kept,
-            "skipped": self.skipped,
-            "noticed": self.noticed,
-            "languages": dict(self.languages),
-            "domains": dict(self.domains),
-            "lengths": {str(length): count for length, count in self.lengths.items()},
-            "decided": self.decided,
-            "warnings": list(self.warnings),
-            "files": [file.to_mapping() for file in self.files],
-        }
+        lengths = {str(length): count for length, count in self.lengths.items()}
+        files = [file.to_mapping() for file in self.files]
+        return {name: getattr(self, name) for name in WRITTEN} | {"lengths": lengths, "files": files}
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> ImportReport:

@@ -103,7 +103,7 @@ class CorpusWriter:
         total = self.count
         if total <= most:
             return
-        selected = {row: index for index, row in enumerate(self._evenly(total, most))}
+        selected = {index * total // most: index for index in range(most)}
         segments, notices = self.segments(), self.notices()
         fresh: dict[str, IO[str]] = {}
         for name in (CORPUS_FILE, NOTICED_FILE):
@@ -129,10 +129,6 @@ class CorpusWriter:
             for name, file in fresh.items():
                 file.close()
                 self.part(f"{name}.thin").unlink(missing_ok=True)
-
-    @staticmethod
-    def _evenly(total: int, most: int) -> Iterator[int]:
-        return (position * total // most for position in range(most))
 
     def commit(self, report: ImportReport) -> None:
         """Put the new files in the place of the old ones. The report comes last: a corpus without one is unfinished."""

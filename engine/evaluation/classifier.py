@@ -8,6 +8,7 @@ such sentences for the style. A text is taken for the style where the network gi
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 from collections.abc import Iterator, Sequence
@@ -50,13 +51,7 @@ class Accuracy:
     texts: int
 
     def to_mapping(self) -> dict[str, float | int | None]:
-        return {
-            "all": self.all,
-            "style": self.style,
-            "general": self.general,
-            "reworded": self.reworded,
-            "texts": self.texts,
-        }
+        return dataclasses.asdict(self)
 
 
 @dataclass(eq=False)

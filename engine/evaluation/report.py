@@ -100,23 +100,13 @@ class Report:
 
     def to_mapping(self) -> dict[str, object]:
         """A plain mapping that JSON can hold."""
-        return {
-            "language": self.language,
-            "lines": self.lines,
-            "samples": self.samples,
-            "seed": self.seed,
-            "baseline": self.baseline,
-            "signatures": dict(self.signatures),
-            "systems": [
-                {
-                    "name": system.name,
-                    "empty": system.empty,
-                    **system.shares(),
-                    **{name: figure.to_mapping() for name, figure in system.figures().items()},
-                }
-                for system in self.systems
-            ],
-        }
+        own = {name: getattr(self, name) for name in ("language", "lines", "samples", "seed", "baseline")}
+        systems = [
+            {"name": one.name, "empty": one.empty, **one.shares()}
+            | {name: figure.to_mapping() for name, figure in one.figures().items()}
+            for one in self.systems
+        ]
+        return own | {"signatures": dict(self.signatures), "systems": systems}
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Report:

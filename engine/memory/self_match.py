@@ -5,7 +5,7 @@ In training a sentence must not find itself: a model that may look its answer up
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from engine.corpora.near_duplicates import groups, key
 
@@ -26,7 +26,5 @@ class OwnText:
 
     def of(self, *texts: str) -> set[int]:
         """Places of all sentences of the set that are near-identical to one with any of these texts on either side."""
-        return {i for number in self._groups(texts) for i in self.members[number]}
-
-    def _groups(self, texts: Iterable[str]) -> set[int]:
-        return {number for text in texts if text for number in self.by_key.get(key(text), ())}
+        groups = {number for text in texts if text for number in self.by_key.get(key(text), ())}
+        return {i for number in groups for i in self.members[number]}

@@ -9,6 +9,8 @@ Edges are cleaned of punctuation as in constituency trees.
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from engine.phrases.parsed_sentence import Parsed, token_spans
 from engine.phrases.token_spans import Span, is_punctuation
 from engine.phrases.types import Tree
@@ -90,16 +92,12 @@ def dependency_tree(parsed: Parsed, text: str) -> Tree | None:
         built[word] = Tree(
             parsed.relations[word],
             _text(below[word], parsed, text),
-            tuple(node for _, node in sorted(children, key=_place)),
+            tuple(node for _, node in sorted(children, key=itemgetter(0))),
         )
     if len(roots) == 1:
         top = built[roots[0]]
         return top if top.children else Tree("root", top.text, (top,))
     return Tree("root", _text(sorted(range(len(below))), parsed, text), tuple(built[root] for root in roots))
-
-
-def _place(child: tuple[int, Tree]) -> int:
-    return child[0]
 
 
 def _subtrees(heads: tuple[int, ...]) -> list[list[int]]:

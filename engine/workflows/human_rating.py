@@ -178,12 +178,9 @@ def task(store: Store, rater: RaterRow) -> Task:
     flipped = not sides(row)[item]
     texts = (row.items[item]["one"], row.items[item]["two"])
     a, b = reversed(texts) if flipped else texts
-    shown = {question: _side(choice, flipped) for question, choice in known.get(item, {}).items()}
+    side_of = dict(zip(CHOICES, reversed(SIDES) if flipped else SIDES, strict=True))
+    shown = {question: side_of[choice] for question, choice in known.get(item, {}).items()}
     return replace(now, item=item, source=row.items[item]["source"], a=a, b=b, answers=shown)
-
-
-def _side(choice: str, flipped: bool) -> str:
-    return SIDES[CHOICES.index(choice)] if not flipped else SIDES[2 - CHOICES.index(choice)]
 
 
 def choose(store: Store, rater: RaterRow, item: int, question: str, side: str) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import BaseModel
+
 from studio.api.schemas import models
 
 if TYPE_CHECKING:
@@ -14,16 +16,21 @@ if TYPE_CHECKING:
     from engine.store import JobRow, PluginRow, ProjectRow
     from studio.services.service import Service
 
-Item = TypeVar("Item")
+Item = TypeVar("Item", bound=BaseModel)
 Row = TypeVar("Row")
 TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
+def shown(kind: type[Item], row: object, **own: object) -> Item:
+    """The model with the row's values of the same names, and those of its `own`."""
+    return kind(**{name: getattr(row, name) for name in kind.model_fields if name not in own}, **own)
+
+
 def page(
-    kind: type[models.Page[Item]], items: Sequence[Row], offset: int, limit: int, shown: Callable[[Row], Item]
+    kind: type[models.Page[Item]], items: Sequence[Row], offset: int, limit: int, make: Callable[[Row], Item]
 ) -> models.Page[Item]:
-    """A part of what is all at hand, each as `shown` shows it."""
-    part = [shown(row) for row in items[offset : offset + limit]]
+    """A part of what is all at hand, each as `make` makes it."""
+    part = [make(row) for row in items[offset : offset + limit]]
     return kind(items=part, total=len(items), offset=offset)
 
 
@@ -43,14 +50,10 @@ def base_name(path: str) -> str:
 
 def project(service: Service, row: ProjectRow) -> models.Project:
     corpus, default = service.corpus(row.id), service.store.defaults.get(row.id)
-    return models.Project(
-        id=row.id,
-        name=row.name,
-        source=row.source,
-        target=row.target,
+    return shown(
+        models.Project,
+        row,
         base=base_name(row.base),
-        created=row.created,
-        updated=row.updated,
         sentences=corpus.kept if corpus and corpus.state == "ready" else None,
         phrases=service.phrase_count(row.id),
         plugins=len(service.store.plugins.list(row.id)),
@@ -60,31 +63,15 @@ def project(service: Service, row: ProjectRow) -> models.Project:
 
 
 def job(row: JobRow) -> models.Job:
-    return models.Job(
-        id=row.id,
+    return shown(
+        models.Job,
+        row,
         project=row.project_id,
-        kind=row.kind,
         state=row.state.value,
-        step=row.step,
-        step_index=row.step_index,
-        steps=row.steps,
-        fraction=row.fraction,
-        eta=row.eta,
-        note=row.note,
         metrics=finite(row.metrics),
-        error=row.error,
         result=finite(shown_result(row.result)),
-        attempt=row.attempt,
         method=str(row.arguments.get("method", "")),
         budget=str(row.arguments.get("budget", "")),
-        created=row.created,
-        started=row.started,
-        finished=row.finished,
-        cancel_requested=row.cancel_requested,
-        owner=row.owner,
-        priority=row.priority,
-        device=row.device,
-        not_before=row.not_before,
         retries=max(0, row.retries),
     )
 
@@ -92,20 +79,17 @@ def job(row: JobRow) -> models.Job:
 def plugin(service: Service, row: PluginRow) -> models.Plugin:
     default = service.store.defaults.get(row.project_id)
     same = [one.id for one in service.store.plugins.list(row.project_id) if one.name == row.name]
-    return models.Plugin(
-        id=row.id,
+    return shown(
+        models.Plugin,
+        row,
         project=row.project_id,
-        name=row.name,
-        method=row.method,
         job=row.job_id,
         version=sum(one <= row.id for one in same),
         tags=service.store.tags.of(row.project_id).get(row.id, []),
         default=default is not None and default.id == row.id,
         available=row.exists,
         bytes=Path(row.path).stat().st_size if row.exists else None,
-        base_fingerprint=row.base_fingerprint,
         metrics=finite(row.metrics),
-        created=row.created,
     )
 
 
@@ -116,18 +100,8 @@ def shown_result(result: Mapping[str, Any]) -> models.JsonObject:
 
 def option(item: Option) -> models.Option:
     default = list(item.default) if isinstance(item.default, tuple) else item.default
-    return models.Option(
-        name=item.name,
-        type=TYPES.get(item.type, "string"),  # type: ignore[arg-type]
-        many=item.many,
-        optional=item.optional,
-        default=default,
-        help=item.help,
-        choices=list(item.choices) if item.choices else None,
-        low=item.low,
-        high=item.high,
-        advanced=item.advanced,
-    )
+    choices = list(item.choices) if item.choices else None
+    return shown(models.Option, item, type=TYPES.get(item.type, "string"), default=default, choices=choices)
 
 
 def json_schema(items: Sequence[Option]) -> models.JsonObject:

@@ -12,6 +12,7 @@ from typing import Any
 from engine.builders.parsers.conllu import Broken
 from engine.phrases.token_spans import BRACKETS
 
+ROOT = re.compile(r"\(\s*(ROOT|TOP|S1)\b")
 START = re.compile(r"\(\s*(ROOT|TOP|S1)?\s*(\(|$)")
 
 
@@ -22,7 +23,7 @@ def read_brackets(lines: Iterable[str]) -> Iterator[tuple[int, Any | str]]:
     for number, line in enumerate(map(str.strip, lines), 1):
         if not line:
             continue
-        if block and START.match(line) and not line.startswith("((") and depth > 0 and _is_root(line):
+        if block and START.match(line) and not line.startswith("((") and depth > 0 and ROOT.match(line):
             yield begun, "brackets that are not closed"
             block, depth = [], 0
         if not block:
@@ -44,10 +45,6 @@ def write_brackets(trees: Iterable[Any]) -> str:
 def leaves_text(tree: Any) -> str:
     """The words of a tree without spaces, brackets as the text writes them."""
     return "".join(BRACKETS.get(word, word) for word in tree.leaf_labels())
-
-
-def _is_root(line: str) -> bool:
-    return bool(re.match(r"\(\s*(ROOT|TOP|S1)\b", line))
 
 
 def _tree(text: str, depth: int) -> Any | str:

@@ -20,11 +20,12 @@ from engine.builders.parsers.options import ParserTraining
 from engine.builders.parsers.prepare import mwt_counts, write_characters, write_dependencies, write_trees
 from engine.builders.parsers.shrink import shrink
 from engine.builders.parsers.stages import STAGES, Room, run_stage
-from engine.builders.parsers.treebanks import FileRow, Treebanks, read_treebanks
+from engine.builders.parsers.treebanks import Treebanks, read_treebanks
 from engine.builders.parsers.vectors import TextSource, no_vectors, read_sentences, save_vectors, segment, train_vectors
 from engine.builders.parsers.watch import watched
 from engine.builders.parsers.words import write_words
 from engine.core.atomic_files import check_writable
+from engine.core.json_object import Json
 from engine.core.languages import unspaced
 from engine.core.progress import Progress
 from engine.core.step_cache import StepCache, content_hash, digest_files
@@ -54,7 +55,7 @@ class TrainedParser:
     package: str
     processors: tuple[str, ...]
     bytes: int
-    files: list[FileRow]
+    files: list[Json]
     sizes: dict[str, int]
     seconds: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -11,27 +11,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, Generic, TypeVar
 
 from engine.builders.parsers.brackets import leaves_text, read_brackets
 from engine.builders.parsers.conllu import Sentence, read_conllu
+from engine.core.json_object import Json
 from engine.errors import InputError
 
 T = TypeVar("T")
 SHOWN = 3  # line numbers told for each reason
 OWN_PART = re.compile(r"(?:^|[-_.])(train|dev|test)(?=[-_.]|$)")
 LARGEST = 1 << 30  # bytes of one treebank, unpacked
-
-
-class FileRow(TypedDict):
-    """A `TreebankFile` in the set's figures.json."""
-
-    name: str
-    kind: str
-    part: str
-    kept: int
-    skipped: dict[str, int]
-    lines: dict[str, list[int]]
 
 
 @dataclass
@@ -62,15 +52,9 @@ class TreebankFile:
             note += f", {sum(self.skipped.values())} skipped: {reasons}"
         return note
 
-    def to_mapping(self) -> FileRow:
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "part": self.part,
-            "kept": self.kept,
-            "skipped": dict(self.skipped),
-            "lines": self.lines,
-        }
+    def to_mapping(self) -> Json:
+        """A row of the set's figures.json."""
+        return vars(self) | {"skipped": dict(self.skipped)}
 
 
 @dataclass

@@ -226,13 +226,10 @@ class Docx(Paragraphs):
         elif tag == "pStyle" and self.paragraphs:
             style = next((value for key, value in attributes.items() if local_name(key) == "val"), "")
             self.paragraphs[-1].contents = style.upper().startswith("TOC")
-        elif tag in ("tab", "br", "cr") and self._inside("r"):
+        elif tag in ("tab", "br", "cr") and len(self.path) > 1 and local_name(self.path[-2]) == "r":
             self.write(" ")
         elif tag == "noBreakHyphen":
             self.write("-")
-
-    def _inside(self, parent: str) -> bool:
-        return len(self.path) > 1 and local_name(self.path[-2]) == parent
 
     def is_paragraph(self, name: str) -> bool:
         return name.startswith(WORD) and local_name(name) == "p"

@@ -33,13 +33,11 @@ def read_plain(path: Path, request: Request) -> Reading:
         )
         items = _paragraphs(file)
     else:
-        items = _lines(file)
+        items = (
+            SkippedLine(line.number, TOO_LONG, line.text) if line.cut else Record(line.number, line.text)
+            for line in file
+        )
     return Reading(file.encoding, items, lambda: file.lines, file.position, notes, warnings)
-
-
-def _lines(file: TextFile) -> Iterator[Record | SkippedLine]:
-    for line in file:
-        yield SkippedLine(line.number, TOO_LONG, line.text) if line.cut else Record(line.number, line.text)
 
 
 def is_wrapped(lines: list[str]) -> bool:

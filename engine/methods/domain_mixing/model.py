@@ -48,16 +48,7 @@ class ProportionModel:
 
     def about(self) -> dict[str, object]:
         """What proportions.json says."""
-        return {
-            "domains": self.domains,
-            "epsilon": self.epsilon,
-            "ridge": self.ridge,
-            "weights": self.weights,
-            "encoder_reads": self.encoder_reads,
-            "sources": self.sources,
-            "base_fingerprint": self.base_fingerprint,
-            "held_out": self.held_out,
-        }
+        return {name: getattr(self, name) for name in (*NEEDED, "held_out")}
 
     def proportions(self, side: str, states: list[Tensor]) -> Tensor:
         """D (n, P, k) of the states (n, d) at each place of a side."""

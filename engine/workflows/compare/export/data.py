@@ -7,27 +7,18 @@ from collections.abc import Iterator
 
 from engine.workflows.compare.export.content import Content
 
+LINE = ("place", "source", "reference", "texts", "scores", "difference")
+
 
 def as_json(content: Content) -> Iterator[str]:
     """One object: about, systems, figures, and `lines`, a line of the file for each sentence."""
-    about = {
-        "title": content.title,
-        "source": content.source,
-        "target": content.target,
-        "base": content.base,
+    about = {name: getattr(content, name) for name in ("title", "source", "target", "base")} | {
         "created": content.created.isoformat(timespec="seconds"),
         "systems": [dict(one) for one in content.systems],
         "figures": dict(content.figures),
     }
     yield json.dumps(about, ensure_ascii=False, indent=2)[:-2] + ',\n  "lines": ['
     for number, line in enumerate(content.lines()):
-        row = {
-            "place": line.place,
-            "source": line.source,
-            "reference": line.reference,
-            "texts": line.texts,
-            "scores": line.scores,
-            "difference": line.difference,
-        }
+        row = {name: getattr(line, name) for name in LINE}
         yield ("," if number else "") + "\n    " + json.dumps(row, ensure_ascii=False)
     yield "\n  ]\n}\n"
