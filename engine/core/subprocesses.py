@@ -45,6 +45,6 @@ def run_program(
         raise
 
 
-def last_line(said: str) -> str:
+def last_line(output: str) -> str:
     """The last line that is not blank: where a program that failed mostly says why."""
-    return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "no word")
+    return next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "no word")

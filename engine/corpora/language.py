@@ -72,9 +72,9 @@ def identify(texts: Sequence[str], *expected: str) -> dict[str, float] | None:
     return None if result is None else shares(result)
 
 
-def shares(found: Sequence[tuple[int, str]]) -> dict[str, float]:
+def shares(identified: Sequence[tuple[int, str]]) -> dict[str, float]:
     """How much of what `detect` looked at is in which language."""
-    return {code: count / len(found) for code, count in Counter(code for _, code in found).most_common()}
+    return {code: count / len(identified) for code, count in Counter(code for _, code in identified).most_common()}
 
 
 def detect(texts: Sequence[str], *expected: str, most: int = SAMPLE) -> list[tuple[int, str]] | None:

@@ -79,13 +79,13 @@ def _piece_offsets(sentence: str, pieces: Pieces) -> list[Offsets] | None:
     return results if position == len(shown) else None
 
 
-def _cut_at_punctuation(sentence: str, start: int, end: int, found: list[Offsets]) -> None:
-    if found:
-        start = max(start, found[-1][1])  # one character that normalisation spread over two pieces
+def _cut_at_punctuation(sentence: str, start: int, end: int, offsets: list[Offsets]) -> None:
+    if offsets:
+        start = max(start, offsets[-1][1])  # one character that normalisation spread over two pieces
     while start < end:
         stop = start
         while stop < end and not is_punctuation(sentence[stop]):
             stop += 1
         if stop > start:
-            found.append((start, stop))
+            offsets.append((start, stop))
         start = stop + 1

@@ -61,20 +61,20 @@ def standing(connection: Connection) -> Standing:
     return Standing(version, revision is not None)
 
 
-def check(found: Standing, place: str) -> None:
+def check(standing: Standing, place: str) -> None:
     """Raises InputError where the store was made by a newer program."""
-    if found.version > newest():
+    if standing.version > newest():
         raise InputError(
             "The store at {place} was made by a newer Tailor MT (schema {version}, this program knows up to "
             "{newest}). Update Tailor MT, or set TAILORMT_HOME to another folder.",
-            place=place, version=found.version, newest=newest(),
+            place=place, version=standing.version, newest=newest(),
         )  # fmt: skip
 
 
-def pending(found: Standing) -> list[tuple[str, str]]:
+def pending(standing: Standing) -> list[tuple[str, str]]:
     """(revision, what it does) of those that the store does not have yet, in order."""
     scripts = list(_scripts().walk_revisions())[::-1]
-    first = found.version if found.revised else 0
+    first = standing.version if standing.revised else 0
     return [(one.revision, (one.doc or "").splitlines()[0]) for one in scripts if int(one.revision) > first]
 
 

@@ -100,7 +100,7 @@ class Gateway:
 
     # -- who, and may they
 
-    async def _refused(self, scope: Scope, headers: dict[str, str], found: RequestIdentity) -> Response | None:
+    async def _refused(self, scope: Scope, headers: dict[str, str], identity: RequestIdentity) -> Response | None:
         """The answer to a request that does not come in; None for one that does, whose guest then is known."""
         path, method = scope["path"], scope["method"]
         api = self.is_api(method, path, scope.get("query_string", b"").decode("latin-1"))
@@ -115,19 +115,21 @@ class Gateway:
             )
         secret = session_of(scope, headers) if self.needed else ""
         if secret:
-            found.account = await run_in_threadpool(self._account, secret)
-            found.session = secret if found.account else ""
-        if found.account is not None:
-            found.access = Actor(found.account.name, found.account.role, found.account.id, address=found.address)
+            identity.account = await run_in_threadpool(self._account, secret)
+            identity.session = secret if identity.account else ""
+        if identity.account is not None:
+            identity.access = Actor(
+                identity.account.name, identity.account.role, identity.account.id, address=identity.address
+            )
         elif not self.needed:
-            found.access = None if api else THIS_MACHINE.at(found.address)  # the REST interface decides by itself
+            identity.access = None if api else THIS_MACHINE.at(identity.address)  # the REST interface decides by itself
         if RATING.fullmatch(path):  # the link is the right; its handlers look at nothing but the rater's own round
-            found.access = Actor("rater", address=found.address)
-        elif method not in SAFE and not self._same_site(headers, found, api):
+            identity.access = Actor("rater", address=identity.address)
+        elif method not in SAFE and not self._same_site(headers, identity, api):
             return self._answer(path, api, 403, "forbidden", "This request came from a page of another site.")
         if api:
-            return self._too_often(scope, headers, found)
-        if self.needed and found.account is None and not PUBLIC.fullmatch(path):
+            return self._too_often(scope, headers, identity)
+        if self.needed and identity.account is None and not PUBLIC.fullmatch(path):
             return self._ask(scope, headers)
         return None
 
@@ -157,12 +159,12 @@ class Gateway:
             return RedirectResponse(f"/sign-in{wish}", 303)
         return PlainTextResponse("Sign in first.", 403)
 
-    def _same_site(self, headers: dict[str, str], found: RequestIdentity, api: bool) -> bool:
+    def _same_site(self, headers: dict[str, str], identity: RequestIdentity, api: bool) -> bool:
         """A browser says from which site a request comes; what carries a session has to say so."""
         origin, site = headers.get("origin", ""), headers.get("sec-fetch-site", "")
         if origin:
-            return _netloc(origin) == headers.get("host", "").lower() or (api and found.account is None)
-        if found.account is not None:
+            return _netloc(origin) == headers.get("host", "").lower() or (api and identity.account is None)
+        if identity.account is not None:
             return site in ("same-origin", "none")
         return True
 
@@ -170,11 +172,11 @@ class Gateway:
         length = headers.get("content-length", "")
         return bool(length) and (whole_number(length, high=self.largest) is None)
 
-    def _too_often(self, scope: Scope, headers: dict[str, str], found: RequestIdentity) -> Response | None:
+    def _too_often(self, scope: Scope, headers: dict[str, str], identity: RequestIdentity) -> Response | None:
         if self.rates is None or (not self.needed and "authorization" not in headers and from_here(scope, headers)):
             return None
         shown = headers.get("authorization", "")
-        keys = [f"address {found.address}"]
+        keys = [f"address {identity.address}"]
         if shown:
             keys.append(hashlib.sha256(shown.encode()).hexdigest())
         wait = max(self.rates.take(key) for key in keys)
@@ -186,16 +188,16 @@ class Gateway:
     # -- in
 
     async def _pass(
-        self, scope: Scope, receive: Receive, send: Send, headers: dict[str, str], found: RequestIdentity
+        self, scope: Scope, receive: Receive, send: Send, headers: dict[str, str], identity: RequestIdentity
     ) -> None:
         path, method = scope["path"], scope["method"]
         events = self.needed and path.startswith(f"{ROOT}/")
         # A task that Gradio begins in here and keeps must not go on as this guest (see `studio.auth.identity`).
-        welcome(scope, found)
+        welcome(scope, identity)
         if path.startswith(f"{ROOT}/"):
-            welcome({}, RequestIdentity(found.address))
+            welcome({}, RequestIdentity(identity.address))
         uploading = path == f"{ROOT}/upload"
-        if events and found.account is not None:
+        if events and identity.account is not None:
             body, receive = await read_body(receive) if method == "POST" and not uploading else (b"", receive)
             query = scope.get("query_string", b"").decode("latin-1")
             unclear = self._unclear(scope, json_refusal(body or b""))
@@ -204,7 +206,7 @@ class Gateway:
                 return
             if not uploading and not is_json(headers):
                 body = None  # a handler that takes forms would read other values than those looked at here
-            if body is None or not self.events.may(found.account.id, method, path, query, body):
+            if body is None or not self.events.may(identity.account.id, method, path, query, body):
                 await PlainTextResponse("There is nothing here.", 404)(scope, receive, send)
                 return
         multipart = headers.get("content-type", "").startswith("multipart/form-data")
@@ -221,15 +223,15 @@ class Gateway:
             await send(message)
 
         await self.app(scope, receive, answer)
-        if status not in (200, 201, 202, 206) or found.access is None:
+        if status not in (200, 201, 202, 206) or identity.access is None:
             return
-        if uploading and found.account is not None:
-            self.events.brought(found.account.id, bytes(selected))
+        if uploading and identity.account is not None:
+            self.events.brought(identity.account.id, bytes(selected))
         if method == "POST" and multipart:
             size = whole_number(headers.get("content-length", ""), high=self.largest)
-            await self._note(found.access, "upload", path, path if size is None else f"{path} {size:,} bytes")
+            await self._note(identity.access, "upload", path, path if size is None else f"{path} {size:,} bytes")
         elif exported and method == "GET" and status != 206:
-            await self._note(found.access, "export", path, path)
+            await self._note(identity.access, "export", path, path)
 
     async def _note(self, access: Actor, action: str, path: str, detail: str) -> None:
         project = re.search(r"/projects/(\d{1,9})(?:/|$)", path)

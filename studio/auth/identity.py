@@ -45,10 +45,10 @@ class RequestIdentity:
 _guest: ContextVar[RequestIdentity | None] = ContextVar("who a request comes from", default=None)
 
 
-def welcome(scope: Scope, found: RequestIdentity) -> None:
+def welcome(scope: Scope, identity: RequestIdentity) -> None:
     """From here on the request is theirs."""
-    scope[KEY] = found
-    _guest.set(found)
+    scope[KEY] = identity
+    _guest.set(identity)
 
 
 def guest() -> RequestIdentity | None:
@@ -61,13 +61,13 @@ def guest() -> RequestIdentity | None:
     return _guest.get()
 
 
-def client_of(found: RequestIdentity | None) -> str:
+def client_of(identity: RequestIdentity | None) -> str:
     """Whose turn of the shared work a request takes: its account's, its token's, else its address's."""
-    if found is None:
+    if identity is None:
         return ""
-    if found.access is None or found.access.who == THIS_MACHINE.who:
-        return found.address
-    return found.access.who if found.access.user is None else f"account {found.access.user}"
+    if identity.access is None or identity.access.who == THIS_MACHINE.who:
+        return identity.address
+    return identity.access.who if identity.access.user is None else f"account {identity.access.user}"
 
 
 def access_of(settings: Settings) -> Callable[[], Actor]:

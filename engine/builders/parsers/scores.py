@@ -9,9 +9,9 @@ from typing import Any
 from engine.phrases.token_spans import is_punctuation
 
 
-def f1(right: float, found: float, wanted: float) -> dict[str, float]:
+def f1(right: float, predicted: float, wanted: float) -> dict[str, float]:
     """Precision, recall and their harmonic mean, as shares."""
-    precision = right / found if found else 0.0
+    precision = right / predicted if predicted else 0.0
     recall = right / wanted if wanted else 0.0
     both = precision + recall
     return {"precision": precision, "recall": recall, "f1": 2 * precision * recall / both if both else 0.0}

@@ -95,11 +95,11 @@ def _texts(entry: POEntry, mark: str) -> Iterator[tuple[str, str]]:
     yield plain(entry.msgid_plural), plain(forms[-1] if forms else "")
 
 
-def _item(entry: POEntry, found: Record | SkippedLine) -> Record | SkippedLine:
-    if isinstance(found, SkippedLine):
-        return SkippedLine(found.line, OBSOLETE if entry.obsolete else found.reason, found.text)
+def _item(entry: POEntry, record: Record | SkippedLine) -> Record | SkippedLine:
+    if isinstance(record, SkippedLine):
+        return SkippedLine(record.line, OBSOLETE if entry.obsolete else record.reason, record.text)
     if entry.obsolete:
-        return SkippedLine(found.line, OBSOLETE, found.text, found)
+        return SkippedLine(record.line, OBSOLETE, record.text, record)
     if "fuzzy" in entry.flags:
-        return SkippedLine(found.line, FUZZY, found.text, found)
-    return found if found.text.strip() else SkippedLine(found.line, NO_TRANSLATION, found.source or "")
+        return SkippedLine(record.line, FUZZY, record.text, record)
+    return record if record.text.strip() else SkippedLine(record.line, NO_TRANSLATION, record.source or "")

@@ -118,25 +118,25 @@ class Service:
             base_url=config.base_url, retries=config.retries + 1, last=last,
         )  # fmt: skip
 
-    def read(self, found: httpx.Response) -> str:
+    def read(self, response: httpx.Response) -> str:
         """The text of a final answer. Raises TailorError."""
         config = self.config
-        if found.status_code in (401, 403):
+        if response.status_code in (401, 403):
             raise TailorError(
                 "The service at {base_url} does not accept the key in {key_variable} (status {status_code}). Set "
                 "another one.",
                 base_url=config.base_url, key_variable=config.key_variable or "no variable",
-                status_code=found.status_code,
+                status_code=response.status_code,
             )  # fmt: skip
-        if not found.is_success:
+        if not response.is_success:
             raise TailorError(
                 "The service at {base_url} refuses the request (status {status_code}: {hidden}). Check base_url and "
                 "model.",
-                base_url=config.base_url, status_code=found.status_code,
-                hidden=self.hidden(" ".join(found.text.split()))[:200],
+                base_url=config.base_url, status_code=response.status_code,
+                hidden=self.hidden(" ".join(response.text.split()))[:200],
             )  # fmt: skip
         try:
-            data = found.json()
+            data = response.json()
             text = data["choices"][0]["message"]["content"]
             usage = data.get("usage") or {}
             sent, answered = int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)

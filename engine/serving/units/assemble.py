@@ -32,27 +32,27 @@ class Sentence:
     translation: str
 
 
-def needs_alignment(found: Prepared, sentence: Sentence) -> bool:
+def needs_alignment(prepared: Prepared, sentence: Sentence) -> bool:
     """Must the words of this sentence be aligned: is a tag in the midst of it, or a placeholder of it lost?"""
     begin, end = sentence.place
-    if bisect_left(found.tags, end) > bisect_right(found.tags, begin):
+    if bisect_left(prepared.tags, end) > bisect_right(prepared.tags, begin):
         return True
     return bool(restore(sentence.translation, sentence.masked.names).lost)
 
 
 def assemble(
-    found: Prepared, sentences: Sequence[Sentence], alignments: Mapping[int, Alignment], target: str
+    prepared: Prepared, sentences: Sequence[Sentence], alignments: Mapping[int, Alignment], target: str
 ) -> Result:
     """The unit in the language `target`; `alignments` are of the sentences (by index) that need one, as the model got them."""
-    text = found.text
+    text = prepared.text
     if all(sentence.translation == sentence.masked.text for sentence in sentences):
-        return Result(found.unit.parts)  # nothing was changed, so nothing is: spaces and all
+        return Result(prepared.unit.parts)  # nothing was changed, so nothing is: spaces and all
     doubts: list[str] = []
     whole = Builder(text, target)
     for k, sentence in enumerate(sentences):
         back = restore(sentence.translation, sentence.masked.names)
         if back.lost or back.doubled:
-            lost = ", ".join(_shown(found, sentence.masked.names[name]) for name in back.lost)
+            lost = ", ".join(_shown(prepared, sentence.masked.names[name]) for name in back.lost)
             doubts.append(
                 f"{lost} was lost in translation and put back: check its place."
                 if lost
@@ -62,12 +62,12 @@ def assemble(
         flag = flag_of(sentence.translation)
         doubts += [FLAGS[flag]] if flag else _odd(sentence)
     shown, links = whole.finish()
-    tagged = any(isinstance(part, Tag) for part in found.parts)
-    parts: TaggedText = project(found.parts, shown, links, spaced=not unspaced(target)) if tagged else [shown]
-    parts, doubt = _in_order(found, parts)
-    parts = _with_shortcut(found, parts, target)
+    tagged = any(isinstance(part, Tag) for part in prepared.parts)
+    parts: TaggedText = project(prepared.parts, shown, links, spaced=not unspaced(target)) if tagged else [shown]
+    parts, doubt = _in_order(prepared, parts)
+    parts = _with_shortcut(prepared, parts, target)
     flag = flag_of(flagged("", [flag_of(sentence.translation) for sentence in sentences]))
-    return Result(decode(found, parts), " ".join(dict.fromkeys([*doubts, *doubt])), flag)
+    return Result(decode(prepared, parts), " ".join(dict.fromkeys([*doubts, *doubt])), flag)
 
 
 class Builder:
@@ -195,9 +195,9 @@ def _block(words: Sequence[tuple[int, int]], sources: Sequence[int]) -> Rows:
     return rows
 
 
-def _shown(found: Prepared, value: str) -> str:
+def _shown(prepared: Prepared, value: str) -> str:
     """A lost placeholder in words for a person."""
-    parts = decode(found, [value])
+    parts = decode(prepared, [value])
     return "".join(part if isinstance(part, str) else "a tag" for part in parts)
 
 
@@ -219,43 +219,43 @@ def _size(text: str) -> int:
     return sum(1 + (c > "\u2e7f") for c in text)
 
 
-def _in_order(found: Prepared, parts: TaggedText) -> tuple[TaggedText, list[str]]:
+def _in_order(prepared: Prepared, parts: TaggedText) -> tuple[TaggedText, list[str]]:
     """Number placeholders that are told apart by their order, where that has changed."""
-    text = found.text
+    text = prepared.text
     atoms = [ord(c) - FIRST for c in ATOM.findall(text)]
-    atoms = [k for k in atoms if k < len(found.atoms) and isinstance(found.atoms[k], str)]
+    atoms = [k for k in atoms if k < len(prepared.atoms) and isinstance(prepared.atoms[k], str)]
     there = [
         k
         for part in parts
         if isinstance(part, str)
         for c in ATOM.findall(part)
-        if (k := ord(c) - FIRST) < len(found.atoms) and isinstance(found.atoms[k], str)
+        if (k := ord(c) - FIRST) < len(prepared.atoms) and isinstance(prepared.atoms[k], str)
     ]
-    values = [str(found.atoms[k]) for k in atoms]
+    values = [str(prepared.atoms[k]) for k in atoms]
     order = [atoms.index(k) for k in there]
-    numbered = renumbered(values, order, found.unit.placeholders)
+    numbered = renumbered(values, order, prepared.unit.placeholders)
     if numbered is None:
         # The program that fills them in goes by their order: better a clumsy sentence than a crash.
         again = iter(sorted(there, key=atoms.index))
         moved = [
-            part if isinstance(part, Tag) else ATOM.sub(lambda m: _next(found, m[0], again), part) for part in parts
+            part if isinstance(part, Tag) else ATOM.sub(lambda m: _next(prepared, m[0], again), part) for part in parts
         ]
         return moved, ["Its placeholders are told apart by their order, which the translation had changed: check it."]
     for k, value in zip(there, numbered, strict=True):
-        found.atoms[k] = value
+        prepared.atoms[k] = value
     return parts, []
 
 
-def _next(found: Prepared, atom: str, order: object) -> str:
+def _next(prepared: Prepared, atom: str, order: object) -> str:
     k = ord(atom) - FIRST
-    if k >= len(found.atoms) or not isinstance(found.atoms[k], str):
+    if k >= len(prepared.atoms) or not isinstance(prepared.atoms[k], str):
         return atom
     return chr(FIRST + next(order))  # type: ignore[call-overload,no-any-return]
 
 
-def _with_shortcut(found: Prepared, parts: TaggedText, target: str) -> TaggedText:
+def _with_shortcut(prepared: Prepared, parts: TaggedText, target: str) -> TaggedText:
     """Put the mark of a keyboard shortcut back: before its letter, or as (_F) behind a text in another script."""
-    letter, mark = found.shortcut, found.unit.shortcut
+    letter, mark = prepared.shortcut, prepared.unit.shortcut
     if not letter:
         return parts
     text = "".join(part for part in parts if isinstance(part, str))

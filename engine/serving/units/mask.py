@@ -110,55 +110,55 @@ def _opened(names: Sequence[tuple[str, int]], name: str) -> int | None:
     return next((position for position in reversed(range(len(names))) if names[position][0] == name), None)
 
 
-def _atom(found: Prepared, value: str | Tag, ends: bool) -> None:
+def _atom(prepared: Prepared, value: str | Tag, ends: bool) -> None:
     if ends:
-        found.breaks.add(len(found.atoms))
-    found.parts.append(chr(FIRST + len(found.atoms)))
-    found.atoms.append(value)
+        prepared.breaks.add(len(prepared.atoms))
+    prepared.parts.append(chr(FIRST + len(prepared.atoms)))
+    prepared.atoms.append(value)
 
 
-def _text(found: Prepared, text: str) -> None:
+def _text(prepared: Prepared, text: str) -> None:
     """Text, with its placeholders as atoms."""
     at = 0
-    for begin, end in find_placeholders(text, found.unit.placeholders):
-        if found.percent and text[begin:end] == "%%":
+    for begin, end in find_placeholders(text, prepared.unit.placeholders):
+        if prepared.percent and text[begin:end] == "%%":
             continue
-        _plain(found, text[at:begin])
-        _atom(found, text[begin:end], False)
+        _plain(prepared, text[at:begin])
+        _atom(prepared, text[begin:end], False)
         at = end
-    _plain(found, text[at:])
+    _plain(prepared, text[at:])
 
 
-def _plain(found: Prepared, text: str) -> None:
-    if found.percent:
+def _plain(prepared: Prepared, text: str) -> None:
+    if prepared.percent:
         text = text.replace("%%", "%")
     at = 0
     for match in re.finditer(f"{ATOM.pattern}|\r\n|\n", text):
         line = match[0] in ("\n", "\r\n")
-        if line and not found.unit.keep_lines:
+        if line and not prepared.unit.keep_lines:
             continue
-        found.parts.append(text[at : match.start()])
-        _atom(found, match[0], line)  # a private character of the document's own is an atom too
+        prepared.parts.append(text[at : match.start()])
+        _atom(prepared, match[0], line)  # a private character of the document's own is an atom too
         at = match.end()
-    found.parts.append(text[at:])
+    prepared.parts.append(text[at:])
 
 
-def _find_shortcut(found: Prepared) -> None:
+def _find_shortcut(prepared: Prepared) -> None:
     """Take the mark of a keyboard shortcut out of a text that has one: `_Open file` is about the word Open."""
-    mark = found.unit.shortcut
+    mark = prepared.unit.shortcut
     if not mark:
         return
     pattern = re.compile(rf"(?<![\w&]){mark}(?=[^\W_])")
     places = [
-        (k, match) for k, part in enumerate(found.parts) if isinstance(part, str) for match in pattern.finditer(part)
+        (k, match) for k, part in enumerate(prepared.parts) if isinstance(part, str) for match in pattern.finditer(part)
     ]
-    inside = "".join(part for part in found.parts if isinstance(part, str))
+    inside = "".join(part for part in prepared.parts if isinstance(part, str))
     if len(places) != 1 or inside.count(mark) != 1:
         return
     k, match = places[0]
-    part = str(found.parts[k])
-    found.shortcut = part[match.end()]
-    found.parts[k] = part[: match.start()] + part[match.end() :]
+    part = str(prepared.parts[k])
+    prepared.shortcut = part[match.end()]
+    prepared.parts[k] = part[: match.start()] + part[match.end() :]
 
 
 def _merged(parts: TaggedText) -> TaggedText:
@@ -172,14 +172,14 @@ def _merged(parts: TaggedText) -> TaggedText:
     return done
 
 
-def _sentences(found: Prepared, source: str) -> list[tuple[int, int]]:
+def _sentences(prepared: Prepared, source: str) -> list[tuple[int, int]]:
     """Places of the sentences that have something to translate."""
-    text = found.text
+    text = prepared.text
     places: list[tuple[int, int]] = []
     at = 0
-    ends = [m.start() for m in ATOM.finditer(text) if ord(m[0]) - FIRST in found.breaks]
+    ends = [m.start() for m in ATOM.finditer(text) if ord(m[0]) - FIRST in prepared.breaks]
     for end in [*ends, len(text)]:
-        places += _split(text, at, end, "" if found.unit.whole else source)
+        places += _split(text, at, end, "" if prepared.unit.whole else source)
         at = end + 1
     return [(a, b) for a, b in places if _has_words(text[a:b])]
 
@@ -276,23 +276,23 @@ def restore(translation: str, names: dict[str, str]) -> Restored:
     return Restored(text, starts, ends, list(left), doubled)
 
 
-def decode(found: Prepared, parts: Sequence[str | Tag]) -> TaggedText:
+def decode(prepared: Prepared, parts: Sequence[str | Tag]) -> TaggedText:
     """Parts of a translation with what atoms and written tags stand for."""
     done: TaggedText = []
     for part in parts:
         if isinstance(part, Tag):
             key = -part.id if part.kind == "close" else part.id
-            done.append(found.written.get(key, part))
+            done.append(prepared.written.get(key, part))
             continue
         at = 0
         for match in ATOM.finditer(part):
             position = ord(match[0]) - FIRST
-            done.append(_escaped(found, part[at : match.start()]))
-            done.append(found.atoms[position] if position < len(found.atoms) else match[0])
+            done.append(_escaped(prepared, part[at : match.start()]))
+            done.append(prepared.atoms[position] if position < len(prepared.atoms) else match[0])
             at = match.end()
-        done.append(_escaped(found, part[at:]))
+        done.append(_escaped(prepared, part[at:]))
     return _merged(done)
 
 
-def _escaped(found: Prepared, text: str) -> str:
-    return text.replace("%", "%%") if found.percent else text
+def _escaped(prepared: Prepared, text: str) -> str:
+    return text.replace("%", "%%") if prepared.percent else text
