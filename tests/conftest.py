@@ -31,7 +31,8 @@ BASES = ROOT / "assets" / "models"
 # What keeps a customization short in a test: a few updates on a few phrases.
 SHORT = (
     *("--phrase-option", "parser=statistical", "--phrase-option", "l_max=4"),
-    *("--method-option", "retrieval=global", "--method-option", "phrases_per_layer=40"),
+    *("--method-option", "retrieval=global", "--method-option", "bottleneck=0"),
+    *("--method-option", "phrases_per_layer=40"),
     *("--training-option", "max_updates=4", "--training-option", "validate_every=2"),
     *("--training-option", "checkpoint_every=2", "--training-option", "tokens_per_batch=256"),
     *("--training-option", "learning_rate=0.02", "--training-option", "warmup=1"),

@@ -35,8 +35,8 @@ class MemoryAdapterConfig(Options):
     )
     bottleneck: int = option(
         0,
-        "sentence: size of a bottleneck adapter after each feed-forward of the decoder, learned along with the readers; it takes "
-        "up a style that no single sample shows. 0: none.",
+        "Size of a bottleneck adapter after each feed-forward of the decoder, learned along with the readers; it takes up a style "
+        "that no single sample shows. 0: none (paper).",
         low=0,
         high=16_384,
     )

@@ -6,11 +6,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
-from engine.methods.modules import LayerModules
+from engine.methods.modules import Bottleneck, LayerModules
 from engine.methods.weight_swap import TunedWeights
+
+
+class Adapter(Bottleneck):
+    """z + W_up f(W_down z + b) + b' after a feed-forward, as Houlsby et al. have it after each sub-layer."""
+
+    dropped = False
+
+    def __init__(self, d: int, size: int) -> None:
+        super().__init__(d, size, normalise=False, bias=True, activation="gelu")
+
+    def forward(self, states: Tensor, strength: float = 1.0) -> Tensor:
+        return states if self.dropped else super().forward(states, strength)
 
 
 class LayeredReaders(nn.Module):
@@ -20,10 +32,15 @@ class LayeredReaders(nn.Module):
         super().__init__()
         self.config = config
         self.tuned: TunedWeights | None = None  # copies of the base's weights that learn too (table 7)
-        self.adapters = LayerModules(None)  # bottleneck adapters beside the readers; none in the paper
+        self.adapters = LayerModules(None)  # beside the readers (`bottleneck`); none in the paper
         self.layers = nn.ModuleDict(
             {str(i): nn.ModuleDict({place: make() for place in config.places}) for i in sorted(set(layers))}
         )
+
+    def add_adapters(self, d: int, layers: int) -> None:
+        """Put a bottleneck adapter after the feed-forward of each decoder layer."""
+        for layer in range(layers if self.config.bottleneck else 0):
+            self.adapters.put("decoder", layer, "fc2", Adapter(d, self.config.bottleneck))
 
     def readers(self) -> list[tuple[int, str, Any]]:
         """(layer, place, reader), from the bottom up."""

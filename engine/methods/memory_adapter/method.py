@@ -122,19 +122,19 @@ class MemoryAdapter(Method):
         reader = 3 * d * d + (2 * d * d + d if config.gate else 0) + 1
         layers = len(set(config.layers)) if config.layers is not None else shape.decoder
         tuned = shape.weights if config.fine_tune == "all" else shape.weights // 2 if config.fine_tune != "none" else 0
+        adapters = shape.decoder * (2 * d * config.bottleneck + config.bottleneck + d) if config.bottleneck else 0
         most = config.phrases_per_layer
         selected = min(work.phrases, most * shape.decoder) if most else work.phrases
         if config.retrieval == "sentence":
             layers = len(set(config.layers)) if config.layers is not None else min(config.reading_layers, shape.decoder)
             readers, r = layers * len(config.places), min(config.key_size, d)
-            adapters = shape.decoder * (2 * d * config.bottleneck + config.bottleneck + d) if config.bottleneck else 0
             return Cost(
                 weights=readers * (r * r + d * d + 64 * d) + adapters + tuned, training=1.1, units=work.held, preparing=1.1,
                 terms=1.5 if config.alpha or config.beta else 1.0, decoding=1.3, files=work.held * (6 + 2 * r * readers),
             )  # fmt: skip
         return Cost(
-            weights=layers * len(config.places) * reader + tuned, training=0.9, terms=1.5 if config.alpha or config.beta else 1.0,
-            units=selected, preparing=8.6, files=selected * (4 * d + 90),
+            weights=layers * len(config.places) * reader + adapters + tuned, training=0.9, units=selected, preparing=8.6,
+            terms=1.5 if config.alpha or config.beta else 1.0, files=selected * (4 * d + 90),
         )  # fmt: skip
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: MemoryAdapterConfig) -> LayeredReaders:
@@ -144,6 +144,7 @@ class MemoryAdapter(Method):
             module: LayeredReaders = by_sentence.build(base, artefacts, config)
         else:
             module = self.build_global(base, artefacts, config)
+        module.add_adapters(base.d_model, len(base.decoder_layers))
         if config.fine_tune != "none":
             module.tuned = TunedWeights(base, config.fine_tune)
         return module.to(base.device)

@@ -31,7 +31,6 @@ from engine.memory.sentence_memory import SentenceMemory, Shortlist
 from engine.methods.interface import Batch
 from engine.methods.memory_adapter.config import MemoryAdapterConfig
 from engine.methods.memory_adapter.layered import LayeredReaders
-from engine.methods.modules import Bottleneck
 
 SHARPNESS, COVERAGE = 10.0, 2.0  # κ and β of an untrained reader
 SPEED = 10.0  # Adam moves each weight by about the learning rate: a number that stands alone must move faster
@@ -158,20 +157,8 @@ class SentenceReader(nn.Module):
         return away * self.value(rows.content.mixed(weights))  # (B, n, d)
 
 
-class Adapter(Bottleneck):
-    """z + W_up f(W_down z + b) + b' after a feed-forward, as Houlsby et al. have it after each sub-layer."""
-
-    dropped = False
-
-    def __init__(self, d: int, size: int) -> None:
-        super().__init__(d, size, normalise=False, bias=True, activation="gelu")
-
-    def forward(self, states: Tensor, strength: float = 1.0) -> Tensor:
-        return states if self.dropped else super().forward(states, strength)
-
-
 class SentenceReaders(LayeredReaders):
-    """The readers of the chosen decoder layers, over one memory, and bottleneck adapters at all of them (`bottleneck`)."""
+    """The readers of the chosen decoder layers, over one memory."""
 
     def __init__(self, d: int, layers: int, config: MemoryAdapterConfig) -> None:
         chosen = (
@@ -184,8 +171,6 @@ class SentenceReaders(LayeredReaders):
         self.embeddings: list[Tensor] = []  # the base's, in a list since they are none of this module's
         self._own: OwnText | None = None
         self.shortlist: Shortlist | None = None
-        for layer in range(layers if config.bottleneck else 0):
-            self.adapters.put("decoder", layer, "fc2", Adapter(d, config.bottleneck))
         self.roll = 0  # places by which shortlists are shifted along the batch
 
     @contextlib.contextmanager

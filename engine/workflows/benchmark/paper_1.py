@@ -23,7 +23,7 @@ def bleu(figure: float) -> dict[str, dict[str, float]]:
 
 def by_phrase(*settings: str) -> tuple[str, ...]:
     """The adapter that reads all phrases of a layer, as the paper has it; of those the most typical, for the time it takes."""
-    return method_option("retrieval=global", "phrases_per_layer=500", "shrink=0.75", *settings)
+    return method_option("retrieval=global", "bottleneck=0", "phrases_per_layer=500", "shrink=0.75", *settings)
 
 
 def scales() -> tuple[Variant, ...]:

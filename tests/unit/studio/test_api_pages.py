@@ -99,7 +99,7 @@ def test_comparisons_of_several_plugins_are_queued_read_and_exported(
     ]
     assert lines["items"][0]["texts"] == [None, None, None]
     turned = api.put(f"/api/v1/comparisons/{text['id']}/systems/1", json={"strength": 0.3})
-    assert "at work" in said(turned, 409, "conflict")
+    assert turned.json()["systems"][1]["strength"] == 0.3, "also while the job works"
     store.jobs.cancel(job["id"])
     turned = api.put(f"/api/v1/comparisons/{text['id']}/systems/1", json={"strength": 0.3}).json()
     assert turned["systems"][1]["strength"] == 0.3
