@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from engine.errors import InputError
 if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.base.decoding_options import Decoding
+    from engine.corpora.terminology import Term
     from engine.plugins import Plugin, PluginStack
     from engine.workflows.documents import DocumentReport
 
@@ -65,7 +67,11 @@ def sentences(document: Document, source: str) -> list[str]:
 
 
 def translate_file(
-    args: argparse.Namespace, base: BaseModel, plugin: Plugin | PluginStack | None, decoding: Decoding
+    args: argparse.Namespace,
+    base: BaseModel,
+    plugin: Plugin | PluginStack | None,
+    decoding: Decoding,
+    terms: Sequence[Term] = (),
 ) -> tuple[Any, str]:
     """Translate the document; stopped by Ctrl-C, the same command goes on from the last finished sentences."""
     from engine.serving.units.translate import BaseTranslator
@@ -76,7 +82,7 @@ def translate_file(
     report = translate_document(
         Path(args.input),
         Path(args.output),
-        BaseTranslator(base, plugin, args.strength, decoding),
+        BaseTranslator(base, plugin, args.strength, decoding, terms=terms),
         options=_context(args).options,
         progress=args.progress,
         partial=partial,

@@ -116,9 +116,9 @@ def of_files(args: argparse.Namespace) -> Shown:
 
 def further_of(args: argparse.Namespace, sources: list[str] | None) -> ExtraMetrics:
     """What the command line gives beside the usual figures."""
+    from engine.corpora.terminology import read_terms
     from engine.evaluation.comet import Comet
     from engine.evaluation.evaluate import TRIALS, ExtraMetrics
-    from engine.evaluation.terminology import read_terms
 
     terms = read_terms(Path(args.terms), args.target, args.source) if args.terms else []
     return ExtraMetrics(args.ter, TRIALS, terms, sources, args.source, Comet.of(args.settings))

@@ -29,6 +29,10 @@ def register(top: Commands) -> None:
     )
     documents.add_document_flags(command)
     command.add_argument(
+        "--terms", metavar="FILE",
+        help="terminology to enforce: source term, tab, target term, one a line",
+    )  # fmt: skip
+    command.add_argument(
         "--dry-run", action="store_true", help="only show what plugins would send to a service, a request a line"
     )
     add_using_flags(top.add("compare", "translations of base and plugin side by side", compare), True)
@@ -66,6 +70,7 @@ def decoding_of(args: argparse.Namespace, base: BaseModel, plugin: Plugin | Plug
 
 def translate(args: argparse.Namespace) -> Shown:
     from engine.core.flagged import flags_of
+    from engine.corpora.terminology import read_terms, usage
     from engine.decoding.translate import translate as translate_lines
 
     document = documents.document_of(args)
@@ -79,18 +84,25 @@ def translate(args: argparse.Namespace) -> Shown:
 
         return preview(base, plugin, lines)
     decoding = decoding_of(args, base, plugin)
+    terms = read_terms(Path(args.terms), args.target, args.source) if args.terms else []
     if document:
-        return documents.translate_file(args, base, plugin, decoding)
+        return documents.translate_file(args, base, plugin, decoding, terms)
     args.progress.begin("Translating")
-    results = translate_lines(base, lines, plugin, strength=args.strength, decoding=decoding, progress=args.progress)
+    results = translate_lines(
+        base, lines, plugin, strength=args.strength, decoding=decoding, progress=args.progress, terms=terms
+    )
     args.progress.close()
     warn_of_flags(args, results)
+    used, wanted = usage(terms, lines, results)
+    if terms and not args.quiet:
+        print(f"Terminology: {used:,} of {wanted:,} terms called for are used.", file=sys.stderr)
+    report = {"flags": flags_of(results), **({"terms": {"used": used, "called_for": wanted}} if terms else {})}
     text = "\n".join(" ".join(line.split()) for line in results)
     if args.output != "-":
         with atomic_write(Path(args.output), "the translation") as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
-        return {"output": args.output, "lines": len(results), "flags": flags_of(results)}, ""
-    return {"translations": results, "flags": flags_of(results)}, text
+        return {"output": args.output, "lines": len(results), **report}, ""
+    return {"translations": results, **report}, text
 
 
 def warn_of_flags(args: argparse.Namespace, translations: Sequence[str]) -> None:

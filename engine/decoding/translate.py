@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from engine.base.decoding_options import Decoding
@@ -15,11 +16,13 @@ from engine.core.languages import unspaced
 from engine.core.oom import HalveOnOom
 from engine.core.progress import Progress
 from engine.decoding.beam_search import beam_search
+from engine.decoding.enforce_terms import Beginning, enforce
 from engine.decoding.guard import ALLOWANCE, CONSTRAINTS, Problem, longest_allowed, problem
 
 if TYPE_CHECKING:
     from engine.base.adapter import Adapter
     from engine.base.model import BaseModel
+    from engine.corpora.terminology import Term
 
 # Sentence models are trained on sentences; a line beyond `Decoding.longest` tokens is cut at sentence ends first.
 # Where it is cut: at sentence ends; what is too long still, at commas and the like; what is too long still, between words.
@@ -83,15 +86,18 @@ def translate(
     strength: float = 1.0,
     decoding: Decoding | None = None,
     progress: Progress | None = None,
+    terms: Sequence[Term] = (),
 ) -> list[str]:
     """Translate each text by beam search with the base, customized by `plugin` at `strength` (0: the base exactly).
 
     Returns one translation a text, in order; an empty text gives an empty one. A text longer than `decoding.longest` tokens is
     cut at sentence ends and put together again. With `decoding.guard` what repeats itself or runs on is searched for again, and
-    is a `Flagged`. `decoding` is the base's own by default. Raises Cancelled when `progress` says so, between two batches.
+    is a `Flagged`. What lacks the translation of one of the `terms` in its source is written again with it
+    (`enforce`); methods that translate in a way of their own see no terms. `decoding` is the base's own by default. Raises
+    Cancelled when `progress` says so, between two batches.
     """
     with metrics.TRANSLATION_SECONDS.time():
-        translations = search(base, texts, plugin, strength, decoding or base.decoding(), progress or Progress())
+        translations = search(base, texts, plugin, strength, decoding or base.decoding(), progress or Progress(), terms)
     metrics.TRANSLATIONS.inc(len(texts))
     metrics.TRANSLATED_CHARACTERS.inc(sum(map(len, texts)))
     return translations
@@ -104,10 +110,9 @@ def search(
     strength: float,
     decoding: Decoding,
     progress: Progress,
+    terms: Sequence[Term] = (),
 ) -> list[str]:
     """The same, counted nowhere: for a part of what is being translated."""
-    import torch
-
     if plugin is not None:
         own = plugin.translate(
             base, texts, lambda some: search(base, some, None, 1.0, decoding, Progress()), strength, decoding, progress
@@ -124,16 +129,27 @@ def search(
             pieces += [part for part in parts if part]
             owners += [i for part in parts if part]
         rows = base.encode(pieces)
-    with base.lock, fast_products(base), base.using(plugin, strength), torch.inference_mode():
+    with attached(base, plugin, strength):
         beams = Search(base, plugin, strength, rows, owners)
         beams.run(length_batches([len(row) for row in rows], decoding.batch_tokens), decoding, progress)
         if decoding.guard:
             beams.repair(pieces, decoding, progress)
+    if terms:
+        enforce(beams, pieces, terms, decoding, progress)
     joined: list[list[str]] = [[] for _ in texts]
     for owner, text in zip(owners, beams.texts, strict=True):
         joined[owner].append(text)
     space = "" if unspaced(base.target) else " "
     return [flagged(space.join(parts), [flag_of(part) for part in parts]) for parts in joined]
+
+
+@contextlib.contextmanager
+def attached(base: BaseModel, plugin: Adapter | None, strength: float) -> Iterator[None]:
+    """Within the block the base is locked, and translates with the plugin."""
+    import torch
+
+    with base.lock, fast_products(base), base.using(plugin, strength), torch.inference_mode():
+        yield
 
 
 class Search:
@@ -147,7 +163,7 @@ class Search:
     ) -> None:  # fmt: skip
         from transformers import LogitsProcessorList
 
-        self.base, self.plugin, self.rows, self.owners = base, plugin, rows, owners
+        self.base, self.plugin, self.strength, self.rows, self.owners = base, plugin, strength, rows, owners
         self.acting = plugin if strength else None
         self.hooks = LogitsProcessorList(plugin.logits_processors(base, strength) if plugin else [])
         self.quick = partial(
@@ -160,6 +176,11 @@ class Search:
         self.tokens = [0] * len(rows)  # of each translation
         self.fit = HalveOnOom("batch_tokens (a decoding setting)")
 
+    @cached_property
+    def pieces(self) -> list[str]:
+        """The vocabulary (V,)."""
+        return self.base.tokenizer.convert_ids_to_tokens(range(self.base.model.config.vocab_size))
+
     def run(self, batches: Iterable[list[int]], decoding: Decoding, progress: Progress) -> None:
         """Translate all rows. Raises Cancelled between two batches."""
         done = 0
@@ -169,8 +190,10 @@ class Search:
             done += len(batch)
             progress.advance(done, len(self.rows))
 
-    def decode(self, batch: list[int], decoding: Decoding) -> None:
-        """Translate these rows in one batch."""
+    def decode(self, batch: list[int], decoding: Decoding, begin: Beginning | None = None) -> None:
+        """Translate these rows in one batch, or a single row whose translation has a given beginning."""
+        import torch
+
         base = self.base
         arrange = getattr(self.plugin, "arrange", None)  # of a batch whose rows have plugins of their own
         if arrange is not None:
@@ -180,6 +203,9 @@ class Search:
             self.acting.see(base, inputs)
         # Processors of a plugin may keep what belongs to a row from step to step: there the library's own search.
         quick: dict[str, Any] = {} if self.hooks or decoding.beam == 1 else {"custom_generate": self.quick}
+        if begin is not None:
+            start = base.shift_right(torch.tensor([begin.labels], device=inputs.device))  # (1, T)
+            quick |= {"decoder_input_ids": start, "begin_suppress_tokens": begin.barred}
         output = base.model.generate(
             input_ids=inputs,
             attention_mask=(inputs != base.pad).long(),

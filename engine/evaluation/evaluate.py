@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from engine.core.progress import Progress
 from engine.corpora.formats.encoding import detect_encoding
+from engine.corpora.terminology import Term
 from engine.errors import InputError, OptionError
 from engine.evaluation.bootstrap import interval, p_value, randomised, resampled
 from engine.evaluation.metrics import metrics
 from engine.evaluation.report import Figure, Report, SystemScores
-from engine.evaluation.terminology import Term, copied_share, term_counts
+from engine.evaluation.terminology import copied_share, term_counts
 
 if TYPE_CHECKING:
     import numpy as np

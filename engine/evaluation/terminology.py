@@ -2,63 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Sequence
 
-from engine.core.languages import unspaced
-from engine.errors import InputError
+from engine.corpora.terminology import Term
 from engine.evaluation.diff import tokens
-
-
-@dataclass(frozen=True)
-class Term:
-    """A term of the target language, and what stands for it in the source; "" where that is not known."""
-
-    target: str
-    language: str
-    source: str = ""
-    source_language: str = ""
-
-    @cached_property
-    def in_target(self) -> re.Pattern[str]:
-        return _pattern(self.target, self.language)
-
-    @cached_property
-    def in_source(self) -> re.Pattern[str] | None:
-        return _pattern(self.source, self.source_language) if self.source else None
-
-
-def read_terms(path: Path, language: str, source_language: str = "") -> list[Term]:
-    """The terms of a glossary (parse_terms). Raises InputError, with the line, where it is none or has none."""
-    from engine.evaluation.evaluate import read_lines
-
-    terms = parse_terms(read_lines(path), str(path), language, source_language)
-    if not terms:
-        raise InputError("There are no terms in {path}; give one a line, or source term, tab, target term.", path=path)
-    return terms
-
-
-def parse_terms(lines: Iterable[str], where: str, language: str, source_language: str = "") -> list[Term]:
-    """A term of the target language a line, or source term, tab or ` = `, target term. Blank lines and those that begin with
-    # are passed over. Raises InputError, with `where` and the line, on anything else.
-    """
-    terms = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        parts = [part.strip() for part in re.split(r"\t| = ", line)]
-        if len(parts) > 2 or not all(parts):
-            raise InputError(
-                "{where}, line {number}: give a term, or source term, tab or =, target term; this has {count} "
-                "columns.",
-                where=where, number=number, count=len(parts),
-            )  # fmt: skip
-        source = parts[0] if len(parts) == 2 else ""
-        terms.append(Term(parts[-1], language, source, source_language))
-    return terms
 
 
 def term_counts(
@@ -99,11 +46,3 @@ def copied_share(lines: Sequence[str], sources: Sequence[str], language: str, so
             words += 1
             copied += token.casefold() in there
     return 100 * copied / max(1, words)
-
-
-def _pattern(term: str, language: str) -> re.Pattern[str]:
-    """The term in any case; as a whole word where the script has spaces."""
-    text = r"\s+".join(map(re.escape, term.split()))
-    if not language or unspaced(language):
-        return re.compile(text, re.IGNORECASE)
-    return re.compile(rf"(?<!\w){text}(?!\w)", re.IGNORECASE)

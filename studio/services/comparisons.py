@@ -218,7 +218,7 @@ class Comparisons:
 
     def set_terms(self, project: ProjectRow, text: str) -> int:
         """Keep other terms; returns how many there are. Raises InputError, with the line, on what is none."""
-        from engine.evaluation.terminology import parse_terms
+        from engine.corpora.terminology import parse_terms
 
         count = len(parse_terms(text.splitlines(), tr("The terms"), project.target, project.source))
         self.service.workspace(project.id, change=True)

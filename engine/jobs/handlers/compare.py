@@ -96,9 +96,9 @@ def _translate(context: JobContext, number: int, translate: Translator, language
 
 def further_of(settings: Settings, project: ProjectRow, lines: int, terms: str) -> ExtraMetrics:
     """What a comparison of so many lines has beside the usual figures; `terms` is a glossary's text."""
+    from engine.corpora.terminology import parse_terms
     from engine.evaluation.comet import Comet
     from engine.evaluation.evaluate import TRIALS, ExtraMetrics
-    from engine.evaluation.terminology import parse_terms
 
     wanted = parse_terms(terms.splitlines(), "The terms", project.target, project.source)
     closely = lines <= CLOSELY

@@ -27,6 +27,7 @@ from engine.serving.units.remote import TRANSLATE
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
+    from engine.corpora.terminology import Term
     from engine.plugins import Plugin, PluginStack
 
 SHARE = 0.95  # of the time is translation, the rest is alignment
@@ -74,7 +75,9 @@ class BaseTranslator(Translator):
         strength: float = 1.0,
         decoding: Decoding | None = None,
         bundle: str = "",
+        terms: Sequence[Term] = (),
     ) -> None:
+        self.terms = terms
         self.bundle = bundle  # the plugin's file, where other machines may load it too
         self.base, self.plugin, self.strength = base, plugin, strength
         self.decoding = decoding or base.decoding()
@@ -86,6 +89,7 @@ class BaseTranslator(Translator):
             self.base.fingerprint(), self.base.precision, self.source, self.target,
             [plugin.folder.name if plugin.folder else plugin.name for plugin in plugins],
             getattr(self.plugin, "weights", None), self.strength if plugins else 0, self.decoding.to_mapping(),
+            *((term.source, term.target) for term in self.terms),
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
 
@@ -105,10 +109,11 @@ class BaseTranslator(Translator):
             strength=self.strength,
             decoding=self.decoding,
             progress=Quiet(progress),
+            terms=self.terms,
         )
 
     def spread(self, parts: Sequence[list[str]], progress: Progress) -> Iterator[list[str]] | None:
-        if self.plugin is not None and not self.bundle:
+        if self.terms or (self.plugin is not None and not self.bundle):
             return None
         own = {"bundle": self.bundle, "strength": self.strength, "decoding": self.decoding.to_mapping()}
         result = map_remotely(TRANSLATE, lambda: base_arguments(self.base) | own, parts, progress)

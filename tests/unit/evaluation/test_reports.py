@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.corpora.terminology import Term, read_terms
 from engine.errors import InputError
 from engine.evaluation import Report, evaluate
 from engine.evaluation.evaluate import ExtraMetrics
-from engine.evaluation.terminology import Term, copied_share, read_terms, term_counts
+from engine.evaluation.terminology import copied_share, term_counts
 from tests.properties import few
 
 SAMPLES = Path(__file__).resolve().parents[3] / "assets" / "samples"

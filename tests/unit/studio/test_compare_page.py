@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base import BaseModel
+from engine.corpora.terminology import parse_terms
 from engine.decoding.candidates import Candidate
 from engine.errors import CorpusError, InputError
 from engine.evaluation import evaluate
 from engine.evaluation.evaluate import ExtraMetrics
-from engine.evaluation.terminology import parse_terms
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.store.comparisons import ComparisonRecord
 from engine.workflows.compare.attribution import Place, WordAttribution, spans, with_words
