@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 IMPORTING = 3.0  # seconds, before anything can be timed
 
+SHORTEST = 0.05  # seconds: a shorter step says nothing of its pace
+
 
 class TimedProgress(Progress):
     """Passes everything on to `inner`, and notes the seconds that each step took."""
@@ -227,4 +229,4 @@ def tokens_a_character(base: BaseModel, texts: Sequence[str]) -> float:
 
 
 def _pace(amount: float, seconds: float | None) -> float:
-    return amount / seconds if seconds and seconds > 0.05 else 0.0
+    return amount / seconds if seconds and seconds > SHORTEST else 0.0
