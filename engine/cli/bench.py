@@ -25,7 +25,12 @@ def add_methods_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tasks", default="luxun,shake", help="luxun, shake, it, medical, law, koran, it_python [luxun,shake]"
     )
-    parser.add_argument("--systems", default="", help="methods, with +knn for kNN decoding on top [all]")
+    parser.add_argument(
+        "--systems", default="", help="methods, with +knn for kNN decoding on top, or auto [all methods]"
+    )
+    parser.add_argument(
+        "--pairs", action="store_true", help="samples with their own sources, not target sentences alone"
+    )
     parser.add_argument("--base", default="", metavar="DIR", help="the base [the one that came along]")
     parser.add_argument("--sentences", type=int, default=2000, help="of the samples, at random; 0: all [2000]")
     parser.add_argument("--lines", type=int, default=0, help="of each test, the first; 0: all [0]")
@@ -54,6 +59,7 @@ def methods(args: argparse.Namespace) -> tuple[Any, str]:
         decoding=from_flags(Decoding, args),
         seed=args.seed,
         training_options=args.training_option,
+        pairs=args.pairs,
     )
     rows = bench_methods(bench, args.progress)
     return rows, table_text(rows)

@@ -11,7 +11,7 @@ import pytest
 
 from engine.core.progress import Progress
 from engine.errors import Cancelled, InputError, OptionError
-from engine.workflows.benchmark.methods import MethodBench, bench_methods, default_systems, table_text
+from engine.workflows.benchmark.methods import MethodBench, bench_methods, choice, default_systems, table_text
 from engine.workflows.benchmark.tasks import load_task
 from tests.bases import SENTENCES
 
@@ -52,6 +52,15 @@ def test_a_system_that_fails_is_a_row_with_its_sentence(data: Path, tiny: Path, 
     assert rows[1]["error"] in table_text(rows)
 
 
+def test_samples_without_sources_are_refused_where_sources_are_asked_for(
+    data: Path, tiny: Path, home: Path, tmp_path: Path
+) -> None:
+    rows = bench_methods(
+        MethodBench(data, tmp_path, base=str(tiny), tasks=["luxun"], systems=["knn"], sentences=5, lines=2, pairs=True)
+    )
+    assert rows[1]["error"] == "The samples of Lu Xun have no sources."
+
+
 def test_a_stop_leaves_no_row(data: Path, tiny: Path, home: Path, tmp_path: Path) -> None:
     class Stop(Progress):
         def check(self) -> None:
@@ -83,6 +92,20 @@ def test_what_is_not_known_is_a_sentence(data: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is not there\. Give the folder"):
         load_task("shake", data, tmp_path, sentences=1, lines=1, seed=1)
     assert default_systems()[0] == "vanilla"
+
+
+def test_a_row_of_auto_names_what_was_chosen() -> None:
+    trial = {
+        "method": "lhuc",
+        "knn": False,
+        "bleu": 1.0,
+        "chrf": 1.0,
+        "general_bleu": None,
+        "seconds": 1.0,
+        "chosen": False,
+    }
+    assert choice([trial, {**trial, "knn": True, "chosen": True}]) == ": lhuc + knn"
+    assert choice([]) == ""
 
 
 def test_the_command(tailormt: Callable[..., Any], data: Path, tmp_path: Path) -> None:

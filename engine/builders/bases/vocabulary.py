@@ -17,9 +17,10 @@ from engine.errors import CorpusError, ModelError
 EOS, UNKNOWN = 0, 1
 # Marks that must have a piece of their own even where the training text hardly has them: users' texts will.
 MARKS = "，。！？；：、“”‘’《》（）【】〈〉「」『』—…·～％„“”«»‹›–€£°§"
-SYNTHETIC = (
-    "<bt>"  # begins a source sentence that is machine translation (tagged back-translation, Caswell et al. 2019)
-)
+# Begins a source sentence that is machine translation (tagged back-translation, Caswell et al. 2019). A vocabulary without
+# the mark, as those of release 0.1, lends the piece of the byte that no text holds.
+SYNTHETIC = "<bt>"
+NO_TEXT = "<0x00>"
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Vocabulary:
     tags: dict[str, int]  # language: the number of its tag
     source: str
     target: str
-    synthetic: int | None = None  # the number of the mark of machine-translated sources; bases of 0.1 have none
+    synthetic: int | None = None  # the number of the mark of machine-translated sources; None: it has no piece for it
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """Numbers of the pieces, without tag and end."""
@@ -138,7 +139,8 @@ def load_vocabulary(folder: Path, source: str, target: str) -> Vocabulary:
             f"The base in {folder} has no tag >>{missing[0]}<<, so it cannot learn {missing[0]}. Train without --init."
         )
     tags = {code: numbers[f">>{code}<<"] for code in (source, target)}
-    return Vocabulary(processor, len(numbers), numbers["<pad>"], tags, source, target, numbers.get(SYNTHETIC))
+    mark = numbers.get(SYNTHETIC, numbers.get(NO_TEXT))
+    return Vocabulary(processor, len(numbers), numbers["<pad>"], tags, source, target, mark)
 
 
 def copy_vocabulary(start: Path, folder: Path) -> None:

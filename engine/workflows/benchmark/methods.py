@@ -1,6 +1,6 @@
 """`tailormt bench methods`: every method on the same samples, one table.
 
-A system is a method, or a method with kNN decoding on top ("memory_adapter+knn"). Each is made by `tailormt customize` in a
+A system is a method, a method with kNN decoding on top ("memory_adapter+knn"), or "auto". Each is made by `tailormt customize` in a
 process of its own, and translates the task's test and a general text with the same decoding settings, so that the table shows
 methods and not decoding. Finished cells are kept: a stopped bench goes on. What all systems of a task have in common (samples,
 phrases, back-translated pairs) is made once and counts in nobody's seconds.
@@ -28,10 +28,11 @@ from engine.core.options import named_values
 from engine.core.progress import Progress
 from engine.core.step_cache import StepCache
 from engine.core.subprocesses import last_line, run_program
-from engine.errors import Cancelled, OptionError, TailorError
+from engine.errors import Cancelled, InputError, OptionError, TailorError
 from engine.methods import get_method, method_names
-from engine.workflows.benchmark.tasks import TASKS, load_task
-from engine.workflows.customize.request import CustomizeRequest, unlike_the_paper
+from engine.workflows.benchmark.tasks import TASKS, Task, load_task
+from engine.workflows.customize.request import AUTO, CustomizeRequest, unlike_the_paper
+from engine.workflows.customize.run import Trial
 
 VANILLA = "vanilla"
 KNN = "+knn"
@@ -68,6 +69,7 @@ class MethodBench:
     decoding: Decoding = Decoding()  # noqa: RUF009 - frozen
     seed: int = 1
     training_options: Sequence[str] = ()  # NAME=VALUE over the budget's
+    pairs: bool = False  # samples with their own sources, not target sentences alone
 
     def identity(self, task: str, system: str) -> dict[str, object]:
         """What a row hangs on, as it is kept with it."""
@@ -75,6 +77,7 @@ class MethodBench:
             "task": task, "system": system, "sentences": self.sentences, "lines": self.lines, "budget": self.budget,
             "seed": self.seed, "base": self.base, "decoding": self.decoding.to_mapping(),
             **({"training_options": list(self.training_options)} if self.training_options else {}),
+            **({"pairs": True} if self.pairs else {}),
         }  # fmt: skip
 
 
@@ -86,7 +89,8 @@ def bench_methods(bench: MethodBench, progress: Progress | None = None) -> list[
     progress, tasks = progress or Progress(), bench.tasks
     systems = list(dict.fromkeys([VANILLA, *(bench.systems or default_systems())]))
     for system in systems[1:]:
-        get_method(system.removesuffix(KNN))
+        if system != AUTO:
+            get_method(system.removesuffix(KNN))
     for task in tasks:
         if task not in TASKS:
             raise OptionError(f"There is no task {task}. Known: {', '.join(TASKS)}.")
@@ -123,8 +127,9 @@ def cell(bench: MethodBench, name: str, system: str, files: Mapping[str, Path], 
             options = [part for one in bench.training_options for part in ("--training-option", one)]
             hand_down(position, position / f"{system}.workspace")
             made, _, peak = tailormt(
-                progress, "customize", *pair, "--samples", str(files["samples"]), "--method", system.removesuffix(KNN), *knn,
-                "--budget", budget, *options, "--workspace", str(position / f"{system}.workspace"), "-o", str(bundle),
+                progress, "customize", *pair, "--samples", samples_file(bench, task, files), "--method",
+                system.removesuffix(KNN), *knn, "--budget", budget, *options,
+                "--workspace", str(position / f"{system}.workspace"), "-o", str(bundle),
             )  # fmt: skip
             row |= {
                 "seconds": own_seconds(made["seconds"]),
@@ -132,7 +137,7 @@ def cell(bench: MethodBench, name: str, system: str, files: Mapping[str, Path], 
                 "parameters": made.get("parameters", 0),
                 "bytes": bundle.stat().st_size,
                 "peak_gib": round(peak, 2),
-                "preset": preset(system, budget, options),
+                "preset": preset(system, budget, options) + choice(made.get("tried", ())),
                 "training": made.get("training", ""),
             }
         flags = decoding_flags(bench.decoding.to_mapping())
@@ -157,12 +162,20 @@ def cell(bench: MethodBench, name: str, system: str, files: Mapping[str, Path], 
     return row
 
 
+def samples_file(bench: MethodBench, task: Task, files: Mapping[str, Path]) -> str:
+    """The samples a plugin is made from. Raises InputError where they are to have sources and have none."""
+    kind = "pairs" if bench.pairs else "samples"
+    if kind not in files:
+        raise InputError(f"The samples of {task.title} have no sources.")
+    return str(files[kind])
+
+
 def preset(system: str, budget: str, flags: Sequence[str] = ()) -> str:
     """How a system is made, for its row: the budget, and the settings that are not the method's defaults, which are its paper's;
     `flags` are those of `tailormt customize`.
     """
-    if system == VANILLA:
-        return ""
+    if system in (VANILLA, AUTO):
+        return budget if system == AUTO else ""
     own: dict[str, dict[str, str]] = {"--method-option": {}, "--training-option": {}}
     for flag, value in itertools.pairwise(flags):
         if flag in own:
@@ -171,6 +184,11 @@ def preset(system: str, budget: str, flags: Sequence[str] = ()) -> str:
     unlike = unlike_the_paper(request)
     training = ", ".join(f"{name} = {value}" for name, value in own["--training-option"].items())
     return f"{budget}{training and f', {training}'}{unlike and f'; {unlike}'}"
+
+
+def choice(tried: Sequence[Mapping[str, Any]]) -> str:
+    """What `auto` chose of what it tried, `: houlsby_adapter + knn`; empty for another method."""
+    return "".join(f": {Trial(**one).name}" for one in tried if one["chosen"])
 
 
 def how_made(row: Mapping[str, Any]) -> str:
