@@ -142,7 +142,9 @@ def knn_by_sentence(setup: Setup) -> list[Row]:
         clock = interleaved(systems, setup.rounds)
         rows.append(
             Row(
-                "knn_by_sentence", f"kNN decoding by sentence over {count:,} rows against vanilla, beam 4, batch {len(some[0])}",
+                "knn_by_sentence",
+                f"kNN decoding by sentence with its learned gate over {count:,} rows against vanilla, beam 4, "
+                f"batch {len(some[0])}",
                 clock.ratio("knn", "vanilla"), 1.3, wall=clock.ratio("knn", "vanilla", "wall"), figures=clock.to_mapping(),
                 note=f"{knn.options.shortlist} samples, "
                 f"{lengths(clock.results['knn']) / lengths(clock.results['vanilla']):.2f} of vanilla's length",
@@ -169,6 +171,7 @@ def by_sentence(setup: Setup, count: int) -> Any:
     from engine.methods.batches import Pairs
     from engine.methods.knn.datastore import Datastore
     from engine.methods.knn.decoder import Knn
+    from engine.methods.knn.gate import Gate
     from engine.methods.knn.options import KnnOptions
 
     some = setup.english[: setup.size(300, 20)]
@@ -200,7 +203,13 @@ def by_sentence(setup: Setup, count: int) -> Any:
         retrieval="sentence", k=16, shortlist=32, temperature=0.05, threshold=0.8, weight=0.2, index="flat"
     )
     texts = [real.texts[i] for i in chosen]
-    return Knn(Datastore(keys, real.tokens[where], owners, real.positions[where], texts, sources), None, options, "cpu")
+    return Knn(
+        Datastore(keys, real.tokens[where], owners, real.positions[where], texts, sources),
+        None,
+        options,
+        "cpu",
+        gate=Gate.prior(),
+    )
 
 
 def sizes(setup: Setup, knn: Any) -> list[Row]:
@@ -234,12 +243,16 @@ def sizes(setup: Setup, knn: Any) -> list[Row]:
     return [
         Row(
             "knn_by_sentence",
-            f"bytes a row on disk, of {len(whole):,} rows with d = {setup.base.d_model}",
+            f"kNN decoding by sentence: bytes a row on disk, of {len(whole):,} rows with d = {setup.base.d_model}",
             bytes_a_row,
             600,
             unit="bytes",
         ),
         Row(
-            "knn_by_sentence", f"milliseconds of processor time to open {end:,} rows", sorted(spent)[2], 300, unit="ms"
+            "knn_by_sentence",
+            f"kNN decoding by sentence: milliseconds of processor time to open {end:,} rows",
+            sorted(spent)[2],
+            300,
+            unit="ms",
         ),
     ]

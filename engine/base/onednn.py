@@ -7,15 +7,16 @@ PyTorch has on board as well, uses it, on weights that are laid out for it once.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from engine.base.model import BaseModel
 
@@ -24,6 +25,8 @@ FEWEST_ROWS = 2  # a product with a single vector is no faster
 
 
 _MADE: WeakKeyDictionary[Any, dict[int, Layout]] = WeakKeyDictionary()  # by the model
+_INSIDE: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # by the model, how many blocks are in use
+_ENTERING = threading.Lock()
 
 
 @cache
@@ -65,7 +68,7 @@ def _product(x: Tensor, laid_out: Any, bias: Tensor | None = None, then: str = "
 
 @contextlib.contextmanager
 def fast_products(base: BaseModel) -> Iterator[None]:
-    """Inside, this thread's products with the weights of the base's linear layers are oneDNN's, where that pays.
+    """Inside, the products of the base's linear layers are oneDNN's where that pays and no gradient is wanted.
 
     The layout is kept beside the base's weights, which stay as they are. Weights that a plugin puts in the place of the
     base's are multiplied as ever. Enter it before a plugin is attached, since layouts are made of the weights that are in
@@ -75,19 +78,30 @@ def fast_products(base: BaseModel) -> Iterator[None]:
     if not layouts:
         yield
         return
-    from torch.nn.functional import linear
-    from torch.overrides import TorchFunctionMode
-
-    class Products(TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if func is linear and not kwargs and (known := layouts.get(id(args[1]))) is not None:
-                x, weight = args[0], args[1]  # (..., I), (O, I)
-                if x.numel() >= FEWEST_ROWS * x.shape[-1] and known.fits(weight):
-                    return _product(x, known.laid_out, args[2] if len(args) > 2 else None)  # (..., O)
-            return func(*args, **(kwargs or {}))
-
-    with Products():
+    linears = _linears(base)
+    with _ENTERING:
+        _INSIDE[base.model] = _INSIDE.get(base.model, 0) + 1
+        for one in linears:
+            if (layout := layouts.get(id(one.weight))) is not None:  # none: the weight is a plugin's
+                one.forward = partial(_forward, one, layout)  # type: ignore[method-assign]
+    try:
         yield
+    finally:
+        with _ENTERING:
+            _INSIDE[base.model] -= 1
+            if not _INSIDE[base.model]:
+                for one in linears:
+                    one.__dict__.pop("forward", None)
+
+
+def _forward(linear: nn.Linear, layout: Layout, x: Tensor) -> Tensor:
+    """x Wᵀ + b for x (..., I): (..., O)."""
+    import torch
+
+    weight, bias = linear._parameters["weight"], linear._parameters["bias"]
+    if x.numel() >= FEWEST_ROWS * x.shape[-1] and not torch.is_grad_enabled() and layout.fits(weight):
+        return _product(x, layout.laid_out, bias)
+    return torch.nn.functional.linear(x, weight, bias)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -98,9 +112,15 @@ class Layout:
     weight: ReferenceType[Tensor]
     version: int
 
-    def fits(self, weight: Tensor) -> bool:
+    def fits(self, weight: Tensor | None) -> bool:
         """Whether it is of this very tensor as it is now. An id alone may be that of another one since."""
-        return self.weight() is weight and weight._version == self.version
+        return weight is not None and self.weight() is weight and weight._version == self.version
+
+
+def _linears(base: BaseModel) -> list[nn.Linear]:
+    import torch
+
+    return [one for one in base.model.modules() if type(one) is torch.nn.Linear]
 
 
 def _layouts(base: BaseModel) -> dict[int, Layout]:
@@ -110,7 +130,7 @@ def _layouts(base: BaseModel) -> dict[int, Layout]:
     if (made := _MADE.get(base.model)) is not None:
         return made
     layouts: dict[int, Layout] = {}
-    weights = {id(one.weight): one.weight for one in base.model.modules() if type(one) is torch.nn.Linear}
+    weights = {id(one.weight): one.weight for one in _linears(base)}
     if (
         pays()
         and all(one.device.type == "cpu" and one.dtype is torch.float32 for one in weights.values())

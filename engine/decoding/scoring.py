@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from engine.base.onednn import fast_products
 from engine.core.oom import HalveOnOom
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def score(
     codes = torch.tensor(sorted(base.family.direction_ids()), device=base.device, dtype=torch.long)  # (C,)
     order = sorted(range(len(pairs)), key=lambda i: len(targets[i]) + len(sources[i]))
     results: list[tuple[float, int]] = [(0.0, 0)] * len(pairs)
-    with base.using(plugin, strength), torch.inference_mode():
+    with base.lock, fast_products(base), base.using(plugin, strength), torch.inference_mode():
 
         def score_some(rows: list[int]) -> None:
             inputs, labels = (

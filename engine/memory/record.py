@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.base.onednn import fast_products
 from engine.core.oom import HalveOnOom
 from engine.core.progress import Progress
 from engine.decoding.translate import length_batches
@@ -67,7 +68,7 @@ def record(
 
         return hook
 
-    with base.using(None), torch.no_grad():
+    with fast_products(base), base.using(None), torch.no_grad():
         handles = [layer.self_attn.register_forward_hook(keep(i)) for i, layer in enumerate(layers)]
         try:
 

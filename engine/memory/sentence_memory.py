@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engine.base.onednn import fast_products
 from engine.core.atomic_files import atomic_write
 from engine.core.progress import Progress
 from engine.corpora.tokenize import joined
@@ -245,7 +246,7 @@ def forced_states(
 
     seen: dict[Place, torch.Tensor] = {}
     lengths = [max(len(a), len(b)) for a, b in zip(inputs, labels, strict=True)]
-    with base.lock, torch.no_grad(), watched(base, places, seen):
+    with base.lock, fast_products(base), torch.no_grad(), watched(base, places, seen):
         for numbers in length_batches(lengths, base.batch_tokens):
             sources, wanted = (
                 base.pad_batch([rows[i] for i in numbers]) for rows in (inputs, labels)

@@ -95,11 +95,10 @@ class Sources:
         weights = np.repeat(self.weights[places], [len(one) for one in lists])
         scores = np.bincount(np.concatenate(lists), weights, minlength=count)  # (N,)
         scores[list(blocked)] = 0
-        if len(scores) > most:
-            bound = np.partition(scores, len(scores) - most)[len(scores) - most]
-            best = np.flatnonzero(scores >= max(bound, 1e-9))
-        else:
-            best = np.flatnonzero(scores > 0)
+        best = np.flatnonzero(scores > 0)
+        if len(best) > most:
+            sharing = scores[best]
+            best = best[sharing >= np.partition(sharing, len(best) - most)[len(best) - most]]
         best = best[np.lexsort((best, -scores[best]))][:most]
         # A feature that no sample has weighs as one that a single sample has.
         shared = float(self.weights[places].sum())

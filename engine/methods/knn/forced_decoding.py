@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from engine.base.onednn import fast_products
 from engine.core.progress import Progress
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def forced(
     done = 0
     method, module = (plugin.method, plugin.module) if plugin else (None, None)
     attached: Any = method.attach(base, module, 1.0) if method and module is not None else contextlib.nullcontext()
-    with base.lock, attached, StateCapture(base, place) as tap, torch.no_grad():
+    with base.lock, fast_products(base), attached, StateCapture(base, place) as tap, torch.no_grad():
         for rows in length_batches(pairs.lengths, batch_tokens):
             sources = base.pad_batch([pairs.sources[i] for i in rows])  # (B, S)
             labels = base.pad_batch([pairs.labels[i] for i in rows])  # (B, T)

@@ -52,17 +52,19 @@ def by_token(tokens: torch.Tensor, mass: torch.Tensor) -> torch.Tensor:
 
 
 def mix(
-    logits: torch.Tensor, tokens: torch.Tensor, mass: torch.Tensor, bias: torch.Tensor | None = None
-) -> torch.Tensor:
+    logits: torch.Tensor, tokens: torch.Tensor, mass: torch.Tensor, bias: torch.Tensor | None = None,
+    lse: torch.Tensor | None = None,
+) -> torch.Tensor:  # fmt: skip
     """Logits (R, V) whose softmax, after `bias` (1, V) is added, is the mixture; in place where no gradient is needed.
 
-    tokens (R, k): the neighbours' tokens; mass (R, k): what each brings, at most 0.99 a row.
+    tokens (R, k): the neighbours' tokens; mass (R, k): what each brings, at most 0.99 a row; lse (R, 1): the log of the sum of
+    exp(logits + bias), where it is known.
     """
     import torch
 
     kind = torch.float64 if logits.dtype == torch.float64 else torch.float32
     whole = logits.to(kind) if bias is None else logits.to(kind) + bias  # (R, V)
-    lse = whole.logsumexp(-1, keepdim=True)  # (R, 1)
+    lse = whole.logsumexp(-1, keepdim=True) if lse is None else lse.to(kind)  # (R, 1)
     mass = mass.to(kind)  # (R, k)
     rest = 1 - mass.sum(-1, keepdim=True)  # (R, 1), 1 - λ
     here = whole.gather(1, tokens)  # (R, k)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -92,10 +93,10 @@ def torn(before: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
     return (before != ANY) & (before != written[..., None])  # (r, n, k)
 
 
-def context(about: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
-    """How many of the last two tokens before rows (..., k, 6) are those that are `written` (..., 2), the last one first."""
-    last = about[..., 4] == written[..., None, 0]  # (..., k)
-    return last.long() + (last & (about[..., 5] == written[..., None, 1]))  # (..., k)
+def context(before: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
+    """How many of the last two tokens before rows (..., k, 2) are those that are `written` (..., 2), the last one first."""
+    last = before[..., 0] == written[..., None, 0]  # (..., k)
+    return last.long() + (last & (before[..., 1] == written[..., None, 1]))  # (..., k)
 
 
 class SentenceReader:
@@ -111,6 +112,13 @@ class SentenceReader:
         self.mean = self.sources.mean.to(device)  # (d,)
         self.inner: Any = None  # (V,) whether a piece stands inside a word
         self.rows: list[Shortlist] = []  # of each sentence of the batch
+        self.about: torch.Tensor  # (1 + ΣR, 6) of all of these rows, behind `NONE`
+        self.coverage: torch.Tensor  # (1 + ΣR,)
+        self.starts: torch.Tensor  # (B,) the first of each sentence there
+        self.before_rows: (
+            torch.Tensor
+        )  # (B, R, 2) the last two tokens before the rows of each sentence, filled up; for the gate
+        self.covered: torch.Tensor  # (B, R) their coverage, filled up
         self.begins: torch.Tensor  # (b,) tokens that are no part of a translation, such as decoding begins with
         self.allowed: torch.Tensor  # (B,) how often the same may be copied
 
@@ -138,6 +146,14 @@ class SentenceReader:
             self.rows_of(*self.sources.shortlist(row, most, blocked[i] if blocked else ()), texts[i])
             for i, row in enumerate(plain)
         ]
+        self.about = torch.cat([torch.tensor([NONE], device=self.device), *(one.about for one in self.rows)])
+        self.coverage = torch.cat([self.mean.new_zeros(1), *(one.coverage for one in self.rows)])
+        counts = torch.tensor([1, *(len(one.about) for one in self.rows)], device=self.device)  # (1 + B,)
+        self.starts = counts.cumsum(0)[:-1]  # (B,)
+        if self.gate is not None:
+            pad = torch.nn.utils.rnn.pad_sequence
+            self.before_rows = pad([one.about[:, 4:] for one in self.rows], batch_first=True)  # (B, R, 2)
+            self.covered = pad([one.coverage for one in self.rows], batch_first=True)  # (B, R)
         self.allowed = torch.tensor([repeats(row) for row in plain], device=self.device)  # (B,)
 
     def rows_of(
@@ -172,21 +188,25 @@ class SentenceReader:
         import torch
 
         asked = torch.nn.functional.normalize(queries.float() - self.mean, dim=-1)  # (A, n, d)
-        cosines = asked.new_full((*asked.shape[:2], k), NO_ROW)  # (A, n, k)
-        coverage = torch.zeros_like(cosines)  # (A, n, k)
-        about = torch.tensor(NONE, device=asked.device).repeat(*cosines.shape, 1)  # (A, n, k, 6)
-        for i, sentence in enumerate(sentences):
-            rows = self.rows[sentence]
-            each = (asked[i] @ rows.keys.T).mul_(rows.scale)  # (n, R)
-            if self.gate is not None and written is not None:
-                result = self.gate.scores(each, rows.coverage, context(rows.about, written[i]))  # (n, R)
-                best = result.topk(min(k, len(rows.scale))).indices  # (n, k')
-            else:
-                best = each.topk(min(k, len(rows.scale))).indices  # (n, k')
-            width = best.shape[1]
-            cosines[i, :, :width], about[i, :, :width] = each.gather(1, best), rows.about[best]
-            coverage[i, :, :width] = rows.coverage[best]
-        return Nearest(cosines, coverage, about)
+        rows = [self.rows[i] for i in sentences]
+        wide = max([1, *(len(one.scale) for one in rows)])
+        kept = min(k, wide)
+        each = asked.new_full((*asked.shape[:2], wide), NO_ROW)  # (A, n, R) cosines
+        for i, one in enumerate(rows):
+            torch.mul(asked[i] @ one.keys.T, one.scale, out=each[i, :, : len(one.scale)])
+        which = torch.tensor(list(sentences), device=each.device)  # (A,)
+        if self.gate is not None and written is not None:
+            fits = context(self.before_rows[which, None, :wide], written)  # (A, n, R)
+            result = self.gate.scores(each, self.covered[which, None, :wide], fits)  # (A, n, R)
+            best = result.masked_fill_(each == NO_ROW, -math.inf).topk(kept).indices  # (A, n, k')
+        else:
+            best = each.topk(kept).indices  # (A, n, k')
+        cosines = each.gather(-1, best)  # (A, n, k')
+        index = (self.starts[which, None, None] + best) * (cosines > NO_ROW)  # (A, n, k')
+        if kept < k:
+            cosines = torch.nn.functional.pad(cosines, (0, k - kept), value=NO_ROW)  # (A, n, k)
+            index = torch.nn.functional.pad(index, (0, k - kept))  # (A, n, k)
+        return Nearest(cosines, self.coverage[index], self.about[index])
 
     def known(self, sentences: torch.Tensor) -> torch.Tensor:
         """The share of their IDF mass that any sample has, of these sentences of the batch, in their shape."""
@@ -237,6 +257,8 @@ class SentenceReader:
             return value[real] if real is not None else value.flatten(0, 1)
 
         flat = logits.view(-1, logits.shape[-1])  # (R, V)
+        whole = flat.float() if bias is None else flat.float() + bias  # (R, V)
+        lse = whole.logsumexp(-1, keepdim=True)  # (R, 1)
         tokens, cosines = of_logits(tokens), of_logits(cosines)  # (R, k) each
         if self.gate is None:
             mass = copied(
@@ -245,8 +267,9 @@ class SentenceReader:
             )  # (R, k)  # fmt: skip
         else:
             rows = Rows(
-                cosines, of_logits(result.coverage.view(*queries.shape[:2], -1)), of_logits(context(about, written)),
-                of_logits(self.known(sentences)[:, None].expand(queries.shape[:2])), highest(flat, bias),
+                cosines, of_logits(result.coverage.view(*queries.shape[:2], -1)), of_logits(context(about[..., 4:], written)),
+                of_logits(self.known(sentences)[:, None].expand(queries.shape[:2])),
+                (whole.amax(-1) - lse[:, 0]).detach(),
             )  # fmt: skip
             weight = MOST_WEIGHT if self.options.weight is None else self.options.weight
             mass = self.gate.masses(rows, weight, strength)  # (R, k)
@@ -256,13 +279,7 @@ class SentenceReader:
         if not len(asking):
             return logits
         if 2 * len(asking) > len(flat):
-            return mix(flat, tokens, mass, bias).view_as(logits)
-        part = mix(flat[asking], tokens[asking], mass[asking], bias)  # (r', V)
+            return mix(flat, tokens, mass, bias, lse).view_as(logits)
+        part = mix(flat[asking], tokens[asking], mass[asking], bias, lse[asking])  # (r', V)
         put = flat.index_copy if flat.requires_grad else flat.index_copy_
         return put(0, asking, part).view_as(logits)
-
-
-def highest(logits: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    """Log of the highest probability (R,) by logits (R, V)."""
-    whole = logits.detach().float() if bias is None else logits.detach().float() + bias  # (R, V)
-    return whole.amax(-1) - whole.logsumexp(-1)  # (R,)

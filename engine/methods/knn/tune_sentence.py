@@ -88,8 +88,8 @@ def gather_sentences(
         assert part.top is not None
         parts.append(
             (
-                part.log_p[order], part.tokens[order], cosines, tokens, ranks, result.coverage[at], context(about, written),
-                reader.known(owner[order]), part.top[order].clamp(min=1e-9).log(),
+                part.log_p[order], part.tokens[order], cosines, tokens, ranks, result.coverage[at],
+                context(about[..., 4:], written), reader.known(owner[order]), part.top[order].clamp(min=1e-9).log(),
             )
         )  # fmt: skip
     if not parts:

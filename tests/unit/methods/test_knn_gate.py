@@ -86,8 +86,8 @@ def test_tokens_before_a_position_are_those_of_its_own_sentence():
     assert written.tolist() == [
         [NO_TOKEN, NO_TOKEN], [5, NO_TOKEN], [6, 5], [NO_TOKEN, NO_TOKEN], [8, NO_TOKEN],
     ]  # fmt: skip
-    about = torch.tensor([[0, 0, 0, 0, 6, 5], [0, 0, 0, 0, 6, 4], [0, 0, 0, 0, 5, 6]])
-    assert context(about, torch.tensor([6, 5])).tolist() == [2, 1, 0]
+    before = torch.tensor([[6, 5], [6, 4], [5, 6]])
+    assert context(before, torch.tensor([6, 5])).tolist() == [2, 1, 0]
 
 
 def test_general_text_is_part_of_the_choice(base, tmp_path):
