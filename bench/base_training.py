@@ -95,7 +95,7 @@ def plain(setup: dict[str, Any], updates: int, fast: bool) -> float:
 
 def prepare(size: str, tokens: int, device: str) -> dict[str, Any]:
     """Vocabulary, packed examples, and the same examples as rows for the plain trainer."""
-    from engine.builders.bases import SIZES, BaseTrainingOptions
+    from engine.builders.bases.options import SIZES, BaseTrainingOptions
     from engine.builders.bases.packing import encode_pairs
     from engine.builders.bases.pairs import PairFile, clean_pairs
     from engine.builders.bases.vocabulary import train_vocabulary

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.base.files import check_type, read_config
 from engine.base.precision import loading_arguments
+from engine.base.quick_imports import quick_imports
 from engine.errors import ModelError, TailorError
 from engine.messages import Message
 
@@ -20,25 +18,12 @@ if TYPE_CHECKING:
 KNOWN_SHARE = 0.5  # of the pieces of a Marian tokenizer must be in its vocabulary
 
 
-@contextlib.contextmanager
-def quick_imports() -> Iterator[None]:
-    """Import torch and transformers inside: without the garbage collector, which runs dozens of times over what modules
-    keep for ever, they take a fifth less CPU time (bench/README.md).
-    """
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
-
-
 def model_class(model_type: str) -> Any:
     """The transformers class of a supported architecture, without the table of all architectures, which is slow to load."""
     if model_type == "marian":
-        from transformers.models.marian.modeling_marian import MarianMTModel
+        from transformers.models.marian.modeling_marian import MarianMTModel, MarianSinusoidalPositionalEmbedding
 
+        MarianSinusoidalPositionalEmbedding.create_weight = sinusoids
         return MarianMTModel
     if model_type == "m2m_100":
         from transformers.models.m2m_100.modeling_m2m_100 import M2M100ForConditionalGeneration
@@ -47,6 +32,18 @@ def model_class(model_type: str) -> Any:
     from transformers.models.mbart.modeling_mbart import MBartForConditionalGeneration
 
     return MBartForConditionalGeneration
+
+
+def sinusoids(embedding: Any) -> torch.Tensor:
+    """Marian's positions (P, d), those of transformers to the bit, without a Python loop over all of them."""
+    import numpy as np
+    import torch
+
+    count, d = embedding.weight.shape
+    wavelengths = np.array([np.power(10000, 2 * (i // 2) / d) for i in range(d)])  # (d,)
+    angles = np.arange(count)[:, None] / wavelengths  # (P, d)
+    both = np.concatenate([np.sin(angles[:, 0::2]), np.cos(angles[:, 1::2])], 1)  # (P, d)
+    return torch.from_numpy(both).float().to(embedding.weight.dtype)  # (P, d)
 
 
 def load_folder(folder: Path, name: str, device: torch.device, precision: str) -> tuple[Any, Any]:
@@ -67,7 +64,7 @@ def load_folder(folder: Path, name: str, device: torch.device, precision: str) -
     logging.disable_progress_bar()
     logging.set_verbosity_error()  # its warnings speak to programmers
     try:
-        with warnings.catch_warnings():
+        with quick_imports(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # sacremoses is recommended for a normalisation that we do not want
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
             model, report = kind.from_pretrained(

@@ -76,7 +76,8 @@ class BaseModel:
         where the shelf is, and device and precision where these are not given. Raises ModelError on a folder that is no
         usable base or does not know the languages, MissingError for a name that is not on this machine.
         """
-        from engine.base.load import load_folder, quick_imports
+        from engine.base.load import load_folder
+        from engine.base.quick_imports import quick_imports
         from engine.base.registry import BaseRegistry
         from engine.core.devices import pick_device
         from engine.core.settings import load_settings

@@ -12,7 +12,6 @@ from engine.core.progress import Progress
 from engine.core.text_table import table
 from engine.corpora.formats.text_lines import read_lines
 from engine.errors import InputError
-from engine.workflows.explore.domain_proportions import model_of
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -58,6 +57,7 @@ def register(top: Commands) -> None:
 def proportions(args: argparse.Namespace) -> tuple[Any, str]:
     from engine.methods.domain_mixing.proportions import proportions_of
     from engine.plugins import Plugin
+    from engine.workflows.explore.domain_proportions import model_of
 
     if bool(args.samples) + bool(args.plugin) + bool(args.model) == 0 or (args.plugin and (args.samples or args.model)):
         raise InputError("Give --samples to fit proportions on, or --model with fitted ones, or a --plugin.")

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from engine.base import BaseModel
-from engine.builders.bases import BaseRun, BaseTrainingOptions, train_base
 from engine.builders.bases.loop import ahead
+from engine.builders.bases.options import BaseTrainingOptions
 from engine.builders.bases.pairs import PairFile
+from engine.builders.bases.run import BaseRun, train_base
 from engine.core.progress import Progress
 from engine.core.settings import load_settings
 from engine.decoding.scoring import score

@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from engine.base.load import model_class, quick_imports
+from engine.base.load import model_class
+from engine.base.quick_imports import quick_imports
 from engine.core.settings import Settings
 from engine.errors import InputError
 from engine.jobs.backends.ray_cluster import import_ray, join, room, share, wants_gpu, without_secrets

@@ -10,11 +10,12 @@ import torch
 from torch.nn import functional
 
 from engine.base import BaseModel, read_card
-from engine.builders.bases import BaseRun, BaseTrainingOptions, train_base
 from engine.builders.bases.loop import rate_factor
 from engine.builders.bases.network import PackedLoss, choose_candidates, initial_model
+from engine.builders.bases.options import BaseTrainingOptions
 from engine.builders.bases.packing import encode_pairs, packed_batches
 from engine.builders.bases.pairs import PairFile
+from engine.builders.bases.run import BaseRun, train_base
 from engine.builders.bases.vocabulary import load_vocabulary
 from engine.core.progress import Progress
 from engine.decoding.translate import translate

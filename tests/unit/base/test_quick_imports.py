@@ -1,0 +1,57 @@
+"""A base loads without torch's compiler; what is loaded is transformers' to the bit, and the compiler works afterwards."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
+
+from engine.base.load import sinusoids
+from engine.base.quick_imports import without_first_weights
+
+ROOT = Path(__file__).resolve().parents[3]
+SCRIPT = """
+import sys
+from engine.base import BaseModel
+base = BaseModel.load(sys.argv[1], "en", "zh", device="cpu", precision="float32")
+print("torch._dynamo" in sys.modules, "torch.distributed.tensor" in sys.modules)
+import torch
+print(torch.compile(lambda x: 2 * x + 1, backend="eager")(torch.ones(2)).tolist(), torch.distributed.is_available())
+import transformers.models.bart
+from transformers import MarianMTModel
+library = MarianMTModel.from_pretrained(sys.argv[1], dtype=torch.float32).state_dict()
+print(all(torch.equal(weight, library[name]) for name, weight in base.model.state_dict().items()))
+"""
+
+
+def test_a_base_loads_without_the_compiler_and_as_transformers_loads_it() -> None:
+    model = str(ROOT / "assets" / "models" / "en-zh")
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, model], capture_output=True, text=True, cwd=ROOT, check=False, timeout=120
+    )
+    assert done.stdout.splitlines() == ["False False", "[3.0, 3.0] True", "True"], done.stderr
+
+
+@pytest.mark.parametrize(("count", "d"), [(512, 256), (64, 384), (10, 33)])
+def test_positions_are_those_of_transformers(count: int, d: int) -> None:
+    embedding = MarianSinusoidalPositionalEmbedding(count, d)
+    embedding.weight.data = sinusoids(embedding)
+    positions = torch.arange(count)[:, None] / 10000 ** (
+        2 * torch.arange((d + 1) // 2, dtype=torch.float64) / d
+    )  # (P, d/2)
+    torch.testing.assert_close(embedding.weight[:, : (d + 1) // 2], positions.sin().float())
+    assert embedding.weight.shape == (count, d)
+
+
+def test_modules_with_memory_of_their_own_draw_their_first_weights() -> None:
+    torch.manual_seed(1)
+    usual = torch.nn.Linear(4, 3)
+    torch.manual_seed(1)
+    with without_first_weights():
+        inside = torch.nn.Linear(4, 3)
+    assert torch.equal(inside.weight, usual.weight)
+    assert torch.nn.Linear.reset_parameters.__qualname__ == "Linear.reset_parameters"
