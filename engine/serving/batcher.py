@@ -16,12 +16,14 @@ from collections import Counter, deque
 from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from engine.base.decoding_options import Decoding
 from engine.core.flagged import flag_of, flagged
 from engine.core.languages import unspaced
+from engine.corpora.terminology import Term, parse_terms
 from engine.errors import TailorError
 from engine.serving.model_cache import ModelCache
 from engine.serving.turns import OverloadedError, Ticket, Turns, weight
@@ -50,14 +52,16 @@ class TranslationSpec:
     strength: float = 1.0
     decoding: tuple[tuple[str, Any], ...] = ()  # over the plugin's own settings
     alignment: bool = False  # of pairs (text, translation) instead
+    terms: str = ""  # a glossary whose terms are enforced, as `parse_terms` reads it
 
     @classmethod
     def of(cls, base: str, source: str, target: str, plugin: str = "", strength: float = 1.0,
-           decoding: Mapping[str, Any] | None = None) -> TranslationSpec:  # fmt: skip
+           decoding: Mapping[str, Any] | None = None, terms: str = "") -> TranslationSpec:  # fmt: skip
         """The same from a mapping of settings. Raises OptionError on a bad one."""
         Decoding.from_mapping(decoding or {})
         used = plugin if strength else ""
-        return cls(base, source, target, used, strength if used else 1.0, tuple(sorted((decoding or {}).items())))
+        settings = tuple(sorted((decoding or {}).items()))
+        return cls(base, source, target, used, strength if used else 1.0, settings, terms=terms)
 
 
 @dataclass(eq=False)
@@ -263,7 +267,7 @@ class Batcher:
         """
         from engine.plugins.mixed_batch import can_mix
 
-        if work in self._alone or work.alignment:
+        if work in self._alone or work.alignment or work.terms:
             return None
         try:
             base = self.models.held_base(work.base, work.source, work.target)
@@ -283,6 +287,8 @@ class Batcher:
         base = self.models.base(works[0].base, works[0].source, works[0].target)
         if works[0].alignment:
             return align(base, texts)
+        if works[0].terms:
+            return self._with_terms(works[0], base, texts)
         different = list(dict.fromkeys(works))
         loaded = self.models.plugins([work.plugin for work in different], base)
         plugins = dict(zip(different, loaded, strict=True))
@@ -297,6 +303,13 @@ class Batcher:
             for index, text in zip(places, result, strict=True):
                 results[index] = text
         return results
+
+    def _with_terms(self, work: TranslationSpec, base: BaseModel, texts: Sequence[str]) -> list[str]:
+        from engine.decoding.translate import translate
+
+        (plugin,) = self.models.plugins([work.plugin], base)
+        decoding = own_decoding(work, base, plugin)
+        return translate(base, texts, plugin, strength=work.strength, decoding=decoding, terms=terms_of(work))
 
     def _end(self, request: _Request, error: BaseException | None = None) -> None:
         with self._change:
@@ -333,6 +346,12 @@ def _joined(request: _Request) -> list[Any]:
         joined[owner].append(request.results[i])
     space = "" if unspaced(request.work.target) else " "
     return [some[0] if len(some) == 1 else flagged(space.join(some), list(map(flag_of, some))) for some in joined]
+
+
+@lru_cache(maxsize=64)
+def terms_of(work: TranslationSpec) -> list[Term]:
+    """The terms of the work's glossary. Raises InputError, with the line, on what is none."""
+    return parse_terms(work.terms.splitlines(), "The terms", work.target, work.source)
 
 
 def own_decoding(work: TranslationSpec, base: BaseModel, plugin: Plugin | None) -> Decoding:

@@ -19,6 +19,7 @@ from studio.api import (
     comparisons,
     deepl,
     deepl_documents,
+    deepl_glossaries,
     documents,
     jobs,
     libretranslate,
@@ -79,6 +80,7 @@ def create_api(service: Service) -> FastAPI:
     api.include_router(docs.router, prefix=PREFIX, include_in_schema=False)
     api.include_router(deepl.router)
     api.include_router(deepl_documents.router)
+    api.include_router(deepl_glossaries.router)
     api.include_router(libretranslate.router)
     api.openapi = lambda: _spec(api)  # type: ignore[method-assign]
     return api

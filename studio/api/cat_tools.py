@@ -44,14 +44,14 @@ class Sent:
         return wished(model, {name: value for name, value in self.values.items() if value is not None}, self.typed)
 
 
-async def admit(request: Request, key: str, many: tuple[str, ...] = ()) -> Sent:
-    """The values of a request and who asks, whose token may be the value named `key`. Raises Problem.
+async def admit(request: Request, key: str, many: tuple[str, ...] = (), scope: str = "translate") -> Sent:
+    """The values of a request and who asks, whose token may be the value named `key` and has the scope. Raises Problem.
 
     Clients put values into the body of a GET too.
     """
     values, typed = await values_of(request, many)
     token = values.get(key)
-    caller = await run_in_threadpool(check, request, "translate", token if isinstance(token, str) else "")
+    caller = await run_in_threadpool(check, request, scope, token if isinstance(token, str) else "")
     return Sent(values, typed, caller)
 
 

@@ -212,18 +212,20 @@ def enqueued(desk: Deps, sheet: ComparisonRecord) -> models.Job:
 
 @router.get("/projects/{number}/terms", dependencies=[may("read")])
 def get_terms(desk: DeskDep, number: Id) -> Terms:
-    """The terms that a project's translations should use; counted when a comparison is measured."""
-    from studio.services.comparisons import Comparisons
+    """The terms that a project's translations should use; counted when a comparison is measured, enforced where `terminology` asks
+    for it.
+    """
+    from studio.services.terminology import project_terms
 
-    return Terms(text=Comparisons(desk.service).terms(desk.store.projects.get(number)))
+    return Terms(text=project_terms(desk.service, desk.store.projects.get(number)))
 
 
 @router.put("/projects/{number}/terms", dependencies=[may("write")])
 def set_terms(desk: DeskDep, number: Id, wish: TermsWish) -> Terms:
     """Other terms, one a line: a term of the language translated into, or source term, tab or =, target term."""
-    from studio.services.comparisons import Comparisons
+    from studio.services import terminology
 
-    Comparisons(desk.service).set_terms(desk.store.projects.get(number), wish.text)
+    terminology.set_terms(desk.service, desk.store.projects.get(number), wish.text)
     return Terms(text=wish.text)
 
 

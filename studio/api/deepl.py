@@ -1,15 +1,17 @@
 """DeepL's interface, for CAT tools and libraries that speak it: /v2/translate, /v2/languages, /v2/usage, and what they ask on
 the way.
 
-Languages are spelt as there: EN, EN-GB, ZH-HANS. A plugin takes the place of what DeepL calls a style rule or a glossary:
-both lists show the plugins, and `style_id` or `glossary_id` names one, by its id there, its number or its name. `/cat/3`
-before the paths means project 3, `/cat/3/7` its plugin 7. Formality, context and model types are accepted and change nothing.
+Languages are spelt as there: EN, EN-GB, ZH-HANS. A plugin takes the place of what DeepL calls a style rule, and may be named as a
+glossary too: both lists show the plugins, and `style_id` or `glossary_id` names one, by its id there, its number or its name. The
+`glossary_id` of a glossary that a client made (deepl_glossaries.py) enforces its terms. `/cat/3` before the paths means project 3,
+`/cat/3/7` its plugin 7. Formality, context and model types are accepted and change nothing.
 """
 
 from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
@@ -19,11 +21,12 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 from engine.core.languages import read_tag, same_language
 from engine.core.numerals import whole_number
 from engine.errors import InputError, NotFoundError
-from studio.api.cat_tools import Named, Place, PlaceDep, admit, already_in, mount
+from studio.api.cat_tools import Place, PlaceDep, admit, already_in, mount
 from studio.api.deps import Deps, DeskDep, Route
 from studio.api.errors import Problem, answers_of
 from studio.api.form_or_json import body_schema
 from studio.api.translate import Markup, translated
+from studio.services.glossaries import Glossaries, Glossary
 
 if TYPE_CHECKING:
     from engine.store import PluginRow
@@ -125,12 +128,25 @@ def plugin_id(number: int) -> str:
     return ID.format(number)
 
 
-def wanted_plugin(wish: DeepLWish, request: Request, plugin: str) -> str:
-    """What names the plugin: the address, then style, glossary, header."""
+def wanted_plugin(wish: DeepLWish, request: Request, plugin: str, glossaries: Sequence[str]) -> str:
+    """What names the plugin: the address, then style, glossary, header; `glossaries` are ids of others."""
     named = [plugin, wish.style_id, wish.glossary_id, *wish.glossary_ids, request.headers.get("x-tailormt-plugin", "")]
-    name = next((one.strip() for one in named if one.strip()), "")
+    name = next((one.strip() for one in named if one.strip() and one.strip() not in glossaries), "")
     match = ID_SHAPE.fullmatch(name)
     return str(whole_number(match[1], high=UNLIMITED) or 0) if match else name
+
+
+def terms_of(desk: Deps, wish: DeepLWish, means: Route) -> str:
+    """The terms of the glossaries that a wish names, for the languages of its route. Raises InputError where one lacks them."""
+    dictionaries = [one.dictionary(means.source, means.target) for one in glossaries_of(desk, wish)]
+    return "\n".join(one.terms for one in dictionaries)
+
+
+def glossaries_of(desk: Deps, wish: DeepLWish) -> list[Glossary]:
+    """The glossaries that a wish names; what names none is a plugin's."""
+    known = Glossaries(desk.service)
+    found = (known.find(name.strip()) for name in (wish.glossary_id, *wish.glossary_ids))
+    return [one for one in found if one is not None]
 
 
 def check_formality(formality: str) -> None:
@@ -139,10 +155,10 @@ def check_formality(formality: str) -> None:
         raise InputError("formality: no language here has it. Send prefer_more or prefer_less, which are ignored then.")
 
 
-def named(request: Request, place: Place, wish: DeepLWish) -> Place:
+def named(desk: Deps, request: Request, place: Place, wish: DeepLWish) -> Place:
     """The project and plugin that a request names, in its address, values or headers."""
     project = place.project or request.headers.get("x-tailormt-project", "")
-    return Place(project, wanted_plugin(wish, request, place.plugin))
+    return Place(project, wanted_plugin(wish, request, place.plugin, [one.id for one in glossaries_of(desk, wish)]))
 
 
 def means_of(desk: Deps, place: Place, wish: DeepLWish, sample: str = "") -> Route:
@@ -161,7 +177,7 @@ async def run(request: Request, desk: Deps, place: Place) -> DeepLTranslated:
     sent = await admit(request, "auth_key", LISTS)
     wish = sent.read(DeepLWish)
     sample = "\n".join(wish.text[:20])
-    place = named(request, place, wish)
+    place = await run_in_threadpool(named, desk, request, place, wish)
     more = {"model_type_used": wish.model_type} if wish.model_type else {}
     check_formality(wish.formality)
     if language := await run_in_threadpool(already_in, desk, place, wish.source_lang, wish.target_lang, sample):
@@ -171,11 +187,12 @@ async def run(request: Request, desk: Deps, place: Place) -> DeepLTranslated:
         ]
         return DeepLTranslated(translations=same)
     means = await run_in_threadpool(means_of, desk, place, wish, sample)
+    terms = await run_in_threadpool(terms_of, desk, wish, means)
     # DeepL's own default: with tags, line breaks are layout of the file and no ends of sentences.
     split = wish.split_sentences or ("nonewlines" if wish.tag_handling else "1")
     tags = {name: tuple(getattr(wish, name)) for name in TAGS} | {"outline": wish.outline_detection}
     markup = Markup(wish.tag_handling or "text", split, tags)
-    translations = await translated(request, desk, sent.caller, means, wish.text, markup)
+    translations = await translated(request, desk, sent.caller, means, wish.text, markup, terms=terms)
     return DeepLTranslated(
         translations=[
             DeepLText(
@@ -268,40 +285,6 @@ async def plugins(request: Request, desk: Deps, project: str) -> list[tuple[Plug
         return [(row, known[row.project_id].source, known[row.project_id].target) for row in rows]
 
     return await run_in_threadpool(find)
-
-
-def as_glossary(row: PluginRow, source: str, target: str) -> dict[str, Any]:
-    return {
-        "glossary_id": plugin_id(row.id),
-        "name": row.name,
-        "ready": True,
-        "source_lang": source_spelt(source).lower(),
-        "target_lang": source_spelt(target).lower(),
-        "creation_time": moment(row),
-        "entry_count": 0,
-    }
-
-
-@placed.get("/v2/glossaries")
-async def list_glossaries(request: Request, desk: DeskDep, place: PlaceDep) -> dict[str, Any]:
-    """The plugins, of a project its own, as glossaries that a translation can name."""
-    return {"glossaries": [as_glossary(*one) for one in await plugins(request, desk, place.project)]}
-
-
-@router.get("/v2/glossaries/{glossary}")
-async def get_glossary(request: Request, desk: DeskDep, glossary: Named) -> dict[str, Any]:
-    """One of them."""
-    for row, source, target in await plugins(request, desk, ""):
-        if glossary in (plugin_id(row.id), str(row.id)):
-            return as_glossary(row, source, target)
-    raise Problem(404, f"There is no plugin {glossary}.")
-
-
-@router.get("/v2/glossary-language-pairs")
-async def glossary_pairs(request: Request, desk: DeskDep) -> dict[str, Any]:
-    """The languages of the plugins."""
-    pairs = {(source_spelt(a).lower(), source_spelt(b).lower()) for _, a, b in await plugins(request, desk, "")}
-    return {"supported_languages": [{"source_lang": a, "target_lang": b} for a, b in sorted(pairs)]}
 
 
 @router.get("/v3/style_rules")

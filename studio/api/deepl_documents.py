@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 from engine.core.languages import same_language
 from engine.errors import InputError
 from studio.api.cat_tools import Place, PlaceDep, admit, mount
-from studio.api.deepl import ANSWERS, DeepLWish, Formality, check_formality, means_of, named
+from studio.api.deepl import ANSWERS, DeepLWish, Formality, check_formality, means_of, named, terms_of
 from studio.api.deps import LARGEST_ID, Deps, DeskDep
 from studio.api.documents import characters_of, documents
 from studio.api.errors import Problem
@@ -99,7 +99,7 @@ def document_key(paper: TranslatedDocument) -> str:
 
 def taken(desk: Deps, request: Request, caller: Caller, form: Fields, file: UploadFile, place: Place) -> Uploaded:
     check_formality(form.wish.formality)
-    means = means_of(desk, named(request, place, form.wish), form.wish)
+    means = means_of(desk, named(desk, request, place, form.wish), form.wish)
     row = means.project
     if row is None:
         raise InputError("Documents belong to a project. Make one of these languages in the studio first.")
@@ -113,7 +113,7 @@ def taken(desk: Deps, request: Request, caller: Caller, form: Fields, file: Uplo
             raise InputError(f"output_format: a document keeps its format, {ending}. Leave it out.")
         characters = characters_of(desk, row, places[0])
         with counted(desk, caller, characters):
-            paper = documents(desk).add(row, places[0], plugin=means.plugin)
+            paper = documents(desk).add(row, places[0], plugin=means.plugin, terms=terms_of(desk, form.wish, means))
     return Uploaded(document_id=document_id(paper), document_key=document_key(paper))
 
 

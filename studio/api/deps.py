@@ -51,9 +51,11 @@ class Route:
     project: ProjectRow | None = None
     plugin: PluginRow | None = None
 
-    def work(self, strength: float = 1.0, decoding: Mapping[str, Any] | None = None) -> TranslationSpec:
+    def work(
+        self, strength: float = 1.0, decoding: Mapping[str, Any] | None = None, terms: str = ""
+    ) -> TranslationSpec:
         path = self.plugin.path if self.plugin else ""
-        return TranslationSpec.of(self.base, self.source, self.target, path, strength, decoding)
+        return TranslationSpec.of(self.base, self.source, self.target, path, strength, decoding, terms)
 
 
 class Deps:
@@ -183,6 +185,14 @@ class Deps:
         return short[likely[0][0]] if likely else among[0]
 
     # -- translating
+
+    def terms(self, means: Route) -> str:
+        """The terms of the route's project; empty in its other direction. Raises InputError without a project."""
+        from studio.services.terminology import project_terms
+
+        if means.project is None:
+            raise InputError("terminology: terms belong to a project. Name one.")
+        return project_terms(self.service, means.project) if means.source == means.project.source else ""
 
     def through(self, means: Route, work: TranslationSpec, units: Sequence[Unit], ticket: Ticket) -> list[Result]:
         """Units of texts, with their tags and placeholders in their places. Waits: for a thread of `apart`."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.jobs.handlers.documents import Documents, TranslatedDocument
-    from engine.store import PluginRow, ProjectRow
+    from engine.store import ProjectRow
 
 router = APIRouter(tags=["documents"])
 
@@ -89,19 +89,26 @@ def translate_document(
         str, Form(max_length=120, description="Number or name, `base` for none; without, the project's default.")
     ] = "",
     strength: Annotated[float, Form(ge=0, le=2, description="0: the base exactly, 1: as trained.")] = 1.0,
+    terminology: Annotated[bool, Form(description="Enforce the terms of the project.")] = False,
     options: Annotated[
         str, Form(max_length=4000, description="Settings of documents as JSON, as /options/documents describes them.")
     ] = "",
 ) -> Document:
     """Take a document in and queue its translation; it comes back in its own format."""
     project = desk.store.projects.get(number)
-    row: PluginRow | None = desk.means("", "", str(number), plugin or None).plugin
+    means = desk.means("", "", str(number), plugin or None)
+    row, terms = means.plugin, desk.terms(means) if terminology else ""
     given = options_of(options)
     with kept(desk.service.settings, [file]) as places:
         characters = characters_of(desk, project, places[0], given)
         with counted(desk, caller, characters):
             paper = documents(desk).add(
-                project, places[0], plugin=row, strength=strength if row is not None else 1.0, options=given
+                project,
+                places[0],
+                plugin=row,
+                strength=strength if row is not None else 1.0,
+                options=given,
+                terms=terms,
             )
     return shown(paper)
 

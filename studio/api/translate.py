@@ -43,13 +43,14 @@ async def translated(
     *,
     strength: float = 1.0,
     decoding: Mapping[str, Any] | None = None,
+    terms: str = "",
 ) -> list[str]:
     """Translations in the layout of the texts: lines and blank space stay, and so do the tags.
 
     CAT tools send the short tags that they show (<g1>, <x2/>) in texts that they call plain; these are kept too. Raises
     Problem or a TailorError.
     """
-    work = means.work(strength, decoding)  # settings are checked before any work
+    work = means.work(strength, decoding, terms)  # settings are checked before any work
     if any(len(text) > MOST_TEXT for text in texts):
         raise Problem(413, f"A text has more than {MOST_TEXT:,} characters. Send it in parts, or as a document.")
 
@@ -102,9 +103,11 @@ async def translate(
     means = await run_in_threadpool(
         desk.means, wish.source or "", wish.target or "", wish.project or "", wish.plugin, "\n".join(wish.texts[:20])
     )
+    terms = await run_in_threadpool(desk.terms, means) if wish.terminology else ""
     translations = await translated(
-        request, desk, caller, means, wish.texts, Markup(wish.format), strength=wish.strength, decoding=wish.decoding
-    )
+        request, desk, caller, means, wish.texts, Markup(wish.format), strength=wish.strength, decoding=wish.decoding,
+        terms=terms,
+    )  # fmt: skip
     read: Sequence[Any] = [None] * len(translations)
     if wish.reads:
         if wish.format != "text":

@@ -14,6 +14,7 @@ from studio.components.html import shown_if
 from studio.components.layout import QUIET, guard, wanted
 from studio.i18n.translate import trn
 from studio.pages import Values
+from studio.services.terminology import project_terms, set_terms
 
 if TYPE_CHECKING:
     from studio.pages.compare import ComparePage
@@ -57,13 +58,13 @@ class CompareJobs:
         project = self.service.project(wanted(request))
         return {
             self.terms.gate: shown_if(project is not None),
-            self.terms.text: self.desk.terms(project) if project else "",
+            self.terms.text: project_terms(self.service, project) if project else "",
         }
 
     def save_terms(self, request: gr.Request, words: str, here: str) -> Values:
         """Store the project's terms, and measure the comparison on the page by them."""
         project, url = self.service.need(wanted(request)), CompareUrl.read(here)
-        line = trn("{count} term is kept.", "{count} terms are kept.", self.desk.set_terms(project, words))
+        line = trn("{count} term is kept.", "{count} terms are kept.", set_terms(self.service, project, words))
         sheet = self.desk.sheet(project, str(url.comparison)) if url.comparison else None
         measured = sheet is not None and len(sheet.systems) > 1
         job = self.desk.enqueue(sheet) if sheet is not None and measured else self.desk.job(sheet)

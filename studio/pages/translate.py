@@ -17,6 +17,7 @@ from studio.components.templating import script
 from studio.i18n.translate import tr
 from studio.services.catalog import pair_said
 from studio.services.service import Service
+from studio.services.terminology import project_terms
 from studio.services.translation import MOST, lines_of, plugin_choices, plugin_of, translate_lines, wanted_plugin
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class TranslatePage:
                     self.strength = gr.Slider(
                         0, 1, 1, step=0.05, label="Strength", interactive=True, scale=2, min_width=200
                     )
+                    self.terms = gr.Checkbox(True, label="Enforce terminology", container=False, visible=False)
                     self.pair = view(classes="tm-quiet tm-right")
                 with gr.Row(equal_height=True, elem_classes="tm-split tm-desk"):
                     with gr.Column(scale=2, min_width=260):
@@ -86,10 +88,10 @@ class TranslatePage:
 
     def events(self) -> None:
         """What calls which method."""
-        text = [self.text, self.plugin, self.strength]
+        text = [self.text, self.plugin, self.strength, self.terms]
         marked = [self.project, self.plugin, self.strength, self.text]
         tables = [self.at_work, self.done]
-        everything = [self.frame.title, self.nothing, self.form, *marked, self.pair, self.result, *tables]
+        everything = [self.frame.title, self.nothing, self.form, *marked, self.terms, self.pair, self.result, *tables]
         poll, answer = guard(self.poll), guard(self.answer)
         self.demo.load(guard(self.fill), None, everything, **QUIET).then(
             answer, text, self.result, concurrency_limit=2, **QUIET
@@ -99,7 +101,7 @@ class TranslatePage:
         self.strength.release(None, marked, None, js=MARK)
         self.files.change(guard(self.drop), self.files, self.run, **QUIET)
         self.run.click(
-            guard(self.queue), [self.files, self.plugin, self.strength], [self.files, self.run], **QUIET
+            guard(self.queue), [self.files, self.plugin, self.strength, self.terms], [self.files, self.run], **QUIET
         ).then(poll, None, tables, **QUIET)
         for event in (self.translate.click, self.text.submit):
             event(answer, text, self.result, concurrency_limit=2, **QUIET).then(None, marked, None, js=MARK)
@@ -127,6 +129,7 @@ class TranslatePage:
             self.nothing: "",
             self.plugin: gr.update(choices=choices, value=chosen.id if chosen else 0),
             self.strength: gr.update(value=_strength(request), visible=visible_if(chosen is not None)),
+            self.terms: gr.update(visible=visible_if(bool(project_terms(service, project)))),
             self.pair: esc(f"{pair_said(project.source, project.target)} · {tr('base {name}', name=base)}"),
             self.text: str(asked.get("text", ""))[:MOST],
             self.result: result_box([], [], project),
@@ -153,15 +156,15 @@ class TranslatePage:
         return {self.run: gr.update(interactive=bool(files))}
 
     def queue(
-        self, request: gr.Request, files: list[str] | None, plugin: int | None, strength: float
+        self, request: gr.Request, files: list[str] | None, plugin: int | None, strength: float, enforce: bool
     ) -> dict[Any, Any]:
         """Queue the documents that were dropped."""
         project = self.service.need(wanted(request))
         if not files:
             raise InputError("Drop a document first.")
-        row = plugin_of(self.service, plugin)
+        row, terms = plugin_of(self.service, plugin), self.terms_of(project, enforce)
         for file in files:
-            self.documents.add(project, Path(file), plugin=row, strength=float(strength) if row else 1.0)
+            self.documents.add(project, Path(file), plugin=row, strength=float(strength) if row else 1.0, terms=terms)
         return {self.files: gr.update(value=None), self.run: gr.update(interactive=False)}
 
     def act(self, request: gr.Request, event: gr.EventData) -> None:
@@ -172,7 +175,13 @@ class TranslatePage:
         if event.act in ("cancel", "resume", "delete"):
             getattr(documents, event.act)(job)
 
-    def answer(self, request: gr.Request, text: str, plugin: int | None, strength: float) -> Iterator[dict[Any, Any]]:
+    def terms_of(self, project: ProjectRow, enforce: bool) -> str:
+        """The project's terms, where they are to be enforced."""
+        return project_terms(self.service, project) if enforce else ""
+
+    def answer(
+        self, request: gr.Request, text: str, plugin: int | None, strength: float, enforce: bool
+    ) -> Iterator[dict[Any, Any]]:
         """The translation of a short text, line by line."""
         project = self.service.need(wanted(request))
         lines = lines_of(text)
@@ -182,8 +191,8 @@ class TranslatePage:
             return
         texts: list[str] = []
         doubts: list[str] = []
-        row = plugin_of(self.service, plugin)
-        for translation, doubt in translate_lines(self.service, project, lines, row, float(strength)):
+        row, terms = plugin_of(self.service, plugin), self.terms_of(project, enforce)
+        for translation, doubt in translate_lines(self.service, project, lines, row, float(strength), terms):
             texts.append(translation)
             doubts += [doubt] if doubt else []
             more = len(texts) < len(lines)

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.core.atomic_files import atomic_write
 from engine.core.numerals import whole_number
 from engine.errors import InputError, TailorError
 from engine.store.comparisons import ComparisonRecord
 from engine.workflows.compare.systems import Translator, systems_of
-from studio.i18n.translate import mark, tr
+from studio.i18n.translate import mark
 from studio.services.service import Service
+from studio.services.terminology import project_terms
 
 if TYPE_CHECKING:
     from engine.store import JobRow, PluginRow, ProjectRow
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 
 MOST = 500  # typed sentences
 SHORT = 60  # sentences of a file without references that are shown as if they had been typed
-
-
-def read_text(path: Path) -> str:
-    """A file that may not be there."""
-    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 class Comparisons:
@@ -197,8 +192,8 @@ class Comparisons:
         job = self.job(sheet)
         if job is not None and job.active:
             return job
-        text = read_text(self._terms(sheet.project_id))
-        arguments = {"comparison_id": sheet.comparison_id, "terms": text if text.strip() else "", "measure": measure}
+        terms = project_terms(self.service, self.store.projects.get(sheet.project_id))
+        arguments = {"comparison_id": sheet.comparison_id, "terms": terms, "measure": measure}
         made = enqueue(self.store, "compare", arguments, project_id=sheet.project_id)
         self.store.sheets.update(sheet.comparison_id, job_id=made.id)
         return made
@@ -211,23 +206,6 @@ class Comparisons:
         if not waits or self.service.role(project.id) == "viewer":
             return job
         return self.enqueue(sheet, measure=bool(sheet.file))
-
-    def terms(self, project: ProjectRow) -> str:
-        """The terms that a project's translations should use, as they were written down."""
-        return read_text(self._terms(project.id))
-
-    def set_terms(self, project: ProjectRow, text: str) -> int:
-        """Keep other terms; returns how many there are. Raises InputError, with the line, on what is none."""
-        from engine.corpora.terminology import parse_terms
-
-        count = len(parse_terms(text.splitlines(), tr("The terms"), project.target, project.source))
-        self.service.workspace(project.id, change=True)
-        with atomic_write(self._terms(project.id), "the terms") as temporary:
-            temporary.write_text(text, encoding="utf-8")
-        return count
-
-    def _terms(self, project_id: int) -> Path:
-        return self.service.workspace(project_id) / "terms.tsv"
 
     def turn(self, project: ProjectRow, sheet: ComparisonRecord, system: int, strength: float) -> ComparisonRecord:
         """Another strength for a plugin; of a kept comparison in a copy."""

@@ -260,14 +260,17 @@ class Service(SampleFiles):
         return self.models.plugin(row.path, base)
 
     def translate(
-        self, project: ProjectRow, units: Sequence[Unit], plugin: PluginRow | None = None, strength: float = 1.0
-    ) -> list[Result]:
-        """Units by the project's base, in turn with what others ask for. Raises as `translate_through` does."""
+        self, project: ProjectRow, units: Sequence[Unit], plugin: PluginRow | None = None, strength: float = 1.0,
+        terms: str = "",
+    ) -> list[Result]:  # fmt: skip
+        """Units by the project's base, in turn with what others ask for; `terms` is a glossary that is enforced. Raises as
+        `translate_through` does.
+        """
         from engine.serving.batched_translator import translate_through
         from engine.serving.batcher import TranslationSpec
 
         path = plugin.path if plugin else ""
-        work = TranslationSpec.of(project.base, project.source, project.target, path, strength)
+        work = TranslationSpec.of(project.base, project.source, project.target, path, strength, terms=terms)
         ticket = Ticket(client_of(guest()), self.settings.translation_seconds)
         return translate_through(self.batcher, work, units, ticket)
 

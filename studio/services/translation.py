@@ -54,7 +54,12 @@ def lines_of(text: str) -> list[str]:
 
 
 def translate_lines(
-    service: Service, project: ProjectRow, lines: Sequence[str], plugin: PluginRow | None, strength: float
+    service: Service,
+    project: ProjectRow,
+    lines: Sequence[str],
+    plugin: PluginRow | None,
+    strength: float,
+    terms: str = "",
 ) -> Iterator[tuple[str, str]]:
     """(translation, doubt) of each line, as they are made."""
     from engine.corpora.formats.documents.model import Unit
@@ -64,5 +69,5 @@ def translate_lines(
         if not line.strip():
             yield "", ""
             continue
-        (result,) = service.translate(project, [Unit([line])], plugin, strength)
+        (result,) = service.translate(project, [Unit([line])], plugin, strength, terms)
         yield text_of(result.parts), result.doubt

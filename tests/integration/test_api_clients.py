@@ -178,6 +178,29 @@ def test_deepls_library(studio: Running, customized: list[str], vanilla: list[st
     assert not usage.any_limit_reached
 
 
+def test_deepls_library_keeps_glossaries(studio: Running) -> None:
+    import deepl
+    from deepl.api_data import MultilingualGlossaryDictionaryEntries
+
+    translator = deepl.DeepLClient("any-key", server_url=studio.url)
+    entries = {"rain": "雨", "old door": "旧门"}
+    glossary = translator.create_glossary("Ours", "EN", "ZH", entries)
+    assert (glossary.ready, glossary.entry_count) == (True, 2)
+    assert translator.get_glossary(glossary.glossary_id).name == "Ours"
+    assert translator.get_glossary_entries(glossary) == entries
+    one = translator.translate_text(ENGLISH[1], source_lang="EN", target_lang="ZH", glossary=glossary)
+    assert one.text
+    translator.delete_glossary(glossary)
+    pairs = [MultilingualGlossaryDictionaryEntries(*way, entries) for way in (("EN", "ZH"), ("EN", "DE"))]
+    several = translator.create_multilingual_glossary("Several", pairs)
+    kept = translator.get_multilingual_glossary_entries(several, "EN", "DE").dictionaries
+    assert [one.entries for one in kept] == [entries]
+    translator.update_multilingual_glossary_dictionary(several, "EN", "DE", {"rain": "Regen"})
+    assert translator.get_multilingual_glossary(several).name == "Several"
+    translator.delete_multilingual_glossary(several)
+    assert translator.list_multilingual_glossaries() == []
+
+
 def test_deepls_library_with_tags(studio: Running) -> None:
     import deepl
 

@@ -74,9 +74,10 @@ class Documents:
         plugin: PluginRow | None = None,
         strength: float = 1.0,
         options: Mapping[str, Any] | None = None,
+        terms: str = "",
     ) -> TranslatedDocument:
-        """Take a copy of a document and queue its translation. Raises DocumentError, CorpusError, OptionError, InputError
-        where that cannot be.
+        """Take a copy of a document and queue its translation; `terms` is a glossary that is enforced. Raises DocumentError,
+        CorpusError, OptionError, InputError where that cannot be.
         """
         from engine.jobs import enqueue
 
@@ -101,6 +102,7 @@ class Documents:
             "plugin": plugin.name if plugin else "",
             "strength": strength,
             "options": given.to_mapping(),
+            **({"terms": terms} if terms.strip() else {}),
         }
         try:
             return _paper(enqueue(self.store, KIND, arguments, project_id=project.id))
@@ -164,6 +166,7 @@ def check(arguments: Mapping[str, Any]) -> Json:
 def run(context: JobContext) -> Json:
     """Translate a document of a project; goes on from the last finished sentences. Returns the report and the output's path."""
     from engine.base import BaseModel
+    from engine.corpora.terminology import parse_terms
     from engine.plugins import Plugin
     from engine.serving.units.translate import BaseTranslator
     from engine.workflows.documents import translate_document
@@ -184,12 +187,14 @@ def run(context: JobContext) -> Json:
             )
         bundle = "" if context.settings.artefacts else row.path  # where machines share no folder, only this one has it
         plugin = Plugin.load(row.path, base, cache=context.settings.home_dir / "unpacked")
+    glossary = str(job.arguments.get("terms", "")).splitlines()
+    terms = parse_terms(glossary, "The terms", project.target, project.source)
     decoding = base.decoding(plugin.card.get("decoding") if plugin and paper.strength else None)
     output = file.with_name(f"{Path(paper.name).stem}.{project.target}{Path(paper.name).suffix}")
     report = translate_document(
         file,
         output,
-        BaseTranslator(base, plugin, paper.strength, decoding, bundle),
+        BaseTranslator(base, plugin, paper.strength, decoding, bundle, terms),
         options=DocumentOptions.from_mapping(job.arguments.get("options") or {}),
         progress=context.progress,
         partial=file.with_name(PARTIAL),

@@ -20,6 +20,7 @@ class TranslateWish(Given):
     strength: Annotated[float, Field(ge=0, le=2)] = Field(1.0, description="0: the base exactly, 1: as trained.")
     format: Literal["text", "xml", "html"] = Field("text", description="Tags of xml and html are kept, well-formed.")
     decoding: JsonObject = Field({}, description="Settings of decoding, as /options/decoding describes them.")
+    terminology: bool = Field(False, description="Enforce the terms of the project.")
     reads: bool = Field(False, description="Also tell what each token read from the plugin's memory.")
     top: Annotated[int, Field(ge=1, le=50)] = Field(5, description="How many items a token's reading lists.")
 

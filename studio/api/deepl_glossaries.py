@@ -1,0 +1,260 @@
+"""DeepL's glossaries, /v2 of one pair of languages and /v3 of several: made, listed, changed and deleted. `glossary_id` in a
+translation enforces the terms. Lists show the plugins too, which a client can choose in the same way.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel, ConfigDict, Field
+
+from engine.core.languages import canonical
+from engine.errors import InputError
+from studio.api.cat_tools import Named, PlaceDep, Sent, admit, mount
+from studio.api.deepl import ANSWERS, moment, plugin_id, plugins, source_spelt
+from studio.api.deps import Deps, DeskDep
+from studio.api.errors import Problem
+from studio.api.form_or_json import body_schema
+from studio.services.glossaries import Dictionary, Glossaries, Glossary, parse_entries
+
+if TYPE_CHECKING:
+    from engine.store import PluginRow
+
+router = APIRouter(tags=["DeepL"], responses=ANSWERS)
+placed = APIRouter()  # also for a project or plugin in the address
+TSV = "text/tab-separated-values"
+
+
+class DictionaryWish(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    source_lang: str = Field(min_length=2, max_length=35, examples=["EN"])
+    target_lang: str = Field(min_length=2, max_length=35, examples=["ZH"])
+    entries: str = Field(max_length=2_000_000, examples=["rain\t雨"])
+    entries_format: Literal["tsv", "csv"] = "tsv"
+
+    def made(self) -> Dictionary:
+        return Dictionary(
+            canonical(self.source_lang), canonical(self.target_lang), parse_entries(self.entries, self.entries_format)
+        )
+
+
+class GlossaryWish(DictionaryWish):
+    name: str = Field(max_length=1_024)
+    auth_key: str = Field("", max_length=200)
+
+
+class GlossariesWish(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    name: str = Field(max_length=1_024)
+    dictionaries: list[DictionaryWish] = Field(min_length=1, max_length=100)
+
+
+class ChangeWish(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    name: str | None = Field(None, max_length=1_024)
+    dictionaries: list[DictionaryWish] = Field([], max_length=100)
+
+
+class PairWish(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    source_lang: str = Field(min_length=2, max_length=35)
+    target_lang: str = Field(min_length=2, max_length=35)
+
+
+async def admitted(request: Request, *, change: bool = False) -> Sent:
+    """What was sent, by somebody who may translate, or write where something changes."""
+    return await admit(request, "auth_key", scope="write" if change else "translate")
+
+
+def v2_plugin(row: PluginRow, source: str, target: str) -> dict[str, Any]:
+    return {"glossary_id": plugin_id(row.id), "name": row.name, "ready": True, "creation_time": moment(row),
+            **_languages(source, target, 0)}  # fmt: skip
+
+
+def v2_glossary(glossary: Glossary, one: Dictionary) -> dict[str, Any]:
+    return {"glossary_id": glossary.id, "name": glossary.name, "ready": True, "creation_time": _moment(glossary),
+            **_languages(one.source, one.target, len(one.entries))}  # fmt: skip
+
+
+def v3_glossary(glossary: Glossary) -> dict[str, Any]:
+    return {
+        "glossary_id": glossary.id, "name": glossary.name, "creation_time": _moment(glossary),
+        "dictionaries": [_languages(one.source, one.target, len(one.entries)) for one in glossary.dictionaries],
+    }  # fmt: skip
+
+
+def _languages(source: str, target: str, count: int) -> dict[str, Any]:
+    return {
+        "source_lang": source_spelt(source).lower(),
+        "target_lang": source_spelt(target).lower(),
+        "entry_count": count,
+    }
+
+
+def _moment(glossary: Glossary) -> str:
+    created = datetime.datetime.fromisoformat(glossary.created)
+    return created.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def one_pair(desk: Deps, number: str) -> tuple[Glossary, Dictionary]:
+    """A glossary as /v2 sees it. Raises NotFoundError, InputError for one of several pairs of languages."""
+    glossary = Glossaries(desk.service).get(number)
+    if len(glossary.dictionaries) != 1:
+        raise InputError(f"The glossary {glossary.name[:80]} is of several pairs of languages. Ask for it with /v3.")
+    return glossary, glossary.dictionaries[0]
+
+
+# -- /v2: one pair of languages
+
+
+@placed.get("/v2/glossaries")
+async def list_glossaries(request: Request, desk: DeskDep, place: PlaceDep) -> dict[str, Any]:
+    """The glossaries, and the plugins, of a project its own, which a translation can name in the same way."""
+    shown = [v2_plugin(*one) for one in await plugins(request, desk, place.project)]
+    own = await run_in_threadpool(Glossaries(desk.service).list)
+    shown += [v2_glossary(one, one.dictionaries[0]) for one in own if len(one.dictionaries) == 1]
+    return {"glossaries": shown}
+
+
+@placed.post("/v2/glossaries", status_code=201, openapi_extra=body_schema(GlossaryWish))
+async def create_glossary(request: Request, desk: DeskDep) -> dict[str, Any]:
+    """Keep a glossary of one pair of languages."""
+    wish = (await admitted(request, change=True)).read(GlossaryWish)
+    glossary = await run_in_threadpool(lambda: Glossaries(desk.service).create(wish.name, [wish.made()]))
+    return v2_glossary(glossary, glossary.dictionaries[0])
+
+
+@router.get("/v2/glossaries/{glossary}")
+async def get_glossary(request: Request, desk: DeskDep, glossary: Named) -> dict[str, Any]:
+    """One of them."""
+    for row, source, target in await plugins(request, desk, ""):
+        if glossary in (plugin_id(row.id), str(row.id)):
+            return v2_plugin(row, source, target)
+    return v2_glossary(*await run_in_threadpool(one_pair, desk, glossary))
+
+
+@router.get("/v2/glossaries/{glossary}/entries", response_class=Response,
+            responses={200: {"content": {TSV: {}}, "description": "A line for each entry."}})  # fmt: skip
+async def get_entries(request: Request, desk: DeskDep, glossary: Named) -> Response:
+    """Its entries: source term, tab, target term."""
+    await admitted(request)
+    _, dictionary = await run_in_threadpool(one_pair, desk, glossary)
+    return Response(dictionary.tsv, media_type=TSV)
+
+
+@router.delete("/v2/glossaries/{glossary}", status_code=204)
+@router.delete("/v3/glossaries/{glossary}", status_code=204)
+async def delete_glossary(request: Request, desk: DeskDep, glossary: Named) -> None:
+    """Delete a glossary; plugins are deleted in the studio."""
+    await admitted(request, change=True)
+    await run_in_threadpool(Glossaries(desk.service).delete, glossary)
+
+
+@router.get("/v2/glossary-language-pairs")
+async def glossary_pairs(request: Request, desk: DeskDep) -> dict[str, Any]:
+    """The languages that can be translated, all of which glossaries can be of."""
+    await admitted(request)
+    directions = await run_in_threadpool(desk.directions)
+    pairs = {(source_spelt(a).lower(), source_spelt(b).lower()) for a, b in directions}
+    return {"supported_languages": [{"source_lang": a, "target_lang": b} for a, b in sorted(pairs)]}
+
+
+# -- /v3: several
+
+
+@router.get("/v3/glossaries")
+async def list_glossaries_v3(request: Request, desk: DeskDep) -> dict[str, Any]:
+    """The glossaries, each with its pairs of languages."""
+    await admitted(request)
+    return {"glossaries": [v3_glossary(one) for one in await run_in_threadpool(Glossaries(desk.service).list)]}
+
+
+@router.post("/v3/glossaries", status_code=201, openapi_extra=body_schema(GlossariesWish))
+async def create_glossary_v3(request: Request, desk: DeskDep) -> dict[str, Any]:
+    """Keep a glossary of one or more pairs of languages."""
+    wish = (await admitted(request, change=True)).read(GlossariesWish)
+    dictionaries = [one.made() for one in wish.dictionaries]
+    return v3_glossary(await run_in_threadpool(Glossaries(desk.service).create, wish.name, dictionaries))
+
+
+@router.get("/v3/glossaries/{glossary}")
+async def get_glossary_v3(request: Request, desk: DeskDep, glossary: Named) -> dict[str, Any]:
+    """One of them."""
+    await admitted(request)
+    return v3_glossary(await run_in_threadpool(Glossaries(desk.service).get, glossary))
+
+
+@router.get("/v3/glossaries/{glossary}/entries")
+async def get_entries_v3(
+    request: Request, desk: DeskDep, glossary: Named, source_lang: str = "", target_lang: str = ""
+) -> dict[str, Any]:
+    """The entries of a pair of languages, or without one of all."""
+    await admitted(request)
+    found = await run_in_threadpool(Glossaries(desk.service).get, glossary)
+    wanted = [found.dictionary(source_lang, target_lang)] if source_lang or target_lang else found.dictionaries
+    return {
+        "dictionaries": [
+            {**_languages(one.source, one.target, len(one.entries)), "entries": one.tsv, "entries_format": "tsv"}
+            for one in wanted
+        ]
+    }
+
+
+@router.patch("/v3/glossaries/{glossary}", openapi_extra=body_schema(ChangeWish))
+async def change_glossary(request: Request, desk: DeskDep, glossary: Named) -> dict[str, Any]:
+    """Another name, or further entries; an entry of the same source term is exchanged."""
+    wish = (await admitted(request, change=True)).read(ChangeWish)
+
+    def change() -> Glossary:
+        glossaries = Glossaries(desk.service)
+        result = glossaries.get(glossary)
+        result.name = wish.name or result.name
+        for one in wish.dictionaries:
+            new = one.made()
+            old = next((old for old in result.dictionaries if old.is_for(new.source, new.target)), new)
+            result.put(Dictionary(new.source, new.target, {**old.entries, **new.entries}))
+        return glossaries.save(result)
+
+    return v3_glossary(await run_in_threadpool(change))
+
+
+@router.put("/v3/glossaries/{glossary}/dictionaries", openapi_extra=body_schema(DictionaryWish))
+async def put_dictionary(request: Request, desk: DeskDep, glossary: Named) -> dict[str, Any]:
+    """The entries of a pair of languages, in the place of those there are."""
+    wish = (await admitted(request, change=True)).read(DictionaryWish)
+
+    def put() -> Dictionary:
+        glossaries, new = Glossaries(desk.service), wish.made()
+        result = glossaries.get(glossary)
+        result.put(new)
+        glossaries.save(result)
+        return new
+
+    new = await run_in_threadpool(put)
+    return _languages(new.source, new.target, len(new.entries))
+
+
+@router.delete("/v3/glossaries/{glossary}/dictionaries", status_code=204)
+async def delete_dictionary(request: Request, desk: DeskDep, glossary: Named) -> None:
+    """Take the entries of a pair of languages out, which are not the only ones."""
+    wish = (await admitted(request, change=True)).read(PairWish)
+
+    def delete() -> None:
+        glossaries = Glossaries(desk.service)
+        result = glossaries.get(glossary)
+        result.dictionaries.remove(result.dictionary(wish.source_lang, wish.target_lang))
+        if not result.dictionaries:
+            raise Problem(400, "These are the glossary's only entries. Delete the glossary.")
+        glossaries.save(result)
+
+    await run_in_threadpool(delete)
+
+
+mount(placed, router)

@@ -1,0 +1,170 @@
+"""Glossaries that clients of DeepL's interface keep: source and target terms of one or more pairs of languages.
+
+Each is a file of its own, of the account whose token made it; an admin and the users of this machine see all of them.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import json
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.core.actor import Forbidden, current_actor
+from engine.core.atomic_files import atomic_write
+from engine.core.languages import same_language
+from engine.errors import InputError, NotFoundError
+
+if TYPE_CHECKING:
+    from studio.services.service import Service
+
+MOST_CHARACTERS = 1_000_000  # of a glossary's entries together
+MOST_GLOSSARIES = 1_000  # of one account
+MOST_NAME = 1_024
+ID_SHAPE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+FORMATS = ("tsv", "csv")
+
+
+@dataclass
+class Dictionary:
+    """The entries of one pair of languages: {source term: target term}."""
+
+    source: str
+    target: str
+    entries: dict[str, str]
+
+    def is_for(self, source: str, target: str) -> bool:
+        return same_language(self.source, source) and same_language(self.target, target)
+
+    @property
+    def tsv(self) -> str:
+        return "\n".join(f"{source}\t{target}" for source, target in self.entries.items())
+
+    @property
+    def terms(self) -> str:
+        """The entries as `engine.corpora.terminology.parse_terms` reads them, to which # begins a comment."""
+        return "\n".join(f" {line}" if line.startswith("#") else line for line in self.tsv.split("\n"))
+
+
+@dataclass
+class Glossary:
+    """`user` is the account that made it, None for a user of this machine."""
+
+    name: str
+    dictionaries: list[Dictionary]
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    created: str = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat())
+    user: int | None = None
+
+    def put(self, one: Dictionary) -> None:
+        """Add a dictionary, or put it in the place of that of its languages."""
+        self.dictionaries = [old for old in self.dictionaries if not old.is_for(one.source, one.target)] + [one]
+
+    def dictionary(self, source: str, target: str) -> Dictionary:
+        """Raises NotFoundError where there is none of these languages."""
+        for one in self.dictionaries:
+            if one.is_for(source, target):
+                return one
+        raise NotFoundError(f"The glossary {self.name[:80]} has no terms from {source[:20]} to {target[:20]}.")
+
+
+def parse_entries(text: str, format: str) -> dict[str, str]:
+    """{source term: target term} of TSV or CSV lines, in order. Raises InputError, with the line, on anything else."""
+    if format not in FORMATS:
+        raise InputError("entries_format: it is tsv or csv.")
+    if len(text) > MOST_CHARACTERS:
+        raise InputError(f"The entries have more than {MOST_CHARACTERS:,} characters. Make several glossaries of them.")
+    lines = [line.split("\t") for line in text.splitlines()] if format == "tsv" else _csv(text)
+    entries: dict[str, str] = {}
+    for number, columns in enumerate(lines, start=1):
+        cells = [cell.strip() for cell in (columns[:2] if format == "csv" else columns)]
+        if not any(cells):
+            continue
+        if len(cells) != 2 or not all(cells) or any(re.search(r"[\t\r\n\x00]", cell) for cell in cells):
+            raise InputError(f"entries, line {number}: give a source term and a target term.")
+        if cells[0] in entries:
+            raise InputError(f"entries, line {number}: {cells[0][:80]!r} has a target term already.")
+        entries[cells[0]] = cells[1]
+    if not entries:
+        raise InputError("A glossary needs at least one entry.")
+    return entries
+
+
+def _csv(text: str) -> list[list[str]]:
+    try:
+        return list(csv.reader(io.StringIO(text), strict=True))
+    except csv.Error as error:
+        raise InputError(f"entries: not valid CSV ({error}).") from None
+
+
+class Glossaries:
+    """The glossaries of a data folder, as the actor at work sees them."""
+
+    def __init__(self, service: Service) -> None:
+        self.folder: Path = service.settings.home_dir / "glossaries"
+
+    def list(self) -> list[Glossary]:
+        """Those that may be seen, the oldest first."""
+        found = [self._read(file) for file in self.folder.glob("*.json")] if self.folder.exists() else []
+        return sorted((one for one in found if _visible(one)), key=lambda one: (one.created, one.id))
+
+    def find(self, number: str) -> Glossary | None:
+        """The glossary of that id; None where there is none that may be seen."""
+        file = self.folder / f"{number}.json"
+        if not ID_SHAPE.fullmatch(number) or not file.exists():
+            return None
+        result = self._read(file)
+        return result if _visible(result) else None
+
+    def get(self, number: str) -> Glossary:
+        """Raises NotFoundError."""
+        result = self.find(number)
+        if result is None:
+            raise NotFoundError(f"There is no glossary {number[:80]}.")
+        return result
+
+    def create(self, name: str, dictionaries: Sequence[Dictionary]) -> Glossary:
+        """Keep a new glossary. Raises InputError where there are too many, or it is none."""
+        user = current_actor().user
+        if sum(one.user == user for one in self.list()) >= MOST_GLOSSARIES:
+            raise InputError(f"There are {MOST_GLOSSARIES:,} glossaries already. Delete one first.")
+        return self.save(Glossary(name, list(dictionaries), user=user))
+
+    def save(self, glossary: Glossary) -> Glossary:
+        """Keep it as it is now. Raises InputError on a name or languages that cannot be, Forbidden for who may only look."""
+        if not current_actor().changes:
+            raise Forbidden("An account with the role viewer only looks. Ask an admin for the role member.")
+        glossary.name = glossary.name.strip()
+        if not glossary.name or len(glossary.name) > MOST_NAME:
+            raise InputError(f"name: give one of at most {MOST_NAME:,} characters.")
+        if not glossary.dictionaries:
+            raise InputError("dictionaries: give at least one.")
+        for one in glossary.dictionaries:
+            if same_language(one.source, one.target):
+                raise InputError(f"source_lang and target_lang are both {one.source[:20]}. Name two languages.")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with atomic_write(self.folder / f"{glossary.id}.json", "the glossary") as temporary:
+            temporary.write_text(json.dumps(asdict(glossary), ensure_ascii=False), encoding="utf-8")
+        return glossary
+
+    def delete(self, number: str) -> None:
+        """Raises NotFoundError, or Forbidden for who may only look."""
+        if not current_actor().changes:
+            raise Forbidden("An account with the role viewer only looks. Ask an admin for the role member.")
+        (self.folder / f"{self.get(number).id}.json").unlink(missing_ok=True)
+
+    def _read(self, file: Path) -> Glossary:
+        values: Mapping[str, object] = json.loads(file.read_text(encoding="utf-8"))
+        dictionaries = [Dictionary(**one) for one in values["dictionaries"]]  # type: ignore[attr-defined]
+        return Glossary(**{**values, "dictionaries": dictionaries})  # type: ignore[arg-type]
+
+
+def _visible(glossary: Glossary) -> bool:
+    actor = current_actor()
+    return actor.everything or (actor.user is not None and glossary.user == actor.user)

@@ -1,0 +1,37 @@
+"""The terms that a project's translations should use: counted in comparisons, enforced where that is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.core.atomic_files import atomic_write
+from studio.i18n.translate import tr
+
+if TYPE_CHECKING:
+    from engine.store import ProjectRow
+    from studio.services.service import Service
+
+FILE = "terms.tsv"
+
+
+def project_terms(service: Service, project: ProjectRow) -> str:
+    """The project's terms, as they were written down; empty where there are none."""
+    file = _file(service, project.id)
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    return text if text.strip() else ""
+
+
+def set_terms(service: Service, project: ProjectRow, text: str) -> int:
+    """Keep other terms; returns how many there are. Raises InputError, with the line, on what is none."""
+    from engine.corpora.terminology import parse_terms
+
+    count = len(parse_terms(text.splitlines(), tr("The terms"), project.target, project.source))
+    service.workspace(project.id, change=True)
+    with atomic_write(_file(service, project.id), "the terms") as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return count
+
+
+def _file(service: Service, project_id: int) -> Path:
+    return service.workspace(project_id) / FILE

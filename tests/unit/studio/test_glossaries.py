@@ -1,0 +1,167 @@
+"""Terminology through the interfaces: DeepL's glossaries, a project's terms in translations and documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from test_api import asked, said
+
+from engine.core.actor import Actor, act_as
+from engine.errors import InputError, NotFoundError
+from engine.store import ProjectRow, Store
+from studio.services.glossaries import Dictionary, Glossaries, parse_entries
+from tests.bases import EN_ZH
+
+LINE = "The committee will publish its report tomorrow."
+TERM = "理事会"
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> TestClient:
+    return asked(tmp_path)
+
+
+@pytest.fixture
+def project(store: Store) -> ProjectRow:
+    return store.projects.create("Reports", "en", "zh", str(EN_ZH))
+
+
+def made(api: TestClient, **more: Any) -> dict[str, Any]:
+    wish = {"name": "Ours", "source_lang": "en", "target_lang": "zh", "entries": f"committee\t{TERM}\n#1\t第一", **more}
+    answer = api.post("/v2/glossaries", json={"entries_format": "tsv", **wish})
+    assert answer.status_code == 201, answer.text
+    return answer.json()  # type: ignore[no-any-return]
+
+
+def test_a_glossary_is_made_listed_read_and_deleted(api: TestClient) -> None:
+    glossary = made(api)
+    assert (glossary["name"], glossary["source_lang"], glossary["target_lang"]) == ("Ours", "en", "zh")
+    assert (glossary["entry_count"], glossary["ready"]) == (2, True)
+    address = f"/v2/glossaries/{glossary['glossary_id']}"
+    assert api.get("/v2/glossaries").json() == {"glossaries": [glossary]}
+    assert api.get(address).json() == glossary
+    entries = api.get(f"{address}/entries", headers={"Accept": "text/tab-separated-values"})
+    assert entries.text == f"committee\t{TERM}\n#1\t第一"
+    assert api.delete(address).status_code == 204
+    assert api.get(address).status_code == 404
+    assert api.delete(address).json() == {"message": f"There is no glossary {glossary['glossary_id']}."}
+
+
+def test_entries_as_csv_and_in_a_form(api: TestClient) -> None:
+    form = {
+        "name": "CSV",
+        "source_lang": "EN",
+        "target_lang": "ZH",
+        "entries": 'rain,"雨，大"\n',
+        "entries_format": "csv",
+    }
+    answer = api.post("/v2/glossaries", data=form)
+    assert answer.json()["entry_count"] == 1
+    assert api.get(f"/v2/glossaries/{answer.json()['glossary_id']}/entries").text == "rain\t雨，大"
+
+
+@pytest.mark.parametrize(
+    ("text", "format", "why"),
+    [
+        ("rain", "tsv", "line 1: give a source term and a target term"),
+        ("a\tb\tc", "tsv", "line 1: give a source term"),
+        ("a\tb\na\tc", "tsv", "line 2: 'a' has a target term already"),
+        ("\n \n", "tsv", "at least one entry"),
+        ('a,"b', "csv", "not valid CSV"),
+        ("a\tb", "tbx", "it is tsv or csv"),
+    ],
+)
+def test_entries_that_cannot_be_are_refused_with_their_line(text: str, format: str, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        parse_entries(text, format)
+
+
+def test_a_translation_uses_the_terms_of_the_glossary_that_it_names(api: TestClient, project: ProjectRow) -> None:
+    wish = {"text": [LINE, "It is raining."], "source_lang": "EN", "target_lang": "ZH"}
+    without = [one["text"] for one in api.post("/v2/translate", json=wish).json()["translations"]]
+    number = made(api)["glossary_id"]
+    within = [
+        one["text"] for one in api.post("/v2/translate", json={**wish, "glossary_id": number}).json()["translations"]
+    ]
+    assert TERM not in without[0]
+    assert TERM in within[0]
+    assert within[1] == without[1]
+    back = api.post(
+        "/v2/translate", json={"text": ["下雨。"], "source_lang": "ZH", "target_lang": "EN", "glossary_id": number}
+    )
+    assert back.json() == {"message": "The glossary Ours has no terms from zh to en."}
+    gone = api.post("/v2/translate", json={**wish, "glossary_id": "0f6a9d61-0000-4000-8000-000000000000"})
+    assert gone.status_code == 404
+
+
+def test_glossaries_of_several_pairs_of_languages(api: TestClient) -> None:
+    pairs = [
+        {"source_lang": "en", "target_lang": "zh", "entries": "rain\t雨", "entries_format": "tsv"},
+        {"source_lang": "zh", "target_lang": "en", "entries": "雨\train", "entries_format": "tsv"},
+    ]
+    glossary = api.post("/v3/glossaries", json={"name": "Both", "dictionaries": pairs}).json()
+    assert [one["entry_count"] for one in glossary["dictionaries"]] == [1, 1]
+    address = f"/v3/glossaries/{glossary['glossary_id']}"
+    assert api.get(address).json() == glossary
+    assert api.get("/v3/glossaries").json() == {"glossaries": [glossary]}
+    assert api.get("/v2/glossaries").json() == {"glossaries": []}
+    more = {"source_lang": "en", "target_lang": "zh", "entries": "rain\t大雨\nsnow\t雪", "entries_format": "tsv"}
+    assert api.patch(address, json={"name": "More", "dictionaries": [more]}).json()["name"] == "More"
+    (entries,) = api.get(f"{address}/entries", params={"source_lang": "en", "target_lang": "zh"}).json()["dictionaries"]
+    assert (entries["entries"], entries["entries_format"]) == ("rain\t大雨\nsnow\t雪", "tsv")
+    assert api.put(f"{address}/dictionaries", json=pairs[0]).json()["entry_count"] == 1
+    way = {"source_lang": "zh", "target_lang": "en"}
+    assert api.delete(f"{address}/dictionaries", params=way).status_code == 204
+    assert api.delete(f"{address}/dictionaries", params=way).status_code == 404
+    last = api.delete(f"{address}/dictionaries", params={"source_lang": "en", "target_lang": "zh"})
+    assert "only entries" in last.json()["message"]
+    assert len(api.get(address).json()["dictionaries"]) == 1
+
+
+def test_a_glossary_is_seen_by_its_account_and_by_admins(api: TestClient) -> None:
+    glossaries = Glossaries(api.app.state.desk.service)  # type: ignore[attr-defined]
+    with act_as(Actor("ann", "member", user=1)):
+        own = glossaries.create("Ann's", [Dictionary("en", "zh", {"rain": "雨"})])
+        assert glossaries.list() == [own]
+    with act_as(Actor("ben", "member", user=2)):
+        assert glossaries.list() == []
+        with pytest.raises(NotFoundError):
+            glossaries.delete(own.id)
+    assert glossaries.list() == [own]
+
+
+def test_a_projects_terms_are_enforced_where_that_is_asked_for(
+    api: TestClient, project: ProjectRow, store: Store, tmp_path: Path
+) -> None:
+    address = f"/api/v1/projects/{project.id}"
+    api.put(f"{address}/terms", json={"text": f"committee = {TERM}\n"})
+    wish = {"texts": [LINE], "project": str(project.id)}
+
+    def text(**more: Any) -> str:
+        answer: str = api.post("/api/v1/translate", json={**wish, **more}).json()["translations"][0]["text"]
+        return answer
+
+    assert TERM not in text()
+    assert TERM in text(terminology=True)
+    there = api.post(
+        "/api/v1/translate", json={**wish, "source": "zh", "target": "en", "texts": ["下雨。"], "terminology": True}
+    )
+    assert there.status_code == 200, "the other direction has no terms"
+    store.projects.delete(project.id)
+    without = api.post("/api/v1/translate", json={"texts": [LINE], "source": "en", "target": "zh", "terminology": True})
+    assert "terms belong to a project" in said(without, 400, "bad_input")
+
+
+def test_a_documents_job_has_the_terms(api: TestClient, project: ProjectRow, store: Store) -> None:
+    address = f"/api/v1/projects/{project.id}"
+    api.put(f"{address}/terms", json={"text": f"committee = {TERM}\n"})
+    for wanted in (False, True):
+        api.post(
+            f"{address}/documents", files={"file": ("a.txt", LINE.encode())}, data={"terminology": str(wanted).lower()}
+        )
+    with_terms, without = (job.arguments for job in store.jobs.list(project.id))
+    assert with_terms["terms"] == f"committee = {TERM}\n"
+    assert "terms" not in without
