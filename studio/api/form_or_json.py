@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -73,6 +73,23 @@ def wished(model: type[Wish], values: Values, typed: bool) -> Wish:
 
 def body_schema(model: type[BaseModel], *, needed: bool = True) -> dict[str, object]:
     """The OpenAPI of a body that may be JSON or a form."""
-    schema = model.model_json_schema()
+    schema = inlined(model.model_json_schema())
     kinds = ("application/json", FORMS[0])
     return {"requestBody": {"required": needed, "content": {kind: {"schema": schema} for kind in kinds}}}
+
+
+def inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without `$defs`, which a path's own schema cannot refer to: each written where it is named."""
+    definitions = schema.pop("$defs", {})
+
+    def whole(part: Any) -> Any:
+        if isinstance(part, list):
+            return [whole(one) for one in part]
+        if not isinstance(part, dict):
+            return part
+        if "$ref" in part:
+            return whole(definitions[part["$ref"].rpartition("/")[2]])
+        return {name: whole(one) for name, one in part.items()}
+
+    result: dict[str, Any] = whole(schema)
+    return result

@@ -549,7 +549,7 @@ def test_plugins_are_found_as_glossaries_and_styles(
     assert api.get(f"/v2/glossaries/{result['glossary_id']}").json() == result
     (style,) = api.get("/v3/style_rules").json()["style_rules"]
     assert style["style_id"] == result["glossary_id"]
-    assert api.get("/v2/glossaries/x").json() == {"message": "There is no plugin x."}
+    assert api.get("/v2/glossaries/x").json() == {"message": "There is no glossary x."}
     desk = api.app.state.desk  # type: ignore[attr-defined]
     assert desk.means(plugin=str(row.id)).plugin == row
     assert desk.means(project="lu xun", plugin="style").plugin == row

@@ -237,16 +237,19 @@ def test_a_plugin_that_was_deleted_is_said_and_its_translations_stay(
 def test_a_projects_terms_are_kept_and_go_with_the_job_that_measures(
     desk: Comparisons, project: ProjectRow, plugins: list[PluginRow]
 ) -> None:
-    assert desk.terms(project) == ""
+    from studio.services.terminology import project_terms, set_terms
+
+    service = desk.service
+    assert project_terms(service, project) == ""
     sheet = desk.typed(project, EN[0], [plugins[0].id], None)
     assert desk.enqueue(sheet).arguments == {"comparison_id": sheet.comparison_id}
     desk.store.jobs.cancel(desk.store.sheets.get(sheet.comparison_id).job_id or 0)
     with pytest.raises(InputError, match="The terms, line 2: give a term, or source term, tab or =, target term"):
-        desk.set_terms(project, "雨\nrain = 雨 = 雨水")
-    assert desk.terms(project) == "", "nothing of what is wrong is kept"
+        set_terms(service, project, "雨\nrain = 雨 = 雨水")
+    assert project_terms(service, project) == "", "nothing of what is wrong is kept"
     written = "# weather\nrain = 雨\ndoor\t门\n"
-    assert desk.set_terms(project, written) == 2
-    assert desk.terms(project) == written
+    assert set_terms(service, project, written) == 2
+    assert project_terms(service, project) == written
     job = desk.enqueue(desk.store.sheets.get(sheet.comparison_id))
     assert job.arguments == {"comparison_id": sheet.comparison_id, "terms": written}
 
