@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
+from engine.base.cache_argument import cache_argument
+
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
@@ -52,6 +54,7 @@ def beam_search(
     mask = model_kwargs["attention_mask"][::beams]  # (B, S)
     device = input_ids.device
     cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    named = cache_argument(model)
     readers = source_attention(model) if share_source else []
     token = input_ids[::beams]  # (b * k, P)
     state = _Hypotheses.start(token, rules)
@@ -64,7 +67,7 @@ def beam_search(
                     decoder_input_ids=token,
                     encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
                     attention_mask=mask,
-                    past_key_values=cache,
+                    **{named: cache},
                     use_cache=True,
                     return_dict=True,
                 )

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from engine.base.cache_argument import cache_argument
 from engine.core.languages import unspaced
 from engine.core.oom import HalveOnOom
 from engine.core.progress import Progress
@@ -131,7 +132,7 @@ def greedy_batch(
     inputs = base.pad_batch(rows)  # (B, S)
     mask = (inputs != base.pad).long()  # (B, S)
     encoded = base.model.get_encoder()(input_ids=inputs, attention_mask=mask).last_hidden_state  # (B, S, d)
-    cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    cache, decoder = EncoderDecoderCache(DynamicCache(), DynamicCache()), base.model.get_decoder()
     forced = base.family.forced_bos(base.target)
     start = config.decoder_start_token_id
     alive = torch.arange(len(rows), device=base.device)  # (b,) places of unfinished rows
@@ -142,11 +143,11 @@ def greedy_batch(
     banned = torch.tensor([base.pad], device=base.device)  # (1,)
     for step in range(min(max(limits), base.max_tokens)):
         progress.check()
-        states = base.model.get_decoder()(
+        states = decoder(
             input_ids=token,
             encoder_hidden_states=encoded,
             encoder_attention_mask=mask,
-            past_key_values=cache,
+            **{cache_argument(decoder): cache},
             use_cache=True,
         ).last_hidden_state  # (b, 1, d)
         logits = base.model.get_output_embeddings()(states[:, -1])  # (b, V)

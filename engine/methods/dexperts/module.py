@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from engine.base.cache_argument import cache_argument
 from engine.errors import OptionError
 from engine.methods.dexperts.config import DExpertsConfig
 
@@ -34,7 +35,7 @@ class LanguageModel(nn.Module):
 
     def states(self, inputs: Tensor, cache: Any = None) -> Tensor:
         """Hidden states (B, T, h) of decoder inputs (B, T); with a cache, of the tokens that follow what it holds."""
-        result = self.network(input_ids=inputs, past_key_values=cache, use_cache=cache is not None)
+        result = self.network(input_ids=inputs, use_cache=cache is not None, **{cache_argument(self.network): cache})
         return result.last_hidden_state  # (B, T, h)
 
     def logits(self, states: Tensor) -> Tensor:

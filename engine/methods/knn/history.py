@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from engine.base.cache_argument import cache_argument
+
 if TYPE_CHECKING:
     import torch
 
@@ -73,9 +75,11 @@ class Steps:
         self._handle: Any = None
 
     def __enter__(self) -> Steps:
+        named = cache_argument(self.decoder)
+
         def look(module: Any, args: Any, kwargs: dict[str, object]) -> None:
             self.ids = kwargs.get("input_ids", args[0] if args else None)
-            cache = kwargs.get("past_key_values")
+            cache = kwargs.get(named)
             self.cache = getattr(cache, "self_attention_cache", cache)
 
         self._handle = self.decoder.register_forward_pre_hook(look, with_kwargs=True)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from engine.base.cache_argument import cache_argument
 from engine.base.decoding_options import Decoding
 from engine.corpora.types import SentencePair
 from engine.decoding.scoring import score
@@ -124,7 +125,10 @@ def test_what_is_scored_whole_is_what_is_decoded_step_by_step(base, datastore):
         encoded = base.model.get_encoder()(input_ids=source)
         steps = [
             base.model(
-                encoder_outputs=encoded, decoder_input_ids=inputs[:, i : i + 1], past_key_values=cache, use_cache=True
+                encoder_outputs=encoded,
+                decoder_input_ids=inputs[:, i : i + 1],
+                use_cache=True,
+                **{cache_argument(base.model): cache},
             ).logits[0, 0]
             for i in range(inputs.shape[1])
         ]

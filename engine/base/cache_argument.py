@@ -1,0 +1,23 @@
+"""The name under which transformers' modules take their key-value cache: it changed within release 5."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+NAMES = ("cache", "past_key_values")  # from 5.24 on, and before
+
+
+def cache_argument(module: Any) -> str:
+    """The keyword of `module`'s forward that takes the cache. Raises TypeError where it takes none."""
+    return _named(type(module))
+
+
+@functools.cache
+def _named(kind: type) -> str:
+    parameters = inspect.signature(kind.forward).parameters  # type: ignore[attr-defined]
+    for name in NAMES:
+        if name in parameters:
+            return name
+    raise TypeError(f"{kind.__name__} takes no key-value cache.")
