@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 MC = "http://schemas.openxmlformats.org/markup-compatibility/2006"
+A = "http://schemas.openxmlformats.org/drawingml/2006/main"
+P = "http://schemas.openxmlformats.org/presentationml/2006/main"
+R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 ODF = "urn:oasis:names:tc:opendocument:xmlns"
 
 
@@ -57,6 +60,68 @@ def docx(body: str, path: Path, **parts: str) -> Path:
         for name, text in parts.items():
             archive.writestr(f"word/{name}.xml", head.format(name) + f"{text}</w:{name}>")
     return path
+
+
+XML = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\r\n'
+
+
+def links(*targets: tuple[str, str]) -> str:
+    """The relationships of a part of an Office package: kinds and targets, numbered r1, r2, …"""
+    rows = "".join(
+        f'<Relationship Id="r{number}" Type="{R}/{kind}" Target={quoteattr(target)}/>'
+        for number, (kind, target) in enumerate(targets, 1)
+    )
+    return f'{XML}<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{rows}</Relationships>'
+
+
+def package(path: Path, main: str, parts: Mapping[str, str | bytes]) -> Path:
+    """A package of Office around its parts; `main` is the one that it is about."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("_rels/.rels", links(("officeDocument", main)))
+        for name, data in parts.items():
+            archive.writestr(name, data)
+    return path
+
+
+def slide(shapes: str, root: str = "sld") -> str:
+    """A slide, or another part of a presentation, around its shapes."""
+    return f'{XML}<p:{root} xmlns:a="{A}" xmlns:r="{R}" xmlns:p="{P}"><p:cSld><p:spTree>{shapes}</p:spTree></p:cSld></p:{root}>'
+
+
+def shape(*paragraphs: str, placeholder: str = "") -> str:
+    """A shape of a slide with paragraphs that are XML already."""
+    mark = f'<p:ph type="{placeholder}"/>' if placeholder else ""
+    return (
+        f'<p:sp><p:nvSpPr><p:cNvPr id="2" name="Box"/><p:cNvSpPr/><p:nvPr>{mark}</p:nvPr></p:nvSpPr><p:spPr/><p:txBody>'
+        f"<a:bodyPr/><a:lstStyle/>{''.join(f'<a:p>{one}</a:p>' for one in paragraphs)}</p:txBody></p:sp>"
+    )
+
+
+def drawn_run(text: str, properties: str = '<a:rPr lang="en-US" dirty="0"/>') -> str:
+    """A run of DrawingML."""
+    return f"<a:r>{properties}<a:t>{escape(text)}</a:t></a:r>"
+
+
+def pptx(
+    slides: Sequence[str], path: Path, parts: Mapping[str, str | bytes] | None = None, *, order: Sequence[int] = ()
+) -> Path:
+    """A presentation of slides that are XML of shapes; `order` is the numbers of the slides as they are shown."""
+    shown = order or range(1, len(slides) + 1)
+    ids = "".join(f'<p:sldId id="{255 + number}" r:id="r{number}"/>' for number in shown)
+    sections = '<p:extLst><p:ext uri="x"><s:sldIdLst xmlns:s="s"><s:sldId id="256"/></s:sldIdLst></p:ext></p:extLst>'
+    numbers = range(1, len(slides) + 1)
+    return package(
+        path,
+        "ppt/presentation.xml",
+        {
+            "ppt/presentation.xml": f'{XML}<p:presentation xmlns:a="{A}" xmlns:r="{R}" xmlns:p="{P}"><p:sldIdLst>{ids}</p:sldIdLst>'
+            f"{sections}</p:presentation>",
+            "ppt/_rels/presentation.xml.rels": links(*(("slide", f"slides/slide{number}.xml") for number in numbers)),
+            **{f"ppt/slides/slide{number}.xml": slide(one) for number, one in enumerate(slides, 1)},
+            **(parts or {}),
+        },
+    )
 
 
 def word_paragraph(*runs: str, style: str = "") -> str:

@@ -10,7 +10,7 @@ import zipfile
 from functools import cache
 from pathlib import Path
 
-from tests.documents import docx, odt, pdf, tmx, word_paragraph, xliff1, xliff2
+from tests.documents import docx, drawn_run, links, odt, pdf, pptx, shape, slide, tmx, word_paragraph, xliff1, xliff2
 
 __all__ = ["seeds"]
 
@@ -77,6 +77,11 @@ def seeds() -> dict[str, list[bytes]]:
             made(docx(word, folder / "a.docx", footnotes=word_paragraph("A note."), header1=word_paragraph("Head"))),
             made(odt(text, folder / "a.odt")),
         ]
+        slides = made(pptx([shape(drawn_run("The rain ") + drawn_run("stopped.", '<a:rPr b="1"/>') + "<a:br/>"), ""],
+                           folder / "a.pptx",
+                           {"ppt/slides/_rels/slide2.xml.rels": links(("notesSlide", "../notes.xml"), ("slideLayout", "../l.xml")),
+                            "ppt/notes.xml": slide(shape(drawn_run("A note.\tAnd more.")), "notes"),
+                            "ppt/l.xml": slide(shape(drawn_run("Hint"), placeholder="title") + shape(drawn_run("Head")), "sldLayout")}))  # fmt: skip
         paper = made(pdf([["The rain stopped.", "He said (nothing)."], ["1", "We walked home."]], folder / "a.pdf"))
         lines = "\n".join(b for _, b in PAIRS * 4)
         rows = "\n".join(
@@ -102,6 +107,7 @@ def seeds() -> dict[str, list[bytes]]:
             "xliff": [xliff1(UNITS).encode(), xliff2(UNITS2).encode()],
             "po": [PO.encode()],
             "docx": [office[0]],
+            "pptx": [slides],
             "odt": [office[1]],
             "srt": [SRT.encode(), VTT.encode()],
             "pdf": [paper],

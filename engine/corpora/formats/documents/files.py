@@ -9,7 +9,7 @@ import os
 import re
 import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -75,8 +75,8 @@ def read_text(path: Path, context: Context, declared: str = "") -> TextFile:
         ) from None  # fmt: skip
 
 
-def read_archive(path: Path, context: Context, wanted: re.Pattern[str]) -> dict[str, bytes]:
-    """The members of a zip archive whose whole name matches, after a look at all of them. Raises DocumentError."""
+def read_archive(path: Path, context: Context, wanted: Callable[[str], object]) -> dict[str, bytes]:
+    """The members of a zip archive whose names are wanted, after a look at all of them. Raises DocumentError."""
     try:
         archive = zipfile.ZipFile(path)
     except DAMAGE:
@@ -100,7 +100,7 @@ def read_archive(path: Path, context: Context, wanted: re.Pattern[str]) -> dict[
         if any(member.flag_bits & 1 for member in members):
             raise DocumentError("{context} has a password. Save it without one.", context=context.name)
         try:
-            return {m.filename: _member(archive, m, context) for m in members if wanted.fullmatch(m.filename)}
+            return {m.filename: _member(archive, m, context) for m in members if wanted(m.filename)}
         except (*DAMAGE, RuntimeError) as error:
             raise DocumentError(
                 "{context} is damaged ({error}). Save it anew in your editor.", context=context.name, error=error
@@ -190,13 +190,17 @@ def xml_bytes(tree: Any, original: bytes) -> bytes:
     encoding = tree.docinfo.encoding or "UTF-8"
     standalone = tree.docinfo.standalone
     body: bytes = etree.tostring(tree, encoding=encoding, xml_declaration=bool(match), standalone=standalone)
+    begin, declaration = 0, b""
     if match and not encoding.lower().startswith("utf-16"):
         mine = re.match(rb"<\?xml[^>]*+>", body)
-        space = re.match(rb"\s*", original[original.find(b"?>") + 2 :])
+        begin = original.find(b"?>") + 2
+        space = re.compile(rb"\s*").match(original, begin)
         if mine and space:  # the declaration as it was written, to the quotes
-            body = match[0] + space[0] + body[mine.end() :].lstrip()
-    if b"\r\n" in original[:4096]:
+            begin += len(space[0])
+            declaration, body = match[0] + space[0], body[mine.end() :].lstrip()
+    if b"\r\n" in original[begin : begin + 4096]:
         body = body.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+    body = declaration + body
     return (
         codecs.BOM_UTF8 + body
         if original.startswith(codecs.BOM_UTF8) and not body.startswith(codecs.BOM_UTF8)

@@ -13,6 +13,7 @@ MOST_CHARACTERS = 20_000_000  # of text to translate; a thick novel has two mill
 # ending -> module and class; imported when the first such document is opened.
 FORMATS = {
     "docx": ("Docx", ".docx .docm .dotx"),
+    "pptx": ("Pptx", ".pptx .pptm .potx .ppsx"),
     "odt": ("Odt", ".odt .ott"),
     "xliff": ("Xliff", ".xlf .xliff .sdlxliff .mxliff .mqxliff"),
     "po": ("Po", ".po .pot"),

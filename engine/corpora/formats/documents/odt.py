@@ -31,7 +31,7 @@ class Odt(Document):
 
     def __init__(self, path: Path, context: Context) -> None:
         self.path, self.context = path, context
-        self.original = read_archive(path, context, MEMBERS)
+        self.original = read_archive(path, context, MEMBERS.fullmatch)
         if "content.xml" not in self.original:
             raise DocumentError(
                 "{context} is no OpenDocument text: it has no content. Save it as ODT.", context=context.name

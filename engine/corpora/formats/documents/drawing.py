@@ -1,0 +1,84 @@
+"""DrawingML text (ISO/IEC 29500-1, 21): the paragraphs of slides, and of drawings, charts and diagrams wherever they stand."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from engine.corpora.formats.documents.model import names
+from engine.corpora.formats.documents.runs import Piece, RunParagraph, RunStyle
+from engine.corpora.formats.documents.xmltext import local
+from engine.corpora.formats.tagged_text import text_of
+
+DRAWING = (
+    "{http://schemas.openxmlformats.org/drawingml/2006/main}",
+    "{http://purl.oclc.org/ooxml/drawingml/main}",  # of files that are strictly of the standard
+)
+# Relationships to what is drawn within a slide or a sheet, and what they add to a place.
+DRAWN = {
+    "chart": "{}, chart",
+    "chartUserShapes": "{}",
+    "diagramData": "{}, diagram",
+    "diagramDrawing": "{}, diagram",  # the diagram as it was last drawn
+}
+# A tab, and a character that XML cannot hold (ST_Xstring): they stand between sentences.
+CONTROL = re.compile(r"(\t|_x[0-9A-Fa-f]{4}_)")
+
+
+def text_pieces(text: str, look: RunStyle, made: Callable[[str, str], Any], run: Any = None) -> Iterator[Piece]:
+    """The pieces of a run's text; `made` gives an element of a name and a text, `run` is what such elements stand in."""
+    for place, piece in enumerate(CONTROL.split(text)):
+        if place % 2:
+            yield Piece(run=run, elements=[made("t", piece)], kind="break")
+        elif piece:
+            yield Piece(piece, look)
+
+
+class DrawnParagraph(RunParagraph):
+    """One a:p; what is written into it is in the language `target`."""
+
+    last = names("endParaRPr")
+    # Languages, traces of the speller, distances between letters.
+    noise = names("lang altLang noProof dirty err smtClean smtId bmk kern spc extLst")
+
+    def __init__(self, element: Any, target: str) -> None:
+        self.target = target
+        super().__init__(element)
+
+    def _pieces(self, children: Sequence[Any]) -> Iterator[Piece]:
+        for child in children:
+            name = local(child)
+            if name == "r":
+                yield from self._run(child)
+            elif name and not name.endswith("Pr"):
+                # Fields (the slide's number, a date) and formulas stand for a word.
+                yield Piece(elements=[child], kind="break" if name == "br" else "word")
+
+    def _in_run(self, child: Any, run: Any, look: RunStyle) -> Iterator[Piece]:
+        if local(child) == "t":
+            yield from text_pieces(child.text or "", look, self._made, run)
+        else:
+            yield Piece(run=run, elements=[child])
+
+    def _fresh(self, text: str, look: RunStyle | None) -> Any:
+        run = self._made("r", "")
+        run.text = None
+        if look is not None and look.properties is not None:
+            properties = copy.deepcopy(look.properties)
+            if "lang" in properties.attrib:
+                properties.set("lang", self.target)  # the speller would mark every word of the translation
+            for name in ("altLang", "err"):
+                properties.attrib.pop(name, None)
+            run.append(properties)
+        run.append(self._made("t", text))
+        return run
+
+
+def drawn_paragraphs(tree: Any, target: str) -> Iterator[tuple[int, DrawnParagraph]]:
+    """The paragraphs of a part that have text, with their numbers; what is written into them is in the language `target`."""
+    for number, element in enumerate(tree.getroot().iter(*(f"{space}p" for space in DRAWING)), 1):
+        paragraph = DrawnParagraph(element, target)
+        if text_of(paragraph.parts).strip():
+            yield number, paragraph

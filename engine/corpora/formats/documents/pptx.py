@@ -1,0 +1,81 @@
+"""PowerPoint presentations: the slides in their order with tables, groups, charts, diagrams and notes; then their layouts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from engine.corpora.formats.documents.drawing import DRAWN, drawn_paragraphs
+from engine.corpora.formats.documents.model import Context, Document, DocumentError, Result, Unit
+from engine.corpora.formats.documents.package import Package
+from engine.corpora.formats.documents.runs import RunParagraph, unit_of, write_changed
+
+NOTES = {"notesSlide": "{}, notes"}
+DESIGN = {"slideLayout": "layout", "slideMaster": "master"}
+
+
+class Pptx(Document):
+    """A PowerPoint presentation (PPTX)."""
+
+    title: ClassVar[str] = "PowerPoint presentation"
+
+    def __init__(self, path: Path, context: Context) -> None:
+        self.context = context
+        self.package = Package(path, context)
+        self.units: list[Unit] = []
+        self.kept: Counter[str] = Counter()
+        self.paragraphs: list[tuple[str, RunParagraph]] = []
+        slides = self._slides()
+        for part, place in self.package.follow(slides, DRAWN | NOTES).items():
+            self._read(part, place)
+        for part, place in self.package.follow(dict.fromkeys(slides, ""), DESIGN).items():
+            if part not in slides:
+                self._read(part, place, design=True)
+
+    @classmethod
+    def read(cls, path: Path, context: Context) -> Self:
+        return cls(path, context)
+
+    def _slides(self) -> dict[str, str]:
+        """The parts of the slides in their order, with their places."""
+        main = self.package.main("presentation")
+        if not main:
+            raise DocumentError(
+                "{context} is no PowerPoint presentation: it has no slides. Save it as PPTX.",
+                context=self.context.name,
+            )
+        parts = {link.id: link.part for link in self.package.links(main, "slide")}
+        listed = [
+            parts.get(next((value for key, value in element.attrib.items() if key.endswith("}id")), ""), "")
+            for element in self.package.tree(main).getroot().iterfind("{*}sldIdLst/{*}sldId")
+        ]
+        self.package.fetch(listed)
+        result: dict[str, str] = {}
+        for number, part in enumerate(listed, 1):
+            if part not in self.package:
+                raise DocumentError(
+                    "{context} is damaged: slide {number} is missing in it. Save it anew in your editor.",
+                    context=self.context.name, number=number,
+                )  # fmt: skip
+            result.setdefault(part, f"slide {number}")
+        return result
+
+    def _read(self, part: str, place: str, *, design: bool = False) -> None:
+        tree = self.package.tree(part)
+        hints = _placeholders(tree) if design else set()
+        for number, paragraph in drawn_paragraphs(tree, self.context.target):
+            if hints and any(one in hints for one in paragraph.element.iterancestors()):
+                continue
+            self.paragraphs.append((part, paragraph))
+            self.units.append(unit_of(paragraph, f"{place}, paragraph {number}"))
+
+    def build(self, results: Sequence[Result | None]) -> bytes:
+        return self.package.rebuilt(write_changed(self.paragraphs, self.units, results))
+
+
+def _placeholders(tree: Any) -> set[Any]:
+    """The shapes of a layout whose texts are hints for who fills them in; slides show all others."""
+    shapes = (next(mark.iterancestors("{*}sp", "{*}graphicFrame"), None) for mark in tree.getroot().iter("{*}ph"))
+    return {shape for shape in shapes if shape is not None}

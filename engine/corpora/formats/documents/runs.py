@@ -1,0 +1,265 @@
+"""Paragraphs of runs, as Word, PowerPoint and Excel write them: stretches of text, each with its properties.
+
+A paragraph's runs are joined where they look alike; what most of its text looks like is the ground, and stretches that look
+otherwise (bold, a link) are pairs of tags, put back by alignment. Pictures, notes and marks are moved, never copied.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from engine.core.numerals import whole_number
+from engine.corpora.formats.documents.model import Result, Unit
+from engine.corpora.formats.documents.xmltext import local
+from engine.corpora.formats.tagged_text import Tag, TaggedText
+
+SPACE = "{http://www.w3.org/XML/1998/namespace}space"
+
+
+@dataclass
+class RunStyle:
+    """How a stretch of text looks: its properties, and a text by which two are compared."""
+
+    key: str
+    properties: Any
+
+
+@dataclass
+class Piece:
+    """A text with its look, or elements that stay together."""
+
+    text: str = ""
+    look: RunStyle | None = None
+    elements: list[Any] = field(default_factory=list)
+    kind: str = "alone"  # alone, word, break, open, close
+    shell: Any = None  # of an open one: the element that its content goes into
+    run: Any = None  # the run that the elements are parts of
+
+    def placed(self) -> list[Any]:
+        """The elements as they stand in a paragraph. They are moved, so that what is in them can still be written."""
+        if self.run is None:
+            return self.elements
+        alone = self.run.makeelement(self.run.tag, dict(self.run.attrib))
+        for child in self.run:
+            if local(child) == "rPr":
+                alone.append(copy.deepcopy(child))
+        alone.extend(self.elements)
+        return [alone]
+
+
+class RunParagraph(ABC):
+    """One paragraph: its parts, and how to write others into it. A format says what its pieces are and how a run is written."""
+
+    last: ClassVar[frozenset[str]] = frozenset()  # elements of a paragraph that stay behind its text
+    noise: ClassVar[frozenset[str]] = frozenset()  # properties of a run that a reader does not see
+
+    def __init__(self, element: Any) -> None:
+        self.element = element
+        self.space = element.tag.rpartition("}")[0] + "}"
+        self.parts: TaggedText = []
+        self.words: set[int] = set()
+        self.breaks: set[int] = set()
+        self.payload: dict[tuple[str, int], Piece] = {}
+        self.grounds: dict[int, RunStyle | None] = {}  # by the id of the wrapper; -1 is the paragraph
+        self._count = 0
+        self._read(element, -1)
+
+    # -- reading
+
+    def _read(self, container: Any, owner: int) -> None:
+        pieces = list(self._pieces(list(container)))
+        sizes: Counter[str] = Counter()
+        looks: dict[str, RunStyle] = {}
+        for piece in pieces:
+            if piece.look is not None:
+                sizes[piece.look.key] += len(piece.text.strip())
+                looks.setdefault(piece.look.key, piece.look)
+        ground = looks[max(looks, key=lambda key: sizes[key])] if looks else None
+        self.grounds[owner] = ground
+        current = ground.key if ground else ""
+        opened: int | None = None
+        fields: list[int] = []
+
+        def close() -> None:
+            nonlocal opened, current
+            if opened is not None:
+                self.parts.append(Tag("close", opened))
+            opened, current = None, ground.key if ground else ""
+
+        for piece in pieces:
+            if piece.look is not None:
+                blank = not piece.text.strip()
+                if not blank and piece.look.key != current:
+                    close()
+                    if ground is not None and piece.look.key != ground.key:
+                        opened = self._tag("open", Piece(look=piece.look))
+                        current = piece.look.key
+                self._text(piece.text)
+            elif piece.kind == "open":
+                close()
+                id = self._tag("open", piece)
+                if piece.shell is not None:
+                    self._read(piece.shell, id)
+                    self.parts.append(Tag("close", id))
+                else:
+                    fields.append(id)
+            elif piece.kind == "close":
+                close()
+                self.payload["close", fields[-1]] = piece
+                self.parts.append(Tag("close", fields.pop()))
+            else:
+                id = self._tag("alone", piece)
+                if piece.kind == "word":
+                    self.words.add(id)
+                elif piece.kind == "break":
+                    self.breaks.add(id)
+        close()
+        self._settle()
+
+    def _settle(self) -> None:
+        """A look that ends behind a lone tag ends before it: what follows the last text is not in the pair."""
+        parts = self.parts
+        for position in range(len(parts) - 1, 0, -1):
+            part = parts[position]
+            if isinstance(part, Tag) and part.kind == "close" and ("close", part.id) not in self.payload:
+                if self.payload["open", part.id].look is None:
+                    continue
+                at = position
+                while at and isinstance(parts[at - 1], Tag) and parts[at - 1].kind == "alone":  # type: ignore[union-attr]
+                    at -= 1
+                parts.insert(at, parts.pop(position))
+
+    def _text(self, text: str) -> None:
+        if self.parts and isinstance(self.parts[-1], str):
+            self.parts[-1] += text
+        else:
+            self.parts.append(text)
+
+    def _tag(self, kind: str, piece: Piece) -> int:
+        id = self._count
+        self._count += 1
+        self.payload[kind, id] = piece
+        self.parts.append(Tag("open" if kind == "open" else "alone", id))
+        return id
+
+    @abstractmethod
+    def _pieces(self, children: Sequence[Any]) -> Iterator[Piece]:
+        """The pieces of a paragraph's, or a wrapper's, children."""
+
+    @abstractmethod
+    def _in_run(self, child: Any, run: Any, look: RunStyle) -> Iterator[Piece]:
+        """The pieces of one element in a run."""
+
+    @abstractmethod
+    def _fresh(self, text: str, look: RunStyle | None) -> Any:
+        """An element that holds a text of that look."""
+
+    def _run(self, run: Any) -> Iterator[Piece]:
+        properties = run.find(f"{self.space}rPr")
+        look = RunStyle(_look(properties, self.noise), properties)
+        raised = _raised(properties)
+        for child in list(run):
+            if child is properties:
+                continue
+            if raised and local(child) == "t" and not any(map(str.isalpha, child.text or "")):
+                yield Piece(run=run, elements=[child])  # the number of a note, m²
+            else:
+                yield from self._in_run(child, run, look)
+
+    # -- writing
+
+    def write(self, parts: TaggedText) -> None:
+        """Make `parts` the paragraph's content."""
+        last = [child for child in self.element if local(child) in self.last]
+        for child in list(self.element):
+            if not local(child).endswith("pPr"):
+                self.element.remove(child)
+        stack: list[tuple[Any, int, RunStyle | None]] = [(self.element, -1, self.grounds[-1])]
+        for part in parts:
+            here, owner, look = stack[-1]
+            if isinstance(part, str):
+                if part:
+                    here.append(self._fresh(part, look))
+                continue
+            piece = self.payload.get((part.kind, part.id))
+            if part.kind == "close":
+                if piece is not None:
+                    here.extend(piece.placed())
+                if len(stack) > 1:
+                    stack.pop()
+                continue
+            assert piece is not None
+            if part.kind == "alone":
+                here.extend(piece.placed())
+            elif piece.look is not None:
+                stack.append((here, owner, piece.look))
+            elif piece.shell is not None:
+                for child in list(piece.shell):
+                    if not local(child).endswith("Pr"):
+                        piece.shell.remove(child)
+                here.extend(piece.elements)
+                stack.append((piece.shell, part.id, self.grounds.get(part.id) or look))
+            else:
+                here.extend(piece.elements)
+                stack.append((here, owner, look))
+        self.element.extend(last)
+
+    def _made(self, name: str, text: str) -> Any:
+        """A new element of the paragraph's own namespace."""
+        element = self.element.makeelement(f"{self.space}{name}")
+        element.text = text
+        return element
+
+
+def unit_of(paragraph: RunParagraph, place: str, *, keep_lines: bool = False) -> Unit:
+    """What of a paragraph is translated; `place` says where it stands."""
+    return Unit(
+        paragraph.parts,
+        place,
+        words=frozenset(paragraph.words),
+        breaks=frozenset(paragraph.breaks),
+        keep_lines=keep_lines,
+    )
+
+
+def write_changed(
+    paragraphs: Sequence[tuple[str, RunParagraph]], units: Sequence[Unit], results: Sequence[Result | None]
+) -> set[str]:
+    """Write the results that say something new into their paragraphs; the names of the parts that these stand in."""
+    changed = set()
+    for (name, paragraph), unit, result in zip(paragraphs, units, results, strict=True):
+        if result is not None and result.parts != unit.parts:
+            paragraph.write(result.parts)
+            changed.add(name)
+    return changed
+
+
+def _raised(properties: Any) -> bool:
+    """Do these properties of a run put it above the line?"""
+    if properties is None:
+        return False
+    if whole_number(properties.get("baseline"), 1) is not None:  # DrawingML; the other two have an element
+        return True
+    return any(local(one) == "vertAlign" and "superscript" in one.attrib.values() for one in properties)
+
+
+def _look(properties: Any, noise: frozenset[str]) -> str:
+    """A text that is the same for properties that look the same."""
+    if properties is None:
+        return ""
+    from lxml import etree
+
+    def written(child: Any) -> bytes:
+        try:
+            return bytes(etree.tostring(child, method="c14n", with_tail=False))
+        except etree.C14NError:  # a namespace that is no address
+            return bytes(etree.tostring(child, encoding="utf-8", with_tail=False))
+
+    own = [f"{key}={value};" for key, value in sorted(properties.items()) if key not in noise]
+    inner = sorted(written(child) for child in properties if local(child) not in noise)
+    return "".join(own) + b"".join(inner).decode("utf-8", "replace")
