@@ -38,7 +38,7 @@ from studio.components.layout import PAGES
 from studio.components.plotly import add_figure_routes
 from studio.components.theme import build_theme, style_sheet
 from studio.i18n.translate import LanguageMiddleware, localized_config, tr
-from studio.pages import bases, compare, home, phrases, plugins, proportions, rate, samples, train, translate
+from studio.pages import bases, cat_tools, compare, home, phrases, plugins, proportions, rate, samples, train, translate
 from studio.services.service import Service
 
 # Nothing may come from, or go to, another host. Gradio compiles its HTML templates, hence 'unsafe-eval'.
@@ -133,8 +133,11 @@ def build(settings: Settings, service: Service | None = None) -> gr.Blocks:
     for slug, label in PAGES.items():
         with demo.route(label, f"/{slug}", show_in_navbar=False):
             MODULES[slug].build(demo, service)
-    with demo.route("Bases", "/bases", show_in_navbar=False):  # no step of the work, so not in the frame's list
+    # No steps of the work, so not in the frame's list.
+    with demo.route("Bases", "/bases", show_in_navbar=False):
         bases.build(demo, service)
+    with demo.route("CAT tools", "/cat-tools", show_in_navbar=False):
+        cat_tools.build(demo, service)
     return demo
 
 

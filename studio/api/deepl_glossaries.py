@@ -131,7 +131,7 @@ async def create_glossary(request: Request, desk: DeskDep) -> dict[str, Any]:
     return v2_glossary(glossary, glossary.dictionaries[0])
 
 
-@router.get("/v2/glossaries/{glossary}")
+@placed.get("/v2/glossaries/{glossary}")
 async def get_glossary(request: Request, desk: DeskDep, glossary: Named) -> dict[str, Any]:
     """One of them."""
     for row, source, target in await plugins(request, desk, ""):
@@ -140,7 +140,7 @@ async def get_glossary(request: Request, desk: DeskDep, glossary: Named) -> dict
     return v2_glossary(*await run_in_threadpool(one_pair, desk, glossary))
 
 
-@router.get("/v2/glossaries/{glossary}/entries", response_class=Response,
+@placed.get("/v2/glossaries/{glossary}/entries", response_class=Response,
             responses={200: {"content": {TSV: {}}, "description": "A line for each entry."}})  # fmt: skip
 async def get_entries(request: Request, desk: DeskDep, glossary: Named) -> Response:
     """Its entries: source term, tab, target term."""
@@ -149,7 +149,7 @@ async def get_entries(request: Request, desk: DeskDep, glossary: Named) -> Respo
     return Response(dictionary.tsv, media_type=TSV)
 
 
-@router.delete("/v2/glossaries/{glossary}", status_code=204)
+@placed.delete("/v2/glossaries/{glossary}", status_code=204)
 @router.delete("/v3/glossaries/{glossary}", status_code=204)
 async def delete_glossary(request: Request, desk: DeskDep, glossary: Named) -> None:
     """Delete a glossary; plugins are deleted in the studio."""
@@ -157,7 +157,7 @@ async def delete_glossary(request: Request, desk: DeskDep, glossary: Named) -> N
     await run_in_threadpool(Glossaries(desk.service).delete, glossary)
 
 
-@router.get("/v2/glossary-language-pairs")
+@placed.get("/v2/glossary-language-pairs")
 async def glossary_pairs(request: Request, desk: DeskDep) -> dict[str, Any]:
     """The languages that can be translated, all of which glossaries can be of."""
     await admitted(request)

@@ -21,8 +21,8 @@ from studio.api.catalog import languages
 from studio.api.deps import Deps, DeskDep
 from studio.api.errors import answers_of
 from studio.api.form_or_json import body_schema, wished
-from studio.api.permissions import tokens_needed
 from studio.api.translate import Markup, translated
+from studio.auth.identity import tokens_needed
 
 OLD_CODES = {"zt": "zh-Hant"}  # LibreTranslate's own word for traditional Chinese
 HEADERS = ("x-tailormt-project", "x-tailormt-plugin")

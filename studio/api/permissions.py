@@ -23,11 +23,10 @@ from engine.core.numerals import whole_number
 from engine.errors import InputError
 from engine.store.tokens import PREFIX
 from studio.api.errors import Problem, shaped, style_of
-from studio.auth.identity import KEY, RequestIdentity, from_here, headers_of, is_loopback, sign_in_needed, welcome
+from studio.auth.identity import KEY, RequestIdentity, from_here, headers_of, tokens_needed, welcome
 from studio.auth.wellformed import refusal
 
 if TYPE_CHECKING:
-    from engine.core.settings import Settings
     from engine.store import Store
     from engine.store.tokens import TokenRow
     from studio.services.service import Service
@@ -81,13 +80,6 @@ class AuthMiddleware:
                 await shaped(scope["path"], 400, *why)(scope, receive, send)
                 return
         await self.app(scope, receive, send)
-
-
-def tokens_needed(settings: Settings) -> bool:
-    """Does every request need a token? Where people sign in, always: else a program would need less than a person."""
-    if sign_in_needed(settings) or settings.api_tokens == "always":
-        return True
-    return settings.api_tokens == "auto" and not is_loopback(settings.host)
 
 
 def secret_of(request: Request, given: str = "") -> str:

@@ -89,6 +89,13 @@ def sign_in_needed(settings: Settings) -> bool:
     return settings.sign_in == "on" or (settings.sign_in == "auto" and not is_loopback(settings.host))
 
 
+def tokens_needed(settings: Settings) -> bool:
+    """Does every request need a token? Where people sign in, always: else a program would need less than a person."""
+    if sign_in_needed(settings) or settings.api_tokens == "always":
+        return True
+    return settings.api_tokens == "auto" and not is_loopback(settings.host)
+
+
 def is_loopback(host: str) -> bool:
     """Is it a name or an address of this machine that no other machine can reach?"""
     host = host.strip().strip("[]").rstrip(".").lower()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 STATIC = Path(__file__).resolve().parents[1] / "static"
+SHEETS = ("studio.css", "cat-tools.css")
 
 FONTS = ("Inter", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "Segoe UI", "Helvetica Neue", "sans-serif")
 MONO = ("JetBrains Mono", "DejaVu Sans Mono", "Menlo", "Consolas", "monospace")
@@ -124,7 +125,7 @@ def colour_variables() -> tuple[str, str]:
 def style_sheet() -> str:
     """The roles for light and dark, then the studio's own rules."""
     light, dark = colour_variables()
-    rules = (STATIC / "studio.css").read_text(encoding="utf-8")
+    rules = "".join((STATIC / name).read_text(encoding="utf-8") for name in SHEETS)
     # The browser's own parts (ticks, menus, scroll bars) are drawn in the same scheme.
     return f":root {{color-scheme:light;{light}}}\n:root.dark, .dark {{color-scheme:dark;{dark}}}\n{rules}"
 

@@ -19,7 +19,8 @@ from studio.components.rating_results import (
 )
 from studio.components.templating import script
 from studio.i18n.translate import moment
-from studio.services.ratings import NewRound, comparison_texts, origin_of, start_round
+from studio.services.origin import origin_of
+from studio.services.ratings import NewRound, comparison_texts, start_round
 from studio.services.service import Service
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 TEXT = "Two translations without names: people say which is better. Each rater gets a page of their own."
 USUAL = 40  # sentences offered for a new round
 LOCAL = ("127.0.0.1", "localhost", "::1")
-ACT = script("rate-act.js")
+ACT = script("copy.js") + script("rate-act.js")
 GO = "element.addEventListener('change', (event) => window.location.assign(event.target.value));"
 LEAVE = "(address) => { if (address) window.location.assign(address); }"
 # The round gets an address of its own without a reload.

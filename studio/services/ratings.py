@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from engine.errors import InputError
 
@@ -35,14 +33,6 @@ class NewRound:
 def rater_address(token: str) -> str:
     """The path of a rater's page."""
     return f"/rating/{token}"
-
-
-def origin_of(headers: Mapping[str, str]) -> str:
-    """The address under which the reader's browser reaches the studio, so that a link copied here works elsewhere."""
-    given = urlsplit(headers.get("origin") or headers.get("referer") or "")
-    if given.scheme in ("http", "https") and given.netloc:
-        return f"{given.scheme}://{given.netloc}"
-    return f"http://{headers.get('host', 'localhost')}"
 
 
 def comparison_texts(store: Store, comparison: int | None) -> Texts:

@@ -14,7 +14,7 @@ from studio.i18n.translate import COOKIE, messages
 from tests.browser.conftest import BASE, Studio
 
 HAN = re.compile("[\u4e00-\u9fff]")
-EVERYWHERE = ["/", "/samples?project=new", *(f"/{name}?project={{project}}" for name in PAGES)]
+EVERYWHERE = ["/", "/samples?project=new", *(f"/{name}?project={{project}}" for name in (*PAGES, "cat-tools"))]
 # Texts that are shown, but for those of users, cards and code: what stands in a field or has a language of its own.
 SHOWN = """() => {
   const found = [];

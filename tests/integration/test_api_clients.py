@@ -304,6 +304,31 @@ def test_omegats_way_of_asking(studio: Running, vanilla: list[str]) -> None:
     assert re.fullmatch(r"[^<>]*<g0>[^<>]+</g0>[^<>]*<x1/>[^<>]*", text), text
 
 
+def test_the_addresses_of_the_page_cat_tools(studio: Running, customized: list[str], vanilla: list[str]) -> None:
+    """What the page tells people to copy, given to both libraries."""
+    import deepl
+    from libretranslatepy import LibreTranslateAPI
+
+    from studio.services.cat_connections import connection
+    from studio.services.service import Service
+
+    service = Service(Settings(home=str(studio.home), device="cpu", threads=1))
+    for choice, expected in (("", customized), (str(studio.plugin.id), customized), ("base", vanilla)):
+        made = connection(service, studio.url, studio.project, choice)
+        translator = deepl.DeepLClient(made.key, server_url=made.address)
+        assert (
+            translator.translate_text(ENGLISH[1], source_lang=made.deepl_source, target_lang=made.deepl_target).text
+            == expected[1]
+        )
+        assert (
+            LibreTranslateAPI(made.address, api_key=made.key).translate(ENGLISH[1], made.source, made.target)
+            == expected[1]
+        )
+        given = {"q": ENGLISH[1], "source": made.source, "target": made.target}
+        assert httpx.get(made.command, params=given, timeout=300).json() == {"translatedText": expected[1]}
+        assert httpx.get(f"{made.versioned}/usage", timeout=300).status_code == 200
+
+
 # -- plain HTTP
 
 

@@ -157,6 +157,59 @@ def test_weblates_way_of_asking(api: TestClient, store: Store) -> None:
     assert isinstance(answer.json()["message"], str)
 
 
+def test_weblates_deepl_service_behind_a_project(api: TestClient, store: Store) -> None:
+    """Its service is given `/cat/1/v2`: glossary pairs are asked for before every translation, and a glossary is made where Weblate
+    has one, listed, named in the translation, and deleted.
+    """
+    headers = {"Authorization": f"DeepL-Auth-Key {store.tokens.create('CAT', ['read', 'translate', 'write'])[1]}"}
+    here = "/cat/1/v2"
+    for side, code in (("source", "EN"), ("target", "ZH-HANS")):
+        assert code in {one["language"] for one in api.get(f"{here}/languages?type={side}", headers=headers).json()}
+    pairs = api.get(f"{here}/glossary-language-pairs", headers=headers).json()["supported_languages"]
+    assert {"source_lang": "en", "target_lang": "zh"} in pairs
+    wish = {
+        "name": "weblate:1:EN:ZH:0",
+        "source_lang": "EN",
+        "target_lang": "ZH",
+        "entries": "rain\t雨",
+        "entries_format": "tsv",
+    }
+    made = api.post(f"{here}/glossaries", json=wish, headers=headers).json()
+    (listed,) = api.get(f"{here}/glossaries", headers=headers).json()["glossaries"]
+    assert (listed["name"], listed["glossary_id"]) == (wish["name"], made["glossary_id"])
+    texts: dict[str, Any] = {
+        "text": [SENTENCE], "source_lang": "EN", "target_lang": "ZH-HANS", "formality": "default", "tag_handling": "xml",
+        "ignore_tags": ["x"], "glossary_id": made["glossary_id"],
+    }  # fmt: skip
+    assert api.post(f"{here}/translate", json=texts, headers=headers).status_code == 200
+    assert api.delete(f"{here}/glossaries/{made['glossary_id']}", headers=headers).status_code == 204
+
+
+def test_weblates_libretranslate_service(api: TestClient, store: Store) -> None:
+    """As weblate/machinery/libretranslate.py of WeblateOrg/weblate (19117864) asks: the languages, then lists of texts with a
+    key, or with none where none is set. A project of other languages refuses the trial from English to German.
+    """
+    headers = {"Accept": "application/json; charset=utf-8", "Referer": "https://weblate.example.org"}
+    assert {"en", "zh"} <= {one["code"] for one in api.get("/cat/1/languages", headers=headers).json()}
+    secret = store.tokens.create("CAT", ["translate"])[1]
+    for given in (secret, ""):
+        wish = {"api_key": given, "q": [SENTENCE, "Rain."], "source": "en", "target": "zh"}
+        answer = api.post("/cat/1/translate", json=wish, headers=headers)
+        assert answer.json() == {"translatedText": [SENTENCE, "Rain."]}
+    trial = api.post("/cat/1/translate", json=wish | {"q": ["test"], "target": "de"}, headers=headers)
+    assert trial.status_code == 400
+    assert isinstance(trial.json()["error"], str)
+
+
+def test_omegats_libretranslate_plugin(api: TestClient) -> None:
+    """As LibreTranslate.java of omegat-org/omegat-libre-translate (12bd2afb) asks: a GET with q, source and target, at the
+    address that it was given.
+    """
+    given = {"q": "<g0>Rain</g0> stopped<x1/>.", "source": "en", "target": "zh"}
+    answer = api.get("/cat/1/base/translate", params=given)
+    assert answer.json() == {"translatedText": given["q"]}
+
+
 def test_deepls_library_tells_that_the_quota_is_used_up(api: TestClient, store: Store) -> None:
     deepl = pytest.importorskip("deepl")
     translator = deepl.Translator("any")
