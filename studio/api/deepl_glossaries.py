@@ -197,8 +197,8 @@ async def get_entries_v3(
 ) -> dict[str, Any]:
     """The entries of a pair of languages, or without one of all."""
     await admitted(request)
-    found = await run_in_threadpool(Glossaries(desk.service).get, glossary)
-    wanted = [found.dictionary(source_lang, target_lang)] if source_lang or target_lang else found.dictionaries
+    one = await run_in_threadpool(Glossaries(desk.service).get, glossary)
+    wanted = [one.dictionary(source_lang, target_lang)] if source_lang or target_lang else one.dictionaries
     return {
         "dictionaries": [
             {**_languages(one.source, one.target, len(one.entries)), "entries": one.tsv, "entries_format": "tsv"}

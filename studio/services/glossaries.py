@@ -9,9 +9,10 @@ import csv
 import datetime
 import io
 import json
+import logging
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ from engine.errors import InputError, NotFoundError
 
 if TYPE_CHECKING:
     from studio.services.service import Service
+
+log = logging.getLogger(__name__)
 
 MOST_CHARACTERS = 1_000_000  # of a glossary's entries together
 MOST_GLOSSARIES = 1_000  # of one account
@@ -111,8 +114,9 @@ class Glossaries:
 
     def list(self) -> list[Glossary]:
         """Those that may be seen, the oldest first."""
-        found = [self._read(file) for file in self.folder.glob("*.json")] if self.folder.exists() else []
-        return sorted((one for one in found if _visible(one)), key=lambda one: (one.created, one.id))
+        files = self.folder.glob("*.json") if self.folder.exists() else ()
+        glossaries = [one for file in files if (one := self._read(file)) is not None and _visible(one)]
+        return sorted(glossaries, key=lambda one: (one.created, one.id))
 
     def find(self, number: str) -> Glossary | None:
         """The glossary of that id; None where there is none that may be seen."""
@@ -120,7 +124,7 @@ class Glossaries:
         if not ID_SHAPE.fullmatch(number) or not file.exists():
             return None
         result = self._read(file)
-        return result if _visible(result) else None
+        return result if result is not None and _visible(result) else None
 
     def get(self, number: str) -> Glossary:
         """Raises NotFoundError."""
@@ -159,10 +163,14 @@ class Glossaries:
             raise Forbidden("An account with the role viewer only looks. Ask an admin for the role member.")
         (self.folder / f"{self.get(number).id}.json").unlink(missing_ok=True)
 
-    def _read(self, file: Path) -> Glossary:
-        values: Mapping[str, object] = json.loads(file.read_text(encoding="utf-8"))
-        dictionaries = [Dictionary(**one) for one in values["dictionaries"]]  # type: ignore[attr-defined]
-        return Glossary(**{**values, "dictionaries": dictionaries})  # type: ignore[arg-type]
+    def _read(self, file: Path) -> Glossary | None:
+        """None where the file is damaged, which is logged: one glossary does not take the others with it."""
+        try:
+            values = json.loads(file.read_text(encoding="utf-8"))
+            return Glossary(**{**values, "dictionaries": [Dictionary(**one) for one in values["dictionaries"]]})
+        except (OSError, ValueError, TypeError, LookupError) as error:
+            log.warning("glossary %s is damaged and left out: %s", file.stem, error)
+            return None
 
 
 def _visible(glossary: Glossary) -> bool:

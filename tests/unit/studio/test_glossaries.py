@@ -133,6 +133,16 @@ def test_a_glossary_is_seen_by_its_account_and_by_admins(api: TestClient) -> Non
     assert glossaries.list() == [own]
 
 
+def test_a_damaged_file_takes_no_other_glossary_with_it(api: TestClient) -> None:
+    glossaries = Glossaries(api.app.state.desk.service)  # type: ignore[attr-defined]
+    whole = glossaries.create("Whole", [Dictionary("en", "zh", {"rain": "雨"})])
+    for text in ("{", "[]", '{"name": "No dictionaries"}', '{"name": "x", "dictionaries": [{"source": "en"}]}'):
+        damaged = glossaries.create("Damaged", [Dictionary("en", "zh", {"snow": "雪"})])
+        (glossaries.folder / f"{damaged.id}.json").write_text(text)
+        assert glossaries.list() == [whole]
+        assert api.get(f"/v3/glossaries/{damaged.id}").status_code == 404
+
+
 def test_a_projects_terms_are_enforced_where_that_is_asked_for(
     api: TestClient, project: ProjectRow, store: Store, tmp_path: Path
 ) -> None:
