@@ -12,6 +12,7 @@ W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 MC = "http://schemas.openxmlformats.org/markup-compatibility/2006"
 A = "http://schemas.openxmlformats.org/drawingml/2006/main"
 P = "http://schemas.openxmlformats.org/presentationml/2006/main"
+S = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 ODF = "urn:oasis:names:tc:opendocument:xmlns"
 
@@ -122,6 +123,47 @@ def pptx(
             **(parts or {}),
         },
     )
+
+
+def xlsx(
+    sheets: Mapping[str, str],
+    path: Path,
+    shared: Sequence[str] | None = None,
+    parts: Mapping[str, str | bytes] | None = None,
+    *,
+    more: Sequence[tuple[str, str]] = (),
+    names: str = "",
+) -> Path:
+    """A workbook of sheets whose rows are XML already; `shared` are the contents of si elements, `more` further relationships
+    of the workbook, `names` what follows its sheets.
+    """
+    count = len(sheets)
+    listed = "".join(
+        f'<sheet name={quoteattr(name)} sheetId="{number}" r:id="r{number}"/>' for number, name in enumerate(sheets, 1)
+    )
+    targets = [("worksheet", f"worksheets/sheet{number}.xml") for number in range(1, count + 1)]
+    texts = {} if shared is None else {"xl/sharedStrings.xml": f'{XML}<sst xmlns="{S}">{si(*shared)}</sst>'}
+    return package(
+        path,
+        "xl/workbook.xml",
+        {
+            "xl/workbook.xml": f'{XML}<workbook xmlns="{S}" xmlns:r="{R}"><sheets>{listed}</sheets>{names}</workbook>',
+            "xl/_rels/workbook.xml.rels": links(
+                *targets, *([("sharedStrings", "sharedStrings.xml")] if texts else []), *more
+            ),
+            **texts,
+            **{
+                f"xl/worksheets/sheet{number}.xml": f'{XML}<worksheet xmlns="{S}"><sheetData>{rows}</sheetData></worksheet>'
+                for number, rows in enumerate(sheets.values(), 1)
+            },
+            **(parts or {}),
+        },
+    )
+
+
+def si(*texts: str) -> str:
+    """Shared texts: what is no XML is a plain one."""
+    return "".join(f"<si>{one if one.startswith('<') else f'<t>{escape(one)}</t>'}</si>" for one in texts)
 
 
 def word_paragraph(*runs: str, style: str = "") -> str:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from engine.workflows.documents import DocumentReport
 
 INPUT = (
-    "a sentence a line; - reads standard input; or a document, which keeps its format: docx, pptx, odt, xliff, po, srt, vtt, "
-    "html, md"
+    "a sentence a line; - reads standard input; or a document, which keeps its format: docx, pptx, xlsx, odt, xliff, po, srt, "
+    "vtt, html, md"
 )
 SHOWN = 12  # doubtful places on the screen; all of them are in --json
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.store import ProjectRow
 
 TEXT = "Drop a document and get it back with its layout, or type a short text."
-FORMATS = '<p class="tm-quiet tm-formats">Word, PowerPoint, OpenDocument, XLIFF, PO, SRT, WebVTT, HTML, Markdown, text</p>'
+FORMATS = '<p class="tm-quiet tm-formats">Word, PowerPoint, Excel, OpenDocument, XLIFF, PO, SRT, WebVTT, HTML, Markdown, text</p>'
 ACT = script("translate-act.js")
 # What was chosen and typed stands in the address, so that a reload or a link shows it again.
 MARK = script("translate-mark.js")

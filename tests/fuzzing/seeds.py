@@ -10,7 +10,21 @@ import zipfile
 from functools import cache
 from pathlib import Path
 
-from tests.documents import docx, drawn_run, links, odt, pdf, pptx, shape, slide, tmx, word_paragraph, xliff1, xliff2
+from tests.documents import (
+    docx,
+    drawn_run,
+    links,
+    odt,
+    pdf,
+    pptx,
+    shape,
+    slide,
+    tmx,
+    word_paragraph,
+    xliff1,
+    xliff2,
+    xlsx,
+)
 
 __all__ = ["seeds"]
 
@@ -108,6 +122,7 @@ def seeds() -> dict[str, list[bytes]]:
             "po": [PO.encode()],
             "docx": [office[0]],
             "pptx": [slides],
+            "xlsx": [_workbook(folder)],
             "odt": [office[1]],
             "srt": [SRT.encode(), VTT.encode()],
             "pdf": [paper],
@@ -118,6 +133,24 @@ def seeds() -> dict[str, list[bytes]]:
             "bundle": [(ROOT / "tests/golden" / one / "plugin.zip").read_bytes() for one in ("format-1", "format-2")],
         }
     return result | _json_seeds()
+
+
+def _workbook(folder: Path) -> bytes:
+    """A workbook with shared and inline texts, formulas, a table and a comment."""
+    shared = ["The rain", "stopped", "<r><t>He </t></r><r><rPr><b/></rPr><t>said</t></r><rPh><t>x</t></rPh>", "Open"]
+    rows = (
+        '<row r="1"><c r="A1" t="s"><v>0</v></c><c t="s"><v>1</v></c></row><row><c t="s"><v>2</v></c><c t="s"><v>3</v></c></row>'
+        '<row><c t="inlineStr"><is><t>In the cell.\nTwice.</t></is></c><c t="str"><f>IF(B2="Open",T[stopped])</f><v>x</v></c></row>'
+    )
+    parts: dict[str, str | bytes] = {
+        "xl/worksheets/_rels/sheet1.xml.rels": links(
+            ("table", "../t.xml"), ("comments", "../c.xml"), ("drawing", "../d.xml")
+        ),
+        "xl/t.xml": '<table ref="A1:B2"><tableColumns><tableColumn name="The rain"/><tableColumn name="stopped"/></tableColumns></table>',
+        "xl/c.xml": '<comments><authors/><commentList><comment ref="A1"><text><t>A note.</t></text></comment></commentList></comments>',
+        "xl/d.xml": slide(shape(drawn_run("A box."))),
+    }
+    return xlsx({"One": rows}, folder / "a.xlsx", shared, parts).read_bytes()
 
 
 def _json_seeds() -> dict[str, list[bytes]]:

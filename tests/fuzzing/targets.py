@@ -21,6 +21,7 @@ ENDING = {"xliff": ".xlf"}
 PAPERS = {
     "docx": ".docx",
     "pptx": ".pptx",
+    "xlsx": ".xlsx",
     "odt": ".odt",
     "xliff": ".xlf",
     "po": ".po",
@@ -271,7 +272,7 @@ def _targets() -> dict[str, Target]:
             Target(f"import.{form}", lambda data, folder, form=form: _import(form, data, folder), kind, good[form])
         )  # type: ignore[misc]
     for form in PAPERS:
-        kind = "zip" if form in ("docx", "pptx", "odt") else "text"
+        kind = "zip" if form in ("docx", "pptx", "xlsx", "odt") else "text"
         given = good["srt" if form == "vtt" else form]
         results.append(
             Target(f"document.{form}", lambda data, folder, form=form: _paper(form, data, folder), kind, given)

@@ -14,6 +14,7 @@ MOST_CHARACTERS = 20_000_000  # of text to translate; a thick novel has two mill
 FORMATS = {
     "docx": ("Docx", ".docx .docm .dotx"),
     "pptx": ("Pptx", ".pptx .pptm .potx .ppsx"),
+    "xlsx": ("Xlsx", ".xlsx .xlsm .xltx"),
     "odt": ("Odt", ".odt .ott"),
     "xliff": ("Xliff", ".xlf .xliff .sdlxliff .mxliff .mqxliff"),
     "po": ("Po", ".po .pot"),

@@ -54,8 +54,7 @@ class Package:
         return self._trees[part]
 
     def forget(self, part: str) -> None:
-        """Let go of a part that is needed no more."""
-        self._data.pop(part, None)
+        """Let go of the tree of a part, where nothing in it was changed; it is large."""
         self._trees.pop(part, None)
 
     def links(self, part: str, *kinds: str) -> list[Link]:
@@ -67,14 +66,13 @@ class Package:
 
     def _read_links(self, part: str, name: str) -> list[Link]:
         result = []
-        for element in self.tree(name).getroot():
+        for element in parse_xml(self._data[name], f"{self.context.name}: {name}").getroot():
             if local(element) != "Relationship" or element.get("TargetMode") == "External":
                 continue
             target = str(element.get("Target") or "")
             path = posixpath.normpath(posixpath.join("/", posixpath.dirname(part), target)).lstrip("/")
             kind = str(element.get("Type") or "").rpartition("/")[2]
             result.append(Link(str(element.get("Id") or ""), kind, path))
-        self.forget(name)
         return result
 
     def main(self, kind: str) -> str:

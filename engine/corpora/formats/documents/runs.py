@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from engine.core.numerals import whole_number
 from engine.corpora.formats.documents.model import Result, Unit
@@ -60,7 +60,7 @@ class RunParagraph(ABC):
 
     def __init__(self, element: Any) -> None:
         self.element = element
-        self.space = element.tag.rpartition("}")[0] + "}"
+        self.space = "".join(element.tag.rpartition("}")[:2])  # its namespace, in brackets
         self.parts: TaggedText = []
         self.words: set[int] = set()
         self.breaks: set[int] = set()
@@ -216,7 +216,18 @@ class RunParagraph(ABC):
         return element
 
 
-def unit_of(paragraph: RunParagraph, place: str, *, keep_lines: bool = False) -> Unit:
+class Writable(Protocol):
+    """What a unit is made of, and its result written into."""
+
+    parts: TaggedText
+    words: set[int]
+    breaks: set[int]
+
+    def write(self, parts: TaggedText) -> None:
+        """Make `parts` the content."""
+
+
+def unit_of(paragraph: Writable, place: str, *, keep_lines: bool = False) -> Unit:
     """What of a paragraph is translated; `place` says where it stands."""
     return Unit(
         paragraph.parts,
@@ -228,7 +239,7 @@ def unit_of(paragraph: RunParagraph, place: str, *, keep_lines: bool = False) ->
 
 
 def write_changed(
-    paragraphs: Sequence[tuple[str, RunParagraph]], units: Sequence[Unit], results: Sequence[Result | None]
+    paragraphs: Sequence[tuple[str, Writable]], units: Sequence[Unit], results: Sequence[Result | None]
 ) -> set[str]:
     """Write the results that say something new into their paragraphs; the names of the parts that these stand in."""
     changed = set()

@@ -1,0 +1,170 @@
+"""The sheets of a workbook, looked through once: which texts their cells hold, and which of them are called by their words."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.core.numerals import whole_number
+from engine.corpora.formats.documents.cells import CellText, readable, text_key
+from engine.corpora.formats.documents.formulas import FORMULAS, texts_in
+from engine.corpora.formats.documents.model import DocumentError
+from engine.corpora.formats.documents.package import Package
+from engine.corpora.formats.documents.tables import AREA, Label, Table, column_letters, column_number
+
+SHEETS = ("worksheet", "chartsheet", "dialogsheet", "xlMacrosheet", "xlIntlMacrosheet")
+CACHES = ("pivotCacheDefinition", "slicerCache", "timelineCache")
+FILTERS = ("filter", "customFilter")
+
+
+@dataclass
+class Text:
+    """A text that cells hold: where it is first shown, and every element that holds it, with its part."""
+
+    place: str
+    paragraph: CellText
+    homes: list[tuple[str, Any]] = field(default_factory=list)
+
+    @property
+    def shown(self) -> str:
+        return self.paragraph.shown(self.paragraph.parts)
+
+
+class Sheets:
+    """What the sheets of a workbook hold. Raises DocumentError where one of them is missing or damaged."""
+
+    def __init__(self, package: Package, main: str) -> None:
+        self.package = package
+        self.texts: dict[Hashable, Text] = {}
+        self.tables: list[Table] = []
+        self.fixed: set[str] = set()  # texts that something in the workbook calls by their words; folded
+        self.calculated = False  # are there formulas whose result is a text?
+        self.sheets = self._sheets(main)
+        self._shared_part, self._shared = self._shared_texts(main)
+        self._keys: dict[int, Hashable] = {}  # of shared texts, by their numbers
+        self._find_names(main)
+        for part, name in self.sheets.items():
+            self._read(part, name)
+
+    def _sheets(self, main: str) -> dict[str, str]:
+        """The parts of the sheets in their order, with their names."""
+        parts = {link.id: link.part for link in self.package.links(main, *SHEETS)}
+        result: dict[str, str] = {}
+        elements = list(self.package.tree(main).getroot().iterfind("{*}sheets/{*}sheet"))
+        ids = [next((value for key, value in one.attrib.items() if key.endswith("}id")), "") for one in elements]
+        self.package.fetch(parts.get(id, "") for id in ids)
+        for element, id in zip(elements, ids, strict=True):
+            part, name = parts.get(id, ""), str(element.get("name") or "")
+            if part not in self.package:
+                raise DocumentError(
+                    '{context} is damaged: the sheet "{name}" is missing in it. Save it anew in your editor.',
+                    context=self.package.context.name, name=name,
+                )  # fmt: skip
+            result.setdefault(part, name)
+        return result
+
+    def _shared_texts(self, main: str) -> tuple[str, list[Any]]:
+        for link in self.package.links(main, "sharedStrings"):
+            self.package.fetch([link.part])
+            if link.part in self.package:
+                return link.part, list(self.package.tree(link.part).getroot().iterfind("{*}si"))
+        return "", []
+
+    def _find_names(self, main: str) -> None:
+        """Names that pivot tables, slicers and the workbook itself know columns by, and the tables of the sheets."""
+        caches = [link.part for link in self.package.links(main, *CACHES)]
+        tables = [link.part for sheet in self.sheets for link in self.package.links(sheet, "table")]
+        self.package.fetch([*caches, *tables])
+        self._find_calls(self.package.tree(main).getroot())
+        for part in filter(self.package.__contains__, caches):
+            root = self.package.tree(part).getroot()
+            self._fix(str(root.get("sourceName") or ""))
+            for field_ in root.iterfind("{*}cacheFields/{*}cacheField"):
+                self._fix(str(field_.get("name") or ""))
+        for part in filter(self.package.__contains__, tables):
+            self._find_calls(self.package.tree(part).getroot())
+
+    def _fix(self, text: str) -> None:
+        self.fixed.add(readable(text).casefold())
+
+    def _find_calls(self, root: Any) -> None:
+        """Texts in the formulas, validations and filters of a part."""
+        for element in root.iter(*(f"{{*}}{name}" for name in FORMULAS)):
+            if element.text and ('"' in element.text or "[" in element.text):
+                for text in texts_in(element.text):
+                    self._fix(text)
+        for element in root.iter(*(f"{{*}}{name}" for name in FILTERS)):
+            self._fix(str(element.get("val") or ""))
+
+    def _read(self, part: str, name: str) -> None:
+        links = self.package.links(part, "table")
+        tables = [
+            Table.read(link.part, self.package.tree(link.part).getroot()) for link in links if link.part in self.package
+        ]
+        labels: dict[str, list[Label]] = {}
+        for label in (label for table in tables for label in table.labels):
+            labels.setdefault(label.cell, []).append(label)
+        root = self.package.tree(part).getroot()
+        self._find_calls(root)
+        inline = False
+        for place, cell in _cells(root):
+            key = self._text_of(part, cell, f"{name}!{place}")
+            if key is not None:
+                inline |= cell.get("t") == "inlineStr"
+                for label in labels.get(place, ()):
+                    label.key = key
+        for table in tables:
+            self._check(table)
+        self.tables += tables
+        if not inline:
+            self.package.forget(part)
+
+    def _text_of(self, part: str, cell: Any, place: str) -> Hashable | None:
+        """The key of the text that a cell holds; None where it holds something else."""
+        kind = cell.get("t")
+        if kind == "s":
+            number = whole_number(cell.findtext("{*}v"))
+            if number is None or number >= len(self._shared):
+                raise DocumentError(
+                    "{context} is damaged: the text of {place} is missing in it. Save it anew in your editor.",
+                    context=self.package.context.name, place=place,
+                )  # fmt: skip
+            if number not in self._keys:
+                self._keys[number] = self._add(self._shared_part, self._shared[number], place)
+            return self._keys[number]
+        if kind == "inlineStr":
+            element = cell.find("{*}is")
+            return None if element is None else self._add(part, element, place)
+        self.calculated |= kind == "str"
+        return None
+
+    def _add(self, part: str, element: Any, place: str) -> Hashable:
+        key = text_key(element)
+        if key not in self.texts:
+            self.texts[key] = Text(place, CellText(element))
+        self.texts[key].homes.append((part, element))
+        return key
+
+    def _check(self, table: Table) -> None:
+        """Header cells stay that are not called as their columns are, and all of a table that comes from a query."""
+        for label in table.labels:
+            if label.key is not None:
+                shown = readable(self.texts[label.key].shown)
+                if table.fixed or shown != readable(label.text):
+                    self.fixed.add(shown.casefold())
+
+
+def _cells(root: Any) -> Iterator[tuple[str, Any]]:
+    """The cells of a sheet with their places (B3), which need not be written in it."""
+    row = 0
+    for line in root.iterfind("{*}sheetData/{*}row"):
+        row = whole_number(line.get("r")) or row + 1
+        before = ""
+        for cell in line.iterfind("{*}c"):
+            place = cell.get("r")
+            if not place:
+                area = AREA.fullmatch(before)
+                place = f"{column_letters(column_number(area[1]) + 1 if area else 1)}{row}"
+            before = place
+            yield place, cell

@@ -1,0 +1,129 @@
+"""Excel workbooks: the texts of cells, each of them once, comments, and what is written in drawings and charts.
+
+Numbers, dates, formulas and the names of sheets stay, and so do texts that something in the workbook calls by their words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from engine.corpora.formats.documents.cells import CellText, ThreadText, readable
+from engine.corpora.formats.documents.drawing import DRAWN, drawn_paragraphs
+from engine.corpora.formats.documents.model import Context, Document, DocumentError, Result, Unit, names
+from engine.corpora.formats.documents.package import Package
+from engine.corpora.formats.documents.runs import Writable, unit_of, write_changed
+from engine.corpora.formats.documents.sheets import Sheets
+from engine.corpora.formats.documents.tables import settle
+from engine.corpora.formats.documents.xmltext import local
+from engine.corpora.formats.tagged_text import TaggedText, text_of
+
+COMMENTS = ("comments", "threadedComment")
+THREAD = "tc="  # how the author is called of a copy, for older programs, of a comment in a conversation
+BEFORE_CALCULATION = names(  # in a workbook's part, by the order of its elements
+    "fileVersion fileSharing workbookPr AlternateContent revisionPtr absPath workbookProtection bookViews sheets "
+    "functionGroups externalReferences definedNames"
+)
+
+
+class Xlsx(Document):
+    """An Excel workbook (XLSX)."""
+
+    title: ClassVar[str] = "Excel workbook"
+
+    def __init__(self, path: Path, context: Context) -> None:
+        self.context = context
+        self.package = Package(path, context)
+        self.main = self.package.main("workbook")
+        if not self.main:
+            raise DocumentError(
+                "{context} is no Excel workbook: it has no sheets. Save it as XLSX.", context=context.name
+            )
+        self.sheets = Sheets(self.package, self.main)
+        self.units: list[Unit] = []
+        self.kept: Counter[str] = Counter()
+        self.keys: list[Hashable] = []  # of the units that are texts of cells, which come first
+        self.paragraphs: list[tuple[str, Writable]] = []  # of the others
+        for key, text in self.sheets.texts.items():
+            if not text_of(text.paragraph.parts).strip():
+                continue
+            if readable(text.shown).casefold() in self.sheets.fixed:
+                self.kept["named by a formula, a filter, a table or a pivot table"] += 1
+                continue
+            self.keys.append(key)
+            self.units.append(unit_of(text.paragraph, text.place, keep_lines=True))
+        self._read_beside()
+
+    @classmethod
+    def read(cls, path: Path, context: Context) -> Self:
+        return cls(path, context)
+
+    def _read_beside(self) -> None:
+        """Comments and drawings."""
+        links = {sheet: self.package.links(sheet, "drawing", *COMMENTS) for sheet in self.sheets.sheets}
+        self.package.fetch(link.part for found in links.values() for link in found)
+        drawings: dict[str, str] = {}
+        for sheet, name in self.sheets.sheets.items():
+            for link in links[sheet]:
+                if link.kind == "drawing":
+                    drawings.setdefault(link.part, f"{name}, drawing")
+                elif link.part in self.package:
+                    self._read_comments(link.part, name)
+        for part, place in self.package.follow(drawings, DRAWN).items():
+            for number, paragraph in drawn_paragraphs(self.package.tree(part), self.context.target):
+                self._add(part, paragraph, f"{place}, paragraph {number}")
+
+    def _read_comments(self, part: str, sheet: str) -> None:
+        root = self.package.tree(part).getroot()
+        authors = [one.text or "" for one in root.iterfind("{*}authors/{*}author")]
+        copies = {str(number) for number, author in enumerate(authors) if author.startswith(THREAD)}
+        threads = local(root) == "ThreadedComments"
+        for comment in root.iterfind("{*}threadedComment" if threads else "{*}commentList/{*}comment"):
+            text = comment.find("{*}text")
+            # The names in a conversation's comment are found by their places in its text.
+            if text is None or comment.get("authorId") in copies or comment.find("{*}mentions") is not None:
+                continue
+            place = f"{sheet}!{comment.get('ref') or ''}, comment"
+            self._add(part, ThreadText(text) if threads else CellText(text), place, keep_lines=True)
+
+    def _add(self, part: str, paragraph: Writable, place: str, *, keep_lines: bool = False) -> None:
+        if text_of(paragraph.parts).strip():
+            self.paragraphs.append((part, paragraph))
+            self.units.append(unit_of(paragraph, place, keep_lines=keep_lines))
+
+    def build(self, results: Sequence[Result | None]) -> bytes:
+        count = len(self.keys)
+        fresh: dict[Hashable, TaggedText] = {
+            key: result.parts
+            for key, unit, result in zip(self.keys, self.units[:count], results[:count], strict=True)
+            if result is not None and result.parts != unit.parts
+        }
+        texts = {key: self.sheets.texts[key].paragraph.shown(parts) for key, parts in fresh.items()}
+        for key in settle(self.sheets.tables, texts):
+            fresh.pop(key, None)
+        changed = write_changed(self.paragraphs, self.units[count:], results[count:])
+        for key, parts in fresh.items():
+            for part, element in self.sheets.texts[key].homes:
+                CellText(element).write(parts)
+                changed.add(part)
+        for table in self.sheets.tables:
+            for label in table.labels:
+                if label.key in fresh:
+                    label.set(texts[label.key])
+                    changed.add(table.part)
+        if fresh and self.sheets.calculated:
+            _recalculate(self.package.tree(self.main).getroot())
+            changed.add(self.main)
+        return self.package.rebuilt(changed)
+
+
+def _recalculate(root: Any) -> None:
+    """Have formulas calculated when the workbook is opened: their results, which stand beside them, are of the old texts."""
+    element = root.find("{*}calcPr")
+    if element is None:
+        element = root.makeelement("".join((*root.tag.rpartition("}")[:2], "calcPr")))
+        before = [place for place, one in enumerate(root, 1) if local(one) in BEFORE_CALCULATION]
+        root.insert(max(before, default=0), element)
+    element.set("fullCalcOnLoad", "1")
