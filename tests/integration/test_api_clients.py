@@ -315,7 +315,7 @@ def test_the_addresses_of_the_page_cat_tools(studio: Running, customized: list[s
     service = Service(Settings(home=str(studio.home), device="cpu", threads=1))
     for choice, expected in (("", customized), (str(studio.plugin.id), customized), ("base", vanilla)):
         made = connection(service, studio.url, studio.project, choice)
-        translator = deepl.DeepLClient(made.key, server_url=made.address)
+        translator = deepl.DeepLClient(made.key, server_url=made.library)
         assert (
             translator.translate_text(ENGLISH[1], source_lang=made.deepl_source, target_lang=made.deepl_target).text
             == expected[1]

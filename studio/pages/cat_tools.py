@@ -1,0 +1,67 @@
+"""The page CAT tools: the addresses of this server for translation tools, and the settings of each tool."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from studio.components.cat_tool_cards import connection_card, tool_cards
+from studio.components.html import view
+from studio.components.layout import QUIET, guard, page, wanted
+from studio.components.templating import script
+from studio.services.cat_connections import connection, known_choice
+from studio.services.origin import origin_of
+from studio.services.service import Service
+from studio.services.translation import plugin_choices
+
+TEXT = "How OmegaT, Trados Studio, memoQ, Weblate and Okapi translate with your plugins."
+ACT = script("copy.js") + script("cat-tools.js")
+# The choice stands in the address, so that a reload or a link shows it again.
+MARK = script("cat-tools-mark.js")
+
+
+def build(demo: gr.Blocks, service: Service) -> None:
+    """Lay out the page `/cat-tools`."""
+    tools = CatToolsPage(demo, service)
+    tools.layout()
+    tools.events()
+
+
+class CatToolsPage:
+    """/cat-tools: the connection of a project and plugin, then a card for each tool with its settings."""
+
+    def __init__(self, demo: gr.Blocks, service: Service) -> None:
+        self.demo, self.service = demo, service
+
+    def layout(self) -> None:
+        with page(self.demo, self.service, "cat-tools", "CAT tools", TEXT):
+            self.connection = view(script=ACT)
+            self.tools = view(script=ACT)
+            self.choice = gr.Textbox("", visible="hidden")
+
+    def events(self) -> None:
+        drawn = [self.connection, self.tools, self.choice]
+        self.demo.load(guard(self.fill), None, drawn, **QUIET)
+        chosen = self.connection.choose(guard(self.choose), None, drawn, **QUIET)
+        chosen.then(None, self.choice, None, js=MARK)
+
+    def fill(self, request: gr.Request) -> dict[Any, Any]:
+        """The page for the choice that its address names."""
+        return self._drawn(request, str(request.query_params.get("plugin", "")))
+
+    def choose(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        """The page for another choice of the menu."""
+        return self._drawn(request, str(event.value))
+
+    def _drawn(self, request: gr.Request, asked: str) -> dict[Any, Any]:
+        project = self.service.project(wanted(request))
+        choice = known_choice(self.service, project, asked)
+        made = connection(self.service, origin_of(request.headers), project, choice)
+        default = self.service.store.defaults.get(project.id) if project else None
+        plugins = plugin_choices(self.service, project) if project else []
+        return {
+            self.connection: connection_card(made, project, plugins, default.name if default else "", choice),
+            self.tools: tool_cards(made, project),
+            self.choice: choice,
+        }

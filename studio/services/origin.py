@@ -1,0 +1,14 @@
+"""Under which address a reader sees the studio."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+
+def origin_of(headers: Mapping[str, str]) -> str:
+    """The address under which the reader's browser reaches the studio, so that what is copied here works elsewhere."""
+    given = urlsplit(headers.get("origin") or headers.get("referer") or "")
+    if given.scheme in ("http", "https") and given.netloc:
+        return f"{given.scheme}://{given.netloc}"
+    return f"http://{headers.get('host', 'localhost')}"
