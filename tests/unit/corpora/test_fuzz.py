@@ -156,6 +156,17 @@ def test_a_run_whose_namespace_is_no_address_is_read(tmp_path: Path) -> None:
     assert [unit.text for unit in document.units] == ["The rain stopped."]
 
 
+def test_fields_that_never_end_are_read_at_once(guard: Guard, tmp_path: Path) -> None:
+    begins = "".join(  # each another, or they are packed like no real document
+        f'<w:r w:rsidR="{number * 2654435761 % 2**32:08X}"><w:fldChar w:fldCharType="begin"/></w:r>'
+        for number in range(40_000)
+    )
+    file = docx(f"<w:p>{begins}<w:r><w:t>The rain stopped.</w:t></w:r></w:p>", tmp_path / "a.docx")
+    with guard(tmp_path):
+        document = open_document(file, Context("a.docx", "en", "de"))
+    assert [unit.text for unit in document.units] == ["The rain stopped."]
+
+
 def test_a_report_with_numbers_that_are_none_is_damaged() -> None:
     values = json.loads(TARGETS["workspace"].seeds[1])
     values["files"][0]["lines"] = float("inf")

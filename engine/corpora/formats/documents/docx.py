@@ -31,13 +31,12 @@ class Paragraph(RunParagraph):
     noise = NOISE
 
     def _pieces(self, children: Sequence[Any]) -> Iterator[Piece]:
-        position = 0
+        position, ends = 0, self._field_ends(children)
         while position < len(children):
             child = children[position]
             name = local(child)
             if name == "r":
-                kind = self._field(child)
-                after = self._field_end(children, position) if kind == "begin" else None
+                after = ends.get(position)
                 if after is not None:
                     separate, code = self._field_code(children, position, after)
                     if separate is not None and code.strip().upper().startswith("HYPERLINK"):
@@ -68,13 +67,17 @@ class Paragraph(RunParagraph):
         result = run.find(f"{self.space}fldChar")
         return "" if result is None else str(result.get(f"{self.space}fldCharType") or "")
 
-    def _field_end(self, children: Sequence[Any], start: int) -> int | None:
-        depth = 0
-        for position in range(start, len(children)):
-            depth += {"begin": 1, "end": -1}.get(self._field(children[position]), 0)
-            if not depth:
-                return position
-        return None
+    def _field_ends(self, children: Sequence[Any]) -> dict[int, int]:
+        """The places where fields begin, and where they end."""
+        open_: list[int] = []
+        ends = {}
+        for position, child in enumerate(children):
+            kind = self._field(child)
+            if kind == "begin":
+                open_.append(position)
+            elif kind == "end" and open_:
+                ends[open_.pop()] = position
+        return ends
 
     def _field_code(self, children: Sequence[Any], start: int, end: int) -> tuple[int | None, str]:
         """(place of the mark between code and result, the code)"""
