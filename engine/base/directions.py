@@ -118,7 +118,7 @@ def coded(name: str, family: str, words: Iterable[str]) -> Directions:
     codes = Codes({match[1]: word for word in words if (match := pattern.fullmatch(word))})
     if not codes:
         raise ModelError(
-            "The tokenizer of {name} has no language codes, so it cannot be told what to translate to. Copy the "
+            "The tokenizer of {name} has no language codes, so no target language can be selected. Copy the "
             "tokenizer's files from the same place as the model.",
             name=name,
         )

@@ -271,14 +271,14 @@ def _check_language(sample: Sequence[tuple[int, Segment]], report: ImportReport)
     if seen is None:
         report.warnings.append(
             Message(
-                "The language of the sentences could not be checked: {language} is not among those that can be told.",
+                "The language of the sentences could not be checked: {language} is not among those that can be detected.",
                 language=report.language,
             )
         )
         return
     if report.kept > MOST_TOLD:
         report.files[-1].notes.append(
-            Message("Languages were told from {count:,} sentences, spread over all.", count=len(seen))
+            Message("Languages were detected in {count:,} evenly selected sentences.", count=len(seen))
         )
     result = shares(seen)
     report.languages = {code: round(share, 4) for code, share in result.items()}

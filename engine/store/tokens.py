@@ -115,7 +115,7 @@ class Tokens(Repository[ApiToken, TokenRow]):
         if project_id is not None:
             self._store.projects.get(project_id)
         if days is not None and days < 1:
-            raise InputError("A token is good for at least one day.")
+            raise InputError("A token must be valid for at least one day.")
         if quota is not None and not 1 <= quota <= MOST_QUOTA:
             raise InputError(
                 "A token's quota is 1 to {most} characters a month. Leave it out for none.", most=MOST_QUOTA

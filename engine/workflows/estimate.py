@@ -43,7 +43,7 @@ PARTS = (  # the steps whose seconds are told
     mark("start"),
     mark("phrases"),
     mark("sources"),
-    mark("weighing"),
+    mark("filtering"),
     mark("method"),
     mark("translations"),
     mark("training"),
@@ -234,7 +234,7 @@ class _Estimator:
         if "pairs" not in self.done and (self.needs.trains or self.needs.needs_pairs or request.knn):
             if "sources" not in self.done:
                 self.add("sources", characters * missing, "sources", missing * self.passes("sources", tokens))
-            self.add("weighing", characters * missing, "weighing", missing * self.passes("weighing", tokens))
+            self.add("filtering", characters * missing, "weighing", missing * self.passes("weighing", tokens))
         cost, learnt = self.cost, self.work.learnt
         units = learnt if cost.units is None else cost.units
         preparing = (cost.preparing * units + cost.warming * self.slower) / self.forward

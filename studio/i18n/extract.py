@@ -1,7 +1,7 @@
 """What the studio and the engine say, found in their code, and the catalogs kept in step with it.
 
     python -m studio.i18n.extract            add what is new to the catalogs, take out what is gone
-    python -m studio.i18n.extract --check    say what has no translation; exit code 1 when anything has none
+    python -m studio.i18n.extract --check    say what has no translation or a banned form; exit code 1 when anything has
 
 Messages are literal arguments, as with gettext. In the studio: of `tr`, `trn` and `mark`; the label, placeholder and info of
 Gradio's components, the words on its buttons; HTML given to `view` as it stands; the titles of pages; errors that it raises;
@@ -20,7 +20,8 @@ from collections.abc import Container, Iterator
 from functools import cache
 from pathlib import Path
 
-from studio.i18n.translate import ATTRIBUTE, LANGUAGES, LOCALE, PIECE, label
+from studio.i18n.translate import ATTRIBUTE, LANGUAGES, LOCALE, PIECE, label, messages
+from studio.i18n.wording import findings
 
 STUDIO = LOCALE.parents[1]
 # The REST interface answers in English; of its modules these serve people.
@@ -275,22 +276,26 @@ def update(code: str) -> tuple[int, int, list[str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; fail where a translation is missing")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail where a translation is missing or a form is banned"
+    )
     checking = parser.parse_args().check
     failed = False
     for code in LANGUAGES:
         if code == "en":
             continue
         if checking:
-            from studio.i18n.translate import messages
-
             missing = [message for message in collected() if message not in messages(code)]
         else:
             came, went, missing = update(code)
             print(f"{code}: {came} new, {went} gone")
         for message in missing:
             print(f"{code}: no translation of {message!r}")
-        failed = failed or bool(missing)
+        banned = [one for message in collected() for one in findings("en", message)]
+        banned += [one for text in messages(code).values() for one in findings(code, text)]
+        for finding in banned:
+            print(f"{code}: {finding}")
+        failed = failed or bool(missing or banned)
     return int(failed and checking)
 
 

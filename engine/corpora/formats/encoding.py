@@ -216,7 +216,7 @@ def _legacy(path: Path, languages: Sequence[str]) -> str:
                 return name
     if b"\x00" in sample or guess is None:
         raise CorpusError("{path} is binary data, not text; give a text file, best in UTF-8.", path=path)
-    raise CorpusError("The encoding of {path} cannot be told; save it as UTF-8 and try again.", path=path)
+    raise CorpusError("The encoding of {path} cannot be detected; save it as UTF-8 and try again.", path=path)
 
 
 def _wanted(languages: Sequence[str]) -> list[str]:

@@ -481,9 +481,9 @@ def test_xliff_2(tmp_path: Path) -> None:
 
 
 def test_xliff_for_other_languages_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DocumentError, match="translated into zh-CN, not into de"):
+    with pytest.raises(DocumentError, match="translation into zh-CN, not into de"):
         through(tmp_path, "a.xlf", xliff1(ONE), shout())
-    with pytest.raises(DocumentError, match="translated from fr, not from en"):
+    with pytest.raises(DocumentError, match="translation from fr, not from en"):
         through(tmp_path, "a.xlf", xliff2(TWO, source="fr", target="de"), shout())
     out, _ = through(tmp_path, "a.xlf", xliff1(ONE, target=""), shout())
     assert b'target-language="de"' in out

@@ -72,7 +72,7 @@ def test_more_work_takes_longer(settings: Settings) -> None:
 
 
 KINDS = (
-    "start", "phrases", "sources", "weighing", "datastore", "translations",
+    "start", "phrases", "sources", "filtering", "datastore", "translations",
     *(f"{kind} {name}" for kind in ("method", "training", "evaluation") for name in ("memory_adapter", "houlsby_adapter", "knn")),
 )  # fmt: skip
 SHARES = [
@@ -184,10 +184,10 @@ def test_the_command_reads_the_samples_and_does_nothing_else(
     assert ran.code == 0, ran.err
     data = json.loads(ran.out)
     assert data["low"] < data["seconds"] < data["high"]
-    assert set(data["parts"]) >= {"start", "sources", "weighing", "method", "training", "evaluation"}
+    assert set(data["parts"]) >= {"start", "sources", "filtering", "method", "training", "evaluation"}
     by_phrase = ("--method", "memory_adapter", "--method-option", "retrieval=global")
     one = json.loads(tailormt(*line, *by_phrase, "--json").out)
-    assert set(one["parts"]) >= {"start", "phrases", "sources", "weighing", "training", "evaluation"}
+    assert set(one["parts"]) >= {"start", "phrases", "sources", "filtering", "training", "evaluation"}
     assert "GiB" in tailormt(*line).out
     assert not (home / "work").exists()
     assert "no method" in tailormt(*line, "--method", "memory_adaptor").sentence

@@ -74,9 +74,9 @@ class Xliff(Document):
         for text, wanted, word in ((source, self.context.source, "from"), (target, self.context.target, "into")):
             if text and primary_language(text) != primary_language(wanted):
                 raise DocumentError(
-                    "{context} is to be translated {word} {told}, not {word} {wanted}. Choose a base or project of "
+                    "{context} is marked for translation {word} {found}, not {word} {wanted}. Choose a base or project of "
                     "its languages.",
-                    context=self.context.name, word=word, told=text, wanted=wanted,
+                    context=self.context.name, word=word, found=text, wanted=wanted,
                 )  # fmt: skip
 
     # -- 1.2

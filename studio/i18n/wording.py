@@ -1,0 +1,56 @@
+"""Words that the interface does not use, and what it says instead, as `glossary.toml` lists them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+GLOSSARY = Path(__file__).with_name("glossary.toml")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A term, and the forms that are not written instead of it."""
+
+    term: str
+    instead_of: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A banned form in a text, and the term to write."""
+
+    text: str
+    form: str
+    term: str
+
+    def __str__(self) -> str:
+        return f'"{self.form}" in {self.text!r}: write "{self.term}"'
+
+
+@cache
+def entries(code: str) -> tuple[Entry, ...]:
+    """The entries for a language, `en` or `zh`."""
+    given = tomllib.loads(GLOSSARY.read_text(encoding="utf-8"))
+    return tuple(Entry(str(one["term"]), tuple(map(str, one["instead_of"]))) for one in given.get(code, ()))
+
+
+def findings(code: str, text: str) -> list[Finding]:
+    """The banned forms in a text of a language. What stands between braces is the name of a value and is passed over."""
+    said = re.sub(r"\{[^{}]*\}", "{}", text)
+    return [
+        Finding(text, form, entry.term)
+        for entry in entries(code)
+        for form in entry.instead_of
+        if _pattern(code, form).search(said)
+    ]
+
+
+@cache
+def _pattern(code: str, form: str) -> re.Pattern[str]:
+    """Letters of English are whole words; Chinese has no spaces between its words."""
+    bare = re.escape(form).replace(r"\ ", r"\s+")
+    return re.compile(rf"(?<!\w){bare}(?!\w)", re.IGNORECASE) if code == "en" else re.compile(bare)
