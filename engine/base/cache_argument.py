@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from typing import Any
 
@@ -11,13 +10,8 @@ NAMES = ("cache", "past_key_values")  # from 5.24 on, and before
 
 def cache_argument(module: Any) -> str:
     """The keyword of `module`'s forward that takes the cache. Raises TypeError where it takes none."""
-    return _named(type(module))
-
-
-@functools.cache
-def _named(kind: type) -> str:
-    parameters = inspect.signature(kind.forward).parameters  # type: ignore[attr-defined]
+    parameters = inspect.signature(module.forward).parameters
     for name in NAMES:
         if name in parameters:
             return name
-    raise TypeError(f"{kind.__name__} takes no key-value cache.")
+    raise TypeError(f"{type(module).__name__} takes no key-value cache.")

@@ -133,6 +133,7 @@ def greedy_batch(
     mask = (inputs != base.pad).long()  # (B, S)
     encoded = base.model.get_encoder()(input_ids=inputs, attention_mask=mask).last_hidden_state  # (B, S, d)
     cache, decoder = EncoderDecoderCache(DynamicCache(), DynamicCache()), base.model.get_decoder()
+    named = cache_argument(decoder)
     forced = base.family.forced_bos(base.target)
     start = config.decoder_start_token_id
     alive = torch.arange(len(rows), device=base.device)  # (b,) places of unfinished rows
@@ -147,7 +148,7 @@ def greedy_batch(
             input_ids=token,
             encoder_hidden_states=encoded,
             encoder_attention_mask=mask,
-            **{cache_argument(decoder): cache},
+            **{named: cache},
             use_cache=True,
         ).last_hidden_state  # (b, 1, d)
         logits = base.model.get_output_embeddings()(states[:, -1])  # (b, V)

@@ -84,7 +84,9 @@ def translate_document(
     desk: DeskDep,
     number: Id,
     caller: Annotated[Caller, may("translate")],
-    file: Annotated[UploadFile, File(description="DOCX, PPTX, XLSX, ODT, XLIFF, PO, SRT, VTT, HTML, Markdown or text.")],
+    file: Annotated[
+        UploadFile, File(description="DOCX, PPTX, XLSX, ODT, XLIFF, PO, SRT, VTT, HTML, Markdown or text.")
+    ],
     plugin: Annotated[
         str, Form(max_length=120, description="Number or name, `base` for none; without, the project's default.")
     ] = "",

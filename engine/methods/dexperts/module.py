@@ -32,10 +32,11 @@ class LanguageModel(nn.Module):
             bos_token_id=None, eos_token_id=None, pad_token_id=None,
         )  # fmt: skip
         self.network = GPT2Model(shape)
+        self.named = cache_argument(self.network)
 
     def states(self, inputs: Tensor, cache: Any = None) -> Tensor:
         """Hidden states (B, T, h) of decoder inputs (B, T); with a cache, of the tokens that follow what it holds."""
-        result = self.network(input_ids=inputs, use_cache=cache is not None, **{cache_argument(self.network): cache})
+        result = self.network(input_ids=inputs, use_cache=cache is not None, **{self.named: cache})
         return result.last_hidden_state  # (B, T, h)
 
     def logits(self, states: Tensor) -> Tensor:
