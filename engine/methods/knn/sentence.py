@@ -96,7 +96,7 @@ def torn(before: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
 def context(before: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
     """How many of the last two tokens before rows (..., k, 2) are those that are `written` (..., 2), the last one first."""
     last = before[..., 0] == written[..., None, 0]  # (..., k)
-    return last.long() + (last & (before[..., 1] == written[..., None, 1]))  # (..., k)
+    return last.byte() + (last & (before[..., 1] == written[..., None, 1]))  # (..., k)
 
 
 class SentenceReader:
@@ -193,7 +193,8 @@ class SentenceReader:
         kept = min(k, wide)
         each = asked.new_full((*asked.shape[:2], wide), NO_ROW)  # (A, n, R) cosines
         for i, one in enumerate(rows):
-            torch.mul(asked[i] @ one.keys.T, one.scale, out=each[i, :, : len(one.scale)])
+            # Keys on the left: they are read once, in half the time of the product the other way around.
+            torch.mul((one.keys @ asked[i].T).T, one.scale, out=each[i, :, : len(one.scale)])
         which = torch.tensor(list(sentences), device=each.device)  # (A,)
         if self.gate is not None and written is not None:
             fits = context(self.before_rows[which, None, :wide], written)  # (A, n, R)
@@ -258,7 +259,8 @@ class SentenceReader:
 
         flat = logits.view(-1, logits.shape[-1])  # (R, V)
         whole = flat.float() if bias is None else flat.float() + bias  # (R, V)
-        lse = whole.logsumexp(-1, keepdim=True)  # (R, 1)
+        top = whole.amax(-1, keepdim=True)  # (R, 1)
+        lse = top + (whole - top).exp_().sum(-1, keepdim=True).log_()  # (R, 1)
         tokens, cosines = of_logits(tokens), of_logits(cosines)  # (R, k) each
         if self.gate is None:
             mass = copied(
@@ -269,7 +271,7 @@ class SentenceReader:
             rows = Rows(
                 cosines, of_logits(result.coverage.view(*queries.shape[:2], -1)), of_logits(context(about[..., 4:], written)),
                 of_logits(self.known(sentences)[:, None].expand(queries.shape[:2])),
-                (whole.amax(-1) - lse[:, 0]).detach(),
+                (top - lse)[:, 0].detach(),
             )  # fmt: skip
             weight = MOST_WEIGHT if self.options.weight is None else self.options.weight
             mass = self.gate.masses(rows, weight, strength)  # (R, k)
