@@ -5,7 +5,7 @@ stands behind /cat/{project}, and behind /cat/{project}/{plugin}, where `base` i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Path, Request
 from fastapi.concurrency import run_in_threadpool
@@ -14,6 +14,9 @@ from engine.core.languages import canonical, primary_language, read_tag, same_la
 from studio.api.deps import Deps
 from studio.api.form_or_json import Values, Wish, values_of, wished
 from studio.api.permissions import Caller, check
+
+if TYPE_CHECKING:
+    from engine.store import ProjectRow
 
 SURE = 0.8  # confidence, of 1, from which a text is taken to be in the target language already
 Named = Annotated[str, Path(max_length=120, description="Its number or name.")]
@@ -27,7 +30,8 @@ class Place:
     plugin: str = ""
 
 
-def _place(request: Request) -> Place:
+def place_of(request: Request) -> Place:
+    """The place that the request's address names."""
     return Place(request.path_params.get("project", ""), request.path_params.get("plugin", ""))
 
 
@@ -55,15 +59,21 @@ async def admit(request: Request, key: str, many: tuple[str, ...] = (), scope: s
     return Sent(values, typed, caller)
 
 
+def project_at(desk: Deps, place: Place) -> ProjectRow | None:
+    """The project that an address names, whose plugin is there too where it names one. Raises Problem 404, NotFoundError."""
+    project = desk.find_project(place.project) if place.project else None
+    if place.plugin:
+        desk.find_plugin(place.plugin, project)
+    return project
+
+
 def already_in(desk: Deps, place: Place, source: str, target: str, text: str) -> str:
     """The language of a text that is in the target language already; empty where it has to be translated.
 
     A named source decides. Without one the text has to be of that language next to certainly, and the target without a script
     of its own, which the text does not tell. Raises as `Deps.means` where the project or plugin that is named is not there.
     """
-    project = desk.find_project(place.project) if place.project else None
-    if place.plugin:
-        desk.find_plugin(place.plugin, project)
+    project_at(desk, place)
     if read_tag(target) is None:
         return ""
     if source:
@@ -75,7 +85,7 @@ def already_in(desk: Deps, place: Place, source: str, target: str, text: str) ->
     return language if sure else ""
 
 
-PlaceDep = Annotated[Place, Depends(_place)]
+PlaceDep = Annotated[Place, Depends(place_of)]
 
 
 def _project(project: Named) -> None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine.core.languages import canonical
 from engine.errors import InputError
-from studio.api.cat_tools import Named, PlaceDep, Sent, admit, mount
+from studio.api.cat_tools import Named, PlaceDep, Sent, admit, mount, place_of, project_at
 from studio.api.deepl import ANSWERS, moment, plugin_id, plugins, source_spelt
 from studio.api.deps import Deps, DeskDep
 from studio.api.errors import Problem
@@ -68,9 +68,13 @@ class PairWish(BaseModel):
     target_lang: str = Field(min_length=2, max_length=35)
 
 
-async def admitted(request: Request, *, change: bool = False) -> Sent:
-    """What was sent, by somebody who may translate, or write where something changes."""
-    return await admit(request, "auth_key", scope="write" if change else "translate")
+async def admitted(request: Request, desk: Deps, *, change: bool = False) -> Sent:
+    """What was sent, by somebody who may translate, or write where something changes, and who may see the project and plugin
+    that the address names. Raises Problem 404, NotFoundError.
+    """
+    sent = await admit(request, "auth_key", scope="write" if change else "translate")
+    await run_in_threadpool(project_at, desk, place_of(request))
+    return sent
 
 
 def v2_plugin(row: PluginRow, source: str, target: str) -> dict[str, Any]:
@@ -126,15 +130,15 @@ async def list_glossaries(request: Request, desk: DeskDep, place: PlaceDep) -> d
 @placed.post("/v2/glossaries", status_code=201, openapi_extra=body_schema(GlossaryWish))
 async def create_glossary(request: Request, desk: DeskDep) -> dict[str, Any]:
     """Keep a glossary of one pair of languages."""
-    wish = (await admitted(request, change=True)).read(GlossaryWish)
+    wish = (await admitted(request, desk, change=True)).read(GlossaryWish)
     glossary = await run_in_threadpool(lambda: Glossaries(desk.service).create(wish.name, [wish.made()]))
     return v2_glossary(glossary, glossary.dictionaries[0])
 
 
 @placed.get("/v2/glossaries/{glossary}")
-async def get_glossary(request: Request, desk: DeskDep, glossary: Named) -> dict[str, Any]:
+async def get_glossary(request: Request, desk: DeskDep, place: PlaceDep, glossary: Named) -> dict[str, Any]:
     """One of them."""
-    for row, source, target in await plugins(request, desk, ""):
+    for row, source, target in await plugins(request, desk, place.project):
         if glossary in (plugin_id(row.id), str(row.id)):
             return v2_plugin(row, source, target)
     return v2_glossary(*await run_in_threadpool(one_pair, desk, glossary))
@@ -144,7 +148,7 @@ async def get_glossary(request: Request, desk: DeskDep, glossary: Named) -> dict
             responses={200: {"content": {TSV: {}}, "description": "A line for each entry."}})  # fmt: skip
 async def get_entries(request: Request, desk: DeskDep, glossary: Named) -> Response:
     """Its entries: source term, tab, target term."""
-    await admitted(request)
+    await admitted(request, desk)
     _, dictionary = await run_in_threadpool(one_pair, desk, glossary)
     return Response(dictionary.tsv, media_type=TSV)
 
@@ -153,14 +157,14 @@ async def get_entries(request: Request, desk: DeskDep, glossary: Named) -> Respo
 @router.delete("/v3/glossaries/{glossary}", status_code=204)
 async def delete_glossary(request: Request, desk: DeskDep, glossary: Named) -> None:
     """Delete a glossary; plugins are deleted in the studio."""
-    await admitted(request, change=True)
+    await admitted(request, desk, change=True)
     await run_in_threadpool(Glossaries(desk.service).delete, glossary)
 
 
 @placed.get("/v2/glossary-language-pairs")
 async def glossary_pairs(request: Request, desk: DeskDep) -> dict[str, Any]:
     """The languages that can be translated, all of which glossaries can be of."""
-    await admitted(request)
+    await admitted(request, desk)
     directions = await run_in_threadpool(desk.directions)
     pairs = {(source_spelt(a).lower(), source_spelt(b).lower()) for a, b in directions}
     return {"supported_languages": [{"source_lang": a, "target_lang": b} for a, b in sorted(pairs)]}
@@ -172,14 +176,14 @@ async def glossary_pairs(request: Request, desk: DeskDep) -> dict[str, Any]:
 @router.get("/v3/glossaries")
 async def list_glossaries_v3(request: Request, desk: DeskDep) -> dict[str, Any]:
     """The glossaries, each with its pairs of languages."""
-    await admitted(request)
+    await admitted(request, desk)
     return {"glossaries": [v3_glossary(one) for one in await run_in_threadpool(Glossaries(desk.service).list)]}
 
 
 @router.post("/v3/glossaries", status_code=201, openapi_extra=body_schema(GlossariesWish))
 async def create_glossary_v3(request: Request, desk: DeskDep) -> dict[str, Any]:
     """Keep a glossary of one or more pairs of languages."""
-    wish = (await admitted(request, change=True)).read(GlossariesWish)
+    wish = (await admitted(request, desk, change=True)).read(GlossariesWish)
     dictionaries = [one.made() for one in wish.dictionaries]
     return v3_glossary(await run_in_threadpool(Glossaries(desk.service).create, wish.name, dictionaries))
 
@@ -187,7 +191,7 @@ async def create_glossary_v3(request: Request, desk: DeskDep) -> dict[str, Any]:
 @router.get("/v3/glossaries/{glossary}")
 async def get_glossary_v3(request: Request, desk: DeskDep, glossary: Named) -> dict[str, Any]:
     """One of them."""
-    await admitted(request)
+    await admitted(request, desk)
     return v3_glossary(await run_in_threadpool(Glossaries(desk.service).get, glossary))
 
 
@@ -196,9 +200,9 @@ async def get_entries_v3(
     request: Request, desk: DeskDep, glossary: Named, source_lang: str = "", target_lang: str = ""
 ) -> dict[str, Any]:
     """The entries of a pair of languages, or without one of all."""
-    await admitted(request)
-    one = await run_in_threadpool(Glossaries(desk.service).get, glossary)
-    wanted = [one.dictionary(source_lang, target_lang)] if source_lang or target_lang else one.dictionaries
+    await admitted(request, desk)
+    result = await run_in_threadpool(Glossaries(desk.service).get, glossary)
+    wanted = [result.dictionary(source_lang, target_lang)] if source_lang or target_lang else result.dictionaries
     return {
         "dictionaries": [
             {**_languages(one.source, one.target, len(one.entries)), "entries": one.tsv, "entries_format": "tsv"}
@@ -210,7 +214,7 @@ async def get_entries_v3(
 @router.patch("/v3/glossaries/{glossary}", openapi_extra=body_schema(ChangeWish))
 async def change_glossary(request: Request, desk: DeskDep, glossary: Named) -> dict[str, Any]:
     """Another name, or further entries; an entry of the same source term is exchanged."""
-    wish = (await admitted(request, change=True)).read(ChangeWish)
+    wish = (await admitted(request, desk, change=True)).read(ChangeWish)
 
     def change() -> Glossary:
         glossaries = Glossaries(desk.service)
@@ -228,7 +232,7 @@ async def change_glossary(request: Request, desk: DeskDep, glossary: Named) -> d
 @router.put("/v3/glossaries/{glossary}/dictionaries", openapi_extra=body_schema(DictionaryWish))
 async def put_dictionary(request: Request, desk: DeskDep, glossary: Named) -> dict[str, Any]:
     """The entries of a pair of languages, in the place of those there are."""
-    wish = (await admitted(request, change=True)).read(DictionaryWish)
+    wish = (await admitted(request, desk, change=True)).read(DictionaryWish)
 
     def put() -> Dictionary:
         glossaries, new = Glossaries(desk.service), wish.made()
@@ -244,7 +248,7 @@ async def put_dictionary(request: Request, desk: DeskDep, glossary: Named) -> di
 @router.delete("/v3/glossaries/{glossary}/dictionaries", status_code=204)
 async def delete_dictionary(request: Request, desk: DeskDep, glossary: Named) -> None:
     """Take the entries of a pair of languages out, which are not the only ones."""
-    wish = (await admitted(request, change=True)).read(PairWish)
+    wish = (await admitted(request, desk, change=True)).read(PairWish)
 
     def delete() -> None:
         glossaries = Glossaries(desk.service)

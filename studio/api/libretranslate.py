@@ -8,7 +8,7 @@ the list is empty.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
@@ -16,13 +16,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine.core.languages import read_tag
 from engine.errors import InputError
-from studio.api.cat_tools import Place, PlaceDep, admit, already_in, mount
+from studio.api.cat_tools import Place, PlaceDep, admit, already_in, mount, project_at
 from studio.api.catalog import languages
 from studio.api.deps import Deps, DeskDep
 from studio.api.errors import answers_of
 from studio.api.form_or_json import body_schema, wished
 from studio.api.translate import Markup, translated
 from studio.auth.identity import tokens_needed
+
+if TYPE_CHECKING:
+    from engine.store import ProjectRow
 
 OLD_CODES = {"zt": "zh-Hant"}  # LibreTranslate's own word for traditional Chinese
 HEADERS = ("x-tailormt-project", "x-tailormt-plugin")
@@ -162,17 +165,13 @@ def listed(desk: Deps) -> list[LibreLanguage]:
 async def list_languages(request: Request, desk: DeskDep, place: PlaceDep) -> list[LibreLanguage]:
     """Languages that can be translated from, each with its targets; of a project its two."""
     await admit(request, "api_key")  # some clients put the key into the body of a GET
-    if place.project:
-        return await run_in_threadpool(of_project, desk, place)
-    return await run_in_threadpool(listed, desk)
+    row = await run_in_threadpool(project_at, desk, place)
+    return await (run_in_threadpool(of_project, row) if row else run_in_threadpool(listed, desk))
 
 
-def of_project(desk: Deps, place: Place) -> list[LibreLanguage]:
+def of_project(row: ProjectRow) -> list[LibreLanguage]:
     from studio.services.catalog import language_name
 
-    row = desk.find_project(place.project)
-    if place.plugin:
-        desk.find_plugin(place.plugin, row)
     return [
         LibreLanguage(code=row.source, name=language_name(row.source), targets=[row.target]),
         LibreLanguage(code=row.target, name=language_name(row.target), targets=[]),
