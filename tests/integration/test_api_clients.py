@@ -198,8 +198,10 @@ def test_deepls_library_keeps_glossaries(studio: Running) -> None:
     assert [convert_tsv_to_dict(one.entries) for one in kept] == [entries], (
         "the library leaves DeepL's lines as they are"
     )
-    translator.update_multilingual_glossary_dictionary(several, "EN", "DE", {"rain": "Regen"})
-    assert translator.get_multilingual_glossary(several).name == "Several"
+    german = MultilingualGlossaryDictionaryEntries("EN", "DE", {"rain": "Regen"})
+    assert translator.update_multilingual_glossary_dictionary(several, german).name == "Several"
+    assert [one.entry_count for one in translator.get_multilingual_glossary(several.glossary_id).dictionaries] == [2, 2]
+    assert translator.replace_multilingual_glossary_dictionary(several, german).entry_count == 1
     translator.delete_multilingual_glossary(several)
     assert translator.list_multilingual_glossaries() == []
 
