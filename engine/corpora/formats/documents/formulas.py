@@ -6,27 +6,26 @@ import re
 from collections.abc import Iterator
 
 LONGEST = 8192  # characters of a formula in Excel
-OUTSIDE = re.compile(r"""\[|"((?:[^"]++|"")*+)"|'(?:[^']++|'')*+'""")  # a bracket, a text, the name of a sheet
-INSIDE = re.compile(
-    r"((?:[^\[\]']++|'.)*+)([\[\]])", re.DOTALL
-)  # up to the next bracket; ' stands before a special sign
+# a bracket, a text, the name of a sheet
+OUTSIDE = re.compile(r"""\[|"([^"]*(?:""[^"]*)*)"|'[^']*(?:''[^']*)*'""")
+INSIDE = re.compile(r"'.|[\[\]]", re.DOTALL)  # a bracket, or a special sign with the ' before it
 SPECIAL = re.compile(r"'(.)", re.DOTALL)
 FORMULAS = ("f", "formula", "formula1", "formula2", "calculatedColumnFormula", "totalsRowFormula", "definedName")
 
 
 def texts_in(formula: str) -> Iterator[str]:
     """The texts that stand in a formula, the entries of those that are lists, and the names of columns: `Prices[Old one]`."""
-    at, depth = 0, 0
+    at = depth = start = 0
     formula = formula[:LONGEST]
-    while match := INSIDE.match(formula, at) if depth else OUTSIDE.search(formula, at):
+    while match := (INSIDE if depth else OUTSIDE).search(formula, at):
         at = match.end()
-        if depth:
-            name = SPECIAL.sub(r"\1", match[1]).strip()
+        if depth and match[0] in "[]":
+            name = SPECIAL.sub(r"\1", formula[start : match.start()]).strip()
             yield from {name, name.removeprefix("@")} - {""}
-            depth += 1 if match[2] == "[" else -1
-        elif match[0] == "[":
-            depth = 1
-        elif match[1]:
+            depth, start = depth + (1 if match[0] == "[" else -1), at
+        elif not depth and match[0] == "[":
+            depth, start = 1, at
+        elif not depth and match[1]:
             text = match[1].replace('""', '"')
             yield text
             if "," in text:
