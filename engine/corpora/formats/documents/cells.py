@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engine.corpora.formats.documents.drawing import text_pieces
 from engine.corpora.formats.documents.model import names
-from engine.corpora.formats.documents.runs import SPACE, Piece, RunParagraph, RunStyle
+from engine.corpora.formats.documents.runs import SPACE, Piece, RunParagraph, RunStyle, text_pieces
 from engine.corpora.formats.documents.xmltext import local
 from engine.corpora.formats.tagged_text import TaggedText, text_of
 
@@ -55,12 +54,6 @@ class CellText(RunParagraph):
                 yield from text_pieces(child.text or "", RunStyle("", None), self._made)
             elif local(child) == "r":
                 yield from self._run(child)
-
-    def _in_run(self, child: Any, run: Any, look: RunStyle) -> Iterator[Piece]:
-        if local(child) == "t":
-            yield from text_pieces(child.text or "", look, self._made, run)
-        else:
-            yield Piece(run=run, elements=[child])
 
     def _fresh(self, text: str, look: RunStyle | None) -> Any:
         if self.plain:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine.corpora.formats.documents.model import names
@@ -23,17 +22,6 @@ DRAWN = {
     "diagramData": "{}, diagram",
     "diagramDrawing": "{}, diagram",  # the diagram as it was last drawn
 }
-# A tab, and a character that XML cannot hold (ST_Xstring): they stand between sentences.
-CONTROL = re.compile(r"(\t|_x[0-9A-Fa-f]{4}_)")
-
-
-def text_pieces(text: str, look: RunStyle, made: Callable[[str, str], Any], run: Any = None) -> Iterator[Piece]:
-    """The pieces of a run's text; `made` gives an element of a name and a text, `run` is what such elements stand in."""
-    for place, piece in enumerate(CONTROL.split(text)):
-        if place % 2:
-            yield Piece(run=run, elements=[made("t", piece)], kind="break")
-        elif piece:
-            yield Piece(piece, look)
 
 
 class DrawnParagraph(RunParagraph):
@@ -55,12 +43,6 @@ class DrawnParagraph(RunParagraph):
             elif name and not name.endswith("Pr"):
                 # Fields (the slide's number, a date) and formulas stand for a word.
                 yield Piece(elements=[child], kind="break" if name == "br" else "word")
-
-    def _in_run(self, child: Any, run: Any, look: RunStyle) -> Iterator[Piece]:
-        if local(child) == "t":
-            yield from text_pieces(child.text or "", look, self._made, run)
-        else:
-            yield Piece(run=run, elements=[child])
 
     def _fresh(self, text: str, look: RunStyle | None) -> Any:
         run = self._made("r", "")

@@ -7,9 +7,10 @@ otherwise (bold, a link) are pairs of tags, put back by alignment. Pictures, not
 from __future__ import annotations
 
 import copy
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -50,6 +51,19 @@ class Piece:
                 alone.append(copy.deepcopy(child))
         alone.extend(self.elements)
         return [alone]
+
+
+# A tab, and a character that XML cannot hold (ST_Xstring): they stand between sentences.
+CONTROL = re.compile(r"(\t|_x[0-9A-Fa-f]{4}_)")
+
+
+def text_pieces(text: str, look: RunStyle, made: Callable[[str, str], Any], run: Any = None) -> Iterator[Piece]:
+    """The pieces of a run's text; `made` gives an element of a name and a text, `run` is what such elements stand in."""
+    for place, piece in enumerate(CONTROL.split(text)):
+        if place % 2:
+            yield Piece(run=run, elements=[made("t", piece)], kind="break")
+        elif piece:
+            yield Piece(piece, look)
 
 
 class RunParagraph(ABC):
@@ -151,9 +165,12 @@ class RunParagraph(ABC):
     def _pieces(self, children: Sequence[Any]) -> Iterator[Piece]:
         """The pieces of a paragraph's, or a wrapper's, children."""
 
-    @abstractmethod
     def _in_run(self, child: Any, run: Any, look: RunStyle) -> Iterator[Piece]:
-        """The pieces of one element in a run."""
+        """The pieces of one element in a run; `t` holds text."""
+        if local(child) == "t":
+            yield from text_pieces(child.text or "", look, self._made, run)
+        else:
+            yield Piece(run=run, elements=[child])
 
     @abstractmethod
     def _fresh(self, text: str, look: RunStyle | None) -> Any:
