@@ -7,7 +7,8 @@
 
 A run goes on where the last one in its folder ended: inputs that gave something new are kept there and changed further, and
 every process counts what it tried. An input is found guilty when it raises anything but a TailorError, takes longer than
-five seconds, or writes, opens or calls where it has no business (tests/fuzzing/guard.py). The exit code is 1 when one was.
+five seconds of the processor or more than 1 GiB of memory, or writes, opens or calls where it has no business
+(tests/fuzzing/guard.py). The exit code is 1 when one was. The longest and the largest input of each target are told at the end.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ SLOW = 150  # inputs a second
 MOST_KEPT = 400  # inputs a target
 STUCK = 90.0  # seconds of the processor without a word after which a process is ended; its input took them
 MEMORY = 6 << 30  # bytes of address space a process may have
+MOST_MEMORY = 1024.0  # MiB that one input may add at its peak
 
 
 def guilty(target: Any, data: bytes, folder: Path, guard: Any) -> tuple[str, str, str]:
@@ -63,6 +65,20 @@ def guilty(target: Any, data: bytes, folder: Path, guard: Any) -> tuple[str, str
         return "", name, "".join(traceback.format_exception(error))
 
 
+def forget_peak() -> None:
+    """From now on `resident("VmHWM")` is the peak since this call; does nothing where there is no /proc."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def resident(which: str) -> float:
+    """MiB of this process that are in memory (`VmRSS`) or were at the peak (`VmHWM`); 0 where there is no /proc."""
+    with contextlib.suppress(OSError, IndexError):
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        return int(status.split(f"{which}:")[1].split()[0]) / 1024
+    return 0.0
+
+
 class Process:
     """One of the processes: its counts, its inputs, its turn over the targets."""
 
@@ -72,10 +88,11 @@ class Process:
         self.out, self.state = out, out / f"state-{number}.json"
         self.targets = [TARGETS[name] for name in names]
         self.counts: Counter[str] = Counter()
+        self.worst: dict[str, list[float]] = {}  # seconds and MiB of the longest and the largest input of a target
         self.runs = 0
         with contextlib.suppress(OSError, ValueError):
             data = json.loads(self.state.read_text(encoding="utf-8"))
-            self.counts, self.runs = Counter(data["counts"]), data["runs"] + 1
+            self.counts, self.runs, self.worst = Counter(data["counts"]), data["runs"] + 1, data.get("worst", {})
         self.rng = random.Random(f"{seed} {number} {self.runs}")
         self.pools: dict[str, list[bytes]] = {}
         self.seen: dict[str, set[str]] = {}
@@ -83,9 +100,8 @@ class Process:
 
     def save(self) -> None:
         temporary = self.state.with_suffix(".tmp")
-        temporary.write_text(
-            json.dumps({"counts": self.counts, "runs": self.runs, "pid": os.getpid()}), encoding="utf-8"
-        )
+        values = {"counts": self.counts, "runs": self.runs, "pid": os.getpid(), "worst": self.worst}
+        temporary.write_text(json.dumps(values), encoding="utf-8")
         temporary.replace(self.state)
 
     def work(self, scratch: Path, guard: Any, until: float, inputs: int) -> None:
@@ -124,8 +140,14 @@ class Process:
             data = mutate(self.rng.choice(pool), self.rng, target.kind, pool)
             (scratch / "input.bin").write_bytes(data)
             (scratch / "target").write_text(target.name, encoding="utf-8")
+            forget_peak()
+            begun, held = time.process_time(), resident("VmRSS")
             result, crime, words = guilty(target, data, scratch, guard)
+            cost = [time.process_time() - begun, resident("VmHWM") - held]
+            self.worst[target.name] = [*map(max, cost, self.worst.get(target.name, cost))]
             self.counts[target.name] += 1
+            if not crime and cost[1] > MOST_MEMORY:
+                crime, words = f"{target.name}-Memory", f"{cost[1]:.0f} MiB"
             if crime:
                 keep_crash(self.out, crime, data, words)
             elif result not in seen and len(pool) < MOST_KEPT:
@@ -164,6 +186,16 @@ def counted(out: Path) -> Counter[str]:
     for file in out.glob("state-*.json"):
         with contextlib.suppress(OSError, ValueError):
             result.update(json.loads(file.read_text(encoding="utf-8"))["counts"])
+    return result
+
+
+def worst(out: Path) -> dict[str, list[float]]:
+    """Seconds and MiB of the longest and the largest input of each target, in all processes and runs."""
+    result: dict[str, list[float]] = {}
+    for file in out.glob("state-*.json"):
+        with contextlib.suppress(OSError, ValueError):
+            for name, cost in json.loads(file.read_text(encoding="utf-8")).get("worst", {}).items():
+                result[name] = [*map(max, cost, result.get(name, cost))]
     return result
 
 
@@ -214,7 +246,8 @@ def watch(given: argparse.Namespace, out: Path, names: list[str]) -> None:
             for number, one in list(running.items()):
                 state, scratch = out / f"state-{number}.json", root / str(number)
                 beat, used = state.stat().st_mtime if state.exists() else 0.0, seconds(one.pid)
-                if beats.get(number, (0.0, 0.0))[0] != beat or used < beats[number][1]:
+                last = beats.get(number)
+                if last is None or last[0] != beat or used < last[1]:
                     beats[number] = (beat, used)
                 stuck = one.is_alive() and used - beats[number][1] > STUCK
                 died = not one.is_alive() and one.exitcode not in (0, None)
@@ -301,8 +334,10 @@ def main() -> int:
     begin = time.time()
     watch(given, out, names)
     counts, crashes = counted(out), sorted(one.name for one in (out / "crashes").glob("*"))
+    costs = worst(out)
     for name in names:
-        print(f"{name:20} {counts[name]:>10,}")
+        longest, mib = costs.get(name, (0.0, 0.0))
+        print(f"{name:20} {counts[name]:>10,}  {longest:6.2f} s  {mib:6.0f} MiB at most")
     print(f"{'all':20} {sum(counts.values()):>10,} inputs, {(time.time() - begin) / 60:.0f} minutes now")
     print(f"{len(crashes)} kinds of crashes")
     for name in crashes:
