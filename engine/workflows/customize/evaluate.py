@@ -9,13 +9,11 @@ from engine.base.decoding_options import Decoding
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.core.step_cache import content_hash
-from engine.evaluation.general_text import general_pairs, keep_translations, translations
+from engine.evaluation.general_text import MOST, general_pairs, keep_translations, translations
 
 if TYPE_CHECKING:
     from engine.base import BaseModel, LanguagePair
     from engine.plugins import Plugin
-
-GENERAL = 40  # sentences of general text
 
 
 def evaluate_plugin(
@@ -28,7 +26,7 @@ def evaluate_plugin(
     """
     result = compare_with_base(pair.forward, plugin, held_out, decoding, progress)
     result["test_set"] = content_hash([list(one) for one in held_out])
-    general = general_pairs(pair, settings.assets_dir, GENERAL, but=own)
+    general = general_pairs(pair, settings.assets_dir, MOST, but=own)
     if general:
         vanilla = general_baseline(pair.forward, [source for source, _ in general], settings, progress)
         other = compare_with_base(pair.forward, plugin, general, decoding, progress, vanilla)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from engine.core.atomic_files import read_json, write_json
 from engine.core.progress import Progress
 from engine.core.step_cache import StepCache, content_hash
+from engine.evaluation.general_text import MOST as GENERAL
 from engine.evaluation.general_text import general_pairs
-from engine.workflows.customize.evaluate import GENERAL
 from engine.workflows.customize.metrics import MOST, hash_weights
 from engine.workflows.customize.request import CustomizeRequest
 from engine.workflows.customize.run import TRIED, Run, Trial
