@@ -192,24 +192,33 @@ class Search:
 
     def decode(self, batch: list[int], decoding: Decoding, begin: Beginning | None = None) -> None:
         """Translate these rows in one batch, or a single row whose translation has a given beginning."""
-        import torch
-
-        base = self.base
         arrange = getattr(self.plugin, "arrange", None)  # of a batch whose rows have plugins of their own
         if arrange is not None:
             batch = [batch[position] for position in arrange([self.owners[i] for i in batch])]
+        output = self.generate(batch, decoding, begin)  # (B, T)
+        counts = (output != self.base.pad).sum(1).tolist()
+        for i, text, count in zip(batch, self.base.decode(output), counts, strict=True):
+            self.texts[i], self.tokens[i] = text, count
+
+    def generate(self, batch: list[int], decoding: Decoding, begin: Beginning | None = None, count: int = 1) -> Any:
+        """Token ids of the `count` best hypotheses of each of these rows (B * count, T), the best first."""
+        import torch
+
+        base = self.base
         inputs = base.pad_batch([self.rows[i] for i in batch])  # (B, S)
         if self.acting is not None:
             self.acting.see(base, inputs)
         # Processors of a plugin may keep what belongs to a row from step to step: there the library's own search.
-        quick: dict[str, Any] = {} if self.hooks or decoding.beam == 1 else {"custom_generate": self.quick}
+        own = self.hooks or decoding.beam == 1 or count > 1
+        quick: dict[str, Any] = {} if own else {"custom_generate": self.quick}
         if begin is not None:
             start = base.shift_right(torch.tensor([begin.labels], device=inputs.device))  # (1, T)
             quick |= {"decoder_input_ids": start, "begin_suppress_tokens": begin.barred}
-        output = base.model.generate(
+        return base.model.generate(
             input_ids=inputs,
             attention_mask=(inputs != base.pad).long(),
             num_beams=decoding.beam,
+            num_return_sequences=count,
             length_penalty=decoding.length_penalty,
             max_new_tokens=min(base.max_tokens, int(inputs.shape[1] * decoding.max_length_ratio) + ALLOWANCE),
             no_repeat_ngram_size=decoding.no_repeat_ngram,
@@ -217,10 +226,7 @@ class Search:
             do_sample=False,
             logits_processor=self.hooks,
             **quick,
-        )  # (B, T)
-        counts = (output != base.pad).sum(1).tolist()
-        for i, text, count in zip(batch, base.decode(output), counts, strict=True):
-            self.texts[i], self.tokens[i] = text, count
+        )
 
     def repair(self, pieces: Sequence[str], decoding: Decoding, progress: Progress) -> None:
         """Search again, under constraints, for what repeats itself or runs on; the better result stays, with a flag."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.core.atomic_files import atomic_write, check_writable
 from engine.core.progress import Progress
 from engine.corpora.formats.documents.formats import MOST_BYTES, open_document
-from engine.corpora.formats.documents.model import Context, DocumentError, DocumentOptions
+from engine.corpora.formats.documents.model import Context, DocumentError, DocumentOptions, Result, Unit
 from engine.corpora.formats.tagged_text import text_of
 from engine.errors import TailorError
 from engine.serving.units.translate import TranslationCache, Translator, translate_units
@@ -29,10 +29,11 @@ class DocumentReport:
     kept: dict[str, int]  # what was left as it was, by reason
     doubtful: int
     doubts: list[dict[str, str]] = field(default_factory=list)  # {"place", "source", "translation", "why"}
+    segments: list[tuple[Unit, Result]] = field(default_factory=list, repr=False)
 
     def to_mapping(self) -> dict[str, object]:
-        """As JSON holds it."""
-        return dict(vars(self))
+        """As JSON holds it, without the segments."""
+        return {key: value for key, value in vars(self).items() if key != "segments"}
 
 
 def translate_document(
@@ -92,6 +93,7 @@ def translate_document(
         kept=dict(document.kept),
         doubtful=len(doubts),
         doubts=doubts[:MOST_DOUBTS],
+        segments=list(zip(document.units, results, strict=True)),
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import pathlib
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, File, Form, Response, UploadFile
+from fastapi import APIRouter, File, Form, Path, Response, UploadFile
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
@@ -18,6 +18,7 @@ from studio.api.permissions import Caller, may
 from studio.api.schemas import models
 from studio.api.translate import counted
 from studio.api.uploads import kept
+from studio.services.document_segments import MOST, documents_of, edit_document, segments_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,10 +43,21 @@ class Document(BaseModel):
     job: models.Job
 
 
-def documents(desk: Deps) -> Documents:
-    from engine.jobs.handlers.documents import Documents
+class Segment(BaseModel):
+    index: int = Field(description="From 0.")
+    place: str = Field(description="Where it stands in the document, in words.")
+    source: str
+    translation: str
+    doubt: str = Field(description="Why to look at it; empty where nothing is odd.")
+    edited: bool
 
-    return Documents(desk.store, desk.service.settings)
+
+class SegmentChange(models.Given):
+    translation: Annotated[str, Field(min_length=1, max_length=MOST)]
+
+
+def documents(desk: Deps) -> Documents:
+    return documents_of(desk.service)
 
 
 def shown(paper: TranslatedDocument) -> Document:
@@ -62,7 +74,7 @@ def shown(paper: TranslatedDocument) -> Document:
     )
 
 
-def characters_of(desk: Deps, project: ProjectRow, file: Path, options: Mapping[str, Any] | None = None) -> int:
+def characters_of(desk: Deps, project: ProjectRow, file: pathlib.Path, options: Mapping[str, Any] | None = None) -> int:
     """How many characters of a document are translated. Raises DocumentError, CorpusError where it cannot be read."""
     from engine.corpora.formats.documents.formats import open_document
     from engine.corpora.formats.documents.model import Context, DocumentOptions
@@ -145,6 +157,22 @@ def download_document(desk: DeskDep, number: Id) -> FileResponse:
     if paper.output is None:
         raise Problem(409, f"There is no translation of {paper.name} yet. Wait until its job has succeeded.")
     return FileResponse(paper.output, filename=paper.output.name, media_type="application/octet-stream")
+
+
+@router.get("/documents/{number}/segments", dependencies=[may("read")])
+def list_document_segments(desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Segment]:
+    """The source and translation of a translated document, segment by segment."""
+    items, total = segments_of(documents(desk).get(number), offset, limit)
+    return models.Page[Segment](items=[Segment(**vars(one)) for one in items], total=total, offset=offset)
+
+
+@router.patch("/documents/{number}/segments/{index}", status_code=204, dependencies=[may("write")])
+def edit_document_segment(
+    desk: DeskDep, number: Id, index: Annotated[int, Path(ge=0, le=10**7, description="From 0.")], change: SegmentChange
+) -> Response:
+    """Give a segment another translation; the document is built again with it."""
+    edit_document(desk.service, number, index, change.translation)
+    return Response(status_code=204)
 
 
 @router.delete("/documents/{number}", status_code=204, dependencies=[may("write")])

@@ -14,6 +14,7 @@ from studio.api.errors import Problem
 from studio.api.permissions import may
 from studio.api.schemas import models
 from studio.api.uploads import kept
+from studio.services.edited_pairs import check_direction, learn
 from studio.services.jsonl_pages import open_lines
 
 router = APIRouter(tags=["samples"])
@@ -84,6 +85,15 @@ def use_bundled_samples(desk: DeskDep, number: Id, wish: models.UseSamples) -> m
             catalog.accept(one.card, position)
     labels = {file.name: one.title[:40] for one in chosen for file in one.files}
     return rows.job(desk.service.add_samples(project, [file for one in chosen for file in one.files], labels))
+
+
+@router.post("/projects/{number}/samples/pairs", status_code=201, dependencies=[may("write")])
+def add_pair(desk: DeskDep, number: Id, wish: models.PairWish) -> models.PairAdded:
+    """Add a text and its edited translation to the project's samples, in a file of their own; the same pair twice is one."""
+    project = desk.store.projects.get(number)
+    check_direction(project, wish.source or "", wish.target or "")
+    made = learn(desk.service, project, wish.text, wish.translation, replaces=wish.replaces)
+    return models.PairAdded(added=made.added, pairs=made.count, job=rows.job(made.job) if made.job else None)
 
 
 @router.get("/projects/{number}/samples/segments", dependencies=[may("read")])

@@ -125,3 +125,27 @@ async def translate(
         project=means.project.id if means.project else None,
         plugin=means.plugin.id if means.plugin else None,
     )
+
+
+@router.post("/alternatives")
+async def alternatives(
+    request: Request, desk: DeskDep, wish: bodies.AlternativesWish, caller: Annotated[Caller, may("translate")]
+) -> bodies.AlternativesFound:
+    """Other translations of a sentence: the best of its beam, with a beginning that is kept, and words that could follow."""
+    from studio.services.translation import alternatives_of
+
+    means = await run_in_threadpool(
+        desk.means, wish.source or "", wish.target or "", wish.project or "", wish.plugin, wish.text
+    )
+
+    def run(ticket: Ticket) -> bodies.AlternativesFound:
+        base = desk.service.models.base(means.base, means.source, means.target)
+        with counted(desk, caller, len(wish.text)):
+            found = alternatives_of(
+                desk.service, base, means.plugin, wish.strength, wish.text, wish.prefix, wish.count
+            )  # fmt: skip
+        return bodies.AlternativesFound(
+            sentences=found.sentences, words=[bodies.Word(**vars(one)) for one in found.words]
+        )
+
+    return await desk.apart(request, run)

@@ -51,6 +51,7 @@ class Column:
     strength: str = ""
     dial: bool = False
     gone: bool = False  # its plugin was deleted
+    plugin: int = 0
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,12 @@ def _column(place: int, system: Mapping[str, Any], gone: bool) -> Column:
         return Column(tr("Vanilla"), gone=gone)
     method = str(system["method"])
     return Column(
-        str(system["name"]), method.replace("_", " "), f"{float(system['strength']):g}", has_dial(method), gone
+        str(system["name"]),
+        method.replace("_", " "),
+        f"{float(system['strength']):g}",
+        has_dial(method),
+        gone,
+        system["plugin_id"] or 0,
     )
 
 

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.core.languages import unspaced
 from engine.errors import TailorError
 from studio.components.html import empty, number, way
 from studio.components.templating import render
 from studio.i18n.translate import ago, mark, span, tr, translate_message
 from studio.services.catalog import language_name
+from studio.services.document_segments import documents_of, segments_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Response
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from engine.jobs.handlers.documents import TranslatedDocument
     from engine.store import JobRow, ProjectRow
     from studio.services.service import Service
+    from studio.services.translation import Sentence
 
 STATES = {
     "succeeded": (mark("done"), "done"),
@@ -26,6 +29,7 @@ STATES = {
     "interrupted": (mark("stopped"), ""),
 }
 DOUBTS = 30  # shown below a document
+SEGMENTS = 50  # on a page of the preview
 
 
 def add_document_routes(app: FastAPI, service: Service) -> None:
@@ -34,10 +38,8 @@ def add_document_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/download/documents/{number}", include_in_schema=False)
     def document_download(number: int) -> Response:
-        from engine.jobs.handlers.documents import Documents
-
         try:
-            paper = Documents(service.store, service.settings).get(number)
+            paper = documents_of(service).get(number)
         except TailorError as error:
             return PlainTextResponse(translate_message(error.message), status_code=404)
         if paper.output is None:
@@ -109,11 +111,26 @@ def _done_row(document: TranslatedDocument) -> DoneRow:
     )  # fmt: skip
 
 
-def result_box(texts: Sequence[str], doubts: Sequence[str], project: ProjectRow, *, wait: str = "") -> str:
-    """The translation of a short text, line by line, as far as it is."""
+def result_box(
+    lines: Sequence[Sequence[Sentence]], project: ProjectRow, *, wait: str = "", plugin: int = 0, strength: float = 1.0
+) -> str:
+    """The translation of a short text, line by line, as far as it is; `plugin` is the number of the one that translates."""
+    doubts = [sentence.doubt for line in lines for sentence in line if sentence.doubt]
     return render(
-        "short_text.html", texts=texts, doubts=list(dict.fromkeys(doubts)), wait=wait, language=project.target,
-        name=language_name(project.target),
+        "short_text.html", lines=lines, doubts=list(dict.fromkeys(doubts)), wait=wait, language=project.target,
+        name=language_name(project.target), plugin=plugin, strength=f"{strength:g}",
+        space="" if unspaced(project.target) else " ",
+    )  # fmt: skip
+
+
+def segments_card(paper: TranslatedDocument, project: ProjectRow, offset: int = 0) -> str:
+    """A page of a document's segments, source beside translation, to be edited; a sentence where there are none to show."""
+    offset = max(0, offset)
+    segments, count = segments_of(paper, offset, SEGMENTS)
+    return render(
+        "document_segments.html", document=paper, segments=segments, count=count, offset=offset, page=SEGMENTS,
+        last=offset + len(segments), project=project, strength=f"{paper.strength:g}",
+        source_name=language_name(project.source), target_name=language_name(project.target),
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from studio.components.base_note import add_base_note
 from studio.components.compare_url import CompareUrl
 from studio.components.comparison_parts import figures_of, menus_of, table_of
 from studio.components.comparison_table import file_card, plugin_choices, progress_card, reading_card
+from studio.components.editor import EDIT, Editor
 from studio.components.html import empty, gated, shown_if, view, visible_if, way
 from studio.components.layout import QUIET, guard, page, wanted
 from studio.components.templating import script
@@ -43,6 +44,7 @@ class ComparePage:
 
     def __init__(self, demo: gr.Blocks, service: Service) -> None:
         self.demo, self.service, self.desk = demo, service, Comparisons(service)
+        self.editor = Editor(service)
 
     def layout(self) -> None:
         with page(self.demo, self.service, "compare", "Compare", TEXT) as self.frame:
@@ -65,8 +67,9 @@ class ComparePage:
                     )
             self.state = view(script=STATE)
             with gr.Row(elem_classes="tm-compare-body"):
-                self.table = view(classes="tm-compare-table", script=script("compare-table.js"))
+                self.table = view(classes="tm-compare-table", script=script("compare-table.js") + EDIT)
                 self.panel = view(classes="tm-compare-panel", script=script("compare-panel.js"))
+            self.editor.layout()
             self.figures = view(classes="tm-compare-figures", script=STATE)
             self.terms = TermsBox()
             self.here = gr.Textbox("", visible="hidden")
@@ -76,11 +79,12 @@ class ComparePage:
     def events(self) -> None:
         here, named = self.here, [self.here, self.number]
         content = [self.text, self.file, self.state, self.table, self.figures, self.menus, here]
-        filled = [self.ask, self.run, self.upload, self.nothing, self.plugins, *content, self.number]
+        filled = [self.ask, self.run, self.upload, self.nothing, self.plugins, *content, self.number, self.editor.count]
         ready = self.demo.load(guard(self.fill), None, filled, **QUIET)
         WordPanel(self).events(ready)
         CompareJobs(self).events(ready)
         CompareTranslation(self).events(ready)
+        self.editor.events(self.table)
         self.upload.upload(guard(self.open_file), self.upload, content, **QUIET).then(None, named, None, js=MARK)
         self.table.leaf(
             guard(self.leaf), here, [self.table, here], concurrency_limit=1, trigger_mode="multiple", **QUIET
@@ -140,6 +144,7 @@ class ComparePage:
             self.plugins: gr.update(choices=plugin_choices(rows), value=chosen, visible=visible_if(bool(rows))),
             **self.content(project, sheet, url, number),
             self.number: str(project.id),
+            self.editor.count: self.editor.counted(project),
         }
 
     def open_file(self, request: gr.Request, files: list[str]) -> Iterator[Values]:

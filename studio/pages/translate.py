@@ -10,15 +10,26 @@ import gradio as gr
 
 from engine.errors import InputError
 from studio.components.base_note import add_base_note
-from studio.components.documents_table import at_work, done_table, no_project, result_box
+from studio.components.documents_table import at_work, done_table, no_project, result_box, segments_card
+from studio.components.editor import EDIT, Editor
 from studio.components.html import esc, gated, shown_if, view, visible_if
 from studio.components.layout import QUIET, guard, heading, page, wanted
 from studio.components.templating import script
 from studio.i18n.translate import tr
+from studio.pages.translate_preview import DocumentPreview
 from studio.services.catalog import pair_said
+from studio.services.document_segments import documents_of
 from studio.services.service import Service
 from studio.services.terminology import project_terms
-from studio.services.translation import MOST, lines_of, plugin_choices, plugin_of, translate_lines, wanted_plugin
+from studio.services.translation import (
+    MOST,
+    Sentence,
+    lines_of,
+    plugin_choices,
+    plugin_of,
+    translate_lines,
+    wanted_plugin,
+)
 
 if TYPE_CHECKING:
     from engine.jobs.handlers.documents import Documents
@@ -44,6 +55,8 @@ class TranslatePage:
     def __init__(self, demo: gr.Blocks, service: Service) -> None:
         self.demo = demo
         self.service = service
+        self.editor = Editor(service)
+        self.preview = DocumentPreview(service, self.editor)
 
     def layout(self) -> None:
         """The components."""
@@ -73,6 +86,7 @@ class TranslatePage:
                         self._lay_out_text()
             self.at_work = view(script=ACT)
             self.done = view(script=ACT)
+            self.preview.layout()
             self.project = gr.Textbox("", visible="hidden")
 
     def _lay_out_text(self) -> None:
@@ -81,17 +95,19 @@ class TranslatePage:
                 label="Text", show_label=False, placeholder="Or type a short text here", lines=7, max_lines=12,
                 container=False, elem_classes="tm-text",
             )  # fmt: skip
-            self.result = view(classes="tm-answer")
+            self.result = view(classes="tm-answer", script=EDIT)
         with gr.Row(elem_classes="tm-below"):
             self.translate = gr.Button("Translate text", size="sm", min_width=120, scale=0)
             view('<p class="tm-quiet">Shift + Enter</p>')
+            self.editor.layout()
 
     def events(self) -> None:
         """What calls which method."""
         text = [self.text, self.plugin, self.strength, self.terms]
         marked = [self.project, self.plugin, self.strength, self.text]
         tables = [self.at_work, self.done]
-        everything = [self.frame.title, self.nothing, self.form, *marked, self.terms, self.pair, self.result, *tables]
+        shown = [self.terms, self.pair, self.result, self.preview.card, self.editor.count]
+        everything = [self.frame.title, self.nothing, self.form, *marked, *shown, *tables]
         poll, answer = guard(self.poll), guard(self.answer)
         self.demo.load(guard(self.fill), None, everything, **QUIET).then(
             answer, text, self.result, concurrency_limit=2, **QUIET
@@ -106,14 +122,14 @@ class TranslatePage:
         for event in (self.translate.click, self.text.submit):
             event(answer, text, self.result, concurrency_limit=2, **QUIET).then(None, marked, None, js=MARK)
         for table in tables:
-            table.act(guard(self.act), None, None, **QUIET).then(poll, None, tables, **QUIET)
+            table.act(guard(self.act), None, self.preview.card, **QUIET).then(poll, None, tables, **QUIET)
+        self.preview.events()
+        self.editor.events(self.result, self.preview.card)
 
     @property
     def documents(self) -> Documents:
         """The documents of the store, which is opened when a page is first asked for."""
-        from engine.jobs.handlers.documents import Documents
-
-        return Documents(self.service.store, self.service.settings)
+        return documents_of(self.service)
 
     def fill(self, request: gr.Request) -> dict[Any, Any]:
         """The page for the project, plugin, strength and text of its address."""
@@ -132,7 +148,9 @@ class TranslatePage:
             self.terms: gr.update(visible=visible_if(bool(project_terms(service, project)))),
             self.pair: esc(f"{pair_said(project.source, project.target)} · {tr('base {name}', name=base)}"),
             self.text: str(asked.get("text", ""))[:MOST],
-            self.result: result_box([], [], project),
+            self.result: result_box([], project),
+            self.preview.card: self.preview.asked(project, asked.get("document")),
+            self.editor.count: self.editor.counted(project),
             self.project: str(project.id),
             **self._tables(project),
         }
@@ -167,13 +185,15 @@ class TranslatePage:
             self.documents.add(project, Path(file), plugin=row, strength=float(strength) if row else 1.0, terms=terms)
         return {self.files: gr.update(value=None), self.run: gr.update(interactive=False)}
 
-    def act(self, request: gr.Request, event: gr.EventData) -> None:
-        """Cancel, resume or delete a document."""
-        documents, job = self.documents, int(event.job)
-        if documents.get(job).job.project_id != self.service.need(wanted(request)).id:
-            raise InputError("This document belongs to another project. Reload the page.")
+    def act(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        """Cancel, resume, delete or preview a document."""
+        project, job = self.service.need(wanted(request)), int(event.job)
+        paper = self.preview.own(project, job)
+        if event.act == "preview":
+            return {self.preview.card: segments_card(paper, project)}
         if event.act in ("cancel", "resume", "delete"):
-            getattr(documents, event.act)(job)
+            getattr(self.documents, event.act)(job)
+        return {self.preview.card: "" if event.act == "delete" else gr.skip()}
 
     def terms_of(self, project: ProjectRow, enforce: bool) -> str:
         """The project's terms, where they are to be enforced."""
@@ -184,20 +204,16 @@ class TranslatePage:
     ) -> Iterator[dict[Any, Any]]:
         """The translation of a short text, line by line."""
         project = self.service.need(wanted(request))
-        lines = lines_of(text)
-        waiting = tr("Translating")
-        yield {self.result: result_box([], [], project, wait=waiting if lines else "")}
-        if not lines:
-            return
-        texts: list[str] = []
-        doubts: list[str] = []
+        lines, waiting = lines_of(text), tr("Translating")
+        yield {self.result: result_box([], project, wait=waiting if lines else "")}
         row, terms = plugin_of(self.service, plugin), self.terms_of(project, enforce)
-        for translation, doubt in translate_lines(self.service, project, lines, row, float(strength), terms):
-            texts.append(translation)
-            doubts += [doubt] if doubt else []
-            more = len(texts) < len(lines)
-            if lines[len(texts) - 1].strip() or not more:
-                yield {self.result: result_box(texts, doubts, project, wait=waiting if more else "")}
+        by: dict[str, Any] = {"plugin": row.id if row else 0, "strength": float(strength)}
+        done: list[list[Sentence]] = []
+        for sentences in translate_lines(self.service, project, lines, row, float(strength), terms):
+            done.append(sentences)
+            more = len(done) < len(lines)
+            if sentences or not more:
+                yield {self.result: result_box(done, project, wait=waiting if more else "", **by)}
 
 
 def _strength(request: gr.Request) -> float:

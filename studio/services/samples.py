@@ -16,6 +16,7 @@ from engine.corpora import CorpusOptions, Decisions
 from engine.corpora.leakage import LEAKS_FILE, TEST_FOLDER, test_files
 from engine.errors import InputError, OptionError, storage_errors
 from engine.messages import unpack
+from engine.workflows.customize.steps import FEWEST
 from studio.i18n.translate import mark, tr
 from studio.services.files import JsonRow, read_rows
 from studio.services.uploads import check_files, take_files
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 LABELS = "domains.json"  # in a project's workspace: domain labels by file name
 REMOVED = "removed"  # there too: the sample file that was removed last
 OPTIONS = "import_options.json"  # there too: settings of reading that differ from the defaults
+EDITED = "Edited translations.jsonl"  # the sample file of what was edited on the pages
 GONE = mark("{name} is no file of this project any more. Reload the page.")
 
 
@@ -188,7 +190,10 @@ class SampleFiles:
             Path(str(one["name"])).name: str(one.get("error", "")) for one in self.report(project_id).get("files", [])
         }
         names = [path.name for path in self.sample_files(project_id)]
-        return {name: errors.get(name, "") for name in names if errors.get(name, "" if busy else "unread")}
+        unread = {name: errors.get(name, "") for name in names if errors.get(name, "" if busy else "unread")}
+        if unread == {EDITED: ""} and len(names) == 1:
+            unread[EDITED] = tr("Read once there are {fewest} pairs, or other samples beside them.", fewest=FEWEST)
+        return unread
 
     def sentences_stamp(self, project_id: int) -> str:
         """Changes when sentences, test files or decisions have changed on disk."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.errors import InputError
 from studio.i18n.translate import tr
 
 if TYPE_CHECKING:
+    from engine.base import BaseModel
+    from engine.decoding.alternatives import Alternatives
     from engine.store import PluginRow, ProjectRow
     from studio.services.service import Service
 
@@ -53,6 +56,15 @@ def lines_of(text: str) -> list[str]:
     return text.strip("\n").split("\n")
 
 
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a text with its translation; `doubt` says why to look at it, empty where nothing is odd."""
+
+    source: str
+    translation: str
+    doubt: str = ""
+
+
 def translate_lines(
     service: Service,
     project: ProjectRow,
@@ -60,14 +72,36 @@ def translate_lines(
     plugin: PluginRow | None,
     strength: float,
     terms: str = "",
-) -> Iterator[tuple[str, str]]:
-    """(translation, doubt) of each line, as they are made."""
+) -> Iterator[list[Sentence]]:
+    """The sentences of each line with their translations, as they are made; none of an empty line."""
+    from engine.corpora import split_sentences
     from engine.corpora.formats.documents.model import Unit
     from engine.corpora.formats.tagged_text import text_of
 
     for line in lines:
-        if not line.strip():
-            yield "", ""
-            continue
-        (result,) = service.translate(project, [Unit([line])], plugin, strength, terms)
-        yield text_of(result.parts), result.doubt
+        sources = split_sentences(line, project.source) if line.strip() else []
+        results = service.translate(project, [Unit([one]) for one in sources], plugin, strength, terms)
+        yield [Sentence(one, text_of(made.parts), made.doubt) for one, made in zip(sources, results, strict=True)]
+
+
+def alternatives_of(
+    service: Service,
+    base: BaseModel,
+    row: PluginRow | None,
+    strength: float,
+    text: str,
+    prefix: str = "",
+    count: int = 5,
+) -> Alternatives:
+    """Other translations of a sentence by a loaded base, with the plugin of a row where there is one.
+
+    Raises InputError where the text is several sentences, and as `engine.decoding.alternatives` does.
+    """
+    from engine.corpora import split_sentences
+    from engine.decoding.alternatives import alternatives
+
+    if len(split_sentences(text, base.source)) > 1:
+        raise InputError("Alternatives are for one sentence, and this text has several.")
+    plugin = service.plugin(row, base) if row is not None else None
+    decoding = base.decoding(plugin.card.get("decoding") if plugin and strength else None)
+    return alternatives(base, text, plugin, strength=strength, decoding=decoding, prefix=prefix, count=count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from playwright.sync_api import expect
 
 from engine.jobs.handlers.documents import Documents
 from engine.store import ProjectRow
-from tests.browser.conftest import BASE, Studio
+from tests.browser.conftest import BASE, SAMPLE, Studio
 
 PAGE = '<html lang="en"><p>The rain had not stopped. He opened <b>the door</b>.<p translate="no">Tailor MT'
 DONE = 300_000  # milliseconds in which a worker translates it, with another job before it
@@ -111,4 +112,28 @@ def test_documents_at_work_can_be_watched_and_cancelled(studio: Studio, page: An
     expect(box.get_by_text("Stopping")).to_be_visible()
     (row,) = studio.store.jobs.list(project.id)
     studio.store.jobs.cancelled(row.id, row.attempt)
-    expect(page.get_by_role("button", name="Go on messages.po")).to_be_visible()
+    expect(page.get_by_role("button", name="Continue messages.po")).to_be_visible()
+
+
+def test_an_edited_translation_becomes_a_sample(studio: Studio, page: Any) -> None:
+    project = start(studio, "Edited")
+    (studio.workspace(project) / "samples").mkdir()
+    shutil.copy(SAMPLE, studio.workspace(project) / "samples")
+    page.goto(f"{studio.url}/translate?project={project.id}&text=He+opened+the+door.")
+    segment = page.locator(".tm-segment")
+    expect(segment).to_have_text(re.compile("[\u4e00-\u9fff]"))
+    segment.click()
+    field = page.get_by_role("textbox", name="Translation")
+    expect(page.locator(".tm-editor [data-sentence]").nth(1)).to_be_visible()
+    page.locator(".tm-editor [data-sentence]").nth(1).click()
+    expect(field).not_to_have_value(segment.text_content())
+    field.fill("他把<b>门</b>打开了。")
+    learn = page.get_by_role("button", name="Learn from this")
+    learn.dblclick()
+    count = page.get_by_role("link", name="1 edited translation in the samples")
+    expect(count).to_be_visible()
+    expect(segment).to_have_text("他把<b>门</b>打开了。")
+    count.click()
+    row = page.locator(".tm-sentences, .tm-card", has_text="He opened the door.").last
+    expect(row).to_contain_text("他把门打开了。", timeout=DONE)  # tags are stripped where samples are read
+    expect(page.get_by_text("Edited translations.jsonl").first).to_be_visible()

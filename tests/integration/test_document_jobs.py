@@ -71,7 +71,7 @@ def test_a_document_is_translated_and_given_back(
     assert shown.startswith(f"<html lang=zh><p>{expected[0]}")
     assert shown.endswith(f"<p>{expected[2]}")
     assert (result["units"], done.report["title"]) == (2, "HTML file")
-    assert not list(done.output.parent.glob("*.jsonl"))
+    assert [one.name for one in done.output.parent.glob("*.jsonl")] == ["segments.jsonl"]
 
     row = plugin_row(documents, project, bundle)
     page.write_text(PAGE, encoding="utf-8")

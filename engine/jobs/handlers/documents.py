@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from engine.corpora.formats.documents.formats import ENDINGS, open_document
 from engine.corpora.formats.documents.model import Context, DocumentError, DocumentOptions
 from engine.errors import InputError, NotFoundError, storage_errors
 from engine.plugins.plugin import check_strength
+from engine.workflows.document_segments import SEGMENTS, edit_segment, write_segments
 
 if TYPE_CHECKING:
     from engine.core.settings import Settings
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 KIND = "translate"
 EARLY_BYTES = 4 << 20  # documents up to this size are read at once, so that a fault is said before the job is queued
 PARTIAL = "sentences.jsonl"
+_EDITING = threading.Lock()  # an edit changes a document's segments and the document
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,12 @@ class TranslatedDocument:
         """The translation; None while there is none."""
         path = self.job.result.get("output")
         return Path(path) if path and Path(path).is_file() else None
+
+    @property
+    def segments(self) -> Path | None:
+        """The file of its segments, as `write_segments` has it; None where there is no translation, or none was kept."""
+        path = self.output and self.output.with_name(SEGMENTS)
+        return path if path and path.is_file() else None
 
     @property
     def report(self) -> Json:
@@ -117,6 +126,19 @@ class Documents:
     def resume(self, number: int) -> TranslatedDocument:
         """Go on with a translation that was stopped or failed. Raises InputError where it was not."""
         return _paper(self.store.jobs.resume(self.get(number).job.id))
+
+    def edit(self, number: int, index: int, text: str) -> None:
+        """Give a segment (from 0) of a translated document another translation, and build the document again. Raises InputError
+        where it has no segments, DocumentError as `edit_segment` does.
+        """
+        paper = self.get(number)
+        if paper.segments is None or paper.output is None or paper.job.project_id is None:
+            raise InputError("{paper} has no segments to edit. Translate it again.", paper=paper.name)
+        project, arguments = self.store.projects.get(paper.job.project_id), paper.job.arguments
+        options = DocumentOptions.from_mapping(arguments.get("options") or {})
+        context = Context(paper.name, project.source, project.target, options)
+        with _EDITING:
+            edit_segment(paper.segments, Path(str(arguments["document"])), paper.output, context, index, text)
 
     def delete(self, number: int) -> None:
         """Remove a document, its translation and its row. Raises InputError while it is being translated."""
@@ -201,4 +223,5 @@ def run(context: JobContext) -> Json:
         name=paper.name,
         most_bytes=context.settings.max_upload_mib << 20,
     )
+    write_segments(file.with_name(SEGMENTS), report.segments)
     return {"output": str(output), **report.to_mapping()}

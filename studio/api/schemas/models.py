@@ -145,6 +145,22 @@ class SampleChange(Given):
     domain: Annotated[str, StringConstraints(max_length=80)] = Field(description="The file's domain; empty for none.")
 
 
+class PairWish(Given):
+    text: Text = Field(examples=["The rain stopped."])
+    translation: Text = Field(examples=["雨停了。"])
+    source: Code | None = Field(None, description="Checked against the project's, where it is given.")
+    target: Code | None = Field(None, description="Checked against the project's, where it is given.")
+    replaces: Text = Field("", description="An earlier translation of the text, which this one replaces.")
+
+
+class PairAdded(BaseModel):
+    added: bool = Field(description="False: the pair was there already.")
+    pairs: int = Field(description="How many edited translations the project has.")
+    job: Job | None = Field(
+        description="The job that reads the samples anew; null where nothing changed or is to be read yet."
+    )
+
+
 class UseSamples(Given):
     names: Annotated[list[Reference], Field(min_length=1, max_length=20)] = Field(
         description="Names of bundled corpora, as /samples lists them."

@@ -44,6 +44,33 @@ class Translated(BaseModel):
     plugin: int | None
 
 
+class AlternativesWish(Given):
+    text: Annotated[str, Field(min_length=1, max_length=5000)] = Field(
+        description="One sentence.", examples=["The rain stopped."]
+    )
+    prefix: Annotated[str, Field(max_length=5000)] = Field(
+        "", description="How the translations begin, in whole words."
+    )
+    source: Code | None = Field(None, description="Without, it is the project's, or told from the text.")
+    target: Code | None = Field(None, description="Without, it is the project's.")
+    project: Reference | None = Field(None, description="Number or name of a project.")
+    plugin: Reference | None = Field(
+        None, description="Number or name of a plugin, or `base` for none; without, the project's default."
+    )
+    strength: Annotated[float, Field(ge=0, le=2)] = Field(1.0, description="0: the base exactly, 1: as trained.")
+    count: Annotated[int, Field(ge=1, le=10)] = Field(5, description="How many at most.")
+
+
+class Word(BaseModel):
+    text: str
+    probability: float = Field(description="0 to 1, of the tokens that begin it.")
+
+
+class AlternativesFound(BaseModel):
+    sentences: list[str] = Field(description="Whole translations with that beginning, the best first.")
+    words: list[Word] = Field(description="Words that could follow the beginning, the likeliest first.")
+
+
 class ProportionsWish(Given):
     sentences: Annotated[list[Text], Field(min_length=1, max_length=100)]
     side: Literal["decoder", "encoder"] = Field(

@@ -1,0 +1,68 @@
+"""Other translations of a sentence: the n-best list of its beam, from the start or after a beginning that is kept, and the
+words that could follow that beginning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.core.languages import unspaced
+from engine.decoding.candidates import Candidate, candidates
+from engine.decoding.enforce_terms import Beginning
+from engine.decoding.translate import Search, attached
+from engine.errors import InputError
+
+if TYPE_CHECKING:
+    from engine.base.adapter import Adapter
+    from engine.base.decoding_options import Decoding
+    from engine.base.model import BaseModel
+
+MOST = 10  # hypotheses of one sentence
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """`sentences` are whole translations, the best first, all with the beginning that was given; `words` may follow it, the
+    likeliest first.
+    """
+
+    sentences: list[str]
+    words: list[Candidate]
+
+
+def alternatives(
+    base: BaseModel,
+    text: str,
+    plugin: Adapter | None = None,
+    *,
+    strength: float = 1.0,
+    decoding: Decoding | None = None,
+    prefix: str = "",
+    count: int = 5,
+) -> Alternatives:
+    """Up to `count` different translations of a sentence that begin with `prefix`, whole words of the target language, and as many
+    words to go on with. Raises InputError where sentence or prefix is longer than the base's positions, OptionError where the
+    plugin gives no probabilities.
+    """
+    if plugin is not None and strength:
+        plugin.check_likelihood()
+    count = max(1, min(MOST, count))
+    decoding = decoding or base.decoding()
+    text, prefix = (" ".join(one.split()) for one in (text, prefix))
+    if not text:
+        return Alternatives([], [])
+    with base.lock:
+        row, labels = base.encode([text])[0], base.label([prefix])[0]
+    if max(len(row), len(labels) + 1) > base.max_tokens:
+        raise InputError("This sentence is longer than the base's positions, so it has no alternatives. Split it.")
+    with attached(base, plugin, strength):
+        search = Search(base, plugin, strength, [row], [0])
+        begin = None
+        if prefix:  # it ends a word: what would go on with that word is barred
+            joined = unspaced(base.target)
+            barred = [] if joined else [i for i, piece in enumerate(search.pieces) if piece[:1].isalnum()]
+            begin = Beginning(labels, barred)
+        found = base.decode(search.generate([0], decoding.replace(beam=max(decoding.beam, count)), begin, count))
+    words = candidates(base, text, labels[:-1], plugin, strength=strength, count=count)
+    return Alternatives(list(dict.fromkeys(one for one in found if one)), [one for one in words if one.text])

@@ -1,0 +1,97 @@
+"""The segments of a translated document, kept beside it: to be read side by side, and edited, after which it is built again."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.core.atomic_files import atomic_write
+from engine.corpora.formats.documents.formats import MOST_BYTES, open_document
+from engine.corpora.formats.documents.model import Context, DocumentError, Result, Unit
+from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
+
+SEGMENTS = "segments.jsonl"
+# Words of letters that are written with spaces, every other character by itself.
+PIECE = re.compile(r"[^\W\u2e80-\U0003ffff]+|.", re.DOTALL)
+
+
+def write_segments(path: Path, segments: Iterable[tuple[Unit, Result]]) -> None:
+    """Write a row a segment: {"place", "source", "parts", "doubt"}, and "edited" once it is."""
+    _write(
+        path,
+        [
+            {"place": unit.place, "source": unit.text, "parts": _packed(result.parts), "doubt": result.doubt}
+            for unit, result in segments
+        ],
+    )
+
+
+def translation_of(row: Any) -> str:
+    """The translation in a row, without its tags."""
+    return text_of(_unpacked(row["parts"]))
+
+
+def edit_segment(segments: Path, file: Path, output: Path, context: Context, index: int, text: str) -> None:
+    """Give the segment `index` (from 0) another translation, and build `output` again from the document `file`.
+
+    Tags stay beside the words that they stood beside. Raises DocumentError where there is no such segment, the text is empty, or
+    the document cannot be built with it; nothing is changed then.
+    """
+    rows = [json.loads(line) for line in segments.read_text(encoding="utf-8").split("\n") if line]
+    if not 0 <= index < len(rows):
+        raise DocumentError("{name} has no segment {number}. Reload the page.", name=context.name, number=index + 1)
+    if not text.strip():
+        raise DocumentError("A segment needs a translation. Type one, or leave it as it was.")
+    row = rows[index]
+    row |= {"parts": _packed(with_text(_unpacked(row["parts"]), text)), "doubt": "", "edited": True}
+    document = open_document(file, context, most_bytes=max(MOST_BYTES, file.stat().st_size))
+    if len(document.units) != len(rows):
+        raise DocumentError("{name} has changed since it was translated. Translate it again.", name=context.name)
+    data = document.build([Result(_unpacked(one["parts"]), str(one["doubt"])) for one in rows])
+    with atomic_write(output, "the translation") as temporary:
+        temporary.write_bytes(data)
+    _write(segments, rows)
+
+
+def with_text(parts: TaggedText, text: str) -> TaggedText:
+    """Parts of which the text is another one: each tag stands where what was before it and after it has moved to."""
+    old, new = PIECE.findall(text_of(parts)), PIECE.findall(text)
+    moved = {0: 0}  # places between pieces
+    for _, begin, end, other, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if end - begin == last - other:
+            moved |= zip(range(begin + 1, end + 1), range(other + 1, last + 1), strict=True)
+        else:
+            moved |= dict.fromkeys(range(begin + 1, end + 1), last)
+    moved[len(old)] = len(new)
+    places, at = {0: 0}, 0  # of characters, to places between pieces
+    for number, piece in enumerate(old, 1):
+        places |= dict.fromkeys(range(at + 1, at + len(piece)), number - 1) | {at + len(piece): number}
+        at += len(piece)
+    done: TaggedText = []
+    at = written = 0
+    for part in parts:
+        if isinstance(part, Tag):
+            place = moved[places[at]]
+            done += ["".join(new[written:place])] if place > written else []
+            done.append(part)
+            written = max(written, place)
+        else:
+            at += len(part)
+    return [*done, "".join(new[written:])] if written < len(new) else done
+
+
+def _packed(parts: TaggedText) -> list[str | list[str | int]]:
+    return [part if isinstance(part, str) else [part.kind, part.id] for part in parts]
+
+
+def _unpacked(parts: Sequence[Any]) -> TaggedText:
+    return [part if isinstance(part, str) else Tag(*part) for part in parts]
+
+
+def _write(path: Path, rows: Sequence[Any]) -> None:
+    with atomic_write(path, "the segments") as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)

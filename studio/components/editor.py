@@ -1,0 +1,74 @@
+"""Translations that are edited in place: what `static/edit.js` asks for, and what it is answered.
+
+The script opens a field in a box with `data-edit`; the answers stand in `reply`, from where it takes those that are its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import gradio as gr
+
+from engine.errors import InputError, TailorError
+from studio.components.html import view
+from studio.components.layout import QUIET, guard, wanted
+from studio.components.templating import render, script
+from studio.i18n.translate import translate_message
+from studio.services.edited_pairs import edited_pairs, learn
+from studio.services.samples import EDITED
+from studio.services.translation import alternatives_of, plugin_of
+
+if TYPE_CHECKING:
+    from engine.store import ProjectRow
+    from studio.services.service import Service
+
+EDIT = script("edit.js")
+
+
+class Editor:
+    """One for a page: alternatives, pairs that are learned from, and how many of these there are."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+
+    def layout(self) -> None:
+        self.count = view(classes="tm-edited-count")
+        self.reply = view(classes="tm-reply")
+
+    def events(self, *views: Any) -> None:
+        """What the script of each of these views triggers."""
+        for one in views:
+            one.alternatives(
+                guard(self.alternatives), None, self.reply, concurrency_limit=2, trigger_mode="multiple", **QUIET
+            )
+            one.learn(guard(self.learn), None, [self.reply, self.count], trigger_mode="multiple", **QUIET)
+
+    def counted(self, project: ProjectRow | None) -> str:
+        """How many pairs the project has, with the way to them."""
+        count = len(edited_pairs(self.service, project.id)) if project else 0
+        address = urlencode({"project": project.id if project else "", "view": "kept", "file": EDITED})
+        return render("edited_count.html", count=count, address=f"/samples?{address}")
+
+    def alternatives(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        """Other translations of a sentence, with what stands before the cursor; or why there are none, in their place."""
+        project, words = self.service.need(wanted(request)), {"key": str(event.key), "word": str(event.word)}
+        try:
+            row = plugin_of(self.service, int(event.plugin or 0))
+            if row is not None and row.project_id != project.id:
+                raise InputError("This plugin belongs to another project. Reload the page.")
+            base, source = self.service.base_model(project), str(event.source)
+            found = alternatives_of(self.service, base, row, float(event.strength), source, str(event.prefix))
+        except TailorError as error:
+            return {self.reply: render("alternatives.html", **words, found=None, why=translate_message(error.message))}
+        return {self.reply: render("alternatives.html", **words, found=found, why="", language=project.target)}
+
+    def learn(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        """Add what was edited to the samples of the project."""
+        project = self.service.need(wanted(request))
+        learn(self.service, project, str(event.source), str(event.translation), replaces=str(event.replaces))
+        return {self.reply: self.done(event), self.count: self.counted(project)}
+
+    def done(self, event: gr.EventData) -> str:
+        """The answer after which the field closes."""
+        return render("edit_done.html", key=str(event.key))

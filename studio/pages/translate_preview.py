@@ -1,0 +1,65 @@
+"""The preview of the page Translate: a translated document segment by segment, edited where it stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import gradio as gr
+
+from engine.core.numerals import whole_number
+from engine.errors import InputError, TailorError
+from studio.components.documents_table import segments_card
+from studio.components.editor import EDIT, Editor
+from studio.components.html import view
+from studio.components.layout import QUIET, guard, wanted
+from studio.components.templating import script
+from studio.pages import Values
+from studio.services.document_segments import documents_of, edit_document
+
+if TYPE_CHECKING:
+    from engine.jobs.handlers.documents import TranslatedDocument
+    from engine.store import ProjectRow
+    from studio.services.service import Service
+
+
+class DocumentPreview:
+    """A card with a page of the segments; nothing until a document is chosen, or named by the address."""
+
+    def __init__(self, service: Service, editor: Editor) -> None:
+        self.service, self.editor = service, editor
+
+    def layout(self) -> None:
+        self.card = view(script=script("translate-preview.js") + EDIT)
+
+    def events(self) -> None:
+        saved = [self.editor.reply, self.editor.count]
+        self.card.leaf(guard(self.leaf), None, self.card, **QUIET)
+        self.card.save(guard(self.save), None, saved, trigger_mode="multiple", **QUIET)
+
+    def own(self, project: ProjectRow, job: int) -> TranslatedDocument:
+        """The document of that job. Raises InputError where it is another project's."""
+        paper = documents_of(self.service).get(job)
+        if paper.job.project_id != project.id:
+            raise InputError("This document belongs to another project. Reload the page.")
+        return paper
+
+    def asked(self, project: ProjectRow, number: object) -> str:
+        """The preview that the address names; nothing where it names none."""
+        try:
+            paper = self.own(project, whole_number(number) or 0) if number else None
+        except TailorError:
+            return ""
+        return segments_card(paper, project) if paper else ""
+
+    def leaf(self, request: gr.Request, event: gr.EventData) -> Values:
+        """Another page of it, or none any more."""
+        project, job = self.service.need(wanted(request)), int(event.job)
+        return {self.card: segments_card(self.own(project, job), project, int(event.offset)) if job else ""}
+
+    def save(self, request: gr.Request, event: gr.EventData) -> Values:
+        """An edited segment goes into the document, and into the samples where that is asked for."""
+        self.own(self.service.need(wanted(request)), int(event.document))
+        edit_document(self.service, int(event.document), int(event.segment), str(event.translation))
+        if event.learn:
+            return self.editor.learn(request, event)
+        return {self.editor.reply: self.editor.done(event), self.editor.count: gr.skip()}

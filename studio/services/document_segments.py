@@ -1,0 +1,67 @@
+"""The segments of a translated document, read by pages of them, and edited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.errors import InputError
+from engine.workflows.document_segments import translation_of
+from studio.services.jsonl_pages import open_lines
+
+if TYPE_CHECKING:
+    from engine.jobs.handlers.documents import Documents, TranslatedDocument
+    from studio.services.service import Service
+
+MOST = 20_000  # characters of an edited segment
+
+
+@dataclass(frozen=True)
+class DocumentSegment:
+    """A segment; `index` counts from 0, `doubt` says why to look at it, empty where nothing is odd."""
+
+    index: int
+    place: str
+    source: str
+    translation: str
+    doubt: str
+    edited: bool
+
+
+def documents_of(service: Service) -> Documents:
+    """What can be done with the documents of the store, which is opened where that is first asked for."""
+    from engine.jobs.handlers.documents import Documents
+
+    return Documents(service.store, service.settings)
+
+
+def segments_of(paper: TranslatedDocument, offset: int, limit: int) -> tuple[list[DocumentSegment], int]:
+    """Segments of a document from `offset` on, and how many it has; none while it has no translation."""
+    lines = open_lines(paper.segments) if paper.segments else None
+    if lines is None:
+        return [], 0
+    places = range(offset, min(len(lines), offset + limit))
+    segments = [
+        DocumentSegment(
+            index,
+            str(row["place"]),
+            str(row["source"]),
+            translation_of(row),
+            str(row["doubt"]),
+            bool(row.get("edited")),
+        )
+        for index, row in zip(places, lines.get(places), strict=True)
+        if row
+    ]
+    return segments, len(lines)
+
+
+def edit_document(service: Service, number: int, index: int, text: str) -> None:
+    """Edit a segment, and build the document again. Raises Forbidden where whoever asks may only look at its project, InputError
+    as `Documents.edit` does.
+    """
+    documents = documents_of(service)
+    service.workspace(documents.get(number).job.project_id or 0, change=True)
+    if len(text) > MOST:
+        raise InputError("A segment has up to {most} characters. Shorten it.", most=f"{MOST:,}")
+    documents.edit(number, index, text)
