@@ -209,8 +209,9 @@ async def translate(request: Request, desk: DeskDep, place: PlaceDep) -> DeepLTr
     return await run(request, desk, place)
 
 
-@router.post("/v2/write/rephrase", include_in_schema=False)
-async def rephrase(request: Request) -> None:
+@placed.post("/v2/write", include_in_schema=False)
+@placed.post("/v2/write/{way}", include_in_schema=False)
+async def write(request: Request) -> None:
     """DeepL Write, which there is not."""
     await admit(request, "auth_key", LISTS)
     raise Problem(400, "Rewriting of texts is not available here. Translate with /v2/translate.")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl
 
 from fastapi import Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
-from starlette.datastructures import FormData, QueryParams
+from starlette.datastructures import ImmutableMultiDict
 
 from studio.api.errors import Problem
-from studio.auth.wellformed import repeated
+from studio.auth.wellformed import FORMS, MOST_FIELDS, kind_of, repeated
 
 Wish = TypeVar("Wish", bound=BaseModel)
 Values = dict[str, object]
-FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 async def values_of(request: Request, many: tuple[str, ...] = ()) -> tuple[Values, bool]:
@@ -25,20 +26,18 @@ async def values_of(request: Request, many: tuple[str, ...] = ()) -> tuple[Value
     """
     why = repeated(request.query_params.multi_items(), many)
     if why is not None:
-        raise Problem(400, why[1], code=why[0])
+        raise Problem(why[0], why[2], code=why[1])
     values = _plain(request.query_params, many)
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = kind_of(request.headers)
     if kind in FORMS:
         try:
-            async with request.form(max_files=0, max_fields=2000, max_part_size=8 << 20) as form:
-                why = repeated(form.multi_items(), many)
-                if why is not None:
-                    raise Problem(400, why[1], code=why[0])
-                return values | _plain(form, many), False
-        except Problem:
-            raise
+            form = await _form(request, kind)
         except Exception:
             raise Problem(400, "The form cannot be read.", code="bad_input") from None
+        why = repeated(form.multi_items(), many)
+        if why is not None:
+            raise Problem(why[0], why[2], code=why[1])
+        return values | _plain(form, many), False
     body = await request.body()
     if not body.strip():
         return values, False
@@ -51,7 +50,17 @@ async def values_of(request: Request, many: tuple[str, ...] = ()) -> tuple[Value
     return values | body_values, True
 
 
-def _plain(given: FormData | QueryParams, many: tuple[str, ...]) -> Values:
+async def _form(request: Request, kind: str) -> ImmutableMultiDict[str, Any]:
+    """The fields of a form; a large one is decoded in a thread, since that takes seconds."""
+    if kind == FORMS[0]:
+        text = (await request.body()).decode("utf-8", "replace")
+        pairs = await run_in_threadpool(parse_qsl, text, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        return ImmutableMultiDict(pairs)
+    async with request.form(max_files=0, max_fields=MOST_FIELDS, max_part_size=8 << 20) as form:
+        return form
+
+
+def _plain(given: ImmutableMultiDict[str, Any], many: tuple[str, ...]) -> Values:
     values: Values = {}
     for key in dict.fromkeys(given.keys()):
         texts = [one for one in given.getlist(key) if isinstance(one, str)]

@@ -49,7 +49,7 @@ class LibreWish(BaseModel):
     source: str = Field("auto", max_length=35, description="A language code, or `auto`.")
     target: str = Field(max_length=35, examples=["zh"])
     format: Literal["text", "html"] = "text"
-    alternatives: int = Field(0, ge=0, description="Accepted; there are none.")
+    alternatives: int = Field(0, ge=0, le=100, description="Accepted; there are none.")
     api_key: str = Field("", max_length=200)
     project: str = Field("", max_length=120, description="Number or name of a project.")
     plugin: str = Field("", max_length=120, description="Number or name of a plugin, or `base`.")

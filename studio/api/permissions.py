@@ -77,7 +77,7 @@ class AuthMiddleware:
             welcome(scope, RequestIdentity(client[0] if client else ""))
             why = refusal(scope)
             if why is not None:
-                await shaped(scope["path"], 400, *why)(scope, receive, send)
+                await shaped(scope["path"], *why)(scope, receive, send)
                 return
         await self.app(scope, receive, send)
 

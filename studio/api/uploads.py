@@ -85,7 +85,7 @@ class BoundedBody:
                 return
             why = await run_in_threadpool(json_refusal, body) if body else None
             if why is not None:
-                await shaped(scope["path"], 400, *why)(scope, receive, send)
+                await shaped(scope["path"], *why)(scope, receive, send)
                 return
         await self.app(scope, passed, send)
 

@@ -26,7 +26,7 @@ from engine.errors import TailorError
 from studio.auth.gradio_endpoints import ROOT, Events, closed
 from studio.auth.identity import RequestIdentity, from_here, headers_of, host_name, is_loopback, sign_in_needed, welcome
 from studio.auth.rate_limit import RateLimit
-from studio.auth.wellformed import Refusal, is_json, json_refusal, refusal
+from studio.auth.wellformed import FORMS, Refusal, is_json, json_refusal, kind_of, refusal
 
 if TYPE_CHECKING:
     from engine.core.settings import Settings
@@ -39,6 +39,7 @@ SAFE = ("GET", "HEAD", "OPTIONS")
 PUBLIC = re.compile(r"/(?:sign-in|first-account|healthz|readyz|metrics|favicon\.ico|robots\.txt|rating/.+)")
 RATING = re.compile(r"/rating/.+")
 LARGEST_BODY = 32 << 20  # bytes of a request that brings no files
+LARGEST_FORM = 64 << 10  # bytes of a form of a page, which may come from anybody; its decoding holds up others
 NO_HOST = (
     "This studio is meant for this machine alone and was asked for as {host}. Start it with sign_in = on, or with "
     "--no-sign-in where something before it asks for a password."
@@ -96,7 +97,7 @@ class Gateway:
         if answer is not None:
             await answer(scope, receive, send)
             return
-        await self._pass(scope, _bounded(scope, headers, receive, self.largest), send, headers, result)
+        await self._pass(scope, receive, send, headers, result)
 
     # -- who, and may they
 
@@ -109,10 +110,9 @@ class Gateway:
         named = host_name(headers.get("host", ""))
         if self.here_only and not api and not PUBLIC.fullmatch(path) and not is_loopback(named):
             return PlainTextResponse(NO_HOST.format(host=named[:80] or "?"), 403)
-        if self._too_large(headers):
-            return self._answer(
-                path, api, 413, "too_large", f"The request is larger than {self.largest >> 20} MiB.", True
-            )
+        limit, length = _limit(headers, api, self.largest), headers.get("content-length", "")
+        if length and whole_number(length, high=limit) is None:
+            return self._answer(path, api, 413, "too_large", _too_large(limit), True)
         secret = session_of(scope, headers) if self.needed else ""
         if secret:
             identity.account = await run_in_threadpool(self._account, secret)
@@ -144,7 +144,7 @@ class Gateway:
         if why is None:
             return None
         query = scope.get("query_string", b"").decode("latin-1")
-        return self._answer(scope["path"], self.is_api(scope["method"], scope["path"], query), 400, *why)
+        return self._answer(scope["path"], self.is_api(scope["method"], scope["path"], query), *why)
 
     def _account(self, secret: str) -> AccountRow | None:
         with act_as(THIS_MACHINE):
@@ -168,10 +168,6 @@ class Gateway:
             return site in ("same-origin", "none")
         return True
 
-    def _too_large(self, headers: dict[str, str]) -> bool:
-        length = headers.get("content-length", "")
-        return bool(length) and (whole_number(length, high=self.largest) is None)
-
     def _too_often(self, scope: Scope, headers: dict[str, str], identity: RequestIdentity) -> Response | None:
         if self.rates is None or (not self.needed and "authorization" not in headers and from_here(scope, headers)):
             return None
@@ -191,25 +187,16 @@ class Gateway:
         self, scope: Scope, receive: Receive, send: Send, headers: dict[str, str], identity: RequestIdentity
     ) -> None:
         path, method = scope["path"], scope["method"]
-        events = self.needed and path.startswith(f"{ROOT}/")
         # A task that Gradio begins in here and keeps must not go on as this guest (see `studio.auth.identity`).
         welcome(scope, identity)
         if path.startswith(f"{ROOT}/"):
             welcome({}, RequestIdentity(identity.address))
+        unclear, receive = await self._look_at_body(scope, receive, headers, identity)
+        if unclear is not None:
+            await unclear(scope, receive, send)
+            return
         uploading = path == f"{ROOT}/upload"
-        if events and identity.account is not None:
-            body, receive = await read_body(receive) if method == "POST" and not uploading else (b"", receive)
-            query = scope.get("query_string", b"").decode("latin-1")
-            unclear = self._unclear(scope, json_refusal(body or b""))
-            if unclear is not None:
-                await unclear(scope, receive, send)
-                return
-            if not uploading and not is_json(headers):
-                body = None  # a handler that takes forms would read other values than those looked at here
-            if body is None or not self.events.may(identity.account.id, method, path, query, body):
-                await PlainTextResponse("There is nothing here.", 404)(scope, receive, send)
-                return
-        multipart = headers.get("content-type", "").startswith("multipart/form-data")
+        multipart = kind_of(headers) == FORMS[1]
         selected = bytearray()
         status, exported = 0, False
 
@@ -233,6 +220,31 @@ class Gateway:
         elif exported and method == "GET" and status != 206:
             await self._note(identity.access, "export", path, path)
 
+    async def _look_at_body(
+        self, scope: Scope, receive: Receive, headers: dict[str, str], identity: RequestIdentity
+    ) -> tuple[Response | None, Receive]:
+        """The answer to a request whose body does not come in, else None; and the body, bounded. Files are not looked at,
+        and the REST interface looks at its own.
+        """
+        path, method, query = scope["path"], scope["method"], scope.get("query_string", b"").decode("latin-1")
+        api, gradio = self.is_api(method, path, query), path.startswith(f"{ROOT}/")
+        limit = _limit(headers, api, self.largest)
+        receive, body, nothing = _bounded(receive, limit), b"", PlainTextResponse("There is nothing here.", 404)
+        if not api and method not in SAFE and path != f"{ROOT}/upload":
+            if is_json(headers):
+                read, receive = await read_body(receive)
+                too_large = (413, "too_large", _too_large(limit))
+                why = too_large if read is None else await run_in_threadpool(json_refusal, read)
+                if why is not None:
+                    return self._unclear(scope, why), receive
+                body = read or b""
+            elif gradio:  # a handler that takes forms would read other values than those that are looked at here
+                return nothing, receive
+        guest = identity.account if gradio and self.needed else None
+        if guest is not None and not self.events.may(guest.id, method, path, query, body):
+            return nothing, receive
+        return None, receive
+
     async def _note(self, access: Actor, action: str, path: str, detail: str) -> None:
         project = re.search(r"/projects/(\d{1,9})(?:/|$)", path)
         target = re.search(r"/(\d{1,9})(?:\.\w+|/download|/export)?$", path)
@@ -253,10 +265,21 @@ def _netloc(origin: str) -> str:
         return ""
 
 
-def _bounded(scope: Scope, headers: dict[str, str], receive: Receive, largest: int) -> Receive:
+def _limit(headers: dict[str, str], api: bool, largest: int) -> int:
+    """Bytes that the body of a request may have; `largest` those of one with files."""
+    kind = kind_of(headers)
+    if kind == FORMS[1]:
+        return largest
+    return min(largest, LARGEST_FORM if kind == FORMS[0] and not api else LARGEST_BODY)
+
+
+def _too_large(limit: int) -> str:
+    return f"The request is larger than {f'{limit >> 20} MiB' if limit >> 20 else f'{limit >> 10} KiB'}."
+
+
+def _bounded(receive: Receive, limit: int) -> Receive:
     """The body, which breaks off where it grows too large, whatever was said of its length."""
-    multipart = headers.get("content-type", "").startswith("multipart/form-data")
-    limit, seen = (largest if multipart else LARGEST_BODY), 0
+    seen = 0
 
     async def counted() -> Message:
         nonlocal seen

@@ -202,6 +202,9 @@ def test_a_studio_without_accounts_does_not_open_to_others(tmp_path: Path) -> No
 def test_a_body_is_bounded_whatever_it_says(tmp_path: Path, store: Store) -> None:
     client = signed(door(tmp_path, max_request_mib=1))
     assert client.post("/act", headers={"Content-Length": str(2 << 20)}).status_code == 413
+    for kind in ("application/x-www-form-urlencoded", "Application/X-WWW-Form-URLencoded; charset=utf-8"):
+        answer = door(tmp_path).post("/sign-in", content="name=" + "%41" * 30_000, headers={"Content-Type": kind})
+        assert answer.status_code == 413, "anybody may ask for this page, and decoding holds up others"
 
 
 def test_programs_are_slowed_down(tmp_path: Path, store: Store) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from engine.core.numerals import whole_number
 from engine.store import Store
-from studio.auth.wellformed import json_refusal, refusal
+from studio.auth.wellformed import MOST_VALUES, json_refusal, refusal
 from tests.unit.studio.test_gateway import door, signed, store
 
 __all__ = ["store"]
@@ -82,5 +82,33 @@ def test_json_is_read_in_one_way() -> None:
     assert json_refusal(b'{"a": 1, "b": {"a": 1}}') is None
     assert json_refusal(b'{"a": {"b": 1, "\\u0062": 2}}') is not None
     assert json_refusal(b'["\\ud83d\\ude00"]') is None, "a pair is a character"
+    assert json_refusal('{"a": 1}'.encode("utf-16")) is not None, "half of a pair could not be seen in it"
     for half in (b'"\\ud83d"', b'{"\\uDE00": 1}', b'["\xed\xa0\x80"]'):
         assert json_refusal(half) is not None, half
+
+
+@pytest.mark.parametrize(
+    "body", ['["",{}]', '{{"a": 1,{}}}', '["\\\\",{}]', '["\\"",{}]', "[[],{}]", '{{"a": "b",{}}}']
+)
+@pytest.mark.parametrize("value", ["1", '""', "[]", '{"a":1}'])
+def test_a_body_of_more_values_than_any_request_has_is_refused_unread(body: str, value: str) -> None:
+    def filled(count: int) -> bytes:
+        values = [f'"{number}": {value}' if body[0] == "{" else value for number in range(count)]
+        return body.format(",".join(values)).encode()
+
+    assert json_refusal(filled(MOST_VALUES - 10)) is None
+    why = json_refusal(filled(MOST_VALUES + 1))
+    assert why is not None
+    assert why[:2] == (413, "too_many")
+
+
+def test_commas_of_a_text_are_no_values() -> None:
+    for text in ("a, " * MOST_VALUES, '\\", ' * MOST_VALUES, '",' * MOST_VALUES, "\\," * MOST_VALUES):
+        assert json_refusal(json.dumps({"text": [text, text]}).encode()) is None
+
+
+def test_an_event_of_many_values_is_refused_where_nobody_signs_in_too(tmp_path: Path, store: Store) -> None:
+    many = json.dumps({"data": [1] * (MOST_VALUES + 1)})
+    headers = {"Content-Type": "application/json"}
+    for client in (signed(door(tmp_path)), door(tmp_path, sign_in="off")):
+        assert client.post("/gradio_api/queue/join", content=many, headers=headers).status_code == 413
