@@ -3,6 +3,7 @@
     python bench/load.py                        five warm runs of the shipped base
     python bench/load.py --cold                 and one with the system's file cache dropped before it (root, Linux)
     python bench/load.py --base nllb-200 --source en --target de
+    python bench/load.py --home FOLDER          the command through the studio that runs over this data folder
 
 Each run is a process of its own that loads the base and translates one sentence. Wall-clock seconds count the process from
 its start to its end; CPU seconds do not depend on what else the machine does. The parts are measured inside the process.
@@ -31,6 +32,7 @@ import json, sys, time
 begin = time.perf_counter()
 from engine.base import BaseModel
 from engine.base.load import quick_imports
+from engine.decoding.translate import translate
 with quick_imports():
     import torch
     from transformers import AutoTokenizer
@@ -80,12 +82,13 @@ def main() -> None:
     parser.add_argument("--target", default="zh")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--cold", action="store_true")
+    parser.add_argument("--home", default="", help="a data folder whose studio is running [a new one, without]")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "one.txt"
         file.write_text(SENTENCE + "\n", encoding="utf-8")
         whole = ["-m", "engine.cli", "translate", "--quiet", "--base", args.base]
-        whole += ["--source", args.source, "--target", args.target, str(file)]
+        whole += ["--source", args.source, "--target", args.target, "--home", args.home or folder, str(file)]
         print(f"{machine()}; Python {platform.python_version()}; base {args.base}\n")
         print("| run | wall s | CPU s |\n|---|---|---|")
         if args.cold:

@@ -9,6 +9,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import studio.quick_gradio  # noqa: F401 - before whatever imports Gradio
+
+# isort: split
 import gradio as gr
 from fastapi import FastAPI, Request
 from starlette.concurrency import run_in_threadpool
@@ -195,6 +198,7 @@ def create_app(settings: Settings) -> FastAPI:
             css=style_sheet(),
         )
     keep_sessions_small(app)
+    app.state.models = service.models
     return app
 
 
@@ -203,6 +207,7 @@ def launch(settings: Settings, open_browser: bool = False) -> None:
     import uvicorn
 
     from engine.jobs import start_background_worker
+    from engine.serving.resident import listen
 
     check_door(settings)
     networks(settings.trusted_proxies)  # a wrong one is told before anything starts
@@ -213,6 +218,8 @@ def launch(settings: Settings, open_browser: bool = False) -> None:
     app = create_app(settings)
     if settings.local_worker:
         start_background_worker(settings)  # it outlives the studio, so that closing a window ends no training
+    if not settings.replicas:  # else no base is loaded here
+        listen(app.state.models)
     address = f"http://{settings.host}:{settings.port}"
     print(f"Tailor MT is at {address} (stop with Ctrl+C)", flush=True)
     if app.state.first_code:

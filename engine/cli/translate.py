@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.base.decoding_options import Decoding
 from engine.cli import documents
-from engine.cli.commands import Commands, Shown, add_base, load_base
+from engine.cli.commands import Commands, Shown, add_base, base_path, load_base
 from engine.core.atomic_files import atomic_write, check_writable
-from engine.core.options import add_flags, from_flags
+from engine.core.options import add_flags, describe, from_flags
 from engine.core.text_table import table
 from engine.corpora.formats.text_lines import read_lines
 
@@ -69,7 +69,6 @@ def decoding_of(args: argparse.Namespace, base: BaseModel, plugin: Plugin | Plug
 
 
 def translate(args: argparse.Namespace) -> Shown:
-    from engine.core.flagged import flags_of
     from engine.corpora.terminology import read_terms, usage
     from engine.decoding.translate import translate as translate_lines
 
@@ -77,6 +76,8 @@ def translate(args: argparse.Namespace) -> Shown:
     lines = documents.sentences(document, args.source) if document else read_lines(args.input, args.source)
     if args.output != "-":
         check_writable(Path(args.output), "the translation")
+    if not document and (quick := by_studio(args, lines)) is not None:
+        return shown(args, quick, {})
     base = load_base(args)
     plugin = load_plugin(args, base)
     if args.dry_run:
@@ -92,11 +93,33 @@ def translate(args: argparse.Namespace) -> Shown:
         base, lines, plugin, strength=args.strength, decoding=decoding, progress=args.progress, terms=terms
     )
     args.progress.close()
-    warn_of_flags(args, results)
     used, wanted = usage(terms, lines, results)
     if terms and not args.quiet:
         print(f"Terminology: {used:,} of {wanted:,} terms called for are used.", file=sys.stderr)
-    report = {"flags": flags_of(results), **({"terms": {"used": used, "called_for": wanted}} if terms else {})}
+    return shown(args, results, {"terms": {"used": used, "called_for": wanted}} if terms else {})
+
+
+def by_studio(args: argparse.Namespace, lines: Sequence[str]) -> list[str] | None:
+    """The translations of a running studio, which has its base loaded; None where there is none, or it cannot make them."""
+    if args.terms or args.dry_run or args.download or len(args.plugin or []) > 1:
+        return None
+    from engine.base.registry import BaseRegistry
+    from engine.serving.batcher import TranslationSpec
+    from engine.serving.resident import ask
+
+    folder = BaseRegistry(args.settings).find(base_path(args)).absolute()
+    plugin = str(Path(args.plugin[0]).absolute()) if args.plugin else ""
+    given = {item.name: getattr(args, item.name) for item in describe(Decoding) if hasattr(args, item.name)}
+    work = TranslationSpec.of(str(folder), args.source, args.target, plugin, args.strength, given)
+    return ask(args.settings, work, lines, args.progress)
+
+
+def shown(args: argparse.Namespace, results: Sequence[str], more: Mapping[str, Any]) -> Shown:
+    """What the command prints, or the file it writes."""
+    from engine.core.flagged import flags_of
+
+    warn_of_flags(args, results)
+    report = {"flags": flags_of(results), **more}
     text = "\n".join(" ".join(line.split()) for line in results)
     if args.output != "-":
         with atomic_write(Path(args.output), "the translation") as temporary:

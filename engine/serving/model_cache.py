@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ class ModelCache:
         self._threads = 0
         self._lock = threading.RLock()
         self._bases: OrderedDict[str, dict[tuple[str, str], BaseModel]] = OrderedDict()  # by direction: one model
+        self._loaded: dict[str, float] = {}  # when each base was, by its path
         self._plugins: OrderedDict[tuple[str, str, str, str, float], Plugin] = OrderedDict()
 
     def take_cores(self) -> int:
@@ -53,6 +55,7 @@ class ModelCache:
             if path not in self._bases:
                 while len(self._bases) >= self.settings.loaded_bases:  # memory is given back before more is taken
                     self._drop(next(iter(self._bases)))
+                self._loaded[path] = time.time()
                 self._bases[path] = {(source, target): BaseModel.load(path, source, target, settings=self.settings)}
             self._bases.move_to_end(path)
             known = self._bases[path]
@@ -88,6 +91,10 @@ class ModelCache:
     def held_base(self, path: str, source: str, target: str) -> BaseModel | None:
         """The base for a direction where it is in memory; waits for nobody."""
         return self._bases.get(path, {}).get((source, target))
+
+    def current(self, path: str) -> bool:
+        """Whether the base in memory, loaded from this folder, is still what lies there."""
+        return max(one.stat().st_ctime for one in Path(path).iterdir()) < self._loaded[path]
 
     def held(self, path: str, base: BaseModel) -> Plugin | None:
         """The plugin of a bundle where it is in memory as it lies on disk; waits for nobody."""
