@@ -48,7 +48,7 @@ class Message(str):
         return Message.restore, (str(self), self.template, dict(self.params), self.code)
 
     def naming(self, old: str, new: str) -> Message:
-        """The same message with `new` where `old` stands, in the sentence and in the params: another name of a file."""
+        """The same message with `old` replaced by `new` in the sentence and the params: another name for a file."""
         params = {name: _named(value, old, new) for name, value in self.params.items()}
         return Message.restore(self.replace(old, new), self.template, params, self.code)
 

@@ -54,13 +54,13 @@ class Directions:
             result = self.sources.find(source), self.targets.find(target)
             if not (result[0] and result[1]):
                 raise ModelError(
-                    "The base {name} translates from {reads} to {writes} only, not from {source} to {target}. Give a "
-                    "base of that direction.",
+                    "The base {name} translates from {reads} to {writes} only, not from {source} to "
+                    "{target}. Choose a base for that direction.",
                     name=self.name, reads=self.sources.tags[0], writes=self.targets.tags[0], source=source, target=target,
                 )  # fmt: skip
         pair = self._one(source, self.sources), self._one(target, self.targets)
         if pair[0] == pair[1]:
-            raise ModelError("Source and target are both {pair}. Give two different languages.", pair=pair[0])
+            raise ModelError("Source and target are both {pair}. Choose two different languages.", pair=pair[0])
         return pair
 
     def knows(self, source: str, target: str) -> bool:
@@ -76,7 +76,8 @@ class Directions:
             tag = read_tag(language)
             if tag is None:
                 raise ModelError(
-                    "{language} is no language code. Write it as en, zh, pt-BR or zh-Hant (BCP-47).", language=language
+                    "{language} is not a language code. Write it like en, zh, pt-BR or zh-Hant (BCP-47).",
+                    language=language,
                 )
             return tag.short
         result = codes.find(language)
@@ -86,10 +87,10 @@ class Directions:
         advice = (
             Message("Nearest: {tags}.", tags=", ".join(near))
             if near
-            else Message("It knows {tags}.", tags=listed(codes.tags))
+            else Message("It supports {tags}.", tags=listed(codes.tags))
         )
         raise ModelError(
-            "The base {name} does not know the language {language}. {advice}",
+            "The base {name} does not support the language {language}. {advice}",
             name=self.name, language=language, advice=advice,
         )  # fmt: skip
 

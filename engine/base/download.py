@@ -31,7 +31,7 @@ def wanted(names: Iterable[str], where: str, convert: bool) -> list[str]:
     names = sorted(names)
     if "config.json" not in names:
         raise ModelError(
-            "{where} is no model: it has no config.json. Give a transformers translation model.", where=where
+            "{where} is not a model: it has no config.json. Specify a transformers translation model.", where=where
         )
     small = [name for name in names if any(fnmatch(name, pattern) for pattern in SMALL)]
     if WEIGHTS[0] in names:
@@ -180,7 +180,7 @@ def hub_errors(name: str, revision: str, place: Path) -> Iterator[None]:
         ) from None
     except RevisionNotFoundError:
         raise ModelError(
-            "The model {name} has no revision {revision}. Give a branch, tag or commit that it has.",
+            "The model {name} has no revision {revision}. Specify a branch, tag or commit that it has.",
             name=name,
             revision=revision,
         ) from None

@@ -48,18 +48,18 @@ def read_config(folder: Path, *, weights: bool = True) -> Json:
     """
     if not folder.exists():
         raise ModelError(
-            "There is no folder {folder}. Give the folder of a transformers translation model.", folder=folder
+            "There is no folder {folder}. Specify the folder of a transformers translation model.", folder=folder
         )
     if not folder.is_dir():
         raise ModelError(
-            "{folder} is a file, not a model folder. Give the folder that holds config.json.", folder=folder
+            "{folder} is a file, not a model folder. Specify the folder that contains config.json.", folder=folder
         )
     file = folder / "config.json"
     if not file.exists():
-        raise ModelError("{folder} is no model folder: it has no config.json.", folder=folder)
+        raise ModelError("{folder} is not a model folder: it has no config.json.", folder=folder)
     config = read_json(file)
     if "model_type" not in config:
-        raise ModelError("{file} names no model_type. Give the folder of a transformers model.", file=file)
+        raise ModelError("{file} names no model_type. Specify the folder of a transformers model.", file=file)
     if not config.get("is_encoder_decoder", config["model_type"] in TYPES):
         raise ModelError(
             "{folder} holds a {model_type} model, which is not sequence-to-sequence: it cannot translate. Use a "

@@ -114,8 +114,8 @@ class BaseModel:
             or not all(hasattr(x, "self_attn") and hasattr(x, "encoder_attn") for x in layers)
         ):
             raise ModelError(
-                "The base {name} has a decoder layout that Tailor MT does not know: its layers have no self_attn "
-                "and encoder_attn. Use a Marian, M2M100, NLLB or mBART model.",
+                "The base {name} has a decoder layout that Tailor MT does not support: its layers have no "
+                "self_attn and encoder_attn. Use a Marian, M2M100, NLLB or mBART model.",
                 name=self.name,
             )
         return layers

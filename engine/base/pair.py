@@ -52,9 +52,9 @@ class LanguagePair:
                 backward = BaseRegistry(settings or load_settings()).default(target, source, added_first=True)
             except MissingError:
                 raise ModelError(
-                    "The base {forward} cannot translate back from {target} to {source}, which is needed to make "
-                    "sources for your sentences, and no other base here does. Give a model of that direction with "
-                    "--backward, or add one with `tailormt base add`.",
+                    "The base {forward} cannot translate back from {target} to {source}, which is needed to "
+                    "create sources for your sentences, and no other installed base does. Specify a model "
+                    "for that direction with --backward, or add one with `tailormt base add`.",
                     forward=forward.name, target=target, source=source,
                 ) from None  # fmt: skip
         return cls(forward, load(backward, target, source))

@@ -58,7 +58,7 @@ def check_trainable(base: BaseModel) -> None:
     """Raises OptionError where a plugin cannot be trained over the base as it is held."""
     if base.precision in ("float16", "int8"):
         raise OptionError(
-            "A plugin cannot be trained over a base held in {precision}: its gradients are too coarse. Set "
-            "base_precision to bfloat16 or float32; the plugin then works over any.",
+            "A plugin cannot be trained on a base held in {precision}: its gradients are too coarse. Set "
+            "base_precision to bfloat16 or float32; the plugin then works with any precision.",
             precision=base.precision,
         )

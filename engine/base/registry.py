@@ -109,8 +109,8 @@ class BaseRegistry:
             if knows(entry.folder, source, target):
                 return entry.folder
         raise MissingError(
-            "No base on the shelf translates from {source} to {target}. Give one with --base, or add one with "
-            "`tailormt base add`; `tailormt base list` shows what there is.",
+            "No installed base translates from {source} to {target}. Specify one with --base, or add one "
+            "with `tailormt base add`; `tailormt base list` shows those installed.",
             source=source,
             target=target,
         )
@@ -149,10 +149,12 @@ class BaseRegistry:
         hint = (
             Message("Did you mean {name}?", name=near[0])
             if near
-            else Message("There are: {names}.", names=", ".join(names) or "none")
+            else Message("Available: {names}.", names=", ".join(names) or "none")
         )
         raise MissingError(
-            "There is no base {text}, neither a folder nor a name on the shelf. {hint}", text=text, hint=hint
+            "There is no base {text}: it is neither a folder nor the name of an installed base. {hint}",
+            text=text,
+            hint=hint,
         )
 
     # -- adding
@@ -203,12 +205,14 @@ class BaseRegistry:
     def _check_name(self, name: str) -> None:
         if not NAME.fullmatch(name):
             raise InputError(
-                "{name!r} is no name for a base. Use letters, digits, points and hyphens, as opus-mt-en-de.", name=name
+                "{name!r} is not a valid name for a base. Use letters, digits, dots and hyphens, such as "
+                "opus-mt-en-de.",
+                name=name,
             )
         taken = next((entry for entry in self.entries() if entry.name == name), None)
         if taken:
             raise InputError(
-                "There is a base {name} already, in {folder}. Give another name with --name, or remove it first.",
+                "There is already a base {name} in {folder}. Choose another name with --name, or remove it first.",
                 name=name,
                 folder=taken.folder,
             )
@@ -251,15 +255,15 @@ class BaseRegistry:
         """
         entry = next((entry for entry in self.entries() if entry.name == name), None)
         if entry is None:
-            raise InputError("There is no base {name} on the shelf; see `tailormt base list`.", name=name)
+            raise InputError("No base {name} is installed; see `tailormt base list`.", name=name)
         if entry.shipped:
-            raise InputError("The base {name} came with the program and is not removed.", name=name)
+            raise InputError("The base {name} is bundled with the program and cannot be removed.", name=name)
         users = self.users(entry) if not force else []
         if users:
             more = Message(" and {count} more", count=len(users) - 3) if len(users) > 3 else ""
             raise InputError(
-                "The base {name} is used by {users}{more}, which cannot work without it. Remove it all the same "
-                "with --force.",
+                "The base {name} is used by {users}{more}, which cannot work without it. Use --force to "
+                "remove it anyway.",
                 name=name, users=", ".join(users[:3]), more=more,
             )  # fmt: skip
         size = sum(file.stat().st_size for file in entry.folder.rglob("*") if file.is_file() and not file.is_symlink())

@@ -36,8 +36,8 @@ def load_base(arguments: Mapping[str, Any]) -> BaseModel:
     base = BaseModel.load(arguments["base"], arguments["source"], arguments["target"], settings=settings)
     if base.fingerprint() != arguments["fingerprint"]:
         raise ModelError(
-            "The base in {base} is another one on this node than where the job began. Copy the same folder to all "
-            "nodes, or share it.",
+            "The base in {base} on this node differs from the one where the job started. Copy the same "
+            "folder to all nodes, or share it.",
             base=arguments["base"],
         )
     return base

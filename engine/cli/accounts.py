@@ -29,14 +29,14 @@ def register(top: Commands) -> None:
 
     def password(command: argparse.ArgumentParser) -> None:
         command.add_argument(
-            "--password-stdin", action="store_true", help="take the password from standard input's first line"
+            "--password-stdin", action="store_true", help="read the password from the first line of standard input"
         )
 
     command = named("add", "a new account; asks for its password", user_add)
-    command.add_argument("--role", default="member", choices=ROLES, help="what it may [member]")
+    command.add_argument("--role", default="member", choices=ROLES, help="its role [member]")
     password(command)
     commands.add("list", "all accounts", user_list)
-    named("role", "another role", user_role).add_argument("role", choices=ROLES, help="what it may from now on")
+    named("role", "another role", user_role).add_argument("role", choices=ROLES, help="its new role")
     password(named("password", "another password; its sessions end", user_password))
     named("second-factor-off", "ask for the password alone, for somebody who lost their authenticator", user_factor_off)
     named("close", "nobody signs in to it any more", user_close)
@@ -44,19 +44,23 @@ def register(top: Commands) -> None:
     named("remove", "remove the account; projects stay", user_remove)
     command = named("join", "take an account into a project", user_join)
     command.add_argument("project", type=int, help="the project's number")
-    command.add_argument("--role", default="member", choices=PROJECT_ROLES, help="what it is there [member]")
+    command.add_argument("--role", default="member", choices=PROJECT_ROLES, help="its role in the project [member]")
     named("leave", "take an account out of a project", user_leave).add_argument(
         "project", type=int, help="the project's number"
     )
 
     command = top.add("audit", "who did what and when: sign-ins, projects, uploads, jobs, exports", audit)
-    command.add_argument("--project", type=int, metavar="ID", help="of one project alone")
-    command.add_argument("--who", default="", metavar="NAME", help="by one account alone")
+    command.add_argument("--project", type=int, metavar="ID", help="only of this project")
+    command.add_argument("--who", default="", metavar="NAME", help="only by this account")
     command.add_argument(
-        "--action", dest="acts", default="", metavar="WORDS", help="acts that begin so, as `sign in` or `plugin`"
+        "--action",
+        dest="acts",
+        default="",
+        metavar="WORDS",
+        help="actions that start with this, such as `sign in` or `plugin`",
     )
-    command.add_argument("--since", default="", metavar="DATE", help="from a day on, as 2026-11-21")
-    command.add_argument("--limit", type=int, default=100, metavar="N", help="the newest so many [100]")
+    command.add_argument("--since", default="", metavar="DATE", help="from this day on, such as 2026-11-21")
+    command.add_argument("--limit", type=int, default=100, metavar="N", help="only this many of the newest [100]")
 
 
 def _store(args: argparse.Namespace) -> Store:

@@ -11,8 +11,12 @@ from engine.core.options import add_flags, from_flags
 
 
 def add_train_flags(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--source", required=True, metavar="LANG", help="language of the files' first column, as de")
-    command.add_argument("--target", required=True, metavar="LANG", help="language of the files' second column, as en")
+    command.add_argument(
+        "--source", required=True, metavar="LANG", help="language of the files' first column, such as de"
+    )
+    command.add_argument(
+        "--target", required=True, metavar="LANG", help="language of the files' second column, such as en"
+    )
     command.add_argument(
         "--pairs", nargs="+", required=True, metavar="FILE[=WEIGHT]",
         help="sentence pairs: TSV, also .gz; a weight of 2 brings a file's pairs twice in a pass, 0.5 every second time",
@@ -22,9 +26,9 @@ def add_train_flags(command: argparse.ArgumentParser) -> None:
         help="pairs like those of --pairs whose LANG side is machine translation: it is tagged, and only ever a source",
     )  # fmt: skip
     command.add_argument(
-        "--held-out", nargs="+", default=[], metavar="FILE", help="pairs kept out of training, to score the base on"
+        "--held-out", nargs="+", default=[], metavar="FILE", help="pairs held out from training, to score the base on"
     )
-    command.add_argument("--init", default="", metavar="DIR", help="a base trained here before, to go on from")
+    command.add_argument("--init", default="", metavar="DIR", help="a base trained earlier, to continue from")
     command.add_argument(
         "--about", default="", metavar="FILE.md", help="where the data is from and under which terms, for the card"
     )
@@ -33,7 +37,7 @@ def add_train_flags(command: argparse.ArgumentParser) -> None:
         "--output",
         required=True,
         metavar="DIR",
-        help="folder for the base; a second run goes on where it stopped",
+        help="folder for the base; a second run continues where it stopped",
     )
     add_flags(command, BaseTrainingOptions)
 
@@ -67,8 +71,8 @@ def train(args: argparse.Namespace) -> tuple[Any, str]:
 
 def add_score_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument("base", metavar="DIR", help="the folder that `tailormt base train` writes")
-    command.add_argument("--source", required=True, metavar="LANG", help="as given to the training")
-    command.add_argument("--target", required=True, metavar="LANG", help="as given to the training")
+    command.add_argument("--source", required=True, metavar="LANG", help="as specified for training")
+    command.add_argument("--target", required=True, metavar="LANG", help="as specified for training")
 
 
 def score(args: argparse.Namespace) -> tuple[Any, str]:

@@ -49,16 +49,16 @@ def common() -> argparse.ArgumentParser:
 
 
 def add_direction(target: argparse.ArgumentParser) -> None:
-    target.add_argument("--source", required=True, metavar="LANG", help="language translated from, as en or pt-BR")
-    target.add_argument("--target", required=True, metavar="LANG", help="language translated to, as zh or zh-Hant")
+    target.add_argument("--source", required=True, metavar="LANG", help="source language, such as en or pt-BR")
+    target.add_argument("--target", required=True, metavar="LANG", help="target language, such as zh or zh-Hant")
 
 
 def add_base(target: argparse.ArgumentParser) -> None:
     target.add_argument(
-        "--base", default="", metavar="DIR", help="folder, short name or hub id of the base [one that knows the pair]"
+        "--base", default="", metavar="DIR", help="folder, name or hub id of the base [one that supports the pair]"
     )
     add_direction(target)
-    target.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
+    target.add_argument("--download", action="store_true", help="allow a base to be downloaded from the hub")
 
 
 def base_path(args: argparse.Namespace, languages: Mapping[str, Any] | None = None) -> str:

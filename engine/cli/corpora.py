@@ -15,15 +15,15 @@ from engine.corpora.types import CorpusOptions
 
 def register(top: Commands) -> None:
     commands = top.group("corpus", "samples")
-    command = commands.add("import", "read samples and report what is kept and skipped", corpus_import)
+    command = commands.add("import", "read samples and report what is imported and skipped", corpus_import)
     command.add_argument("samples", nargs="+", metavar="FILE", help=SAMPLES)
     add_direction(command)
-    command.add_argument("--workspace", metavar="DIR", help="where to keep the corpus")
+    command.add_argument("--workspace", metavar="DIR", help="where to store the corpus")
     command.add_argument(
-        "--test-files", nargs="+", default=(), metavar="FILE", help="say what of these is in the samples"
+        "--test-files", nargs="+", default=(), metavar="FILE", help="report which of their sentences are in the samples"
     )
     add_flags(command, CorpusOptions)
-    commands.add("samples", "sample corpora that came along: languages, lines, licence, folder", corpus_samples)
+    commands.add("samples", "bundled sample corpora: languages, lines, licence, folder", corpus_samples)
 
 
 def corpus_import(args: argparse.Namespace) -> tuple[Any, str]:

@@ -25,18 +25,20 @@ if TYPE_CHECKING:
 
 def register(top: Commands) -> None:
     add_job_flags(
-        top.add("customize", "from sentences to a plugin: the whole main job; resumes after a stop", customize),
+        top.add("customize", "build a plugin from sentences, from start to finish; resumes after a stop", customize),
         True,
         False,
     )
-    command = top.add("estimate", "what a customization would take: time, memory, disk; nothing is done", estimate)
+    command = top.add(
+        "estimate", "estimate the time, memory and disk space of a customization, without running it", estimate
+    )
     add_job_flags(command, False, False)
-    command.add_argument("--knn", action="store_true", help="with a datastore for kNN decoding beside the method's own")
+    command.add_argument("--knn", action="store_true", help="with an additional datastore for kNN decoding")
     add_job_flags(top.add("phrases", "step: samples to phrases", phrases), False, True)
     add_job_flags(top.add("memory", "step: phrases to memory", memory), False, True)
     add_job_flags(top.add("train", "step: train the method", train), False, True)
-    top.add("methods", "methods of customization and what each needs", methods)
-    command = top.add("demo", "the main job on a bundled sample, with a side-by-side table at the end", run_demo)
+    top.add("methods", "list the customization methods and what each needs", methods)
+    command = top.add("demo", "build a plugin from a bundled sample and show a side-by-side table at the end", run_demo)
     command.add_argument("-o", "--output", default="demo-out", metavar="DIR", help="folder for the plugin [demo-out]")
     command.add_argument(
         "--to",
@@ -54,13 +56,13 @@ def add_job_flags(target: argparse.ArgumentParser, output: bool, workspace: bool
         "--domains", nargs="+", default=(), metavar="LABEL", help="a domain label for each file [the files' names]"
     )
     target.add_argument(
-        "--backward", default="", metavar="DIR", help="base of the other direction, where one is needed"
+        "--backward", default="", metavar="DIR", help="base for the reverse direction, where one is needed"
     )
     target.add_argument(
         "--method",
         default="auto",
         metavar="NAME",
-        help="see `tailormt methods`; auto tries several and keeps the best on held-out samples [auto]",
+        help="see `tailormt methods`; auto tries several and uses the best on held-out samples [auto]",
     )
     target.add_argument(
         "--budget",
@@ -75,15 +77,17 @@ def add_job_flags(target: argparse.ArgumentParser, output: bool, workspace: bool
         target.add_argument(
             f"--{kind}-option", action="append", metavar="NAME=VALUE", help=f"a setting of {what}; repeatable"
         )
-    target.add_argument("--workspace", required=workspace, metavar="DIR", help="folder for the steps' files; kept")
+    target.add_argument(
+        "--workspace", required=workspace, metavar="DIR", help="folder for the files of the steps; not removed"
+    )
     if output:
         target.add_argument("-o", "--output", required=True, metavar="PLUGIN.zip", help="the bundle to write")
         target.add_argument("--name", default="", help="the plugin's name [the bundle's]")
         target.add_argument(
-            "--knn", action="store_true", help="put a datastore for kNN decoding into the bundle as well"
+            "--knn", action="store_true", help="also include a datastore for kNN decoding in the bundle"
         )
         target.add_argument(
-            "--with-phrases", action=argparse.BooleanOptionalAction, default=True, help="phrases in the bundle"
+            "--with-phrases", action=argparse.BooleanOptionalAction, default=True, help="include phrases in the bundle"
         )
 
 

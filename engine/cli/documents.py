@@ -1,4 +1,4 @@
-"""`tailormt translate` for documents: flags, and the run that goes on where it was stopped."""
+"""`tailormt translate` for documents: flags, and the resumable run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_document_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--document",
         action="store_true",
-        help="take a text file for a document too: several sentences a line, paragraphs broken at a width",
+        help="treat a text file as a document too: several sentences per line, paragraphs wrapped at a width",
     )
     add_flags(command, DocumentOptions)
 
@@ -76,7 +76,7 @@ def translate_file(
     decoding: Decoding,
     terms: Sequence[Term] = (),
 ) -> tuple[Any, str]:
-    """Translate the document; stopped by Ctrl-C, the same command goes on from the last finished sentences."""
+    """Translate the document; after Ctrl-C, the same command resumes from the last finished sentences."""
     from engine.serving.units.translate import BaseTranslator
     from engine.workflows.documents import translate_document
 

@@ -29,27 +29,31 @@ def register(top: Commands) -> None:
     command = top.add(
         "evaluate", "BLEU, chrF, perplexity and style score with intervals and paired bootstrap", evaluate
     )
-    command.add_argument("system", nargs="*", metavar="NAME=FILE", help="translations to score, a line for a line")
-    command.add_argument("--reference", metavar="FILE", help="the right translations of them")
+    command.add_argument("system", nargs="*", metavar="NAME=FILE", help="translations to score, line by line")
+    command.add_argument("--reference", metavar="FILE", help="reference translations")
     command.add_argument(
-        "--sources", metavar="FILE", help="what was translated, a line for a line, for terms, copied words and COMET"
+        "--sources", metavar="FILE", help="the source sentences, line by line, for terms, copied words and COMET"
     )
     command.add_argument(
         "--terms", metavar="FILE",
-        help="terms to be used, one a line, or source term, tab, target term: how many of those called for are there",
+        help="terminology, one term per line, or source term, tab, target term: the share of required terms that appear is scored",
     )  # fmt: skip
     command.add_argument(
         "--ter", action=argparse.BooleanOptionalAction, default=True,
-        help="score TER too; 50 ms a sentence in Chinese and Japanese",
+        help="also compute TER; 50 ms per sentence in Chinese and Japanese",
     )  # fmt: skip
     command.add_argument("--target", required=True, metavar="LANG", help="language of the translations")
-    command.add_argument("--source", default="", metavar="LANG", help="language translated from; needed but for files")
+    command.add_argument(
+        "--source", default="", metavar="LANG", help="source language; required unless translations are given as files"
+    )
     command.add_argument(
         "--input", nargs="+", metavar="FILE",
         help="sentences to translate and score: txt, two txt (sentences and references), tsv, tmx, xliff, ...",
     )  # fmt: skip
-    command.add_argument("--base", default="", metavar="DIR", help="base that translates [one that knows the pair]")
-    command.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
+    command.add_argument(
+        "--base", default="", metavar="DIR", help="base to translate with [one that supports the pair]"
+    )
+    command.add_argument("--download", action="store_true", help="allow a base to be downloaded from the hub")
     command.add_argument(
         "--plugin", action="append", metavar="PLUGIN.zip", help="plugin beside the base alone; up to three, repeatable"
     )

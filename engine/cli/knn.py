@@ -50,10 +50,10 @@ def add_samples(command: argparse.ArgumentParser) -> None:
     command.add_argument("--samples", nargs="+", required=True, metavar="FILE", help=SAMPLES)
     command.add_argument("--base", default="", metavar="DIR", help="the plugin's base [one that knows the pair]")
     command.add_argument(
-        "--backward", default="", metavar="DIR", help="base of the other direction, where one is needed"
+        "--backward", default="", metavar="DIR", help="base for the reverse direction, where one is needed"
     )
-    command.add_argument("--download", action="store_true", help="allow a base to be fetched from the hub")
-    command.add_argument("--workspace", metavar="DIR", help="folder for the steps' files; kept")
+    command.add_argument("--download", action="store_true", help="allow a base to be downloaded from the hub")
+    command.add_argument("--workspace", metavar="DIR", help="folder for the files of the steps; not removed")
 
 
 def knn_add(args: argparse.Namespace) -> tuple[Any, str]:

@@ -19,13 +19,13 @@ def register(top: Commands) -> None:
         "--without-samples", action="store_true",
         help="leave out samples, documents and what was made of them, but for plugins and the rows of the store",
     )  # fmt: skip
-    command.add_argument("--without-bases", action="store_true", help="leave out bases and parsers that were added")
-    command = top.add("restore", "bring a backup back; all of it is verified first", restore)
-    command.add_argument("file", metavar="FILE.zip", help="the archive of `tailormt backup`")
+    command.add_argument("--without-bases", action="store_true", help="exclude bases and parsers that were added")
+    command = top.add("restore", "restore a backup; all of it is verified first", restore)
+    command.add_argument("file", metavar="FILE.zip", help="the archive written by `tailormt backup`")
     command.add_argument(
         "--replace",
         action="store_true",
-        help="where the data folder is not empty; what lies there is kept under another name",
+        help="if the data folder is not empty, keep its contents under another name",
     )
 
 

@@ -21,7 +21,7 @@ def register(top: Commands) -> None:
     command = commands.add(
         "train", "train a parser of a language from treebanks; goes on where it was stopped", parser_train
     )
-    command.add_argument("language", metavar="LANG", help="language of the treebanks, as de")
+    command.add_argument("language", metavar="LANG", help="language of the treebanks, such as de")
     command.add_argument(
         "--treebank", nargs="+", required=True, metavar="FILE",
         help="treebanks: .conllu for dependencies, .ptb or .mrg for constituents, plain or .gz; files named -dev and -test "
@@ -29,13 +29,13 @@ def register(top: Commands) -> None:
     )  # fmt: skip
     command.add_argument(
         "--vectors-text", nargs="+", default=[], metavar="FILE[:COLUMN]",
-        help="text to learn word vectors from, a sentence a line, or a column of sentence pairs, plain or .gz",
+        help="text to learn word vectors from, one sentence per line, or a column of sentence pairs, plain or .gz",
     )  # fmt: skip
     command.add_argument(
         "--words", default="", metavar="FILE", help="a word list for the tokenizer of a language without spaces"
     )
     command.add_argument(
-        "--license", default="", metavar="ID", help="licence of the result, for the card, as cc-by-sa-4.0"
+        "--license", default="", metavar="ID", help="licence of the result, for the card, such as cc-by-sa-4.0"
     )
     command.add_argument(
         "--license-note", default="", metavar="TEXT", help="what the licence means, a sentence for the card"
@@ -48,12 +48,12 @@ def register(top: Commands) -> None:
         "--output",
         required=True,
         metavar="DIR",
-        help="folder of parsers, in stanza's layout; may hold other languages",
+        help="folder of parsers, in stanza's layout; may contain other languages",
     )
     add_flags(command, ParserTraining)
-    commands.add("list", "parsers on this machine: language, kind, size, licence, where", parser_list)
-    command = commands.add("download", "fetch stanza's own parser of a language from the network", parser_download)
-    command.add_argument("language", metavar="LANG", help="language, as fr")
+    commands.add("list", "parsers on this machine: language, kind, size, licence, location", parser_list)
+    command = commands.add("download", "download stanza's own parser for a language", parser_download)
+    command.add_argument("language", metavar="LANG", help="language, such as fr")
     command.add_argument(
         "--kind", default="", choices=("", *KINDS), metavar="|".join(KINDS), help="[the first that stanza has]"
     )

@@ -26,11 +26,15 @@ LISTED = 12  # words shown of each domain
 def register(top: Commands) -> None:
     from engine.methods.domain_mixing.config import DomainMixingConfig
 
-    command = top.add("proportions", "what the words of samples and sentences share with each domain", proportions)
+    command = top.add("proportions", "domain proportions of the words in samples and sentences", proportions)
     add_base(command)
 
     command.add_argument(
-        "--samples", nargs="+", default=[], metavar="FILE", help="your sentences, a file a domain; sample:NAME as well"
+        "--samples",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="your sentences, one file per domain; sample:NAME also works",
     )
     command.add_argument(
         "--domains", nargs="+", default=(), metavar="LABEL", help="a domain label for each file [the files' names]"
@@ -39,10 +43,10 @@ def register(top: Commands) -> None:
         "--plugin", default="", metavar="PLUGIN.zip", help="a domain_mixing plugin: its own proportions"
     )
     command.add_argument(
-        "--model", default="", metavar="DIR", help="proportions fitted before; with --samples they are written there"
+        "--model", default="", metavar="DIR", help="proportions fitted earlier; with --samples they are written there"
     )
     command.add_argument(
-        "--input", default="", metavar="INPUT.txt", help="sentences, one a line; - reads standard input"
+        "--input", default="", metavar="INPUT.txt", help="sentences, one per line; - reads standard input"
     )
     command.add_argument(
         "--side", default="decoder", choices=("decoder", "encoder"),
@@ -137,7 +141,7 @@ def corpus_text(model: ProportionModel) -> list[str]:
         blocks.append(
             f"The {side}, on {held['words']} words held out; of {held['sentences']} held-out sentences "
             f"{held['sentences_leaning_right']:.0%} lean to their own domain.\n"
-            + table(["layer", "own proportion", "words that lean to it"], rows)
+            + table(["layer", "own proportion", "words leaning towards it"], rows)
         )
         lists = result["words"]
         for name in result["domains"]:

@@ -27,8 +27,8 @@ def register(top: Commands) -> None:
     )
     command.add_argument("--count", type=int, default=0, metavar="N", help="how many [the setting replicas, or 1]")
     _address(command)
-    _address(commands.add("status", "how many run", status))
-    _address(commands.add("stop", "end all copies", stop))
+    _address(commands.add("status", "show how many are running", status))
+    _address(commands.add("stop", "stop all copies", stop))
 
 
 def _address(target: argparse.ArgumentParser) -> None:

@@ -17,10 +17,10 @@ def register(top: Commands) -> None:
         command.add_argument("--open", action="store_true", help="open a browser")
         command.add_argument(
             "--no-sign-in", dest="sign_in", action="store_const", const="off", default=argparse.SUPPRESS,
-            help="nobody signs in, also where others can reach the studio",
+            help="no sign-in, even if others can reach the studio",
         )  # fmt: skip
         add_flags(command, Settings, only=("host", "port", "trusted_proxies", "metrics", "translation_seconds"))
-    command = top.add("worker", "do the queued jobs, on this machine or on a Ray cluster", worker)
+    command = top.add("worker", "run the queued jobs, on this machine or on a Ray cluster", worker)
     command.add_argument("--once", action="store_true", help="stop when the queue is empty")
     add_backend_flags(command)
 

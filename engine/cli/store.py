@@ -1,4 +1,4 @@
-"""The commands `tailormt store …`: where the store stands, bringing it up to date, copying it."""
+"""The commands `tailormt store …`: status, migration and copy of the store."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from engine.core.text_table import table
 
 def register(top: Commands) -> None:
     commands = top.group("store", "the database: where it stands, upgrades, copies")
-    commands.add("status", "where the store is, its schema, how many rows it holds; changes nothing", store_status)
-    commands.add("upgrade", "bring the store up to date, as opening it does too", store_upgrade)
-    command = commands.add("copy", "copy the whole store into an empty one, as from SQLite to PostgreSQL", store_copy)
+    commands.add("status", "show where the store is, its schema and its number of rows; changes nothing", store_status)
+    commands.add("upgrade", "migrate the store to the current schema, as opening it also does", store_upgrade)
+    command = commands.add(
+        "copy", "copy the whole store into an empty one, for example from SQLite to PostgreSQL", store_copy
+    )
     command.add_argument(
         "--to",
         required=True,
         metavar="URL",
-        help="its address, as postgresql://user@host/tailor or sqlite:////data/new.db",
+        help="its address, such as postgresql://user@host/tailor or sqlite:////data/new.db",
     )
 
 

@@ -11,23 +11,23 @@ from engine.core.text_table import table
 def register(top: Commands) -> None:
     commands = top.group("token", "tokens for programs that ask the studio")
     command = commands.add("create", "a new token for a program; it is shown once", token_create)
-    command.add_argument("name", help="whom it is for, so that you know later which one to revoke")
+    command.add_argument("name", help="what it is for, so that you know later which one to revoke")
     command.add_argument(
         "--scope",
         default="read,translate",
         metavar="SCOPES",
-        help="of read, translate, write, admin, metrics, by commas [read,translate]",
+        help="comma-separated: read, translate, write, admin, metrics [read,translate]",
     )
-    command.add_argument("--user", default="", metavar="NAME", help="for what this account may [every project]")
-    command.add_argument("--project", type=int, metavar="ID", help="for one project alone")
-    command.add_argument("--days", type=int, metavar="N", help="days until it runs out [never]")
-    command.add_argument("--quota", type=int, metavar="N", help="characters that it may translate a month [any number]")
-    commands.add("list", "tokens that work", token_list).add_argument(
-        "--revoked", action="store_true", help="the others too"
+    command.add_argument(
+        "--user", default="", metavar="NAME", help="limit it to what this account may do [every project]"
     )
-    commands.add("revoke", "let a token open nothing from now on", token_revoke).add_argument(
-        "id", type=int, help="the token's number"
+    command.add_argument("--project", type=int, metavar="ID", help="limit it to one project")
+    command.add_argument("--days", type=int, metavar="N", help="days until it expires [never]")
+    command.add_argument("--quota", type=int, metavar="N", help="characters it may translate per month [unlimited]")
+    commands.add("list", "list valid tokens", token_list).add_argument(
+        "--revoked", action="store_true", help="also show those no longer valid"
     )
+    commands.add("revoke", "revoke a token", token_revoke).add_argument("id", type=int, help="the token's number")
 
 
 def token_create(args: argparse.Namespace) -> Shown:

@@ -17,10 +17,10 @@ from engine.messages import Message, pack, unpack
 
 
 def make_parent(path: Path, what: str) -> None:
-    """Make the folder that `path` is to be in. Raises StorageError where a file stands in the way, or `path` is a folder."""
+    """Create the parent folder of `path`. Raises StorageError if a file is in the way, or `path` is a folder."""
     if path.is_dir():
         raise StorageError(
-            "{path} is a folder, so {what} cannot be written there. Give a file's name.", path=path, what=Message(what)
+            "{path} is a folder, so {what} cannot be written there. Specify a file name.", path=path, what=Message(what)
         )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

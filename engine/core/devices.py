@@ -26,7 +26,7 @@ def pick_device(name: str = "auto") -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise OptionError("{name} is no device. Use auto, cpu, cuda, cuda:1 or mps.", name=name) from None
+        raise OptionError("{name} is not a device. Use auto, cpu, cuda, cuda:1 or mps.", name=name) from None
     if device.type == "cuda" and (not torch.cuda.is_available() or (device.index or 0) >= torch.cuda.device_count()):
         raise OptionError(
             "There is no device {name} here ({cuda} CUDA devices). Use auto or cpu.",

@@ -95,7 +95,7 @@ def canonical(text: str) -> str:
     tag = read_tag(text)
     if tag is None:
         raise OptionError(
-            "{text} is no language code. Write it as en, zh, pt-BR or zh-Hant (BCP-47).", text=text or "Nothing"
+            "{text} is not a language code. Write it like en, zh, pt-BR or zh-Hant (BCP-47).", text=text or "Nothing"
         )
     return str(tag)
 

@@ -1,4 +1,4 @@
-"""Batches that become smaller where the memory runs out: halved once, and the work goes on; a second time is the end.
+"""Batches that shrink when memory runs out: halved once, and the work continues; a second time is an error.
 
 fit = Fit("batch_tokens")
 for batch in length_batches(lengths, 4096):
@@ -42,10 +42,10 @@ def halves(rows: Sequence[int]) -> list[list[int]]:
 
 
 def too_big(setting: str, more: str = "") -> TailorError:
-    """The end, in a sentence."""
+    """The error to raise, naming the setting to lower."""
     return TailorError(
-        "The memory is not enough, not even for batches of half the size. Lower {setting}{more}, or let fewer "
-        "programs run beside; finished steps are not done twice.",
+        "There is not enough memory, even for batches of half the size. Lower {setting}{more}, or close "
+        "other programs; finished steps are not repeated.",
         setting=setting,
         more=more,
     )
@@ -58,7 +58,7 @@ class HalveOnOom:
         self.setting, self.halved = setting, False
 
     def each(self, rows: Sequence[int], work: Callable[[list[int]], None]) -> None:
-        """Do the work for the rows, in halves once the memory has run out. Work that ran out is begun anew.
+        """Do the work for the rows, in halves once memory has run out. Work that ran out of memory is restarted.
 
         Raises TailorError where half of a batch does not fit, or a batch of one row.
         """

@@ -71,7 +71,7 @@ class Option:
         if value is None or (self.optional and isinstance(value, str) and value.strip().lower() in ("", "none")):
             if self.optional:
                 return None
-            raise OptionError("{name}: a value is needed ({help})", name=self.name, help=self.help)
+            raise OptionError("{name}: a value is required ({help})", name=self.name, help=self.help)
         if self.many:
             if not isinstance(value, (str, list, tuple)):
                 raise OptionError("{name}: {value!r} is not a list of values.", name=self.name, value=value)

@@ -19,7 +19,7 @@ def run_program(
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[int, str, str]:
-    """Run it to its end in `folder`, with `environment` over ours; returns (exit status, output, what it said on stderr).
+    """Run it to its end in `folder`, with `environment` added to ours; returns (exit status, stdout, stderr).
 
     Raises OSError when it cannot be started, and Cancelled when the user stops: then it ends too, with what it started.
     """

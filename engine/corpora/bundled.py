@@ -106,7 +106,7 @@ def named_files(samples: Iterable[str], assets: Path) -> list[str]:
             hint = (
                 Message("Did you mean {name}?", name=f"{PREFIX}{near[0]}")
                 if near
-                else Message("There are: {names}.", names=", ".join(known) or "none")
+                else Message("Available: {names}.", names=", ".join(known) or "none")
             )
             raise CorpusError(
                 "No sample corpus is called {name}. {hint} See `tailormt corpus samples`.", name=name, hint=hint

@@ -25,8 +25,8 @@ def general_domain(assets: Path, language: str, *, exclude: Sequence[str] = ()) 
     sentences = general_sentences(assets, language, exclude=exclude)
     if not sentences:
         raise CorpusError(
-            "Samples of one domain need a general one beside them, and none is bundled for {language}. Give a "
-            "second file of plain everyday sentences, with a domain label for each (--domains).",
+            "Samples of a single domain also need general text, and none is bundled for {language}. Provide "
+            "a second file of plain everyday sentences, and a domain label for each file (--domains).",
             language=language,
         )
     return sentences

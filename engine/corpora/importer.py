@@ -88,10 +88,10 @@ def import_to(
     files, domains = [Path(path) for path in samples.paths], samples.domains
     language, source_language = samples.language, samples.source_language
     if not files:
-        raise CorpusError("No file was given; choose at least one file with sentences in the target language.")
+        raise CorpusError("No file was specified; choose at least one file with sentences in the target language.")
     if domains and len(domains) != len(files):
         raise CorpusError(
-            "There are {files} files, but {labels} domain labels; give one label a file.",
+            "There are {files} files, but {labels} domain labels; provide one label per file.",
             files=len(files),
             labels=len(domains),
         )
@@ -177,7 +177,7 @@ def _check_something_left(path: Path, file: FileReport, reading: Reading, report
         return
     advice: str = reading.hint()
     if not advice and file.unit == "line":
-        advice = Message("choose a file with one sentence or paragraph a line")
+        advice = Message("choose a file with one sentence or paragraph per line")
     nothing = Message(
         "{path} holds no usable sentence: everything in it was skipped ({reasons})", path=path, reasons=file.reasons()
     )
@@ -213,7 +213,7 @@ def _look_over(
     *,
     language_too: bool,
 ) -> None:
-    """What can only be said of the whole, `size` bytes: lengths, domains, language, near-duplicates."""
+    """What can only be determined for the whole, `size` bytes: lengths, domains, language, near-duplicates."""
     files = {file.name: file for file in report.files}
     lengths: Counter[int] = Counter()
     labels: Counter[str] = Counter()
@@ -253,7 +253,7 @@ def _look_over(
         writer.notice(row, NEAR_DUPLICATE, like=leader)
     if writer.count > len(first):
         report.files[-1].notes.append(
-            Message("Near-duplicates were looked for in the first {count:,} sentences.", count=MOST_COMPARED)
+            Message("Only the first {count:,} sentences were checked for near-duplicates.", count=MOST_COMPARED)
         )
     if set(labels) - {""}:
         report.domains = dict(labels.most_common())
@@ -353,7 +353,7 @@ class _PartOf(Progress):
 
 
 class _Within(Progress):
-    """The last part of a step that counts bytes: all are read, and this is said beside it."""
+    """The last part of a step that counts bytes: all are read, and this message is shown with it."""
 
     def __init__(self, whole: Progress, size: int) -> None:
         super().__init__()

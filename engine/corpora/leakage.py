@@ -51,7 +51,7 @@ def read_test(path: Path, language: str, source_language: str | None = None) -> 
                 results.append(Record(item.line, text, source))
         if len(results) > MOST:
             raise CorpusError(
-                "{path} holds more than {most:,} sentences; a test set is smaller. Give the test set alone.",
+                "{path} contains more than {most:,} sentences; a test set is smaller. Choose the test set alone.",
                 path=path.name,
                 most=MOST,
             )

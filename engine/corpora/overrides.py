@@ -83,13 +83,13 @@ class Decisions:
         """The same for keys with the texts they stand for."""
         if action not in ACTIONS:
             raise InputError(
-                "{action} is no decision: choose one of {actions}.", action=action, actions=", ".join(ACTIONS)
+                "{action} is not a decision: choose one of {actions}.", action=action, actions=", ".join(ACTIONS)
             )
         if not keys:
             raise InputError("No sentence was chosen. Reload the page and try again.")
         if len(keys) > MOST:
             raise InputError(
-                "These are {count:,} sentences; up to {most:,} can be decided in one step. Narrow the filter.",
+                "{count:,} sentences are selected; up to {most:,} can be decided in one step. Narrow the filter.",
                 count=len(keys),
                 most=MOST,
             )

@@ -72,7 +72,7 @@ class FileReport:
         self._remember(LEFT_OUT, line, excerpt(text))
 
     def notice(self, reason: str, line: int, text: str, note: str = "") -> None:
-        """Count one kept sentence that is worth a look; `note` is added to its excerpt."""
+        """Count one imported sentence with a warning; `note` is added to its excerpt."""
         self.noticed[reason] = self.noticed.get(reason, 0) + 1
         self._remember(reason, line, excerpt(text) + note)
 
@@ -150,7 +150,7 @@ class ImportReport:
 
     @property
     def noticed(self) -> dict[str, int]:
-        """What is worth a look among the kept, with counts over all files, most frequent first."""
+        """The warnings about imported sentences, with counts over all files, most frequent first."""
         return _total(file.noticed for file in self.files)
 
     def to_mapping(self) -> dict[str, object]:

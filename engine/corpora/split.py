@@ -54,8 +54,8 @@ def split(corpus: Corpus, *, valid: int, test: int = 0, seed: int = 1, progress:
         if left:
             notes.append(
                 Message(
-                    "The {part} part holds {count:,} instead of {asked:,} sentences, because groups of near-identical "
-                    "sentences are not torn apart.",
+                    "The {part} part contains {count:,} instead of {asked:,} sentences, because groups of "
+                    "near-identical sentences are not split.",
                     part="validation" if name == "valid" else name,
                     count=size - left,
                     asked=size,
@@ -69,7 +69,7 @@ def split(corpus: Corpus, *, valid: int, test: int = 0, seed: int = 1, progress:
 
 
 def _sizes(total: int, valid: int, test: int, notes: list[str]) -> tuple[int, int]:
-    """Sizes that leave four fifths for training, at least one sentence a part where there are enough."""
+    """Sizes that leave four fifths for training, with at least one sentence per part if there are enough."""
     asked = valid + test
     most = max(int(total * HELD_OUT), min(2 if test else 1, total - 1), 0)
     if asked <= most:

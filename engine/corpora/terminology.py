@@ -17,7 +17,7 @@ ENDING = r"\w{0,2}"
 
 @dataclass(frozen=True)
 class Term:
-    """A term of the target language, and what stands for it in the source; "" where that is not known."""
+    """A term of the target language, and its source term; "" if that is not known."""
 
     target: str
     language: str
@@ -43,7 +43,9 @@ def read_terms(path: Path, language: str, source_language: str = "") -> list[Ter
     with path.open(encoding=detect_encoding(path)) as file:
         terms = parse_terms(file, str(path), language, source_language)
     if not terms:
-        raise InputError("There are no terms in {path}; give one a line, or source term, tab, target term.", path=path)
+        raise InputError(
+            "There are no terms in {path}; enter one per line, or source term, tab, target term.", path=path
+        )
     return terms
 
 
@@ -58,8 +60,8 @@ def parse_terms(lines: Iterable[str], where: str, language: str, source_language
         parts = [part.strip() for part in re.split(r"\t| = ", line.rstrip("\n"))]
         if len(parts) > 2 or not all(parts):
             raise InputError(
-                "{where}, line {number}: give a term, or source term, tab or =, target term; this has {count} "
-                "columns.",
+                "{where}, line {number}: specify a term, or source term, tab or =, target term; this has "
+                "{count} columns.",
                 where=where, number=number, count=len(parts),
             )  # fmt: skip
         source = parts[0] if len(parts) == 2 else ""
@@ -68,7 +70,7 @@ def parse_terms(lines: Iterable[str], where: str, language: str, source_language
 
 
 def called_for(terms: Sequence[Term], source: str) -> list[Term]:
-    """The terms whose source term stands in the source, inflected or not; of two that overlap the longer one, and one of each
+    """The terms whose source term occurs in the source, inflected or not; of two that overlap the longer one, and one of each
     target term.
     """
     matches = [(match, term) for term in terms if term.inflected for match in term.inflected.finditer(source)]

@@ -1,4 +1,4 @@
-"""What is kept but worth a look: the user decides, and the import says where it is."""
+"""Warnings about imported sentences: the user decides, and the import reports where they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An import on its way to disk: sentences, what was skipped, and what is worth a look, each in a file that appears whole.
+"""An import being written to disk: sentences, skipped ones and warnings, each in a file that is written atomically.
 
     corpus.jsonl          {"text", "source"?, "file", "line", "domain"?}
     skipped.jsonl         {"file", "line", "reason", "text", "source"?, "usable"?}   usable: it can be kept all the same
@@ -81,7 +81,7 @@ class CorpusWriter:
         self._write(SKIPPED_FILE, row)
 
     def notice(self, row: int, reason: str, note: str = "", like: int | None = None) -> None:
-        """Write that a kept sentence is worth a look."""
+        """Write a warning about an imported sentence."""
         value: dict[str, Any] = {"row": row, "reason": reason}
         if note:
             value["note"] = note

@@ -89,7 +89,7 @@ class _Following:
 
 
 def _within_word(base: BaseModel, word: Sequence[int], token: int) -> bool:
-    """Whether a token goes on with the word: in languages without spaces only where it completes a character."""
+    """Whether a token continues the word: in languages without spaces only where it completes a character."""
     if token in base.special_ids:
         return False
     pieces = base.tokenizer.convert_ids_to_tokens([*word, token])

@@ -174,5 +174,5 @@ def greedy_batch(
 
 
 def trim(ids: list[int], end: int) -> list[int]:
-    """Ids up to the end of sentence: a row that waits for its group goes on writing."""
+    """Ids up to the end of sentence: a finished row that waits for its group keeps generating."""
     return ids[: ids.index(end)] if end in ids else ids

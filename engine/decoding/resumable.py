@@ -1,4 +1,4 @@
-"""Back-translation of many texts that can be stopped and goes on: finished parts are kept in a file beside the result."""
+"""Resumable back-translation of many texts: finished parts are stored in a file beside the result."""
 
 from __future__ import annotations
 

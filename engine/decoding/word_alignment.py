@@ -39,7 +39,7 @@ class Alignment:
 
 
 def piece_spans(text: str, pieces: Sequence[str | None]) -> list[Span] | None:
-    """The places of SentencePiece pieces in a text; None stands for a piece that the vocabulary does not know.
+    """The positions of SentencePiece pieces in a text; None marks a piece that is not in the vocabulary.
 
     The tokenizer normalises (NFKC: "，" becomes ","), so both sides are compared character by character after NFKC, and
     without case. Returns None where they cannot be brought together.
@@ -83,7 +83,7 @@ def _spread(found: list[Span], unknown: int, places: Sequence[int], begin: int, 
 
 
 def even_alignment(source: str, target: str) -> Alignment:
-    """What stands in where nothing is known: words at the same share of both texts, and words that are the same."""
+    """The fallback alignment: words at the same relative position in both texts, and identical words."""
     a, b = word_spans(source), word_spans(target)
     rows = [{min(len(a) - 1, j * len(a) // len(b)): 1.0} if a else {} for j in range(len(b))]
     return _certain(source, target, Alignment(a, b, rows))
@@ -238,7 +238,7 @@ def _by_words(
 
 
 def _shares(span: Span, words: Sequence[Span]) -> list[tuple[int, float]]:
-    """The words that a piece lies in, each with the share of the piece's characters."""
+    """The words that a piece overlaps, each with its share of the piece's characters."""
     start, end = span
     inside = [(i, min(end, b) - max(start, a)) for i, (a, b) in enumerate(words) if a < end and start < b]
     total = sum(size for _, size in inside)
@@ -246,7 +246,7 @@ def _shares(span: Span, words: Sequence[Span]) -> list[tuple[int, float]]:
 
 
 def _certain(source: str, target: str, found: Alignment) -> Alignment:
-    """A word that stands once in both texts (a name, a number) comes from itself; closing punctuation from closing
+    """A word that occurs once in both texts (a name, a number) is aligned to itself; closing punctuation to closing
     punctuation.
     """
     ours = [source[a:b].casefold() for a, b in found.source]

@@ -149,7 +149,7 @@ class StyleClassifier:
             result = Accuracy(**about["accuracy"])
         except (OSError, SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
             raise InputError(
-                "{path} is no style classifier for this base ({error}). Measure again.", path=path, error=error
+                "{path} is not a style classifier for this base ({error}). Measure again.", path=path, error=error
             ) from None
         return cls(base, network.eval(), result)
 
@@ -181,7 +181,7 @@ def tokens(base: BaseModel, texts: Sequence[str]) -> list[list[int]]:
 
 
 def embeddings(base: BaseModel, ids: torch.Tensor) -> torch.Tensor:
-    """The base's word vectors (B, T, d), all of one length, so that how frequent a word is tells nothing."""
+    """The base's word vectors (B, T, d), normalised to one length, so that word frequency has no influence."""
     import torch
 
     with torch.no_grad():

@@ -50,8 +50,8 @@ class Comet:
         about = checkpoint.parent.parent / "hparams.yaml"
         if checkpoint.suffix != ".ckpt" or not checkpoint.is_file() or not about.is_file():
             raise InputError(
-                "comet: {comet} is no COMET checkpoint. Give the file checkpoints/model.ckpt of a model on disk, "
-                "with hparams.yaml in the folder above, or leave the setting empty.",
+                "comet: {comet} is not a COMET checkpoint. Specify the file checkpoints/model.ckpt of a "
+                "model on disk, with hparams.yaml in the folder above, or leave the setting empty.",
                 comet=settings.comet,
             )
         program = shutil.which(str(Path(settings.comet_program).expanduser()))
@@ -111,7 +111,7 @@ class Comet:
                 by_file = [[100 * float(line["COMET"]) for line in data[file]] for file in files]
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise TailorError(
-                    "comet-score wrote no scores that can be read ({name}). Try its version 2.2.",
+                    "comet-score wrote no readable scores ({name}). Try version 2.2.",
                     name=type(error).__name__,
                 ) from None
         for file, numbers in zip(files, by_file, strict=True):

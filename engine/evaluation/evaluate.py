@@ -143,10 +143,10 @@ def check(
     further: ExtraMetrics,
 ) -> None:
     if not systems:
-        raise InputError("There is nothing to evaluate; give the lines of at least one system.")
+        raise InputError("There is nothing to evaluate; provide the output of at least one system.")
     by_sources = further.sources is not None and (further.terms or further.comet_scores(None))
     if references is None and further.style is None and not by_sources:
-        raise InputError("There is nothing to score with; give references, or samples of the style.")
+        raise InputError("There is nothing to score against; provide references or samples of the style.")
     if baseline is not None and baseline not in systems:
         raise OptionError(
             "The baseline {baseline!r} is not among the systems ({systems}).",
@@ -154,9 +154,7 @@ def check(
             systems=", ".join(systems),
         )
     if samples < 100:
-        raise OptionError(
-            "samples: {samples} is too few for a confidence interval; give at least 100.", samples=samples
-        )
+        raise OptionError("samples: {samples} is too few for a confidence interval; use at least 100.", samples=samples)
     if seed < 1:
         # sacrebleu takes 0 for "no seed", which would give other figures each time.
         raise OptionError("seed: {seed} is below the smallest allowed value, 1.", seed=seed)
@@ -212,7 +210,7 @@ def _same_lines(named: Mapping[str, Sequence[str]]) -> None:
             "The numbers of lines differ, so lines cannot be compared one by one: {listed}.", listed=listed
         )
     if not any(counts.values()):
-        raise InputError("There are no lines to evaluate; give at least one sentence and its reference.")
+        raise InputError("There are no lines to evaluate; provide at least one sentence and its reference.")
 
 
 def reference_measures(

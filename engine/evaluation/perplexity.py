@@ -49,7 +49,8 @@ class StyleLanguageModel:
         selected = some(list(dict.fromkeys(filter(None, map(tidy, texts)))), seed)
         if len(selected) < 20:
             raise CorpusError(
-                "A language model of the style needs 20 different sentences; there are {count}.", count=len(selected)
+                "A language model of the style needs at least 20 different sentences; there are {count}.",
+                count=len(selected),
             )
         cut = max(2, int(HELD_OUT * len(selected)))
         first = cls._fit(selected[cut:], language)
@@ -137,7 +138,7 @@ class StyleLanguageModel:
                 }
         except (OSError, SafetensorError, LookupError, TypeError, ValueError) as error:
             raise InputError(
-                "{path} is no language model of this version ({error}). Measure again.", path=path, error=error
+                "{path} is not a language model of this version ({error}). Measure again.", path=path, error=error
             ) from None
         ngrams = Ngrams(len(letters) + 2, levels["keys"], levels["chances"], levels["weights"], float(about["unknown"]))
         return cls(

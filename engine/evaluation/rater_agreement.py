@@ -1,4 +1,4 @@
-"""What raters said of two systems: win, tie and lose in percent, how far they agree, and whether it can be chance.
+"""Ratings of two systems: win, tie and lose in percent, the agreement of raters, and the significance.
 
 The table is Table 2 of Xu et al., Pluggable Neural Machine Translation Models via Memory-augmented Adapters (2023): for
 content, fluency and style the share of sentences on which the first system wins, ties and loses, a row a rater, their
@@ -42,7 +42,7 @@ def fleiss_kappa(counts: Sequence[Sequence[int]]) -> float | None:
         return None
     raters = sum(counts[0])
     if any(sum(row) != raters or len(row) != len(counts[0]) for row in counts):
-        raise InputError("Fleiss' kappa needs the same number of ratings for every item. Leave the others out.")
+        raise InputError("Fleiss' kappa needs the same number of ratings for every item. Omit the others.")
     if raters < 2:
         raise InputError("Fleiss' kappa needs at least two raters for every item.")
     items = len(counts)
@@ -198,7 +198,9 @@ def _question(name: str, ratings: Ratings, seed: int) -> Question:
         for choice in chosen.values():
             if choice not in CHOICES:
                 raise InputError(
-                    "{choice!r} is no choice of a rater; {choices} are.", choice=choice, choices=", ".join(CHOICES)
+                    "{choice!r} is not a rating choice; use one of {choices}.",
+                    choice=choice,
+                    choices=", ".join(CHOICES),
                 )
         if chosen:
             decided[rater] = chosen

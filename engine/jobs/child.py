@@ -45,7 +45,7 @@ STOPPED = mark(
     "and the last checkpoint are kept."
 )
 ORPHANED = mark(
-    "The worker ended while the job was at work. Resume it: finished steps and the last checkpoint are kept."
+    "The worker ended while the job was running. Resume it: finished steps and the last checkpoint are kept."
 )
 
 
@@ -90,7 +90,7 @@ def _work(
     try:
         kinds = known_kinds(modules)
         if job.kind not in kinds:
-            raise InputError("This version of Tailor MT knows no kind of job called {kind}.", kind=job.kind)
+            raise InputError("This version of Tailor MT has no kind of job called {kind}.", kind=job.kind)
         progress.gives_way_to = kinds[job.kind].gives_way_to
         with use_remote_mapper(spread_for(settings)):
             result = kinds[job.kind].do(JobContext(job, store, settings, job_workspace(settings, job), progress))
@@ -131,8 +131,8 @@ def _sentence(error: BaseException, progress: RowProgress, log: str) -> str:
         where = Message('in the step "{step}"', step=Message(progress.step))
     if out_of_memory(error):
         return Message(
-            "There was not enough memory {where}. Set tokens_per_batch to half of what it is and start again with the "
-            "same samples; finished steps are not done twice. The log is at {log}.",
+            "There was not enough memory {where}. Halve tokens_per_batch and start again with the same "
+            "samples; finished steps are not repeated. The log is at {log}.",
             where=where,
             log=log,
         )
@@ -179,7 +179,7 @@ def _watch_worker(store: Store, job: JobRow, progress: RowProgress) -> None:
 def _stop_on_signals(progress: RowProgress) -> None:
     def stop(number: int, frame: Any) -> None:
         progress.stop(StopReason.WORKER)
-        raise Cancelled("The job's process was asked to end.")
+        raise Cancelled("The job's process was asked to stop.")
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)

@@ -1,4 +1,4 @@
-"""Who is alive, told by whether heartbeats change, not by what a clock says.
+"""Who is alive, judged by whether heartbeats change, not by the clock.
 
 A heartbeat is the time at the machine that wrote it. That clock may be wrong, may be set back or forward while jobs run,
 and differs between machines; nor is an old heartbeat a sign of death where the database itself was away for a while. So
@@ -37,7 +37,7 @@ class HeartbeatMonitor:
         self._watched: dict[Hashable, _Watch] = {}
 
     def beating(self, who: Hashable, beat: datetime.datetime | None) -> bool:
-        """Note the heartbeat that stands there now; False once its owner has to be given up."""
+        """Note the current heartbeat; False once its owner has to be considered dead."""
         now = self._clock()
         watch = self._watched.get(who)
         if watch is None or watch.beat != beat or now - watch.looked > GAP_SECONDS:

@@ -1,4 +1,4 @@
-"""How a job's process tells its row how far it is, and learns that it should stop.
+"""How a job's process reports its progress to its row, and learns that it should stop.
 
 The work only notes figures in memory; a thread writes them, at most every half second, so that a busy database never
 slows training down. The same thread beats and looks whether the job was cancelled.

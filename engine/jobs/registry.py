@@ -33,7 +33,7 @@ AUTOMATIC, BATCH = 10, 0
 
 @dataclass(frozen=True)
 class JobContext:
-    """What a job has at hand."""
+    """The resources available to a job."""
 
     job: JobRow
     store: Store
@@ -113,7 +113,7 @@ def enqueue(
 
 
 def resume(store: Store, job_id: int) -> JobRow:
-    """Queue an interrupted, failed or cancelled job again; it goes on from its last finished step or checkpoint.
+    """Queue an interrupted, failed or cancelled job again; it continues from its last finished step or checkpoint.
 
     Raises InputError when the job is waiting, at work or done.
     """
@@ -186,7 +186,7 @@ def _record_samples(context: JobContext, corpus: CorpusRow | None) -> Json:
 
 
 def _reading(context: JobContext, corpus: CorpusRow | None, work: Callable[[], Any]) -> Any:
-    """Do the work; the corpus row shows meanwhile, and if it fails, how it stands."""
+    """Do the work; the corpus row shows the state during the work and after a failure."""
     if corpus is None:
         return work()
     before = corpus.state if corpus.state != "reading" else "new"
@@ -279,7 +279,7 @@ def _customize(context: JobContext) -> Json:
 
 
 def _take_over(context: JobContext) -> None:
-    """What the run that this one continues has trained, which goes on where it stopped."""
+    """The training state of the run that this one continues."""
     from engine.core.step_cache import StepCache
 
     number, own = context.job.arguments.get("continues"), context.run / "training"

@@ -44,7 +44,7 @@ GRACE_SECONDS = 5.0  # for a job to stop by itself
 FORCE_SECONDS = 2.0  # for it to stop when told by a signal
 NEVER = 1e9  # seconds ago
 
-LOST = mark("The job's worker ended while it was at work. Resume it: finished steps and the last checkpoint are kept.")
+LOST = mark("The job's worker ended while it was running. Resume it: finished steps and the last checkpoint are kept.")
 
 log = logging.getLogger("engine.jobs.worker")
 
@@ -58,7 +58,7 @@ def run(
     alone: bool = False,
     stop: threading.Event | None = None,
 ) -> None:
-    """Do jobs until told to stop (SIGTERM, Ctrl-C, or the event `stop`).
+    """Run jobs until asked to stop (SIGTERM, Ctrl-C, or the event `stop`).
 
     `once`: return when the queue is empty. `poll`: seconds between two looks at an empty queue. `kinds`: dotted names
     of modules with further kinds of jobs in their KINDS. `alone`: return at once when another worker serves the store.
@@ -269,7 +269,9 @@ def _last_words(code: int, path: str) -> str:
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         return Message("The job's process crashed or was ended from outside ({name}). {after}", name=name, after=after)
-    return Message("The job's process ended without a word (exit code {code}). {after}", code=code, after=after)
+    return Message(
+        "The job's process ended without an error message (exit code {code}). {after}", code=code, after=after
+    )
 
 
 def _job_alive(job: JobRow, beating: bool) -> bool:

@@ -155,7 +155,7 @@ def by_bounds(lengths: Sequence[int], bounds: Sequence[int], layers: int) -> lis
     """The first layer whose bound a length does not pass; None for longer ones. Raises OptionError on unfit bounds."""
     if len(bounds) != layers or list(bounds) != sorted(set(bounds)):
         raise OptionError(
-            "bounds: {bounds} is not a rising length for each of the base's {layers} decoder layers.",
+            "bounds: {bounds} must be increasing lengths, one for each of the base's {layers} decoder layers.",
             bounds=", ".join(map(str, bounds)),
             layers=layers,
         )
@@ -176,7 +176,7 @@ def load_pairs(path: Path) -> list[PhrasePair]:
                 pairs.append(PhrasePair(**json.loads(line)))
             except (ValueError, TypeError, RecursionError):
                 raise CorpusError(
-                    "{path}, line {number}: not a phrase pair. Remove the file to make it again.",
+                    "{path}, line {number}: not a phrase pair. Remove the file to have it created again.",
                     path=path,
                     number=number,
                 ) from None

@@ -31,7 +31,7 @@ def load_sentences(path: Path, *, sources: bool = True) -> list[SentencePair]:
     """Read a set in its order. Raises BundleError when it is missing or a line is no sentence."""
     if not path.exists():
         raise BundleError(
-            "it has no {path}, in which the method finds sentences. Get the bundle again.", path=path.name
+            "it has no {path}, from which the method retrieves sentences. Get a new copy of the bundle.", path=path.name
         )
     results: list[SentencePair] = []
     with path.open(encoding="utf-8", newline="\n") as lines:
@@ -47,7 +47,7 @@ def load_sentences(path: Path, *, sources: bool = True) -> list[SentencePair]:
                 results.append(pair)
         except (ValueError, LookupError, TypeError, AttributeError):
             raise BundleError(
-                "line {count} of {path} is no sentence pair. Get the bundle again.",
+                "line {count} of {path} is not a sentence pair. Get a new copy of the bundle.",
                 count=len(results) + 1,
                 path=path.name,
             ) from None

@@ -150,7 +150,7 @@ class SentenceMemory:
         try:
             data = load_file(folder / FILE)
         except (SafetensorError, OSError):
-            raise BundleError("{file} is missing or damaged. Get the bundle again.", file=FILE) from None
+            raise BundleError("{file} is missing or damaged. Get a new copy of the bundle.", file=FILE) from None
         tokens = data.pop("tokens", torch.zeros(0))  # (R,)
         keys: dict[Place, torch.Tensor] = {}
         axes: dict[Place, Axes] = {}
@@ -160,7 +160,7 @@ class SentenceMemory:
                 keys[int(layer), place] = data.pop(f"{name}.keys")
                 axes[int(layer), place] = Axes(data.pop(f"{name}.mean"), data.pop(f"{name}.basis"))
         except (LookupError, ValueError):
-            raise BundleError("{file} lacks a part of its keys. Get the bundle again.", file=FILE) from None
+            raise BundleError("{file} lacks a part of its keys. Get a new copy of the bundle.", file=FILE) from None
         d = base.d_model
         fits = not data and tokens.dim() == 1 and tokens.dtype == torch.int32 and len(tokens) > 0 and all(
             own.shape == (len(tokens), len(axes[place].basis)) and own.dtype == torch.float16
@@ -169,11 +169,11 @@ class SentenceMemory:
             for place, own in keys.items()
         )  # fmt: skip
         if not fits or int(tokens.min()) < 0 or int(tokens.max()) >= int(base.model.config.vocab_size):
-            raise BundleError("{file} does not fit the base. Get the bundle again.", file=FILE)
+            raise BundleError("{file} does not fit the base. Get a new copy of the bundle.", file=FILE)
         sources = Sources.open(folder, len(tokens), name=OF_MEMORY)
         texts = load_sentences(folder / TEXTS) if (folder / TEXTS).exists() else []
         if texts and len(texts) != len(sources.starts) - 1:
-            raise BundleError("{file} does not fit the base. Get the bundle again.", file=TEXTS)
+            raise BundleError("{file} does not fit the base. Get a new copy of the bundle.", file=TEXTS)
         return cls(tokens, keys, axes, sources, texts)
 
 
@@ -201,7 +201,7 @@ def record_sentences(
     sentences = [sentences[i] for i in fitting]
     inputs, labels = ([part[i] for i in fitting] for part in (inputs, labels))
     if not sentences:
-        raise CorpusError("There is no sentence pair to remember. Add sentences to the samples.")
+        raise CorpusError("There is no sentence pair to store in the memory. Add sentences to the samples.")
     starts = np.concatenate([[0], np.cumsum([len(row) for row in labels])]).astype(np.int64)
     if axes is None:
         some = range(0, len(sentences), max(1, int(starts[-1]) // SURVEYED))

@@ -63,7 +63,7 @@ class Sources:
     def build(
         cls, rows: Sequence[Sequence[int]], starts: Ints, names: torch.Tensor, mean: torch.Tensor | None = None
     ) -> Sources:
-        """Index rows of source pieces, one a sentence; `starts` (N + 1,) are the first datastore rows of each."""
+        """Index rows of source pieces, one per sentence; `starts` (N + 1,) are the first datastore rows of each."""
         each = [features_of(row) for row in rows]
         flat = np.concatenate(each) if each else np.zeros(0, dtype=np.int64)
         owners = np.repeat(np.arange(len(each), dtype=np.int32), [len(one) for one in each])
@@ -145,7 +145,7 @@ class Sources:
             names, mean = data.pop("names"), None if d is None else data.pop("mean")
             sources = cls(**flat, names=names, mean=mean)
         except (OSError, SafetensorError, LookupError, ValueError):
-            raise BundleError("{file} is missing or damaged. Get the bundle again.", file=name) from None
+            raise BundleError("{file} is missing or damaged. Get a new copy of the bundle.", file=name) from None
         starts, begins = sources.starts, sources.begins
         fits = (
             not data and {str(flat[name].dtype) for name in ("begins", "lists", "starts")} == {"int32"}
@@ -158,7 +158,9 @@ class Sources:
             and (not len(sources.lists) or 0 <= int(sources.lists.min()) <= int(sources.lists.max()) < len(starts) - 1)
         )  # fmt: skip
         if not fits:
-            raise BundleError("{file} does not match the rows that it indexes. Get the bundle again.", file=name)
+            raise BundleError(
+                "{file} does not match the rows that it indexes. Get a new copy of the bundle.", file=name
+            )
         return sources
 
 

@@ -51,7 +51,7 @@ class Memory:
             return safe_open(self.path, framework="pt")
         except (OSError, SafetensorError) as error:
             raise BundleError(
-                "{path} is no readable memory ({error}). Make it again or import the plugin again.",
+                "{path} is not a readable memory ({error}). Create it again or import the plugin again.",
                 path=self.path,
                 error=error,
             ) from None
@@ -84,7 +84,7 @@ class Memory:
             return self._file.get_tensor(key)
         except SafetensorError:
             raise BundleError(
-                "{path} lacks {key}. Make the memory again or import the plugin again.", path=self.path, key=key
+                "{path} lacks {key}. Rebuild the memory or import the plugin again.", path=self.path, key=key
             ) from None
 
 
@@ -96,20 +96,22 @@ def open_memory(folder: Path, base: BaseModel) -> Memory:
 
     file = folder / "memory.safetensors"
     if not file.exists():
-        raise BundleError("it has no memory.safetensors, which the method reads. Get the bundle again.")
+        raise BundleError("it has no memory.safetensors, which the method reads. Get a new copy of the bundle.")
     try:
         with safe_open(file, framework="pt") as tensors:
             shapes = {key: tuple(tensors.get_slice(key).get_shape()) for key in tensors.keys()}  # noqa: SIM118 - no dict
     except SafetensorError as error:
-        raise BundleError("memory.safetensors is damaged ({error}). Get the bundle again.", error=error) from None
+        raise BundleError(
+            "memory.safetensors is damaged ({error}). Get a new copy of the bundle.", error=error
+        ) from None
     wanted = {f"layer.{i}.{side}" for i in range(len(base.decoder_layers)) for side in ("target", "source")}
     for key in sorted(wanted ^ set(shapes)):
         odd = Message("lacks") if key in wanted else Message("has an unknown")
-        raise BundleError("memory.safetensors {odd} key {key}. Get the bundle again.", odd=odd, key=key)
+        raise BundleError("memory.safetensors {odd} key {key}. Get a new copy of the bundle.", odd=odd, key=key)
     for key, shape in shapes.items():
         rows = shapes[f"{key.rpartition('.')[0]}.target"][:1]
         if shape != (*rows, base.d_model):
             raise BundleError(
-                "{key} in memory.safetensors has the shape {shape}. Get the bundle again.", key=key, shape=shape
+                "{key} in memory.safetensors has the shape {shape}. Get a new copy of the bundle.", key=key, shape=shape
             )
     return Memory(file)

@@ -93,7 +93,7 @@ class Material:
         """Raises UnavailableError where there is no text of that kind."""
         if not self.texts[kind]:
             raise UnavailableError(
-                "No general text in {target} comes with the program. Give a file of some with --foreign.",
+                "No general text in {target} is bundled. Provide some in a file with --foreign.",
                 target=self.base.target,
             )
         return self.texts[kind]

@@ -38,7 +38,7 @@ class Samples:
         return self.sentence_pairs[part]
 
     def general_pairs(self, progress: Progress) -> list[SentencePair]:
-        """Pairs of everyday text that a method may learn to leave alone; empty where no general sample is bundled."""
+        """Pairs of everyday text on which a method may learn not to change the base; empty if no general sample is bundled."""
         from engine.evaluation.general_text import learnable_pairs
 
         own = [segment.text for segment in (*self.train, *self.valid)]

@@ -72,7 +72,7 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class HookPoint:
-    """Where a module works: what it makes of a base's module's output and input, both (B, T, d)."""
+    """Where a module is applied: a function of the output and input of a base's module, both (B, T, d)."""
 
     target: nn.Module
     at_input: bool  # what it makes takes the place of the input, else of the output
@@ -241,7 +241,7 @@ class Method(ABC):
         """
 
     def fixed_rows(self, module: nn.Module) -> bool:
-        """Whether `see` leaves something for each row of the batch, so that decoding must not let sentences leave it."""
+        """Whether `see` stores something for each row of the batch, so that finished sentences must stay in the batch."""
         return type(self).see is not Method.see
 
     def stay(self, module: nn.Module, alive: torch.Tensor) -> None:  # noqa: B027 - only methods that hold something a sentence do

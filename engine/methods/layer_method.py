@@ -39,7 +39,7 @@ class LayerMethod(Method):
         layers = chosen_layers(samples.pair.forward, config)
         if not any(self.places(layer, config) for _, _, layer in layers):
             raise OptionError(
-                "places: nothing that is named is in the chosen layers. Name another place, or more layers."
+                "places: none of the named places is in the chosen layers. Name another place, or more layers."
             )
         return Artefacts()
 

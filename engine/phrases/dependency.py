@@ -42,7 +42,7 @@ def dependency_spans(parsed: Parsed) -> list[Span]:
 
 
 def _inner_spans(parsed: Parsed, below: list[list[int]], marks: list[bool]) -> list[Span]:
-    """Subtrees without what follows as an addition, and what is said of a subject that comes first."""
+    """Subtrees without trailing additions, and the predicate of a subject that comes first."""
     plain = [relation.partition(":")[0] for relation in parsed.relations]
     under: dict[int, list[int]] = {}
     for word, head in enumerate(parsed.heads):

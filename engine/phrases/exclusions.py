@@ -78,7 +78,7 @@ class Exclusions:
             raise InputError("No phrase was chosen. Reload the page and try again.")
         if count > MOST:
             raise InputError(
-                "These are {count:,} phrases; up to {most:,} can be changed in one step. Narrow the filter.",
+                "{count:,} phrases are selected; up to {most:,} can be changed in one step. Narrow the filter.",
                 count=count,
                 most=MOST,
             )

@@ -1,4 +1,4 @@
-"""Keyness: how much more often a phrase stands in the user's text than in general text, and how sure that is.
+"""Keyness: how much more often a phrase occurs in the user's text than in general text, and how reliable that is.
 
 For a phrase that occurs a times among n words of the samples and b times among m words of general text:
 

@@ -43,7 +43,7 @@ def _characters() -> re.Pattern[str]:
 
 
 def _group(sentence: str, units: list[Offsets]) -> Clauses:
-    """Units into clauses: a new one begins where anything but spaces stands between two units."""
+    """Group units into clauses: a new clause begins where anything but spaces separates two units."""
     clauses: Clauses = []
     end = -1
     for unit in units:

@@ -15,7 +15,7 @@ from engine.messages import pack, unpack
 
 @dataclass(frozen=True)
 class Phrase:
-    """A stretch of the user's own text, exactly as it stands in a sentence.
+    """A stretch of the user's own text, exactly as it occurs in a sentence.
 
     `length` is counted in the parser's tokens, `count` is how often the phrase occurs (upper and lower case and runs of
     spaces count as one), `label` is its most frequent label, `example` the index of a sentence that holds `text`.

@@ -49,8 +49,9 @@ def check_ablate(card: Mapping[str, Any]) -> None:
 
     if not get_method(card["method"]).capabilities.has_memory and "knn" not in card:
         raise OptionError(
-            "A plugin of the method {method} has no memory, only weights, so there is nothing to exchange. Give one "
-            "of memory_adapter, knn, ngram_memory or translation_memory, or one with a datastore (--knn).",
+            "A plugin of the method {method} has no memory, only weights, so there is nothing to replace. "
+            "Specify a plugin of memory_adapter, knn, ngram_memory or translation_memory, or one with a "
+            "datastore (--knn).",
             method=card["method"],
         )
 
@@ -60,13 +61,13 @@ def check_lines(wanted: Ablation) -> None:
     sources, references = len(wanted.sources), len(wanted.references)
     if sources != references:
         raise InputError(
-            "There are {sources:,} source sentences and {references:,} references. Give a reference for each "
-            "source, a line for a line.",
+            "There are {sources:,} source sentences and {references:,} references. Provide a reference for "
+            "each source, line by line.",
             sources=sources,
             references=references,
         )
     if not any(line.strip() for line in wanted.references):
-        raise InputError("There is no sentence to translate. Give sources and references, a sentence a line.")
+        raise InputError("There is no sentence to translate. Provide sources and references, one sentence per line.")
     for kind in wanted.against:
         if kind not in KINDS:
             raise OptionError(
@@ -160,7 +161,7 @@ def material_of(
 
 
 def foreign_text(wanted: Ablation, base: BaseModel, settings: Settings) -> list[Segment]:
-    """The user's general text, else the sample that came along, without the sentences under test. Raises CorpusError."""
+    """The user's general text, else the bundled sample, without the sentences under test. Raises CorpusError."""
     from engine.corpora import Segment, import_corpus
     from engine.corpora.general_text import general_sentences
 

@@ -71,13 +71,13 @@ class Blend(Method):
 
     def prepare(self, samples: Samples, config: Any, progress: Progress) -> Artefacts:
         """Raises OptionError: there is nothing to learn."""
-        raise OptionError("A blend is made of plugins, not of samples: `tailormt plugin blend`.")
+        raise OptionError("A blend consists of plugins, not samples: `tailormt plugin blend`.")
 
     def open(self, folder: Path, base: BaseModel, config: BlendConfig) -> Artefacts:
         """The bundles inside, as files. Raises BundleError when their number is not that of the weights."""
         files = {name: folder / name for name in PARTS[: len(config.weights)]}
         if not 2 <= len(config.weights) <= len(PARTS) or not all(file.exists() for file in files.values()):
-            raise BundleError("its plugins and their weights do not match. Get the bundle again.")
+            raise BundleError("its plugins and their weights do not match. Get a new copy of the bundle.")
         return Artefacts(files=files)
 
     def build(self, base: BaseModel, artefacts: Artefacts, config: BlendConfig) -> nn.Module:
@@ -87,7 +87,9 @@ class Blend(Method):
         plugins = []
         for file in artefacts.files.values():
             if read_bundle_card(file)["method"] == self.name:
-                raise BundleError("it holds a blend inside a blend, which is not made. Get the bundle again.")
+                raise BundleError(
+                    "it contains a blend inside a blend, which is not supported. Get a new copy of the bundle."
+                )
             plugins.append(Plugin.load(file, base, cache=file.parent.parent))
         module: Any = torch.nn.Module()
         module.stack = PluginStack(plugins, config.weights)
@@ -135,7 +137,7 @@ def make_blend(
     """
     progress = progress or Progress()
     if not 2 <= len(parts) <= len(PARTS):
-        raise InputError("A blend is made of two to {most} plugins, not of {count}.", most=len(PARTS), count=len(parts))
+        raise InputError("A blend consists of two to {most} plugins, not {count}.", most=len(PARTS), count=len(parts))
     if not name.strip():
         raise InputError("A blend needs a name.")
     progress.begin("Checking the plugins", 0, STEPS)
@@ -144,7 +146,7 @@ def make_blend(
     _check(cards, names, [part.path for part in parts])
     config = BlendConfig.from_mapping({"weights": [part.weight for part in parts], "names": list(names)})
     about = _described(name.strip(), config, cards, [part.path for part in parts])
-    progress.begin("Putting them together", 1, STEPS)
+    progress.begin("Combining them", 1, STEPS)
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
         from safetensors.torch import save_file
 
@@ -168,11 +170,11 @@ def _check(cards: Sequence[Json], names: Sequence[str], paths: Sequence[Path]) -
     from engine.methods import get_method
 
     if len({path.resolve() for path in paths}) < len(paths):
-        raise InputError("Choose different plugins to blend: one is named twice.")
+        raise InputError("Choose different plugins to blend: one is selected twice.")
     first = cards[0]
     for card, name in zip(cards, names, strict=True):
         if card["method"] == Blend.name:
-            raise InputError("{name} is a blend itself. Blend the plugins that it was made of.", name=name)
+            raise InputError("{name} is itself a blend. Blend the plugins it consists of.", name=name)
         if card["base_fingerprint"] != first["base_fingerprint"]:
             raise InputError(
                 "{name} was made for the base {base} and {other} for {other_base}. "
@@ -195,7 +197,7 @@ def _check(cards: Sequence[Json], names: Sequence[str], paths: Sequence[Path]) -
             ) from None
         if not able:
             raise InputError(
-                "{name} is of the method {method}, which works at full strength or not at all. It cannot be blended.",
+                "{name} uses the method {method}, which works at full strength or not at all. It cannot be blended.",
                 name=name,
                 method=card["method"],
             )

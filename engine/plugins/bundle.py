@@ -79,7 +79,7 @@ def open_bundle(path: Path) -> zipfile.ZipFile:
         return zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:
         raise BundleError(
-            "{path} is no plugin bundle: it cannot be read as a zip file ({error}).", path=path, error=error
+            "{path} is not a plugin bundle: it cannot be read as a zip file ({error}).", path=path, error=error
         ) from None
 
 
@@ -90,7 +90,7 @@ def damage(path: Path, name: str) -> Iterator[None]:
         yield
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
         raise BundleError(
-            "{path}: {name} is damaged ({error}). Get the bundle again.",
+            "{path}: {name} is damaged ({error}). Get a new copy of the bundle.",
             path=path, name=name, error=error,
         ) from None  # fmt: skip
 
@@ -102,33 +102,35 @@ def check_names(path: Path, bundle: zipfile.ZipFile) -> None:
     for name in names:
         if name.startswith(("/", "\\")) or ".." in Path(name.replace("\\", "/")).parts or ":" in name:
             raise BundleError(
-                "{path} holds the path {name!r}, which leads out of the bundle. Nothing was unpacked.",
+                "{path} contains the path {name!r}, which leads out of the bundle. Nothing was unpacked.",
                 path=path,
                 name=name,
             )
         if name not in KNOWN:
             raise BundleError(
-                "{path} holds a file that no plugin has: {name!r}. Nothing was unpacked.", path=path, name=name
+                "{path} contains a file that does not belong in a plugin: {name!r}. Nothing was unpacked.",
+                path=path,
+                name=name,
             )
         if names.count(name) > 1:
-            raise BundleError("{path} holds {name} twice. Nothing was unpacked.", path=path, name=name)
+            raise BundleError("{path} contains {name} twice. Nothing was unpacked.", path=path, name=name)
     missing = [name for name in REQUIRED if name not in names]
     if missing:
-        raise BundleError("{path} is no plugin bundle: it has no {missing}.", path=path, missing=missing[0])
+        raise BundleError("{path} is not a plugin bundle: it has no {missing}.", path=path, missing=missing[0])
     for entry in entries:
         if entry.file_size > LIMITS.get(entry.filename, MAX_TEXT) or entry.file_size > MAX_RATIO * max(
             entry.compress_size, 1024
         ):
             raise BundleError(
-                "{path}: {entry} would unpack to {file_size:,} bytes from {compress_size:,}, which no real plugin "
-                "does. Nothing was unpacked.",
+                "{path}: {entry} would unpack from {compress_size:,} to {file_size:,} bytes, far more than a "
+                "real plugin. Nothing was unpacked.",
                 path=path, entry=entry.filename, file_size=entry.file_size, compress_size=entry.compress_size,
             )  # fmt: skip
         if entry.flag_bits & 0x1:
             raise BundleError("{path}: {entry} is encrypted. Plugins are not.", path=path, entry=entry.filename)
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise BundleError(
-                "{path}: {entry} is packed in a way that no plugin is. Get the bundle again.",
+                "{path}: {entry} uses a compression that plugins do not use. Get a new copy of the bundle.",
                 path=path,
                 entry=entry.filename,
             )
@@ -150,7 +152,7 @@ def read_json(path: Path, bundle: zipfile.ZipFile, name: str) -> Json:
     with damage(path, name):
         value = json.loads(_read(bundle, name).decode("utf-8"))
     if not isinstance(value, dict):
-        raise BundleError("{path}: {name} is not a JSON object. Get the bundle again.", path=path, name=name)
+        raise BundleError("{path}: {name} is not a JSON object. Get a new copy of the bundle.", path=path, name=name)
     return value
 
 
@@ -174,18 +176,16 @@ def check_config(path: Path, config: Json) -> None:
     for key, kind in KEYS.items():
         if key not in config:
             raise BundleError(
-                "{path}: {config} lacks {key}. Get the bundle again.",
+                "{path}: {config} lacks {key}. Get a new copy of the bundle.",
                 path=path, config=CONFIG, key=key,
             )  # fmt: skip
         if not isinstance(config[key], kind):
             raise BundleError(
-                "{path}: {key} in {config} is not what it should be. Get the bundle again.",
+                "{path}: {key} in {config} is invalid. Get a new copy of the bundle.",
                 path=path, key=key, config=CONFIG,
             )  # fmt: skip
     if not isinstance(config.get("knn", {}), dict):
-        raise BundleError(
-            "{path}: knn in {config} is not what it should be. Get the bundle again.", path=path, config=CONFIG
-        )
+        raise BundleError("{path}: knn in {config} is invalid. Get a new copy of the bundle.", path=path, config=CONFIG)
 
 
 def read_manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, Json]:
@@ -196,7 +196,7 @@ def read_manifest(path: Path, bundle: zipfile.ZipFile) -> dict[str, Json]:
         listed = set(files) if isinstance(files, dict) else set()
         odd = sorted(names ^ listed)
         raise BundleError(
-            "{path}: the manifest and the files differ ({odd}). Get the bundle again.",
+            "{path}: the manifest and the files differ ({odd}). Get a new copy of the bundle.",
             path=path,
             odd=odd[0] if odd else MANIFEST,
         )
@@ -217,13 +217,15 @@ def copy_checked(path: Path, bundle: zipfile.ZipFile, name: str, about: Json, ou
                 break
             count += len(block)
             if count > declared:
-                raise BundleError("{path}: {name} is longer than it says. Get the bundle again.", path=path, name=name)
+                raise BundleError(
+                    "{path}: {name} is longer than it declares. Get a new copy of the bundle.", path=path, name=name
+                )
             digest.update(block)
             if out is not None:
                 out.write(block)  # a full disk is no damage
     if not isinstance(about, dict) or digest.hexdigest() != about.get("sha256") or count != about.get("bytes"):
         raise BundleError(
-            "{path}: {name} is not what its manifest says: it was changed or damaged. Get the bundle again.",
+            "{path}: {name} does not match its manifest: it was changed or damaged. Get a new copy of the bundle.",
             path=path,
             name=name,
         )
@@ -267,7 +269,9 @@ def check_bytes(path: Path, bundle: zipfile.ZipFile, *, inner: bool = False) -> 
         copy_checked(path, bundle, name, about, None)
     for name in (name for name in PARTS if name in files):
         if inner:
-            raise BundleError("{path} is a blend inside a blend, which is not made. Get the bundle again.", path=path)
+            raise BundleError(
+                "{path} is a blend inside a blend, which is not supported. Get a new copy of the bundle.", path=path
+            )
         inner_path = path / name
         with damage(path, name), bundle.open(name) as file, zipfile.ZipFile(file) as part:
             check_names(inner_path, part)

@@ -33,7 +33,8 @@ def check_texts(path: Path, config: Mapping[str, Any]) -> None:
         )
         if odd is not None:
             raise BundleError(
-                "{path}: {key} holds the character {code}, which does not show or changes what is shown. Do not use it.",
+                "{path}: {key} contains the character {code}, which is invisible or changes what is "
+                "displayed. Do not use it.",
                 path=path, key=key[:80].encode("ascii", "replace").decode(), code=f"U+{ord(odd):04X}",
             )  # fmt: skip
 
@@ -83,7 +84,7 @@ def check_tensors(path: Path, folder: Path) -> None:
                         )  # fmt: skip
         except SafetensorError as error:
             raise BundleError(
-                "{path}: {weights} is damaged ({error}). Get the bundle again.",
+                "{path}: {weights} is damaged ({error}). Get a new copy of the bundle.",
                 path=path,
                 weights=file.name,
                 error=error,

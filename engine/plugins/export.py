@@ -89,8 +89,8 @@ def check_without_texts(method: Method) -> None:
     """Raises OptionError when a bundle of this method is of no use without the user's own sentences."""
     if method.capabilities.needs_texts:
         raise OptionError(
-            "The method {method} reads its sentences while it translates, so a bundle without them does nothing. "
-            "Keep them in, or exchange them for sentences that you may give away: `tailormt plugin swap`.",
+            "The method {method} reads its sentences while it translates, so a bundle without them does "
+            "nothing. Keep them, or replace them with sentences that you may share: `tailormt plugin swap`.",
             method=method.name,
         )
 

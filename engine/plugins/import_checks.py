@@ -32,7 +32,7 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Check:
-    """One look at a bundle: what was found, in a sentence. `ok` is false where the bundle cannot be used."""
+    """One check of a bundle: its result, in a sentence. `ok` is false if the bundle cannot be used."""
 
     name: str
     ok: bool
@@ -91,7 +91,7 @@ class _Look:
             check_names(self.path, bundle)
             count = len(bundle.namelist())
         return Check(
-            "file", True, Message("{count} files, all of kinds that a plugin has, none too large.", count=count)
+            "file", True, Message("{count} files, all of types that belong in a plugin, none too large.", count=count)
         )
 
     def format(self) -> Check:
@@ -110,9 +110,7 @@ class _Look:
     def checksums(self) -> Check:
         with open_bundle(self.path) as bundle:
             count = check_bytes(self.path, bundle)
-        return Check(
-            "checksums", True, Message("All {count} files are, to the byte, what the manifest says.", count=count)
-        )
+        return Check("checksums", True, Message("All {count} files match the manifest byte for byte.", count=count))
 
     def languages(self) -> Check | None:
         if self.direction is None:
@@ -125,7 +123,7 @@ class _Look:
                 source=own[0], target=own[1], project_source=self.direction[0], project_target=self.direction[1],
             )  # fmt: skip
         return Check(
-            "languages", True, Message("From {source} to {target}, as this project.", source=own[0], target=own[1])
+            "languages", True, Message("From {source} to {target}, like this project.", source=own[0], target=own[1])
         )
 
     def base(self) -> Check | None:
@@ -155,7 +153,7 @@ class _Look:
         self.needs_endpoint = plugin.method.capabilities.needs_endpoint
         weights = sum(value.numel() for value in plugin.module.state_dict().values())
         title = Message(plugin.method.capabilities.title)
-        words = Message("{method}, {count:,} weights of its own.", method=title, count=weights)
+        words = Message("{method}, {count:,} parameters of its own.", method=title, count=weights)
         return Check("loading", True, words)
 
     def trial(self) -> Check | None:
@@ -169,5 +167,5 @@ class _Look:
 
         card = parse_card(read_bundle_text(self.path))
         if not card.license:
-            return Check("licence", True, mark("The plugin states none. The licence of its base holds for its use."))
+            return Check("licence", True, mark("The plugin states none. The licence of its base applies to its use."))
         return Check("licence", True, card.license_line.removeprefix("Licence: "), restricted=card.restricted)

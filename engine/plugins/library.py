@@ -1,4 +1,4 @@
-"""The plugins of a project: brought in, renamed, told apart by version, given away, taken out."""
+"""The plugins of a project: importing, renaming, versioning, exporting and deleting."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Versions:
 
 
 def by_name(rows: Sequence[PluginRow]) -> list[Versions]:
-    """The plugins of rows that are newest first; a plugin stands where its newest version does."""
+    """The plugins of rows that are newest first; a plugin takes the position of its newest version."""
     groups: dict[str, list[PluginRow]] = {}
     for row in rows:
         groups.setdefault(row.name, []).append(row)
@@ -146,7 +146,7 @@ class Library:
         return needs_texts(Path(row.path))
 
     def delete(self, row: PluginRow) -> None:
-        """Take a plugin out, with its bundle where that lies in the project's own folder."""
+        """Delete a plugin, with its bundle if that is in the project's own folder."""
         self.store.plugins.delete(row.id)
         path = Path(row.path).resolve()
         if path.is_relative_to(self.folder(row.project_id).resolve()):
@@ -170,7 +170,7 @@ class Library:
         strange = next((row for row in rows if row.project_id != project.id), None)
         if strange is not None:
             raise InputError(
-                "{strange} belongs to another project. Import it into this one first.", strange=strange.name
+                "{strange} belongs to another project. Import it into this project first.", strange=strange.name
             )
         parts = [Part(present(row), weights[row.id], row.name) for row in rows]
         with free_place(self.folder(project.id), name) as target:
@@ -182,7 +182,7 @@ class Library:
 
 
 def present(row: PluginRow) -> Path:
-    """Where a plugin's bundle lies. Raises InputError when it is gone."""
+    """The path of a plugin's bundle. Raises InputError when it no longer exists."""
     if not row.exists:
         raise InputError(
             "The bundle of {row} is no longer at {path}. Train it again or import it.", row=row.name, path=row.path

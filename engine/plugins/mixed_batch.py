@@ -38,7 +38,7 @@ def spots_of(base: BaseModel, plugin: Plugin | PluginStack, strength: float) -> 
 
 
 class MixedBatch:
-    """Several plugins for one batch; `which` says for each text which of them it has. Stands where a plugin stands."""
+    """Several plugins for one batch; `which` gives the plugin of each text. Can be used in place of a plugin."""
 
     fixed_rows = False
     shares_source = True
@@ -168,7 +168,9 @@ def translate_mixed(
 
     if len(plugins) != len(texts):
         raise InputError(
-            "{plugins} plugins were given for {texts} texts. Give one for each.", plugins=len(plugins), texts=len(texts)
+            "There are {plugins} plugins for {texts} texts. Specify one for each.",
+            plugins=len(plugins),
+            texts=len(texts),
         )
     progress = progress or Progress()
     mixed = MixedBatch.of(base, plugins, strength)

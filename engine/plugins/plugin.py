@@ -66,14 +66,14 @@ class Plugin:
         if made_for != here:
             raise BundleError(
                 "The plugin {path} was made for the base {made_for} ({made_for_id}) and does not fit the "
-                "base {base} ({base_id}). Use it with its own base, or make a new one for this base.",
+                "base {base} ({base_id}). Use it with its own base, or build a new plugin for this base.",
                 path=path, made_for=card["base_model_name_or_path"], made_for_id=short(made_for),
                 base=base.name, base_id=short(here),
             )  # fmt: skip
         if not (same_language(card["source"], base.source) and same_language(card["target"], base.target)):
             raise BundleError(
-                "The plugin {path} translates from {source} to {target}, not from {base_source} to {base_target}. Give its "
-                "own languages.",
+                "The plugin {path} translates from {source} to {target}, not from {base_source} to "
+                "{base_target}. Specify the plugin's own languages.",
                 path=path, source=card["source"], target=card["target"], base_source=base.source, base_target=base.target,
             )  # fmt: skip
         try:
@@ -100,20 +100,20 @@ class Plugin:
             weights = load_file(folder / WEIGHTS)
         except SafetensorError as error:
             raise BundleError(
-                "{path}: {weights} is damaged ({error}). Get the bundle again.",
+                "{path}: {weights} is damaged ({error}). Get a new copy of the bundle.",
                 path=path, weights=WEIGHTS, error=error,
             ) from None  # fmt: skip
         expected = module.state_dict()
         for key in sorted(set(expected) ^ set(weights)):
             odd = Message("lacks") if key in expected else Message("has an unknown")
             raise BundleError(
-                "{path}: {weights} {odd} key {key}. Get the bundle again.",
+                "{path}: {weights} {odd} key {key}. Get a new copy of the bundle.",
                 path=path, weights=WEIGHTS, odd=odd, key=key,
             )  # fmt: skip
         for key, tensor in weights.items():
             if tensor.shape != expected[key].shape:
                 raise BundleError(
-                    "{path}: {key} has the shape {shape}, not {expected}. Get the bundle again.",
+                    "{path}: {key} has the shape {shape}, not {expected}. Get a new copy of the bundle.",
                     path=path, key=key, shape=tuple(tensor.shape), expected=tuple(expected[key].shape),
                 )  # fmt: skip
         module.load_state_dict(weights)
@@ -153,7 +153,7 @@ class Plugin:
         """Raises OptionError when the method gives no probabilities of given translations."""
         if not self.method.capabilities.offers_likelihood:
             raise OptionError(
-                "The method {method} gives no likelihood of a translation; score it by BLEU or chrF.",
+                "The method {method} does not provide the likelihood of a translation; score it with BLEU or chrF.",
                 method=self.method.name,
             )
 

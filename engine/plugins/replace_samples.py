@@ -27,8 +27,8 @@ def check_swap(method: Method) -> None:
     """Raises OptionError when a plugin of this method cannot be given other samples."""
     if not method.capabilities.offers_swap:
         raise OptionError(
-            "A plugin of the method {method} has learnt its samples by heart and cannot be given others. Make a new "
-            "one with `tailormt customize`.",
+            "A plugin of the method {method} has learned its samples into its weights, so they cannot be "
+            "replaced. Build a new plugin with `tailormt customize`.",
             method=method.name,
         )
 
@@ -68,7 +68,7 @@ def swap_bundle(
         [Path(sample) for sample in samples], card["target"], source_language=card["source"], progress=progress
     )
     if not corpus.segments:
-        raise CorpusError("No sentence in {target} is left of the samples. Give others.", target=card["target"])
+        raise CorpusError("The samples contain no usable sentence in {target}. Provide others.", target=card["target"])
     wanted = method.capabilities.swaps_pairs or "knn" in card  # a datastore beside the method is of pairs
     lacking = wanted and any(segment.source is None for segment in corpus.segments)
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:
@@ -84,7 +84,7 @@ def swap_bundle(
             forward = BaseModel.load(base, card["source"], card["target"], download=download, settings=settings)
             pairs = with_sources(corpus.segments, None, Path(folder), progress)
         plugin = Plugin.load(path, forward, cache=settings.home_dir / "unpacked")
-        progress.begin("Exchanging the samples", 2, 3)
+        progress.begin("Replacing the samples", 2, 3)
         replaced = method.swap(forward, plugin.module, pairs, Path(folder), progress).files
         if plugin.knn is not None:
             replaced |= another(forward, plugin.knn, pairs, Path(folder), progress, plugin)[1]

@@ -41,7 +41,9 @@ class Ticket(Progress):
     def check(self) -> None:
         """Raises Cancelled where the client has gone, DeadlineError after the time."""
         if self._left.is_set():
-            raise Cancelled("Whoever asked for this translation has gone, so the rest of it was not made.")
+            raise Cancelled(
+                "The client that requested this translation has disconnected, so the rest was not translated."
+            )
         if time.monotonic() > self._end:
             raise DeadlineError(
                 "This translation took longer than {seconds:g} s (the setting translation_seconds). Send less at once, or a "

@@ -117,13 +117,15 @@ class Accounts(Repository[AppUser, AccountRow]):
         if not name or len(name) > LONGEST_NAME or not name.isprintable():
             raise InputError("An account needs a name of up to {longest_name} characters.", longest_name=LONGEST_NAME)
         if mixes_scripts(name):
-            raise InputError("A name has letters of one script, so that nobody is taken for somebody else.")
+            raise InputError(
+                "A name must use letters of a single script, so that no account can be mistaken for another."
+            )
         check_role(role, ROLES)
         check_password(password)
         with self._store.write() as session:
             for other in session.scalars(select(AppUser.name)):
                 if look(other) == look(name):
-                    raise InputError("There is an account {name} already. Take another name.", name=other)
+                    raise InputError("There is already an account {name}. Choose another name.", name=other)
             record = AppUser(name=name, folded=fold(name), password=hashed(password), role=role)
             session.add(record)
             session.flush()
@@ -271,7 +273,7 @@ class Members:
 
 def check_role(role: str, known: tuple[str, ...]) -> None:
     if role not in known:
-        raise InputError("{role} is no role. Give one of {known}.", role=role or "Nothing", known=", ".join(known))
+        raise InputError("{role} is not a role. Use one of {known}.", role=role or "Nothing", known=", ".join(known))
 
 
 def fold(name: str) -> str:

@@ -126,7 +126,7 @@ class ComparisonTables:
         translated. Raises InputError without lines.
         """
         if not lines:
-            raise InputError("There is no sentence to compare. Give at least one.")
+            raise InputError("There is no sentence to compare. Enter at least one.")
         made = self._store.comparisons.create(project_id, title, [])
         columns = [list(one) for one in (texts or {}).values()]
         places = list(texts or {})

@@ -28,7 +28,7 @@ def copy_store(
     progress = progress or Progress()
     source, target = Store(source_url), Store(target_url)
     if source.url == target.url:
-        raise InputError("A store cannot be copied to itself. Give another address with --to.")
+        raise InputError("A store cannot be copied to itself. Choose another address with --to.")
     if not live and (workers := source.workers.list(within=20)):
         raise InputError(
             "A worker serves {place} on {host}. Stop the studio and all workers first, so that nothing changes "
@@ -62,7 +62,7 @@ def _refuse_rows(goal: Connection, tables: list[Table], place: str) -> None:
     for table in tables:
         if goal.execute(select(table).limit(1)).first() is not None:
             raise InputError(
-                "The store at {place} holds rows already ({table}). Give an empty database with --to.",
+                "The store at {place} already contains rows ({table}). Specify an empty database with --to.",
                 place=place,
                 table=table.name,
             )

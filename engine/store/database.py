@@ -41,7 +41,7 @@ def parse(url: str) -> URL:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         raise InputError(
-            "The store's address (database_url) is no SQLAlchemy URL, such as sqlite:////data/tailor.db."
+            "The store's address (database_url) is not an SQLAlchemy URL, such as sqlite:////data/tailor.db."
         ) from None
     # The extra `postgres` brings psycopg 3; SQLAlchemy's default for the bare name is psycopg 2.
     plain = parsed.drivername in ("postgresql", "postgres")
@@ -73,7 +73,7 @@ def open_engine(url: URL) -> Engine:
         engine = create_engine(url, **_ways(url))
     except NoSuchModuleError:
         raise InputError(
-            "{place} is no database that Tailor MT knows: use sqlite or postgresql.", place=address
+            "{place} is not a database that Tailor MT supports: use sqlite or postgresql.", place=address
         ) from None
     except ModuleNotFoundError as error:
         raise MissingError(
@@ -124,14 +124,14 @@ def sentences(place: str) -> Iterator[None]:
     except IntegrityError as error:
         if "foreign key" in str(error.orig).lower():
             raise InputError(
-                "What this belongs to is no longer there: it was deleted in the meantime. Reload and try again."
+                "The item that this belongs to was deleted in the meantime. Reload and try again."
             ) from error
         raise
     except (OverflowError, UnicodeEncodeError) as error:  # a number beyond 64 bits, half of a surrogate pair
-        raise InputError("A number is too large, or a text holds a character that is none.") from error
+        raise InputError("A number is too large, or a text contains an invalid character.") from error
     except TimeoutError as error:  # SQLAlchemy's: all connections of this process are taken
         raise StorageError(
-            "The store at {place} is asked for more at once than it can answer. Try again.", place=place
+            "The store at {place} is receiving more requests than it can answer. Try again.", place=place
         ) from error
     except DataError as error:
         raise InputError(
@@ -145,7 +145,7 @@ def sentences(place: str) -> Iterator[None]:
             ) from error
         if "locked" in words or "busy" in words or "lock timeout" in words:
             raise StorageError(
-                "The store at {place} has been busy for more than {busy_seconds} s: another program holds it.",
+                "The store at {place} has been busy for more than {busy_seconds} s: another program is using it.",
                 place=place,
                 busy_seconds=BUSY_SECONDS,
             ) from error

@@ -35,7 +35,7 @@ def delete_project(settings: Settings, store: Store, project_id: int) -> None:
     store.projects.get(project_id)
     jobs = store.jobs.list(project_id)
     if any(job.state == "running" for job in jobs):
-        raise InputError("A job of this project is at work. Cancel it first, then delete the project.")
+        raise InputError("A job of this project is running. Cancel it first, then delete the project.")
     for job in jobs:
         if job.state == "queued":
             store.jobs.cancel(job.id)

@@ -212,7 +212,7 @@ class Jobs(JobRecovery):
         with self._store.write() as session:
             record = self._find(session, id, lock=True)
             if record.state == JobState.RUNNING:
-                raise InputError("Job {id} is at work. Cancel it first, then delete it.", id=id)
+                raise InputError("Job {id} is running. Cancel it first, then delete it.", id=id)
             session.delete(record)
 
     def _change(self, id: int, attempt: int, *where: ColumnElement[bool], **values: Any) -> bool:

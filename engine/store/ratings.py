@@ -159,7 +159,7 @@ class Ratings(Repository[RatingRound, RoundRow]):
             self._find(session, round_id)
             same = select(RatingRater.id).where(RatingRater.round_id == round_id, RatingRater.name == name)
             if session.scalar(same) is not None:
-                raise InputError("This round has a rater named {name} already. Give another name.", name=name)
+                raise InputError("This round already has a rater named {name}. Choose another name.", name=name)
             record = RatingRater(round_id=round_id, name=name, token=secrets.token_urlsafe(24))
             session.add(record)
             session.flush()

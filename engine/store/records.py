@@ -44,7 +44,7 @@ class JobFigures(TypedDict, total=False):
 
 
 class JobState(StrEnum):
-    """Where a job stands. `interrupted` means that its process ended without a word: it can be resumed."""
+    """The state of a job. `interrupted` means that its process ended unexpectedly: it can be resumed."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -100,7 +100,7 @@ class PhraseSetRow:
 
 @dataclass(frozen=True)
 class JobRow:
-    """A piece of work: what was asked, where it stands, and how it ended."""
+    """A job: the request, its state, and its outcome."""
 
     id: int
     project_id: int | None
@@ -177,7 +177,7 @@ class PluginRow:
 
     @property
     def exists(self) -> bool:
-        """Whether the bundle still lies where it was written."""
+        """Whether the bundle is still where it was written."""
         return Path(self.path).is_file()
 
 
@@ -194,7 +194,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class WorkerRow:
-    """A worker process that serves this store, and when it last said so."""
+    """A worker process that serves this store, and its last heartbeat."""
 
     name: str
     host: str

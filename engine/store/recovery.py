@@ -22,7 +22,7 @@ from engine.store.records import RESUMABLE, JobRow, JobState
 from engine.store.repositories import Repository, to_row
 
 FURTHEST_SECONDS = 600.0  # the longest pause before another attempt
-GAVE_WAY = Message("It makes way for what was asked for meanwhile, and goes on by itself.")
+GAVE_WAY = Message("It was paused for a job requested in the meantime and will continue automatically.")
 AGAIN: Json = {  # of a job that is queued again
     "state": JobState.QUEUED.value,
     "note": "",
@@ -197,8 +197,8 @@ def _counted(record: tables.Job) -> Json:
 
 def _given_up(error: str, attempts: int) -> Message:
     return Message(
-        "{error} That was attempt {attempts} in a row that got no further, so it is not tried again by itself; resume it "
-        "when the cause is gone.",
+        "{error} This was attempt {attempts} in a row without progress, so it will not be retried "
+        "automatically; resume it once the cause is resolved.",
         error=error,
         attempts=attempts,
     )

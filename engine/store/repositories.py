@@ -118,7 +118,7 @@ class Projects(Repository[tables.Project, ProjectRow]):
             )  # none is claimed meanwhile
             if JobState.RUNNING in session.scalars(own).all():
                 raise InputError(
-                    "A job of the project {project} is at work. Cancel it first, then delete the project.",
+                    "A job of the project {project} is running. Cancel it first, then delete the project.",
                     project=project.name,
                 )
             session.delete(project)
@@ -247,7 +247,7 @@ class Workers:
                 session.delete(record)
 
     def list(self, within: float | None = 10.0) -> list[WorkerRow]:
-        """Workers heard of in the last `within` seconds (None: all that never said goodbye)."""
+        """Workers seen in the last `within` seconds (None: all that did not sign off)."""
         query = select(tables.Worker).order_by(tables.Worker.started)
         if within is not None:
             now, span = tables.now(), datetime.timedelta(seconds=within)

@@ -27,9 +27,9 @@ NOTED = {
     "project": "project", "job": "job", "plugin": "plugin", "comparison": "comparison", "rating_round": "rating",
     "rating_rater": "rating link", "app_user": "account", "project_member": "member", "api_token": "token",
 }  # fmt: skip
-LOOK_ONLY = mark("You may look at this project, but not change it. Ask one of its owners for the role member.")
-NOT_HERE = mark("What this belongs to is no longer there: it was deleted in the meantime. Reload and try again.")
-MEMBERS_ONLY = mark("An account that only looks makes no projects. Ask an admin for the role member.")
+LOOK_ONLY = mark("You can view this project but not change it. Ask one of its owners for the role member.")
+NOT_HERE = mark("The item that this belongs to was deleted in the meantime. Reload and try again.")
+MEMBERS_ONLY = mark("A read-only account cannot create projects. Ask an admin for the role member.")
 
 
 class GuardedSession(Session):
@@ -134,7 +134,7 @@ def _narrow(state: ORMExecuteState) -> None:
             statement = statement.where(allowed(name, columns, access))
         state.statement = statement
     elif isinstance(statement, (TextClause, Insert)) or not state.is_select:
-        raise Forbidden("This cannot be done by an account that does not see everything.")
+        raise Forbidden("This requires an account that can see everything.")
 
 
 def _sources(statement: Any) -> Iterator[tuple[str, Any]]:

@@ -34,7 +34,7 @@ _one_at_a_time = threading.Lock()  # alembic's `op` is one for the whole process
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a store's schema stands: `version` is 0 before there is any, `revised` False before there were revisions."""
+    """The state of a store's schema: `version` is 0 before there is any, `revised` False before there were revisions."""
 
     version: int
     revised: bool
@@ -50,7 +50,7 @@ def newest() -> int:
 
 
 def standing(connection: Connection) -> Standing:
-    """Where the store stands."""
+    """The schema state of the store."""
     known = set(inspect(connection).get_table_names())
     version = 0
     if SchemaVersion.__tablename__ in known:

@@ -60,7 +60,7 @@ class SecondFactors:
             offered = (record.factor or {}).get("offered")
             step = self._step(str(offered), code, -1) if offered else None
             if step is None:
-                raise InputError("That is not the code that your authenticator shows now.")
+                raise InputError("That is not the code your authenticator currently shows.")
             codes = [secrets.token_hex(5) for _ in range(RECOVERY_CODES)]
             record.factor = {"secret": offered, "step": step, "recovery": [digest(one) for one in codes]}
         return codes

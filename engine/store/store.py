@@ -33,7 +33,7 @@ AGAIN_SECONDS = 0.25  # between two tries to reach a database that is away
 
 
 class Store:
-    """All that is remembered, behind one repository a noun. Safe to share between threads; open one a process.
+    """All persistent data, with one repository per entity. Safe to share between threads; open one per process.
 
     `url` is an SQLAlchemy URL (`sqlite:////home/me/tailor.db`, `postgresql://…`). A new store gets its schema, an older one
     is brought up to date; several processes may do so at once. Raises InputError for a bad URL, a file that is no
@@ -86,7 +86,7 @@ class Store:
         return self._session(self._writer, alone=not together)
 
     def system(self) -> contextlib.AbstractContextManager[Session]:
-        """A transaction that writes and asks nobody's leave: for what the program itself writes down."""
+        """A writing transaction without a permission check: for the program's own records."""
         return self._session(self._writer, guarded=False)
 
     def lost(self) -> bool:

@@ -104,12 +104,12 @@ class Tokens(Repository[ApiToken, TokenRow]):
         for scope in wanted:
             if scope not in SCOPES:
                 raise InputError(
-                    "{scope} is no scope of a token. Give some of {scopes}.",
+                    "{scope} is not a token scope. Use one or more of {scopes}.",
                     scope=scope or "Nothing",
                     scopes=", ".join(SCOPES),
                 )
         if not wanted:
-            raise InputError("A token needs a scope: some of {scopes}.", scopes=", ".join(SCOPES))
+            raise InputError("A token needs a scope: one or more of {scopes}.", scopes=", ".join(SCOPES))
         if not name.strip():
             raise InputError("A token needs a name, so that you know later which one to revoke.")
         if project_id is not None:
@@ -118,7 +118,7 @@ class Tokens(Repository[ApiToken, TokenRow]):
             raise InputError("A token must be valid for at least one day.")
         if quota is not None and not 1 <= quota <= MOST_QUOTA:
             raise InputError(
-                "A token's quota is 1 to {most} characters a month. Leave it out for none.", most=MOST_QUOTA
+                "A token's quota is 1 to {most} characters per month. Omit it for no limit.", most=MOST_QUOTA
             )
         secret = PREFIX + secrets.token_urlsafe(32)
         row = self._add(

@@ -1,4 +1,4 @@
-"""What the process of each job takes of its machine, as it last said."""
+"""The resources used by the process of each job, as last reported."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Usages:
             record.gpu, record.gpu_total, record.measured = gpu, gpu_total, tables.now()
 
     def get(self, job_id: int) -> UsageRow | None:
-        """What the job last said; None where it said nothing yet."""
+        """The job's last report; None before the first."""
         with self._store.read() as session:
             record = session.get(JobUsage, job_id)
             return None if record is None else to_row(UsageRow, record)

@@ -21,7 +21,7 @@ from engine.core.random_state import random_state, set_random_state
 
 @dataclass
 class Position:
-    """Where a training stands."""
+    """The position of a training."""
 
     update: int = 0
     epoch: int = 0

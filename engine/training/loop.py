@@ -57,7 +57,7 @@ class Result:
             )
         if self.stopped_by == "patience":
             return Message(
-                "stopped after {count:,} of {all:,} updates, when validation was no longer better",
+                "stopped after {count:,} of {all:,} updates, when validation stopped improving",
                 count=self.updates,
                 all=self.limit,
             )
@@ -151,9 +151,9 @@ def memory_for(options: TrainingOptions) -> Iterator[None]:
         if not out_of_memory(error):
             raise
         raise TailorError(
-            "The memory is not enough for batches of {tokens_per_batch} tokens, nor for halves of them. Lower "
-            "tokens_per_batch (and raise accumulate by the same factor), or phrases_per_layer where the method has "
-            "it.",
+            "There is not enough memory for batches of {tokens_per_batch} tokens, even when halved. Lower "
+            "tokens_per_batch (and raise accumulate by the same factor), or phrases_per_layer where the "
+            "method has it.",
             tokens_per_batch=options.tokens_per_batch,
         ) from error
 
@@ -254,7 +254,7 @@ class Trainer:
         return self.spent + time.monotonic() - self.begin
 
     def checkpoint(self) -> None:
-        """Write what a later run goes on from."""
+        """Write the state from which a later run continues."""
         self.position.seconds = self.seconds()
         save_checkpoint(self.folder, self.position, self.module, self.best, self.optimizer, self.identity)
 

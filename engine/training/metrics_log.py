@@ -1,4 +1,4 @@
-"""What a training tells while it runs: metrics.jsonl for curves, and the mean of the last updates for a line of text."""
+"""The metrics of a running training: metrics.jsonl for curves, and the mean of the last updates for a line of text."""
 
 from __future__ import annotations
 

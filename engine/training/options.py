@@ -13,9 +13,9 @@ from engine.messages import mark
 class TrainingOptions(Options):
     """Training."""
 
-    max_updates: int = option(20_000, "Updates at most (the paper: 20,000 of 8,192 tokens).", low=0)
+    max_updates: int = option(20_000, "Maximum number of updates (the paper: 20,000 of 8,192 tokens).", low=0)
     max_epochs: int | None = option(
-        None, "Passes over the samples at most; more teach a small corpus by heart. None: no limit.", low=1
+        None, "Maximum passes over the samples; more would memorise a small corpus. None: no limit.", low=1
     )
     max_minutes: float | None = option(
         None, "Stop training after this many minutes and keep the best; none: no limit.", low=0
@@ -25,19 +25,20 @@ class TrainingOptions(Options):
     )
     keep_pairs: float = option(
         1.0,
-        "Share of the synthetic pairs to learn from: those whose sources are the most plausible. Memories hold all.",
+        "Share of the synthetic pairs to train on: those with the most plausible sources. Memories contain all pairs.",
         low=0.05,
         high=1,
     )
     replay: float = option(
         0.0,
-        "Share of the target tokens that are general text as the base translates it, so that training leaves other text alone.",
+        "Share of the target tokens that are general text as translated by the base, so that training does "
+        "not affect other text.",
         low=0,
         high=0.9,
     )
     accumulate: int = option(1, "Batches whose gradients are added up before an update.", low=1)
-    learning_rate: float = option(2e-4, "Highest learning rate.", low=1e-7, high=1)
-    warmup: int = option(100, "Updates in which the learning rate rises to its highest.", low=0)
+    learning_rate: float = option(2e-4, "Peak learning rate.", low=1e-7, high=1)
+    warmup: int = option(100, "Updates over which the learning rate rises to its peak.", low=0)
     optimizer: str = option("adam", "Optimizer.", choices=("adam", "adamw"), advanced=True)
     weight_decay: float = option(0.0, "Decoupled weight decay (adamw).", low=0, high=1, advanced=True)
     beta1: float = option(0.9, "Adam's decay of the mean.", low=0, high=0.9999, advanced=True)
@@ -51,7 +52,7 @@ class TrainingOptions(Options):
         low=0,
         high=500,
     )
-    patience: int = option(5, "Stop after this many validations without a better one; 0: never.", low=0)
+    patience: int = option(5, "Stop after this many validations without improvement; 0: never.", low=0)
     checkpoint_every: int = option(500, "Updates between two checkpoints.", low=1, advanced=True)
     seed: int = option(1, "Random seed.", low=0)
 

@@ -68,8 +68,8 @@ def translate_document(
     except Exception as error:
         log.exception("a document was translated and could not be rebuilt")
         raise DocumentError(
-            "{name} was translated, but could not be put together again ({kind}: {error}). The translations are kept, so trying "
-            "again is quick; please report the fault.",
+            "{name} was translated, but the document could not be reassembled ({kind}: {error}). The "
+            "translations are kept, so trying again is quick; please report this.",
             name=context.name, kind=type(error).__name__, error=error,
         ) from error  # fmt: skip
     with atomic_write(output, "the translation") as temporary:

@@ -321,7 +321,7 @@ class _Estimator:
             )
             how = "measured"
         elif options.patience and not used:
-            note = mark("Training may stop earlier, when nothing gets better any more.")
+            note = mark("Training may stop earlier, once validation stops improving.")
         return seconds, how, note
 
     def sure(self, seconds: float) -> str:

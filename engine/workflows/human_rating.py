@@ -73,7 +73,8 @@ def pick_items(
     different = [item for item in items if " ".join(item["one"].split()) != " ".join(item["two"].split())]
     if not different:
         raise InputError(
-            "{one} and {two} wrote the same for every sentence that both have done: there is nothing to rate.",
+            "{one} and {two} produced the same translation of every sentence that both have finished: there "
+            "is nothing to rate.",
             one=one,
             two=two,
         )
@@ -103,7 +104,7 @@ def new_round(store: Store, project_id: int, texts: Texts, plan: RoundPlan) -> R
     items, same = pick_items(texts, one, two, sentences=plan.sentences, seed=seed)
     names = [" ".join(name.split()) for name in plan.raters]
     if len(set(names)) < len(names):
-        raise InputError("Two raters have the same name. Give each a name of its own.")
+        raise InputError("Two raters have the same name. Use a different name for each.")
     row = store.ratings.create(
         project_id,
         plan.title.strip() or f"{one} against {two}",
@@ -158,7 +159,7 @@ class Task:
     answers: Mapping[str, str] | None = None  # {question: a, same or b}
 
     def to_mapping(self) -> dict[str, object]:
-        """Plain data for the rater's page; nothing in it tells the systems apart."""
+        """Plain data for the rater's page; nothing in it identifies the systems."""
         return {
             "done": self.done, "total": self.total, "skipped": self.skipped, "closed": self.closed, "item": self.item,
             "source": self.source, "a": self.a, "b": self.b, "answers": dict(self.answers or {}),
@@ -217,7 +218,7 @@ def ask_again(store: Store, rater: RaterRow) -> None:
 def _open_round(store: Store, rater: RaterRow, item: int) -> RoundRow:
     row = store.ratings.get(rater.round_id)
     if row.closed is not None:
-        raise InputError("This rating is closed. Nothing more is taken.")
+        raise InputError("This rating is closed and accepts no more answers.")
     if not 0 <= item < row.size:
         raise InputError("There is no such sentence in this rating. Reload the page.")
     return row

@@ -203,14 +203,14 @@ def _add_account(app: FastAPI, service: Service, checks: PasswordChecks) -> None
         who = _who(request)
         try:
             if checks.check(_guest(request).address, who.name, now, factor=False) is None:
-                raise InputError("That is not your password now.")
+                raise InputError("The current password is wrong.")
             with act_as(_as_admin(request)):
                 service.store.accounts.set_password(who.id, new, keep=_guest(request).session)
                 for token in service.store.tokens.list(user_id=who.id) if revoke == "yes" else []:
                     service.store.tokens.revoke(token.id)
         except InputError as error:
             return shown(request, error=translate_message(error.message))
-        return shown(request, good=tr("The password is changed."))
+        return shown(request, good=tr("Your password has been changed."))
 
     add_second_factor(app, service, checks, _who, shown)
 
@@ -232,9 +232,9 @@ def _add_account(app: FastAPI, service: Service, checks: PasswordChecks) -> None
             number, until = whole_number(project), whole_number(days, 1, 3650)
             most = whole_number(quota, 1, MOST_QUOTA)
             if (project.strip() and number is None) or (days.strip() and until is None):
-                raise InputError("Give a project of the list, and 1 to 3650 days or none.")
+                raise InputError("Choose a project from the list, and enter 1 to 3650 days or leave the field empty.")
             if quota.strip() and most is None:
-                raise InputError("Give a whole number of characters a month from 1, or none.")
+                raise InputError("Enter a whole number of characters per month, at least 1, or leave the field empty.")
             row, secret = service.store.tokens.create(
                 name, wanted, user_id=who.id, project_id=number, days=until, quota=most
             )

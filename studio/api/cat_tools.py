@@ -1,4 +1,4 @@
-"""Addresses for CAT tools, which can be told an address but no project: a route of DeepL's or LibreTranslate's interface also
+"""Addresses for CAT tools, which can be given an address but no project: a route of DeepL's or LibreTranslate's interface also
 stands behind /cat/{project}, and behind /cat/{project}/{plugin}, where `base` is the project's base alone.
 """
 

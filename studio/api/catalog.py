@@ -41,7 +41,7 @@ def get_status(desk: DeskDep, caller: Annotated[Caller, may("read")]) -> models.
 
 @router.get("/methods", dependencies=[may("read")], tags=["methods"])
 def list_methods() -> list[models.Method]:
-    """Methods of customization, with what each needs, offers, and can be told."""
+    """Methods of customization, with what each needs and offers, and its settings."""
     from engine.methods import method_names
 
     return [method(name) for name in method_names()]

@@ -222,7 +222,7 @@ def get_terms(desk: DeskDep, number: Id) -> Terms:
 
 @router.put("/projects/{number}/terms", dependencies=[may("write")])
 def set_terms(desk: DeskDep, number: Id, wish: TermsWish) -> Terms:
-    """Other terms, one a line: a term of the language translated into, or source term, tab or =, target term."""
+    """Replace the terms, one per line: a target-language term, or source term, tab or =, target term."""
     from studio.services import terminology
 
     terminology.set_terms(desk.service, desk.store.projects.get(number), wish.text)
@@ -265,7 +265,7 @@ def measure(desk: DeskDep, number: Id) -> models.Job:
 
 @router.put("/comparisons/{number}/systems/{place}", dependencies=[may("write")])
 def set_strength(desk: DeskDep, number: Id, place: Place, wish: StrengthWish) -> Comparison:
-    """Another strength for a plugin; of a comparison whose address was given away, in a copy. Measure it to translate anew."""
+    """Set another strength for a plugin; a shared comparison is copied first. Measure it to translate again."""
     from studio.services.comparisons import Comparisons
 
     sheet = desk.store.sheets.get(number)

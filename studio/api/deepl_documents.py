@@ -1,4 +1,4 @@
-"""DeepL's documents: /v2/document takes one in, /v2/document/{id} tells how far it is, …/result gives it back.
+"""DeepL's documents: /v2/document uploads one, /v2/document/{id} reports its progress, …/result returns it.
 
 They are documents of a project, as on the page Translate: which one, and which plugin, is found as for texts. The key that an
 upload answers follows from the secret name of the document's folder, so that only who sent a document can fetch it.

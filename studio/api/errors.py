@@ -30,7 +30,7 @@ from engine.serving.turns import DeadlineError, OverloadedError
 log = logging.getLogger(__name__)
 
 RETRY_AFTER = "30"  # seconds
-FAULT = "This is a fault of the studio, not yours. The details are in its log; please report them."
+FAULT = "This is an error in the studio, not something you did. The details are in its log; please report them."
 CODES = {
     400: "bad_input", 401: "token_needed", 403: "forbidden", 404: "not_found", 405: "method_not_allowed", 409: "conflict",
     413: "too_large", 415: "unsupported_type", 422: "invalid", 429: "busy", 500: "fault", 503: "busy",
@@ -93,7 +93,7 @@ def style_of(path: str) -> str:
 
 
 def shaped(path: str, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """The answer that tells an error in the shape of its path."""
+    """The response for an error, in the format of its path."""
     about: dict[str, object] = {"code": code, "message": message}
     if isinstance(message, Message):
         about |= {"reason": message.code, "params": dict(message.params)}
@@ -148,7 +148,7 @@ def status_of(error: TailorError) -> int:
 
 
 def allowed(app: FastAPI, path: str) -> str:
-    """The methods that an address takes. The router itself tells those of the first operation alone."""
+    """The methods that an address accepts. The router itself only reports those of the first operation."""
     fitting = [
         (template.count("{"), operations)
         for template, operations in app.openapi()["paths"].items()

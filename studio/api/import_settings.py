@@ -74,7 +74,7 @@ def set_options(desk: DeskDep, number: Id, wish: ReadingWish) -> Reading:
 
 @router.post("/projects/{number}/samples/read", status_code=202, dependencies=[may("write")])
 def read_again(desk: DeskDep, number: Id) -> models.Job:
-    """Read the samples anew, with the settings and decisions of now."""
+    """Read the samples again, with the current settings and decisions."""
     project = desk.store.projects.get(number)
     if not desk.service.sample_files(number):
         raise Problem(409, "This project has no samples yet. Add a file first.")

@@ -45,7 +45,7 @@ def list_jobs(
 
 @router.get("/jobs/{number}", dependencies=[may("read")])
 def get_job(desk: DeskDep, number: Id) -> models.Job:
-    """Where a job stands; ask again every second or two, or follow its events."""
+    """The state of a job; poll every second or two, or follow its events."""
     return rows.job(desk.store.jobs.get(number))
 
 
@@ -105,7 +105,7 @@ def cancel_job(desk: DeskDep, number: Id) -> models.Job:
 
 @router.post("/jobs/{number}/resume", status_code=202, dependencies=[may("write")])
 def resume_job(desk: DeskDep, number: Id) -> models.Job:
-    """Queue an interrupted, failed or cancelled job again; it goes on from its last finished step or checkpoint."""
+    """Queue an interrupted, failed or cancelled job again; it continues from its last finished step or checkpoint."""
     from engine.jobs import resume
 
     desk.store.jobs.get(number)
@@ -139,7 +139,7 @@ def get_log(
 
 
 class Usage(BaseModel):
-    """What a job's process takes of the machine, as it last said; null before it said anything."""
+    """The resources used by a job's process, as last reported; null before the first report."""
 
     cpu: float | None = Field(None, description="Processor, in percent of one core.")
     memory: int | None = Field(None, description="Bytes.")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.store.ratings import RaterRow
     from studio.services.service import Service
 
-UNKNOWN = mark("This link opens no rating. Ask whoever sent it to you for a new one.")
+UNKNOWN = mark("This link does not open a rating. Ask the person who sent it for a new one.")
 PRIVATE = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
 

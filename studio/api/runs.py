@@ -17,7 +17,7 @@ router = APIRouter(tags=["runs"])
 
 
 class Estimate(BaseModel):
-    """What a training would take. The time lies between `low` and `high`, mostly."""
+    """The estimate of a training. The time is usually between `low` and `high`."""
 
     seconds: float
     low: float
@@ -34,7 +34,7 @@ class Estimate(BaseModel):
 
 
 class Look(BaseModel):
-    """The first look: a few sentences by the base alone and with the samples at hand; empty while there is none."""
+    """The first look: a few sentences translated by the base alone and with the samples; empty while there is none."""
 
     rows: list[models.JsonObject] = Field(
         description="`kind`, `source`, `vanilla`, `customized`, and `reference` of held-out ones."

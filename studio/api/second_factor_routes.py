@@ -37,7 +37,7 @@ def add_second_factor(
         try:
             account = who(request)
             if checks.check(request.scope[KEY].address, account.name, password, factor=False) is None:
-                raise InputError("That is not your password now.")
+                raise InputError("The current password is wrong.")
         except InputError as error:
             return shown(request, error=translate_message(error.message))
         return act(account)

@@ -29,7 +29,7 @@ def shown(kind: type[Item], row: object, **own: object) -> Item:
 def page(
     kind: type[models.Page[Item]], items: Sequence[Row], offset: int, limit: int, make: Callable[[Row], Item]
 ) -> models.Page[Item]:
-    """A part of what is all at hand, each as `make` makes it."""
+    """A page of a complete list, each item converted by `make`."""
     part = [make(row) for row in items[offset : offset + limit]]
     return kind(items=part, total=len(items), offset=offset)
 

@@ -47,7 +47,7 @@ class TrustedProxies:
         return any(mapped in network for network in self.trusted)
 
     def _client(self, hops: Sequence[str], peer: str) -> str:
-        """The last address that no trusted proxy has; what stands before it in the header anybody can have written."""
+        """The last address that is not a trusted proxy's; anything before it in the header may be forged."""
         for hop in reversed(hops):
             try:
                 ipaddress.ip_address(hop)

@@ -39,7 +39,7 @@ class RateLimit:
             return 0.0 if left >= 1 else (1 - left) * self.seconds / self.count
 
     def forget(self, key: str) -> None:
-        """Begin anew for a key."""
+        """Reset the count of a key."""
         with self._lock:
             self._left.pop(key, None)
 

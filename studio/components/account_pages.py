@@ -34,9 +34,9 @@ SAID = {
     "read": mark("read"), "translate": mark("translate"), "write": mark("write"), "metrics": mark("metrics"),
 }  # fmt: skip
 ABOUT = {
-    "viewer": mark("looks at projects and translates in them"),
-    "member": mark("makes projects and works in those they belong to"),
-    "admin": mark("sees every project, and looks after accounts"),
+    "viewer": mark("can view projects and translate in them"),
+    "member": mark("can create projects and work in those they belong to"),
+    "admin": mark("can see every project and manage accounts"),
 }
 
 

@@ -33,7 +33,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Item:
-    """What was read, with its weight; texts are what stands before the marked word, the word, and what stands after it."""
+    """An item that was read, with its weight; texts are the text before the marked word, the word, and the text after it."""
 
     text: tuple[str, str, str]
     language: str
@@ -97,7 +97,7 @@ def _foot(place: Place, meaning: str) -> tuple[str, str, str] | None:
     if place.place in ("self_attn", "encoder_attn"):
         if place.share < 0:
             return _share_line(place.share), "", ""
-        own = " · " + tr("{share} the base’s own", share=_percent(1 - place.share))
+        own = " · " + tr("{share} from the base", share=_percent(1 - place.share))
     before, after = tr(meaning, share=SHARE).split(SHARE)
     return before, _percent(place.share), after + own
 
@@ -130,7 +130,7 @@ def _percent(share: float) -> str:
 
 def _item(item: Mapping[str, Any], heaviest: float, language: str) -> Item:
     weight, text = float(item["weight"]), str(item.get("text", ""))
-    left_out = tr("item {number}, its text was left out of the plugin", number=f"{int(item.get('row', 0)) + 1:,}")
+    left_out = tr("entry {number} (the plugin does not include its text)", number=f"{int(item.get('row', 0)) + 1:,}")
     facts = []
     if item.get("distance") is not None:
         facts.append(tr("distance {value}", value=f"{float(item['distance']):.1f}"))

@@ -1,4 +1,4 @@
-"""The line on Compare and Translate that says what a base that came along is worth, and leads to better ones."""
+"""The line on Compare and Translate that states the quality of a bundled base and links to better ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of the page Bases: what is being added, the bases at hand, well-known ones; as safe HTML."""
+"""The parts of the page Bases: bases being added, installed bases, well-known ones; as safe HTML."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FEW = 4  # languages that are named; of more there is the number
 def jobs_box(models: BaseModels) -> str:
     """What is being added, and what could not be."""
     jobs = models.jobs()
-    waits = tr("It starts when a worker is free")
+    waits = tr("Starts when a worker is free")
     rows = [
         (
             job,
@@ -87,7 +87,7 @@ def way_said(base: ShelfBase) -> str:
     if base.sources == base.targets:
         if len(base.sources) <= FEW:
             return tr("{names}, both ways", names=listed([language_name(code) for code in base.sources]))
-        return tr("{count} languages, each to each", count=len(base.sources))
+        return tr("{count} languages, any to any", count=len(base.sources))
     return tr(
         "{sources} to {targets}",
         sources=listed([language_name(code) for code in base.sources[:FEW]]),

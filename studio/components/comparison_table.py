@@ -25,7 +25,7 @@ from studio.services.catalog import pair_said
 
 PAGE = 25  # lines on a page
 ORDERS = {
-    "place": mark("in their order"),
+    "place": mark("original order"),
     "difference": mark("most different first"),
     "better": mark("largest gain first"),
     "worse": mark("largest loss first"),
@@ -166,10 +166,10 @@ def progress_card(job: JobRow | None) -> str:
     if job.active:
         return render("comparison_progress.html", job=job, line=_progress_line(job))
     reasons = {
-        "failed": translate_message(job.error) or tr("It failed."),
-        "cancelled": tr("Cancelled. What was done is kept."),
+        "failed": translate_message(job.error) or tr("This failed."),
+        "cancelled": tr("Cancelled. Completed work is kept."),
     }
-    reason = reasons.get(str(job.state), tr("It was interrupted. What was done is kept."))
+    reason = reasons.get(str(job.state), tr("Interrupted. Completed work is kept."))
     return render("comparison_progress.html", job=job, line=reason)
 
 
@@ -220,13 +220,14 @@ def invitation(project: ProjectRow, has_plugins: bool, asked: str = "") -> str:
     more = "" if has_plugins else way(address("train", project.id), tr("Train a plugin"))
     if asked not in ("", "new"):
         words = tr(
-            "It may have been deleted, or it belongs to another project. Type sentences or open a file for a new one."
+            "It may have been deleted, or it belongs to another project. Type sentences or open a file to "
+            "start a new one."
         )
-        return empty(tr("This comparison is not there"), words, more)
+        return empty(tr("Comparison not found"), words, more)
     words = (
         tr("Type sentences or open a file, then translate.")
         if has_plugins
-        else tr("There is no plugin yet; the base alone translates.")
+        else tr("There is no plugin yet, so only the base translates.")
     )
     languages = pair_said(project.source, project.target)
     return empty(tr("Compare {languages}", languages=languages), words, more)

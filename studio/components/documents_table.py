@@ -69,7 +69,7 @@ def _progress_line(job: JobRow, running: JobRow | None) -> str:
         return tr("Stopping")
     if job.state == "queued":
         other = running is not None and running.id != job.id
-        return tr("Waiting for the work before it") if other else tr("It starts when a worker is free")
+        return tr("Waiting for earlier jobs") if other else tr("Starts when a worker is free")
     parts = [tr(job.step or "Starting")]
     parts += [translate_message(job.note)] if job.note else []
     parts += [tr("{time} left", time=span(job.eta))] if job.eta is not None else []
@@ -99,8 +99,10 @@ def _done_row(document: TranslatedDocument) -> DoneRow:
     job, report = document.job, document.report
     state, kind = STATES.get(job.state.value, (job.state.value, ""))
     if document.output is None and job.state == "succeeded":
-        state, kind = mark("file is gone"), "bad"
-    stopped = tr("The work was stopped. Go on: what is done is kept.") if job.state == "interrupted" else ""
+        state, kind = mark("file missing"), "bad"
+    stopped = (
+        tr("Translation was stopped. You can continue: completed work is kept.") if job.state == "interrupted" else ""
+    )
     reasons = sorted((str(reason), int(count)) for reason, count in dict(report.get("kept", {})).items())
     return DoneRow(
         document, state, kind,
@@ -137,4 +139,6 @@ def segments_card(paper: TranslatedDocument, project: ProjectRow, offset: int = 
 def no_project() -> str:
     """What the page shows without a project."""
     start = way("/samples?project=new", tr("Go to Samples"))
-    return empty(tr("Nothing to translate with yet"), tr("A project names the languages and the base."), start)
+    return empty(
+        tr("Not ready to translate yet"), tr("Create a project first; it sets the languages and the base."), start
+    )

@@ -133,7 +133,7 @@ def title_line(shown: Shown, plugin: PluginRow | None) -> str:
     """The sentence under the heading."""
     count = number(sum(shown["sentences"].values()))
     if plugin is not None:
-        return tr("As {name} mixes its domains, on {count} sentences.", name=plugin.name, count=count)
+        return tr("How {name} mixes its domains, on {count} sentences.", name=plugin.name, count=count)
     fitted = tr(
         "Fitted in {seconds} s on {count} sentences, before any training.",
         seconds=f"{shown['seconds']:.0f}",
@@ -143,14 +143,12 @@ def title_line(shown: Shown, plugin: PluginRow | None) -> str:
 
 
 def held_out_line(shown: Shown) -> str:
-    """How well sentences that were not fitted on lean to their own domain, in a sentence."""
+    """How well held-out sentences lean towards their own domain, in a sentence."""
     held = shown.get("held_out", {}).get("decoder") or shown.get("held_out", {}).get("encoder")
     if not held:
         return ""
     right = round(held["sentences"] * held["sentences_leaning_right"])
-    return tr(
-        "{some} of {all} sentences that were held out lean to their own domain.", some=right, all=held["sentences"]
-    )
+    return tr("{some} of {all} held-out sentences lean towards their own domain.", some=right, all=held["sentences"])
 
 
 # -- words
@@ -182,7 +180,7 @@ def word_card(shown: Shown, side: str, word: str, language: str) -> str:
 
 
 def word_row(row: WordRow, domains: Sequence[str]) -> dict[str, object]:
-    """A word with its mean shares, how shared it is, and where it stands."""
+    """A word with its mean shares, how shared it is, and where it occurs."""
     return {
         "text": row["text"],
         "shared": percent(row["shared"]),
@@ -238,11 +236,11 @@ def no_proportions(project: ProjectRow | None, reason: str, samples: bool) -> st
     """The empty page: what is missing, and the next step."""
     if project is None or not samples:
         link = way(address("samples", project.id if project else "new"), tr("Go to Samples"))
-        return empty(tr("No proportions yet"), tr("They are there seconds after your samples are read."), link)
+        return empty(tr("No proportions yet"), tr("They appear seconds after your samples are read."), link)
     if reason:
         return note(reason, bad=True)
     what = tr(
-        "Fit what every word of your {language} samples shares with each domain. It takes some seconds.",
+        "Fit how much every word of your {language} samples shares with each domain. This takes a few seconds.",
         language=language_name(project.target),
     )
     return empty(tr("No proportions yet"), what)

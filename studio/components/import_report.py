@@ -1,4 +1,4 @@
-"""What an import read, for the page Samples: files, what was skipped, what is worth a look, domains, lengths, test files."""
+"""The import report for the page Samples: files, skipped sentences, warnings, domains, lengths, test files."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def side_cards(report: Mapping[str, Any]) -> str:
 
 
 def leak_card(leaks: Mapping[str, Any], names: Sequence[str], project: int) -> str:
-    """The test files with what of each stands in the samples too; or what they are for, where none was named."""
+    """The test files with their overlap with the samples; or an explanation, if there are none."""
     by_name = {
         str(one.get("name")): {"leaked": 0, "sentences": 0, "error": "", **one} for one in leaks.get("files", [])
     }
@@ -126,7 +126,7 @@ def _quantile(lengths: Mapping[int, int], share: float) -> int:
 
 
 def _file(file: Mapping[str, Any], labels: Mapping[str, str], project: int) -> dict[str, object]:
-    """A row of the table of files; below it, what was skipped and what is worth a look."""
+    """A row of the table of files; below it, skipped sentences and warnings."""
     name = Path(str(file.get("name", ""))).name
     titles = {"skipped": tr("Skipped"), "noticed": tr("Imported with warnings")}
     return {
@@ -148,7 +148,7 @@ def _notes(file: Mapping[str, Any]) -> list[str]:
     if len(stated) > 1:
         shown = [f"{language_name(code)} {number(count)}" for code, count in stated[:6]]
         more = [tr("{count} more", count=len(stated) - 6)] if len(stated) > 6 else []
-        notes.append(tr("It holds {languages}.", languages=listed([*shown, *more]) if more else ", ".join(shown)))
+        notes.append(tr("It contains {languages}.", languages=listed([*shown, *more]) if more else ", ".join(shown)))
     return notes
 
 

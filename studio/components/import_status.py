@@ -1,4 +1,4 @@
-"""Where the reading of samples stands, in words: the job at work, the sentence under the heading, the next step."""
+"""The state of reading samples, in words: the running job, the sentence under the heading, the next step."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from studio.i18n.translate import mark, tr, translate_message, trn
 from studio.services.catalog import pair_said
 
 FEW = mark(
-    "The base writes the missing sources, and they are poor. With translations (a translation memory as TMX, XLIFF or PO, or a "
-    "table of two columns) the gain is several times larger, and a plugin takes seconds."
+    "The base back-translates the missing sources, and their quality is poor. If you provide translations (a "
+    "translation memory in TMX, XLIFF or PO, or a two-column table), the gain is several times larger and a "
+    "plugin takes seconds."
 )
 READING = {"prepare": mark("Reading samples"), "leakage": mark("Comparing with the test files")}
 
@@ -43,19 +44,19 @@ def translations_card(sentences: int, sourced: int) -> str:
         return ""
     if sourced == sentences:
         says = tr(
-            "All sentences have your own translations. They are used as they are for retrieval, training and evaluation. A kNN "
-            "plugin takes seconds and gains the most."
+            "All sentences come with your own translations, which are used unchanged for retrieval, training "
+            "and evaluation. A kNN plugin takes seconds and gains the most."
         )
     elif sourced:
         counts = {"some": number(sourced), "all": number(sentences)}
-        says = tr("{some} of {all} sentences have your own translations.", **counts) + " " + tr(FEW)
+        says = tr("{some} of {all} sentences come with your own translations.", **counts) + " " + tr(FEW)
     else:
         says = tr("No sentence has a translation.") + " " + tr(FEW)
     return note(says)
 
 
 def job_line(job: JobRow | None, something: bool = False) -> str:
-    """Where the reading stands, with what can be done about it; nothing once it is done.
+    """The state of reading, with the available actions; nothing once it is done.
 
     `something`: an earlier reading is there to be shown, so a cancelled one needs no word.
     """

@@ -117,8 +117,10 @@ def _toast(error: Exception) -> None:
         sentence = translate_message(error.message)
     else:
         log.exception("an event of the studio failed", exc_info=error)
-        sentence = tr("This is a fault of the studio, not yours. The details are in its log; please report them.")
-    gr.Warning(esc(sentence), duration=12, title=tr("That did not work"))
+        sentence = tr(
+            "This is an error in the studio, not something you did. The details are in its log; please report them."
+        )
+    gr.Warning(esc(sentence), duration=12, title=tr("Something went wrong"))
 
 
 @contextlib.contextmanager
@@ -189,7 +191,7 @@ def foot_boxes(seen: Overview) -> str:
     job = seen.active
     lines: list[str] = []
     if job is not None and job.state == "queued":
-        lines = [tr("It starts when a worker is free")]
+        lines = [tr("Starts when a worker is free")]
     elif job is not None:
         left = tr("{time} left in this step", time=span(job.eta)) if job.eta is not None else tr("estimating")
         queued = " · " + tr("{count} queued", count=seen.waiting) if seen.waiting else ""

@@ -44,13 +44,13 @@ def lacking(service: Service, project: ProjectRow | None, method: Method) -> tup
     domains = len(report.get("domains") or {}) or 1
     sentences, _, sourced, _ = service.counted(project.id) if project else (0, 0, 0, 1)
     if about.needs_bilingual and sourced < max(1, sentences):
-        return tr("needs translations"), tr("Add samples that have their sources.")
+        return tr("needs translations"), tr("Add samples with their sources.")
     if about.needs_domains > domains:
         return tr("needs {count} domains", count=about.needs_domains), tr("Add a file of another domain.")
     if method.name == "domain_mixing" and project and domains < 2 and not _general(service, project):
         return tr("needs {count} domains", count=2), tr("Add a file of another domain, or of plain everyday text.")
     if about.needs_endpoint and not service.settings.endpoints:
-        return tr("needs a service"), tr("Name its address in the setting “endpoints”, then start the studio again.")
+        return tr("needs a service"), tr("Enter its address in the setting “endpoints”, then restart the studio.")
     if method.name == "knn" and not _has_faiss():
         return tr("needs faiss"), tr("Install it: pip install 'tailor-mt[cpu]'.")
     return "", ""
@@ -84,16 +84,16 @@ def method_card(
     domains = len((service.report(project.id) if project else {}).get("domains") or {})
     facts = [
         tr("needs phrases") if about.needs_phrases else "",
-        tr("takes general text as second domain")
+        tr("uses general text as the second domain")
         if method.name == "domain_mixing" and not lacks and domains < 2
         else "",
-        "" if about.offers_strength else tr("no strength dial"),
+        "" if about.offers_strength else tr("strength not adjustable"),
     ]
     cost = ""
     if estimate is not None and not lacks:
         cost = cost_of(estimate)
         if about.needs_endpoint:
-            cost = tr("your service's price")
+            cost = tr("priced by your service")
     return MethodCard(
         method.name,
         tr(about.title),
@@ -102,7 +102,7 @@ def method_card(
         lacks,
         remedy,
         cost,
-        "" if about.trains else mark("trains nothing"),
+        "" if about.trains else mark("no training"),
     )
 
 
@@ -115,7 +115,7 @@ def automatic_card(estimate: Estimate | None = None) -> MethodCard:
     return MethodCard(
         AUTO,
         tr("Automatic"),
-        tr("Tries several methods, alone and combined, and keeps what translates held-out samples best."),
+        tr("Tries several methods, alone and combined, and keeps the one that translates held-out samples best."),
         "",
         cost=cost_of(estimate) if estimate is not None else "",
         mark=mark("recommended"),

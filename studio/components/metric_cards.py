@@ -21,7 +21,7 @@ FOLDED = ("ter",)  # not on a card of its own
 ACCURACY = (
     ("style", mark("{share} of sample sentences")),
     ("general", mark("{share} of general sentences")),
-    ("reworded", mark("{share} of sample sentences as the base alone puts them")),
+    ("reworded", mark("{share} of sample sentences as paraphrased by the base")),
 )
 
 
@@ -114,8 +114,8 @@ def _about(figures: Mapping[str, Any], rows: Sequence[Row]) -> list[str]:
     if style:
         about.append(
             tr(
-                "Perplexity: a language model of {count} sample sentences, per {unit}; on samples that it had not seen it is "
-                "{value}.",
+                "Perplexity: of a language model trained on {count} sample sentences, per {unit}; on unseen "
+                "samples it is {value}.",
                 count=number(style["sentences"]),
                 unit=tr(str(style["unit"])),
                 value=number(style["held_out_perplexity"]),
@@ -142,7 +142,7 @@ def _accuracy(accuracy: Mapping[str, Any]) -> str:
     """How far the classifier can be trusted."""
     kinds = [tr(words, share=f"{accuracy[name]:.0f} %") for name, words in ACCURACY if accuracy.get(name) is not None]
     return tr(
-        "Style classifier: right for {share} of {count} texts kept out of its training ({kinds}).",
+        "Style classifier: {share} accuracy on {count} texts held out from its training ({kinds}).",
         share=f"{accuracy['all']:.0f} %",
         count=number(accuracy["texts"]),
         kinds=", ".join(kinds),

@@ -32,7 +32,9 @@ class MoreFilesForm:
     def layout(self) -> None:
         """Lay out the fields."""
         with gr.Column(visible=False, elem_classes="tm-more-files") as self.column:
-            view('<p class="tm-quiet" style="margin:0">Add more files to this project. All of them are read again.</p>')
+            view(
+                '<p class="tm-quiet" style="margin:0">Add more files to this project. All files are then read again.</p>'
+            )
             self.files = drop_field("Add files", 120, scale=3)
             with gr.Row(elem_classes="tm-path"):
                 self.path = path_field(self.service.settings)
@@ -100,5 +102,5 @@ class MoreFilesForm:
             and self.service.catalog.accepted(corpus.card, corpus.files[0].parent)
             and not any(file.name in names for file in corpus.files)
         ]
-        title = tr("In {language}; each file becomes a domain of its own.", language=language_name(project.target))
+        title = tr("In {language}; each file becomes its own domain.", language=language_name(project.target))
         return sample_cards(fitting, title)

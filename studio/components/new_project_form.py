@@ -47,7 +47,7 @@ class NewProjectForm:
                         self.source = gr.Dropdown(label="From", choices=_languages(base), value=_default(base, 0))
                         self.target = gr.Dropdown(label="Into", choices=_languages(base), value=_default(base, 1))
                     self.base = gr.Dropdown(
-                        label="Base model, stays frozen",
+                        label="Base model (stays frozen)",
                         choices=self._base_choices(),
                         value=base["path"] if base else None,
                     )

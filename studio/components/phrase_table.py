@@ -136,15 +136,15 @@ def times_as_often(row: Row) -> str:
 
 def page_line(first: int, shown: int, fitting: int, phrases: Phrases, sentences: int) -> str:
     """Which rows are shown, and what is left out, with that many sentences."""
-    line = tr("No phrase fits.")
+    line = tr("No phrase matches.")
     if shown:
         last = first + shown
         line = tr("{first}–{last} of {all}", first=number(first + 1), last=number(last), all=number(fitting))
     excluded = int(phrases.excluded.sum())
     if excluded and sentences:
         line += " · " + trn(
-            "{gone} excluded with {count} sentence",
-            "{gone} excluded with {count} sentences",
+            "{gone} excluded, along with {count} sentence",
+            "{gone} excluded, along with {count} sentences",
             sentences,
             gone=number(excluded),
         )
@@ -186,7 +186,7 @@ def detail_card(row: Row | None, sentences: Sequence[Mapping[str, Any]], languag
 
 
 def parted(text: str, phrase: str, language: str) -> tuple[str, str, str]:
-    """A sentence as what stands before the phrase, the phrase, and what stands after it."""
+    """A sentence as the text before the phrase, the phrase, and the text after it."""
     match = spots(phrase, language).search(text)
     if match is None:
         return text, "", ""
@@ -228,4 +228,4 @@ def origin_card(parser: str, project: ProjectRow, general: bool) -> str:
 def no_phrases(project: ProjectRow | None) -> str:
     """The empty page with the next step."""
     link = way(address("samples", project.id if project else "new"), tr("Go to Samples"))
-    return empty(tr("No phrases yet"), tr("They are found while your samples are read."), link)
+    return empty(tr("No phrases yet"), tr("Phrases are extracted while your samples are read."), link)

@@ -117,7 +117,7 @@ def overlaid(runs: Sequence[tuple[str, Sequence[Mapping[str, Any]]]], measure: s
 
 
 def at_step(value: str) -> str:
-    """What is said at a point, as plotly fills it in."""
+    """The hover text of a point, as plotly fills it in."""
     return tr("step {step}: {value}", step="%{x:,}", value=value)
 
 

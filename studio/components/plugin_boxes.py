@@ -1,4 +1,4 @@
-"""What stands around the plugins' cards: the default, a blend in the making, an import check by check; as safe HTML."""
+"""The boxes around the plugins' cards: the default, a blend in progress, an import check by check; as safe HTML."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def check_list(name: str, checks: Sequence[Check], *, done: str = "", asked: Pen
 
 def _step(check: Check | None, now: bool, asked: bool) -> dict[str, str]:
     if check is None:
-        return {"state": "open", "words": tr("looking") if now else "", "colour": "accent", "sentence": ""}
+        return {"state": "open", "words": tr("checking") if now else "", "colour": "accent", "sentence": ""}
     if check.restricted and asked:
         words, colour = tr("needs your consent"), "accent"
     elif check.ok:
-        words, colour = tr("good"), "done"
+        words, colour = tr("passed"), "done"
     else:
         words, colour = tr("blocked"), "bad"
     state = "ok" if check.ok else "failed"

@@ -154,12 +154,12 @@ def _card(
 def _when(data: PluginCardData) -> list[str]:
     """When it was made; of an imported one by what its bundle says, and when it was imported."""
     if not data.row.imported:
-        return [tr("made {when}", when=ago(data.row.created))]
+        return [tr("created {when}", when=ago(data.row.created))]
     try:
         made = datetime.datetime.fromisoformat(str(dict(data.about.get("provenance", {})).get("created", "")))
-        first = tr("made {when}", when=ago(made if made.tzinfo else made.replace(tzinfo=datetime.UTC)))
+        first = tr("created {when}", when=ago(made if made.tzinfo else made.replace(tzinfo=datetime.UTC)))
     except ValueError:
-        first = tr("nobody knows when it was made")
+        first = tr("creation date unknown")
     return [first, tr("imported {when}", when=ago(data.row.created))]
 
 
@@ -177,7 +177,7 @@ def _origin(data: PluginCardData) -> dict[str, object]:
     files = [Path(str(name)).name for name in data.job.arguments.get("samples", ())] if data.job else []
     rows = [(tr("samples"), ", ".join(files))] if files else []
     moment, version = str(made.get("created", ""))[:16].replace("T", " "), data.about.get("tailormt_version", "?")
-    rows.append((tr("made"), tr("{when} by Tailor MT {version}", when=moment, version=version)))
+    rows.append((tr("created"), tr("{when} by Tailor MT {version}", when=moment, version=version)))
     provenance = {key: value for key, value in made.items() if key not in PLAIN and value not in ("", None)}
     decoding, config = data.about.get("decoding", {}), data.about.get("config", {})
     rows += [(setting_said(key), _value(value)) for some in (provenance, decoding) for key, value in some.items()]
@@ -191,10 +191,10 @@ def _origin(data: PluginCardData) -> dict[str, object]:
 def _made_from(made: Mapping[str, Any]) -> str:
     """`Made from 60 sentences and 212 phrases, budget quick`."""
     if made.get("made_of"):
-        return tr("Made of {what}", what=tr(str(made["made_of"]).replace("_", " ")))
+        return tr("Blended from {what}", what=tr(str(made["made_of"]).replace("_", " ")))
     units = {"sentences": ("{count} sentence", "{count} sentences"), "phrases": ("{count} phrase", "{count} phrases")}
     parts = [trn(*forms, made[key]) for key, forms in units.items() if isinstance(made.get(key), int) and made[key]]
-    line = tr("Made from {what}", what=listed(parts)) if parts else tr("Where it comes from")
+    line = tr("Built from {what}", what=listed(parts)) if parts else tr("Origin")
     return line + (tr(", budget {name}", name=tr(str(made["budget"]))) if made.get("budget") else "")
 
 

@@ -80,8 +80,8 @@ def _loss(preview: Mapping[str, Any]) -> str:
     if not isinstance(before, int | float) or not isinstance(after, int | float) or after >= before - FALL:
         return ""
     return tr(
-        "Meaning is lost: translated back, the sentences agree with their sources by {after} in place of {before} (chrF). The "
-        "style of the samples is not worth that.",
+        "Meaning is lost: after back-translation the sentences match their sources with chrF {after} instead "
+        "of {before}. The style of the samples does not make up for that.",
         before=f"{before:.0f}", after=f"{after:.0f}",
     )  # fmt: skip
 
@@ -105,5 +105,5 @@ def _facts(preview: Mapping[str, Any]) -> list[str]:
     before, after = preview.get("agreement_base"), preview.get("agreement")
     if isinstance(before, int | float) and isinstance(after, int | float):
         scores = {"before": f"{before:.0f}", "after": f"{after:.0f}"}
-        facts.append(tr("meaning, by translating back (chrF) {before} → {after}", **scores))
-    return [*facts, tr("made in {time}", time=span(seconds))]
+        facts.append(tr("meaning, by back-translation (chrF) {before} → {after}", **scores))
+    return [*facts, tr("built in {time}", time=span(seconds))]

@@ -91,7 +91,7 @@ def _foot(results: Summary, row: RoundRow) -> str:
         lines.append(tr("κ over the {count} sentences that all {raters} rated.", **counts))
     else:
         lines.append(tr("κ needs two raters."))
-    lines.append(tr("Sign test: sentences for and against, each as most of its raters say."))
+    lines.append(tr("Sign test: sentences for and against, each decided by the majority of its raters."))
     return " ".join(lines)
 
 
@@ -133,7 +133,7 @@ def round_preview(texts: Texts, one: str, two: str, most: float | None) -> str:
     except InputError as error:
         return render("round_preview.html", text=translate_message(error.message))
     minutes = max(1, round(len(items) / 3))
-    text = tr("{count} sentences a rater, about {minutes} min.", count=number(len(items)), minutes=minutes)
+    text = tr("{count} sentences per rater, about {minutes} min.", count=number(len(items)), minutes=minutes)
     if same:
         text += " " + tr("{count} are the same in both and are skipped.", count=number(same))
     return render("round_preview.html", text=text)

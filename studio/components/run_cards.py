@@ -75,7 +75,7 @@ def progress_card(job: JobRow, run: int, rows: Sequence[Mapping[str, Any]], befo
 def _progress(job: JobRow, rows: Sequence[Mapping[str, Any]], before: int) -> list[str]:
     """How far the run is and how long it takes; `before`: how many jobs come before it."""
     if job.state == "queued":
-        return [tr("{count} before it", count=before) if before else tr("starts when a worker is free")]
+        return [tr("{count} ahead in the queue", count=before) if before else tr("starts when a worker is free")]
     if job.state != "running":
         return [tr("took {time}", time=span(job.seconds))] if job.seconds is not None else []
     facts = []
@@ -166,13 +166,13 @@ def _clone(job: JobRow) -> str:
 
 
 def device_card(job: JobRow, usage: Any, cores: int) -> str:
-    """What the run takes of the machine now: processor, memory, GPU; nothing before it has said so."""
+    """The resources the run uses now: CPU, memory, GPU; nothing before its first report."""
     if usage is None:
         return ""
-    peak = tr("at most {size}", size=f"{usage.peak / 2**30:.1f} GiB")
+    peak = tr("peak {size}", size=f"{usage.peak / 2**30:.1f} GiB")
     parts = [tr("memory {size}", size=peak)]
     if job.state == "running":
-        used = tr("processor {used} % of {all} %", used=f"{usage.cpu:.0f}", all=100 * cores)
+        used = tr("CPU {used} % of {all} %", used=f"{usage.cpu:.0f}", all=100 * cores)
         parts = [used, tr("memory {size}", size=f"{usage.memory / 2**30:.1f} GiB"), peak]
     if usage.gpu_total:
         gpu = tr("{used} of {all}", used=f"{usage.gpu / 2**30:.1f}", all=f"{usage.gpu_total / 2**30:.0f} GiB")
@@ -244,7 +244,7 @@ def _bleu(plugin: PluginRow | None, kind: str) -> float | None:
 
 
 def no_runs(project: ProjectRow | None) -> str:
-    """What stands where the runs will be."""
+    """The placeholder shown before there are runs."""
     if project is None:
         link = way("/samples?project=new", tr("Go to Samples"))
         return empty(tr("No project yet"), tr("A plugin learns from samples."), link)
@@ -259,7 +259,7 @@ def compare_card(jobs: Sequence[tuple[int, JobRow]], plugins: Mapping[int, Plugi
     rows: list[tuple[str, list[str]]] = [(tr("method"), [words(job.arguments.get("method", "")) for _, job in jobs])]
     given = [_given(job) for _, job in jobs]
     for key in dict.fromkeys(key for settings in given for key in settings):
-        values = [settings.get(key, tr("as the budget")) for settings in given]
+        values = [settings.get(key, tr("set by the budget")) for settings in given]
         if len(set(values)) > 1:
             rows.append((setting_said(key), values))
     for name, reader in OUTCOMES:

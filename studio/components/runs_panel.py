@@ -179,7 +179,7 @@ class RunsPanel:
         project, number = self.runs.service.need(wanted(request)), whole_number(event.job) or 0
         job = next((one for one in self.runs.of(project.id) if one.id == number), None)
         if job is None:
-            raise InputError("That run is no longer there. Reload the page.")
+            raise InputError("That run no longer exists. Reload the page.")
         if event.act == "cancel":
             self.store.jobs.cancel(number)
         elif event.act == "resume":
@@ -205,7 +205,7 @@ class RunsPanel:
         """Make a plugin of the first look."""
         project = self.runs.service.need(wanted(request))
         self.runs.service.start_run(project, CustomizeRequest(method="knn", budget="quick"))
-        gr.Info(tr("It starts when a worker is free."), duration=5, title=tr("The run is queued"))
+        gr.Info(tr("Starts when a worker is free."), duration=5, title=tr("The run is queued"))
 
 
 def run_numbers(text: str) -> list[str]:

@@ -15,14 +15,12 @@ from studio.services.segments import PAGE, RANDOM, VIEWS, Item, Listing, View
 BROWSE = script("sentence-list.js")
 
 NOTHING = {
-    "random": mark("No sentences were read yet."),
-    "kept": mark("No sentence fits."),
+    "random": mark("No sentences have been read yet."),
+    "kept": mark("No sentence matches."),
     "noticed": mark("No imported sentence has a warning."),
-    "near": mark("No sentence is like another."),
+    "near": mark("There are no near-duplicates."),
     "skipped": mark("Nothing was skipped."),
-    "decided": mark(
-        "Nothing decided yet. Exclude a sentence, or keep one that a rule skipped, in one of the other views."
-    ),
+    "decided": mark("No decisions yet. In the other views, exclude a sentence or keep one that a rule skipped."),
     "leaks": mark("No sentence of the samples appears in a test file. Add your test files below."),
 }
 DECIDED = {"exclude": (mark("excluded"), "bad"), "approve": (mark("kept by you"), "done")}
@@ -47,7 +45,7 @@ def sentence_card(
     )
     nothing = f'<p class="tm-nothing">{esc(tr(NOTHING[view.view]))}</p>'
     if (view.words or view.reason or view.file or view.domain) and view.view != "random":
-        nothing = f'<p class="tm-nothing">{esc(tr("No sentence fits."))}</p>'
+        nothing = f'<p class="tm-nothing">{esc(tr("No sentence matches."))}</p>'
     table = f'<table class="tm tm-sentences">{heads}<tbody>{rows}</tbody></table>' if rows else nothing
     return (
         f'<div class="tm-card tm-browser" id="sentences" data-query="{esc(view.query(at=view.at))}">{_tabs(view, counts, project)}'
@@ -141,7 +139,7 @@ def _row(one: Item, language: str, source_language: str, view: View, *, several:
     if one.decided:
         tags += tag(tr(DECIDED[one.decided][0]), DECIDED[one.decided][1])
     if one.beside:
-        word = tr("in {place}:" if view.view == "leaks" else "like {place}:", place=one.beside_place)
+        word = tr("in {place}:" if view.view == "leaks" else "similar to {place}:", place=one.beside_place)
         text += (
             f'<div class="tm-beside"><span>{esc(word)}</span> '
             f"<span{lang_attribute(language, auto=True)}>{esc(one.beside)}</span></div>"
@@ -199,9 +197,9 @@ def change_bar(decisions: Decisions, waiting: bool) -> str:
     undo = tr("Undo: {what}", what=translate_message(decisions.last))
     undo = f'<button type="button" class="tm-text-button" data-undo>{esc(undo)}</button>' if decisions.steps else ""
     if not waiting:
-        return f'<div class="tm-changes"><span>{esc(tr("Your decisions are in."))}</span> {undo}</div>'
+        return f'<div class="tm-changes"><span>{esc(tr("Your decisions have been applied."))}</span> {undo}</div>'
     again = f'<button type="button" class="tm-text-button" data-again>{esc(tr("Read again now"))}</button>'
     return (
-        f'<div class="tm-changes tm-waiting"><span>{esc(tr("Your decisions count from the next reading or training."))}</span> '
+        f'<div class="tm-changes tm-waiting"><span>{esc(tr("Your decisions take effect at the next import or training."))}</span> '
         f"{undo} {again}</div>"
     )

@@ -16,8 +16,8 @@ class TermsBox:
             gr.Accordion("Terminology", open=False, elem_classes="tm-advanced"),
         ):
             view(
-                '<p class="tm-quiet">One a line: a term of the language translated into, or source term = target term. Counted '
-                "is how many of those called for are there.</p>"
+                '<p class="tm-quiet">One per line: a target-language term, or source term = target term. The score is the share of '
+                "required terms that appear in the translation.</p>"
             )
             self.text = gr.Textbox(
                 label="Terms", show_label=False, container=False, lines=5, max_lines=12, max_length=200_000,

@@ -1,4 +1,4 @@
-"""The panel of the page Samples for test files: which there are, and what of them stands in the samples too."""
+"""The panel of the page Samples for test files: the files, and their overlap with the samples."""
 
 from __future__ import annotations
 

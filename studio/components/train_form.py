@@ -127,7 +127,7 @@ def plan_in_address(
         else:
             plan = _named(runs, form, project, asked, first)
         if plan.method not in form.names:
-            return first, tr("The method {name} is no longer there.", name=plan.method)
+            return first, tr("The method {name} no longer exists.", name=plan.method)
         form.check(plan)
     except TailorError as error:
         return first, translate_message(error.message)

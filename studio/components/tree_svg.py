@@ -151,7 +151,7 @@ def flat(tree: Tree) -> list[Node]:
 
 
 def words_of(leaves: list[Node], phrase: str) -> tuple[int, int] | None:
-    """The first and last word that a phrase stands in: a stretch that it fills exactly, else one that holds it."""
+    """The first and last word of a phrase: a stretch that it fills exactly, else one that contains it."""
     letters = "".join(phrase.casefold().split())
     texts = ["".join(leaf.text.casefold().split()) for leaf in leaves]
     starts = [0, *itertools.accumulate(map(len, texts))]

@@ -79,7 +79,7 @@ def _files() -> list[Path]:
 
 @cache
 def script_messages() -> tuple[str, ...]:
-    """The messages of scripts, which are said in the browser."""
+    """The messages of scripts, which are shown in the browser."""
     texts = [path.read_text(encoding="utf-8") for path in (*_files(), *sorted((STUDIO / "static").glob("*.js")))]
     result = (single or double for text in texts for single, double in SAY.findall(text))
     return tuple(dict.fromkeys(result))

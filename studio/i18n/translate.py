@@ -1,4 +1,4 @@
-"""The language of the interface: English as it stands in the code, Chinese from `locale/zh.po`.
+"""The language of the interface: English from the code, Chinese from `locale/zh.po`.
 
 The code says what it says in English and asks `tr` for the reader's language where the text is made, so one process serves
 readers of both. Whose turn it is comes from the request: `?lang=zh` in the address, else the cookie that the switch in the
@@ -44,7 +44,7 @@ _asked: ContextVar[str] = ContextVar("language of the request", default="en")
 
 
 def language() -> str:
-    """The language of the reader at hand: `en` or `zh`; English where nobody asks, as in a job."""
+    """The language of the current reader: `en` or `zh`; English if there is none, as in a job."""
     request = _event()
     if request is None:
         return _asked.get()
@@ -98,7 +98,7 @@ def _cookie(header: str) -> str:
 
 @contextlib.contextmanager
 def speaking(code: str) -> Iterator[None]:
-    """Everything inside is said in this language."""
+    """Translate everything inside into this language."""
     token = _asked.set(code)
     try:
         yield

@@ -39,7 +39,7 @@ def entries(code: str) -> tuple[Entry, ...]:
 
 
 def findings(code: str, text: str) -> list[Finding]:
-    """The banned forms in a text of a language. What stands between braces is the name of a value and is passed over."""
+    """The banned forms in a text of a language. Text between braces is the name of a value and is ignored."""
     said = re.sub(r"\{[^{}]*\}", "{}", text)
     return [
         Finding(text, form, entry.term)

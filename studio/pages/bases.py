@@ -1,4 +1,4 @@
-"""The page Bases: the frozen models at hand, better ones by pair, adding one from the hub or a folder, removing one."""
+"""The page Bases: the installed frozen models, better ones by pair, adding one from the hub or a folder, removing one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from studio.services.service import Service
 if TYPE_CHECKING:
     from engine.store import ProjectRow
 
-TEXT = "The frozen model under every plugin. Those that came along are small, for trying things out."
+TEXT = "The frozen models that plugins build on. The bundled ones are small and meant for trying things out."
 PAIR = ("en", "zh")
 # The pair stands in the address, so that a reload or a link shows it again.
 MARK = script("bases-mark.js")

@@ -15,7 +15,7 @@ from studio.services.origin import origin_of
 from studio.services.service import Service
 from studio.services.translation import plugin_choices
 
-TEXT = "How OmegaT, Trados Studio, memoQ, Weblate and Okapi translate with your plugins."
+TEXT = "How to use your plugins from OmegaT, Trados Studio, memoQ, Weblate and Okapi."
 ACT = script("copy.js") + script("cat-tools.js")
 # The choice stands in the address, so that a reload or a link shows it again.
 MARK = script("cat-tools-mark.js")

@@ -34,7 +34,7 @@ from studio.pages.compare_words import WordPanel
 from studio.services.comparisons import Comparisons
 from studio.services.service import Service
 
-TEXT = "With and without your plugins. Click a word to see what was read for it."
+TEXT = "With and without your plugins. Click a word to see what was retrieved for it."
 STATE = script("compare-state.js")
 MARK = script("compare-mark.js")  # the address says what the page shows, without a reload
 
@@ -57,7 +57,7 @@ class ComparePage:
             self.nothing = view()
             with gated(gr.Row, elem_classes="tm-ask", equal_height=True) as self.ask:
                 self.text = gr.Textbox(
-                    label="Sentences", show_label=False, placeholder="One sentence a line", lines=4, max_lines=4,
+                    label="Sentences", show_label=False, placeholder="One sentence per line", lines=4, max_lines=4,
                     scale=4, container=False,
                 )  # fmt: skip
                 self.file = view(classes="tm-file-box", visible="hidden")
@@ -97,7 +97,7 @@ class ComparePage:
         """The comparison on the page. Raises InputError when it was deleted meanwhile."""
         sheet = self.desk.sheet(project, str(url.comparison or "new"))
         if sheet is None:
-            raise InputError("This comparison is no longer there. Reload the page.")
+            raise InputError("This comparison no longer exists. Reload the page.")
         return sheet
 
     def content(self, project: ProjectRow, sheet: ComparisonRecord | None, url: CompareUrl, asked: str = "") -> Values:

@@ -1,4 +1,4 @@
-"""What the page Compare translates: sentences for the first time, a column anew when its strength is turned."""
+"""What the page Compare translates: sentences for the first time, and a column again when its strength changes."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from studio.services.projects import glances
 from studio.services.service import Service
 from studio.services.uploads import stash
 
-TEXT = "One project a style: its samples, its plugins, its comparisons."
+TEXT = "One project per style, with its samples, plugins and comparisons."
 NEW = "/samples?project=new"
 LONGEST_NAME = 80
 CARDS = script("home-cards.js")
@@ -78,7 +78,7 @@ class HomePage:
 
     def _projects(self) -> dict[Any, Any]:
         projects = glances(self.service)
-        count = trn("{count} project, the latest first.", "{count} projects, the latest first.", len(projects))
+        count = trn("{count} project, most recent first.", "{count} projects, most recent first.", len(projects))
         return {
             self.frame.title: heading("Projects", count if projects else ""),
             self.cards: home_cards(projects) if projects else "",

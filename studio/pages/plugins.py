@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine.store import JobRow, PluginRow, ProjectRow
 
 ABLATE = "ablate"  # the kind of job
-TEXT = "Each plugin is one file. It works with the base it was made for, on any machine."
+TEXT = "Each plugin is a single file that works with the base it was built for, on any machine."
 ACT = script("plugins.js")
 
 
@@ -164,7 +164,7 @@ class PluginsPage:
         yield {self.blended: note(words)}
         weights = {one.id: float(event.weight_one), two.id: float(event.weight_two)}
         row = self.service.library.blend(project, str(event.name), weights, self.service.base_model(project))
-        yield {self.blended: note(tr("{name} is saved. It can be chosen wherever a plugin can.", name=row.name))}
+        yield {self.blended: note(tr("{name} is saved and can be used like any other plugin.", name=row.name))}
 
     def _plugin(self, project: ProjectRow, number: Any) -> PluginRow:
         """The plugin of that number, where it is the project's. Raises InputError."""

@@ -130,7 +130,7 @@ class ProportionsPage:
         shown = self.proportions.shown(project, plugin)
         if "corpus" not in shown:
             self.proportions.fit(project, plugin)
-            line = tr("The proportions of this plugin are being read. They are there in some seconds.")
+            line = tr("The proportions of this plugin are being read. They appear in a few seconds.")
             yield {self.nothing: note(line)}
             return
         yield {

@@ -26,7 +26,10 @@ from studio.services.service import Service
 if TYPE_CHECKING:
     from engine.store.ratings import RoundRow
 
-TEXT = "Two translations without names: people say which is better. Each rater gets a page of their own."
+TEXT = (
+    "Blind comparison: raters judge which of two unlabelled translations is better. Each rater gets a "
+    "page of their own."
+)
 USUAL = 40  # sentences offered for a new round
 LOCAL = ("127.0.0.1", "localhost", "::1")
 ACT = script("copy.js") + script("rate-act.js")
@@ -62,11 +65,11 @@ class RatePage:
                 with gr.Row():
                     self.one = gr.Dropdown([], label="System", interactive=True, min_width=160)
                     self.two = gr.Dropdown([], label="Against", interactive=True, min_width=160)
-                    self.most = gr.Number(USUAL, label="Sentences at most", precision=0, minimum=1, min_width=120)
+                    self.most = gr.Number(USUAL, label="Maximum sentences", precision=0, minimum=1, min_width=120)
                 self.preview = view(classes="tm-quiet")
-                self.names = gr.Textbox(label="Raters", placeholder="One name a line", lines=3, max_lines=8)
+                self.names = gr.Textbox(label="Raters", placeholder="One name per line", lines=3, max_lines=8)
                 self.with_examples = gr.Checkbox(
-                    True, label="Raters can unfold five sentences of the samples, to know the style"
+                    True, label="Raters can open five sample sentences to get to know the style"
                 )
             with gated(gr.Column, elem_classes="tm-stack") as self.round:
                 self.results = view()

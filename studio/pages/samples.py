@@ -117,7 +117,7 @@ class SamplesPage:
         return state if now == stamp else {**state, **self._sentences(project, query), self.stamp: now}
 
     def _state(self, project: ProjectRow) -> dict[Any, Any]:
-        """Heading, where the reading stands, the files, the next step."""
+        """Heading, state of reading, the files, the next step."""
         service = self.service
         job, report = service.reading(project.id), service.report(project.id)
         busy = job is not None and job.active and job.kind == "prepare"
@@ -134,7 +134,7 @@ class SamplesPage:
         }
 
     def _sentences(self, project: ProjectRow, query: str) -> dict[Any, Any]:
-        """The decisions, the sentences, what stands beside them, the test files."""
+        """The decisions, the sentences, the figures beside them, the test files."""
         report = self.service.report(project.id)
         if not report:
             return {}

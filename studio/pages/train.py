@@ -23,7 +23,7 @@ from studio.services.files import machine
 from studio.services.runs import Runs
 from studio.services.service import Service
 
-TEXT = "The base stays as it is; a plugin learns beside it. You can close this page: work goes on."
+TEXT = "The base stays unchanged; the plugin is trained beside it. You can close this page: training continues."
 
 
 def build(demo: gr.Blocks, service: Service) -> None:
@@ -132,7 +132,7 @@ class TrainPage:
         return gr.update(interactive=able, value=knn and able)
 
     def _estimate(self, project: ProjectRow | None, plan: CustomizeRequest) -> str:
-        """The estimate, or what stands in its way."""
+        """The estimate, or the reason why there is none."""
         if project is None:
             return ""
         space = machine(self.service.settings.home_dir)
@@ -163,7 +163,7 @@ class TrainPage:
     def choose_method(self, event: gr.EventData, method: str, budget: str, knn: bool, *rest: Any) -> dict[Any, Any]:
         method = event.name
         if method not in self.form.names:
-            raise InputError("This method is no longer there. Reload the page.")
+            raise InputError("This method no longer exists. Reload the page.")
         fields = self._reset_fields(method, budget, knn, rest[-1])
         return {self.method: method, self.knn: self._knn(method, knn), **fields}
 
@@ -197,8 +197,12 @@ class TrainPage:
             raise InputError(obstacle)
         before = sum(job.active for job in self.runs.of(project.id))
         self.service.start_run(project, made)
-        says = tr("It starts when a worker is free.")
+        says = tr("Starts when a worker is free.")
         if before:
-            says = trn("One run of this project comes first.", "{count} runs of this project come first.", before)
+            says = trn(
+                "One run of this project is ahead in the queue.",
+                "{count} runs of this project are ahead in the queue.",
+                before,
+            )
         gr.Info(says, duration=5, title=tr("The run is queued"))
         return {self.address: json.dumps({"run": "", "clone": ""})}

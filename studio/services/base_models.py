@@ -1,4 +1,4 @@
-"""What the page Bases asks for: the bases at hand, well-known ones by pair, adding one as a job, removing one.
+"""The operations of the page Bases: installed bases, well-known ones by pair, adding one as a job, removing one.
 
 Nothing here knows Gradio. The hub is asked only when somebody presses a button that says so.
 """
@@ -33,7 +33,7 @@ MOST_OFFERS = 50  # looked up and not yet decided on
 
 @dataclass(frozen=True)
 class ShelfBase:
-    """A base at hand as the page shows it. `sources` and `targets` are empty where the model does not tell."""
+    """An installed base as the page shows it. `sources` and `targets` are empty if the model does not state them."""
 
     name: str
     path: str
@@ -111,7 +111,7 @@ class BaseModels:
     # -- adding
 
     def look_up(self, origin: str) -> tuple[str, Offer]:
-        """Ask the hub about a model, or look into a folder of this machine; returns the offer with the word that stands for it.
+        """Ask the hub about a model, or inspect a folder on this machine; returns the offer with its key.
 
         Raises Forbidden, InputError, ModelError, MissingError.
         """
@@ -120,7 +120,7 @@ class BaseModels:
         self._check_admin()
         text = origin.strip().strip("\"'").removeprefix("https://huggingface.co/").rstrip("/")
         if not text:
-            raise InputError("Write the hub id of a model, or the path of a folder.")
+            raise InputError("Enter the hub id of a model or the path of a folder.")
         if HUB_ID.fullmatch(text) and not text.startswith("."):
             offer = fetch.look_up(text)
         else:
@@ -139,11 +139,11 @@ class BaseModels:
     def _folder(self, text: str) -> Path:
         settings = self.service.settings
         if not paths_offered(settings):
-            raise InputError("Paths on the server are switched off (setting server_paths). Give a hub id.")
+            raise InputError("Paths on the server are switched off (setting server_paths). Enter a hub id.")
         path = Path(text).expanduser()
         if not path.is_absolute():
             raise InputError(
-                tr("{path} is neither a hub id, as Helsinki-NLP/opus-mt-en-de, nor a whole path.", path=text)
+                tr("{path} is neither a hub id such as Helsinki-NLP/opus-mt-en-de nor an absolute path.", path=text)
             )
         real = Path(os.path.realpath(path))
         folders = [Path(os.path.realpath(Path(one).expanduser())) for one in settings.server_folders]
@@ -167,7 +167,7 @@ class BaseModels:
         self._check_admin()
         offer = self._offers.get(token)
         if offer is None:
-            raise InputError("This was looked up too long ago. Look it up again.")
+            raise InputError("This lookup has expired. Look it up again.")
         name = Path(offer.origin).name
         if offer.card.restricted and not agreed:
             raise InputError(
@@ -196,7 +196,7 @@ class BaseModels:
         self._check_admin()
         jobs = self.service.store.jobs
         if jobs.get(number).kind != KIND:
-            raise InputError("This job is no longer there. Reload the page.")
+            raise InputError("This job no longer exists. Reload the page.")
         {"cancel": jobs.cancel, "resume": jobs.resume, "forget": jobs.delete}[act](number)
 
     # -- using, removing
@@ -205,7 +205,7 @@ class BaseModels:
         """Make a base the one of a project that has no plugins yet. Raises InputError."""
         base = next((one for one in self.at_hand(project) if one.name == name), None)
         if base is None or not base.usable:
-            raise InputError(tr("The base {name} cannot become this project's. Reload the page.", name=name))
+            raise InputError(tr("The base {name} cannot be used for this project. Reload the page.", name=name))
         catalog = self.service.catalog
         if not catalog.accepted(base.card, base.path):
             if not agreed:
@@ -224,12 +224,14 @@ class BaseModels:
         self._check_admin()
         entry = next((one for one in self.shelf.entries() if one.name == name), None)
         if entry is not None and not entry.shipped and self.shelf.users(entry):
-            raise InputError(tr("The base {name} is in use and stays. Delete what uses it first.", name=name))
+            raise InputError(
+                tr("The base {name} is in use and cannot be removed. Delete what uses it first.", name=name)
+            )
         return self.shelf.remove(name)
 
     def _check_admin(self) -> None:
         if not self.may_change:
-            raise Forbidden("Only an admin adds and removes bases.")
+            raise Forbidden("Only an admin can add or remove bases.")
 
 
 def base_of(shelf: BaseRegistry, base: str) -> Entry | None:

@@ -50,7 +50,7 @@ class Connection:
 
     @property
     def key(self) -> str:
-        """What stands in a field for a key."""
+        """The text shown in a field for a key."""
         return "tmt_…" if self.needs_token else ANY_KEY
 
     @property

@@ -82,7 +82,7 @@ class Catalog:
         result = next((one for one in first if _fits(one, languages)), None)
         if result is None:
             names = listed([language_name(code) for code in languages])
-            raise InputError(tr("No base here knows {names}. Add one with `tailormt base add`.", names=names))
+            raise InputError(tr("No base here supports {names}. Add one with `tailormt base add`.", names=names))
         return str(result["path"])
 
     def base_card(self, path: str) -> ModelCard:
@@ -98,7 +98,7 @@ class Catalog:
         """One of them. Raises InputError when it is not there."""
         result = next((one for one in self.samples() if one.name == name), None)
         if result is None:
-            raise InputError("This sample is no longer there. Reload the page.")
+            raise InputError("This sample no longer exists. Reload the page.")
         return result
 
     def demo_lines(self, language: str) -> str:
@@ -115,7 +115,7 @@ class Catalog:
         return not card.restricted or read_json(self._accepted).get(_key(place)) == _terms(card)
 
     def accept(self, card: ModelCard, place: str | Path) -> None:
-        """Remember that the licence of what lies at `place` was accepted. New terms are asked for again."""
+        """Remember that the licence of the model at `place` was accepted. Changed terms have to be accepted again."""
         known: Mapping[str, Any] = read_json(self._accepted)
         write_json(self._accepted, {**known, _key(place): _terms(card)}, "the accepted licences")
 

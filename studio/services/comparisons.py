@@ -56,7 +56,7 @@ class Comparisons:
         known = {row.id: row for row in self.store.plugins.list(project.id)}
         missing = [one for one in numbers if whole_number(one) not in known]
         if missing:
-            raise InputError("A chosen plugin is no longer there. Reload the page.")
+            raise InputError("A selected plugin no longer exists. Reload the page.")
         return [known[int(one)] for one in numbers]
 
     def gone(self, project: ProjectRow, sheet: ComparisonRecord) -> frozenset[int]:
@@ -214,7 +214,7 @@ class Comparisons:
         if system in self.gone(project, sheet):
             name = sheet.systems[system]["name"]
             raise InputError(
-                "{name} was deleted, so it cannot translate again. What it has translated stays.", name=name
+                "{name} was deleted, so it cannot translate again. Its existing translations are kept.", name=name
             )
         strength = round(min(1.0, max(0.0, strength)), 2)
         if sheet.kept:
@@ -236,7 +236,7 @@ class Comparisons:
 
         line = self.store.sheets.line(sheet.comparison_id, place)
         if not 0 <= system < len(line.texts) or line.texts[system] is None:
-            raise InputError("That translation is not there yet.")
+            raise InputError("That translation is not finished yet.")
         translate = self.translator(project)
         plugin = translate.plugin(sheet.systems[system])
         result = read_word(plugin, translate.base, line.source, str(line.texts[system]), start, end)

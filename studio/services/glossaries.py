@@ -80,7 +80,7 @@ class Glossary:
 def parse_entries(text: str, format: str) -> dict[str, str]:
     """{source term: target term} of TSV or CSV lines, in order. Raises InputError, with the line, on anything else."""
     if format not in FORMATS:
-        raise InputError("entries_format: it is tsv or csv.")
+        raise InputError("entries_format must be tsv or csv.")
     if len(text) > MOST_CHARACTERS:
         raise InputError(f"The entries have more than {MOST_CHARACTERS:,} characters. Make several glossaries of them.")
     lines = [line.split("\t") for line in text.splitlines()] if format == "tsv" else _csv(text)
@@ -143,12 +143,12 @@ class Glossaries:
     def save(self, glossary: Glossary) -> Glossary:
         """Keep it as it is now. Raises InputError on a name or languages that cannot be, Forbidden for who may only look."""
         if not current_actor().changes:
-            raise Forbidden("An account with the role viewer only looks. Ask an admin for the role member.")
+            raise Forbidden("An account with the role viewer is read-only. Ask an admin for the role member.")
         glossary.name = glossary.name.strip()
         if not glossary.name or len(glossary.name) > MOST_NAME:
             raise InputError(f"name: give one of at most {MOST_NAME:,} characters.")
         if not glossary.dictionaries:
-            raise InputError("dictionaries: give at least one.")
+            raise InputError("dictionaries: at least one is required.")
         for one in glossary.dictionaries:
             if same_language(one.source, one.target):
                 raise InputError(f"source_lang and target_lang are both {one.source[:20]}. Name two languages.")
@@ -160,7 +160,7 @@ class Glossaries:
     def delete(self, number: str) -> None:
         """Raises NotFoundError, or Forbidden for who may only look."""
         if not current_actor().changes:
-            raise Forbidden("An account with the role viewer only looks. Ask an admin for the role member.")
+            raise Forbidden("An account with the role viewer is read-only. Ask an admin for the role member.")
         (self.folder / f"{self.get(number).id}.json").unlink(missing_ok=True)
 
     def _read(self, file: Path) -> Glossary | None:

@@ -30,7 +30,7 @@ _parsed: dict[tuple[str, str], Tree] = {}
 
 
 def spots(phrase: str, language: str) -> re.Pattern[str]:
-    """Matches a phrase where it stands in a sentence, as whole words where the language has spaces, in any case."""
+    """Matches a phrase where it occurs in a sentence, as whole words where the language has spaces, ignoring case."""
     body = r"\s+".join(map(re.escape, phrase.split()))
     return re.compile(body if unspaced(language) else rf"(?<!\w){body}(?!\w)", re.IGNORECASE)
 
@@ -77,7 +77,9 @@ def check_share(phrases: Sequence[str], sentences: Sequence[Mapping[str, Any]], 
             if len(phrases) == 1
             else tr("These {count} phrases appear in {gone} of {all} sentences, too many to exclude.", **counts)
         )
-        raise InputError(f"{what} {tr('Untick “Also exclude sentences” to exclude the phrases alone.')}")
+        raise InputError(
+            f"{what} {tr('Untick “Also exclude sentences containing them” to exclude the phrases alone.')}"
+        )
     return gone
 
 

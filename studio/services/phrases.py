@@ -146,7 +146,7 @@ class TableIndex:
 
 
 class Phrases:
-    """The phrases of a project with what the user decided; made anew when a file changes."""
+    """The phrases of a project with the user's decisions; rebuilt when a file changes."""
 
     def __init__(
         self, index: TableIndex, sources: Sequence[str], exclusions: Exclusions, layers: int, language: str

@@ -87,7 +87,7 @@ class PendingImports:
         self.service.workspace(self.project.id, change=True)
         path = self._place(key)
         if not path.exists():
-            raise InputError("This import is no longer there. Import the bundle again.")
+            raise InputError("This import has expired. Import the bundle again.")
         known = next((one.name for one in self.waiting() if one.key == key), name)
         row = self.service.library.take_in(self.project, path, known, move=True)
         self.drop(key)
@@ -100,7 +100,7 @@ class PendingImports:
 
     def _place(self, key: str) -> Path:
         if not re.fullmatch(r"[0-9a-f]{16}", key):
-            raise InputError("This import is no longer there. Import the bundle again.")
+            raise InputError("This import has expired. Import the bundle again.")
         return self.folder / f"{key}.zip"
 
     def _sweep(self) -> None:

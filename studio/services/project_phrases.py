@@ -56,7 +56,7 @@ class ProjectPhrases:
         """The same. Raises InputError while there are none."""
         phrases = self.table()
         if phrases is None:
-            raise InputError("The phrases are being found again. Wait a moment and reload the page.")
+            raise InputError("The phrases are being extracted again. Wait a moment and reload the page.")
         return phrases
 
     def stamp(self) -> str:

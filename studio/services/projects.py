@@ -1,4 +1,4 @@
-"""Projects at a glance, for the first page: what each is, where it stands, its best figure, when it changed.
+"""Projects at a glance, for the first page: what each is, its state, its best score, when it changed.
 
 Everything is asked of the store once, whatever the number of projects.
 """
@@ -88,9 +88,9 @@ def glances(service: Service) -> list[Glance]:
 
 
 def state_of(last: JobRow | None, sentences: int | None, plugins: Sequence[PluginRow]) -> tuple[str, str]:
-    """Where a project stands in a few words, and the kind of tag."""
+    """The state of a project in a few words, and the kind of tag."""
     if last is not None and last.active:
-        words = tr(WORK.get(last.kind, "")) or tr("at work")
+        words = tr(WORK.get(last.kind, "")) or tr("running")
         if last.state == "queued":
             return tr("{what}: waiting", what=words), "accent"
         share = f"{last.fraction:.0%}"

@@ -69,7 +69,7 @@ class Proportions:
         """The same. Raises InputError where there is nothing to see."""
         shown = self.shown(project, plugin)
         if "corpus" not in shown:
-            raise InputError("These proportions are not there yet. Wait a moment, or fit them again.")
+            raise InputError("These proportions are not ready yet. Wait a moment, or fit them again.")
         return shown
 
     def stamp(self, project: ProjectRow) -> str:

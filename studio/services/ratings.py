@@ -58,7 +58,7 @@ def start_round(service: Service, project: int, wish: NewRound) -> RoundRow:
     sheet = service.store.sheets.get(int(wish.comparison or 0))
     raters = [line.strip() for line in wish.names.replace(",", "\n").splitlines() if line.strip()]
     if not raters:
-        raise InputError("Name at least one rater: each gets a link of their own.")
+        raise InputError("Enter at least one rater; each gets a link of their own.")
     about = {
         "comparison": sheet.title,
         "systems": [system for system in sheet.systems if system["name"] in (wish.one, wish.two)],
@@ -73,7 +73,7 @@ def start_round(service: Service, project: int, wish: NewRound) -> RoundRow:
 def sentence_limit(value: float | None) -> int:
     """How many sentences are to be rated. Raises InputError below 1."""
     if value is None or value < 1:
-        raise InputError("Give the number of sentences to be rated: at least 1.")
+        raise InputError("Enter the number of sentences to rate, at least 1.")
     return int(value)
 
 

@@ -116,7 +116,7 @@ class Runs:
         ]
         fitting.sort(key=lambda one: one["path"] != project.base)
         results = [
-            (tr("{name} · {count} M weights", name=one["name"], count=f"{one['parameters'] / 1e6:.0f}"), one["path"])
+            (tr("{name} · {count} M parameters", name=one["name"], count=f"{one['parameters'] / 1e6:.0f}"), one["path"])
             for one in fitting
         ]
         if project.base not in [path for _, path in results]:
@@ -155,18 +155,18 @@ class Runs:
         """What a run was asked, to start another one with it. Raises InputError where it is not one of this project."""
         job = next((one for one in self.of(project.id) if str(one.id) == number), None)
         if job is None:
-            raise InputError("That run is no longer there, so its settings cannot be taken over.")
+            raise InputError("That run no longer exists, so its settings cannot be reused.")
         asked = CustomizeRequest.of_job(job.arguments)
         base = asked.base if Path(asked.base or "/-").is_dir() else project.base
         chosen = {name: getattr(asked, name) for name in CHOSEN}
         return CustomizeRequest(**chosen | {"base": base, "method": asked.method or AUTO})
 
     def continued(self, project: ProjectRow, job: JobRow) -> JobRow:
-        """Queue a run that goes on where one stopped at the time limit, for as long again. Raises InputError where it cannot."""
+        """Queue a run that continues one stopped at the time limit, for the same time again. Raises InputError if it cannot."""
         from engine.workflows.customize.request import training_config
 
         if not can_continue(job):
-            raise InputError("That run did not stop at the time limit, so there is nothing to go on with.")
+            raise InputError("That run did not stop at the time limit, so there is nothing to continue.")
         asked = CustomizeRequest.of_job(job.arguments)
         minutes = 2 * float(training_config(asked).max_minutes or 0)
         request = asked.replace(output="", training_options={**asked.training_options, "max_minutes": minutes})

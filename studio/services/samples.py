@@ -29,7 +29,7 @@ LABELS = "domains.json"  # in a project's workspace: domain labels by file name
 REMOVED = "removed"  # there too: the sample file that was removed last
 OPTIONS = "import_options.json"  # there too: settings of reading that differ from the defaults
 EDITED = "Edited translations.jsonl"  # the sample file of what was edited on the pages
-GONE = mark("{name} is no file of this project any more. Reload the page.")
+GONE = mark("{name} is no longer a file of this project. Reload the page.")
 
 
 class SampleFiles:
@@ -88,7 +88,7 @@ class SampleFiles:
         """Bring back the file that was removed last, and read all again. Raises InputError where there is none."""
         name = self.removed_sample(project.id)
         if not name:
-            raise InputError("There is no removed file to bring back. Add it again.")
+            raise InputError("There is no removed file to restore. Add it again.")
         folder = self.workspace(project.id, change=True)
         with storage_errors("the samples", folder):
             (folder / REMOVED / name).replace(folder / "samples" / name)
@@ -228,7 +228,7 @@ class SampleFiles:
     def add_tests(self, project: ProjectRow, files: Sequence[str | Path]) -> JobRow:
         """Name files to test with, and queue the comparison of the samples with them. Raises InputError on a bad file."""
         if not files:
-            raise InputError("Choose at least one file that you will test with.")
+            raise InputError("Choose at least one test file.")
         paths = [Path(file) for file in files]
         check_files(paths, self.settings, [path.name for path in self.test_files(project.id)])
         take_files(paths, self.workspace(project.id, change=True) / TEST_FOLDER)

@@ -1,4 +1,4 @@
-"""Single sentences of the samples, in views that each have an address: at random, kept, worth a look, alike, skipped, decided,
+"""Single sentences of the samples, in views that each have an address: random, imported, with warnings, similar, skipped, decided,
 in test files. Nothing here knows Gradio, and no file is read as a whole to show a page of it."""
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class View:
 
 @dataclass(frozen=True)
 class Item:
-    """One sentence as a row: where it stands, what was noticed, what was decided about it."""
+    """One sentence as a row: its location, its warnings, the decision about it."""
 
     text: str
     key: str

@@ -118,9 +118,7 @@ class Service(SampleFiles):
         if not role:
             raise InputError("There is no project {project_id}: it may have been deleted.", project_id=project_id)
         if change and role == "viewer":
-            raise Forbidden(
-                "You may look at this project, but not change it. Ask one of its owners for the role member."
-            )
+            raise Forbidden("You can view this project but not change it. Ask one of its owners for the role member.")
         folder = self.settings.home_dir / "projects" / str(project_id)
         with storage_errors("the project's folder", folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -163,7 +161,8 @@ class Service(SampleFiles):
             if known and code not in known:
                 raise InputError(
                     tr(
-                        "The base {name} does not know {language}; it knows {languages}. Choose another base or language.",
+                        "The base {name} does not support {language}; it supports {languages}. Choose "
+                        "another base or language.",
                         name=Path(base).name,
                         language=language_name(code),
                         languages=", ".join(language_name(one) for one in known),

@@ -41,7 +41,7 @@ def check_files(files: Sequence[Path], settings: Settings, there: Iterable[str] 
         if file.suffix.lower() not in known:
             raise InputError(
                 tr(
-                    "{name} cannot be read as samples. Files may end in {endings}.",
+                    "{name} cannot be read as samples. Supported file extensions: {endings}.",
                     name=file.name,
                     endings=", ".join(known),
                 )
@@ -109,7 +109,7 @@ def paths_offered(settings: Settings) -> bool:
 
 
 def server_files(text: str, settings: Settings) -> list[Path]:
-    """The files that a path on the studio's machine stands for: itself, or what can be read in the folder that it names.
+    """The files at a path on the studio's machine: the file itself, or the readable files in the folder.
 
     Raises InputError where such paths are not allowed, or it leads to nothing that may be read.
     """
@@ -117,16 +117,18 @@ def server_files(text: str, settings: Settings) -> list[Path]:
         raise InputError("Paths on the server are switched off (setting server_paths). Upload the file.")
     given = text.strip().strip("\"'")
     if not given:
-        raise InputError("Write the path of a file or of a folder.")
+        raise InputError("Enter the path of a file or folder.")
     path = Path(given).expanduser()
     if not path.is_absolute():
-        raise InputError(tr("{path} is not a whole path. Write it from the root, as /data/manuals.tmx.", path=given))
+        raise InputError(
+            tr("{path} is not an absolute path. Start it at the root, as in /data/manuals.tmx.", path=given)
+        )
     real = Path(os.path.realpath(path))
     folders = [Path(os.path.realpath(Path(folder).expanduser())) for folder in settings.server_folders]
     if sign_in_needed(settings):
         seen = guest()
         if seen is None or seen.access is None or not seen.access.changes:
-            raise InputError("Paths on the server are for accounts that may change something. Upload the file.")
+            raise InputError("Paths on the server are only for accounts with write access. Upload the file.")
         # What lies in the studio's own folder belongs to somebody's project.
         if real.is_relative_to(os.path.realpath(settings.home_dir)) or not folders:
             raise InputError(
@@ -152,7 +154,7 @@ def server_files(text: str, settings: Settings) -> list[Path]:
             home = os.path.realpath(settings.home_dir)
             results = [one for one in results if not Path(os.path.realpath(one)).is_relative_to(home)]
         if not results:
-            raise InputError(tr("The folder {path} holds no file that can be read as samples.", path=given))
+            raise InputError(tr("The folder {path} contains no file that can be read as samples.", path=given))
         return results
     if not real.is_file():
         raise InputError(tr("There is no file at {path}; check the path.", path=given))
@@ -162,7 +164,7 @@ def server_files(text: str, settings: Settings) -> list[Path]:
 
 
 def stash(files: Sequence[Path], settings: Settings) -> str:
-    """Remember files that were dropped on the first page, for the page Samples; returns the word that stands for them."""
+    """Remember files that were dropped on the first page, for the page Samples; returns their key."""
     folder = settings.home_dir / INBOX
     token = secrets.token_hex(12)
     for old in folder.glob("*.json"):
@@ -173,7 +175,7 @@ def stash(files: Sequence[Path], settings: Settings) -> str:
 
 
 def stashed(token: str, settings: Settings) -> list[Path]:
-    """The files that this word stands for, as far as they are still there."""
+    """The files of this key that still exist."""
     if not re.fullmatch("[0-9a-f]{24}", token):
         return []
     result = read_json(settings.home_dir / INBOX / f"{token}.json").get("files", [])

@@ -159,7 +159,7 @@
   function tell(figure, data) {
     const whole = figure.closest('.tm-plots');
     whole.querySelector('.tm-colour').hidden = data.domains.length < 2;
-    whole.querySelector('.tm-map-about').textContent = tmSay('{count} phrases. {about} The plane shows {share} of what differs among them. Click a point to choose its phrase; drag to move, scroll to come closer.', {count: data.x.length.toLocaleString('en'), about: tmSay(data.about), share: percent(data.explained[0] + data.explained[1])});
+    whole.querySelector('.tm-map-about').textContent = tmSay('{count} phrases. {about} The plane shows {share} of the variance. Click a point to choose its phrase; drag to move, scroll to zoom.', {count: data.x.length.toLocaleString('en'), about: tmSay(data.about), share: percent(data.explained[0] + data.explained[1])});
   }
   function say(control) {
     const output = control.parentElement.querySelector('output');

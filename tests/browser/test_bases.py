@@ -63,7 +63,7 @@ def test_a_better_base_is_fetched_with_consent_used_and_removed(beside_a_hub: St
 
     card.get_by_role("button", name="Use in Novels").click()
     expect(card).to_contain_text("this project's base")
-    expect(card).to_contain_text("In use, so it stays")
+    expect(card).to_contain_text("In use, so it cannot be removed")
     page.locator(".tm-base", has_text="en-zh").get_by_role("button", name="Use in Novels").click()
     card.get_by_role("button", name="Remove").click()
     question = page.get_by_role("dialog")

@@ -86,7 +86,7 @@ def test_two_plugins_a_dial_a_word_a_link_and_files(
 ) -> None:
     project = start(studio, "Side by side", bundles)
     page.goto(f"{studio.url}/compare?project={project.id}")
-    box = page.get_by_placeholder("One sentence a line")
+    box = page.get_by_placeholder("One sentence per line")
     expect(box).not_to_have_value("")
     expect(page.locator(".token")).to_have_text("Lu Xun <b>")  # the project's default: the newest
     page.get_by_label("Plugins, up to three").click()
@@ -150,8 +150,8 @@ def test_two_plugins_a_dial_a_word_a_link_and_files(
     assert selected == [" ".join(text.split()) for text in manuals]
     other.get_by_text("Earlier", exact=True).click()
     expect(other.get_by_role("link", name="Rain & <i>door</i>").first).to_be_visible()
-    other.get_by_text("Delete the one shown").click()
-    other.get_by_role("button", name="Delete it for good").click()
+    other.get_by_text("Delete this comparison").click()
+    other.get_by_role("button", name="Delete permanently").click()
     other.wait_for_url(re.compile("comparison=new"))
     assert [one for one, *_ in studio.store.sheets.titles(project.id)] == [number]
     other.context.close()
@@ -190,7 +190,7 @@ def test_a_file_is_a_job_that_is_cancelled_gone_on_with_and_sorted(
     rows = [f"{text[:-1]} {'again ' * n}today.\t雨还没有停，{n}。" for n in range(15) for text in RAIN[:2]]
     (tmp_path / "rain <i>.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     page.goto(f"{studio.url}/compare?project={project.id}")
-    expect(page.get_by_placeholder("One sentence a line")).not_to_have_value("")
+    expect(page.get_by_placeholder("One sentence per line")).not_to_have_value("")
     page.locator("input[type=file]").set_input_files(str(tmp_path / "rain <i>.tsv"))
     expect(page.locator(".tm-file")).to_contain_text("30 sentences, with references")
     page.get_by_role("button", name="Translate").click()
@@ -198,10 +198,10 @@ def test_a_file_is_a_job_that_is_cancelled_gone_on_with_and_sorted(
     expect(cancel).to_be_visible()
     expect(page.locator(".tm-pending")).to_have_count(0, timeout=SLOW)  # it measures now
     cancel.click()
-    expect(page.get_by_text("Cancelled. What was done is kept.")).to_be_visible()
+    expect(page.get_by_text("Cancelled. Completed work is kept.")).to_be_visible()
     page.reload()
-    expect(page.get_by_text("Cancelled. What was done is kept.")).to_be_visible()
-    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    expect(page.get_by_text("Cancelled. Completed work is kept.")).to_be_visible()
+    expect(page.get_by_role("button", name="Continue")).to_be_visible()
     done(page, 30)
     page.get_by_label("sorted").select_option("difference")
     page.wait_for_url(re.compile("order=difference"))
@@ -275,21 +275,23 @@ def test_what_cannot_be_compared_is_said(studio: Studio, page: Any, bundles: dic
     expect(page.locator("input[type=range]")).to_have_count(0)
 
     page.goto(f"{studio.url}/compare?project={project.id}&comparison=new")
-    box = page.get_by_placeholder("One sentence a line")
+    box = page.get_by_placeholder("One sentence per line")
     expect(box).not_to_have_value("")
     box.fill("a\n" * 501)
     page.get_by_role("button", name="Translate").click()
-    expect(toast.first).to_contain_text("Up to 500 sentences can be typed here, these are 501. Open them as a file.")
+    expect(toast.first).to_contain_text(
+        "Up to 500 sentences can be typed here, and there are 501. Open them as a file."
+    )
     expect(page.get_by_role("button", name="Translate")).to_be_enabled()
     (tmp_path / "essays.txt").write_text(SAMPLE.read_text(encoding="utf-8"), encoding="utf-8")
     page.locator("input[type=file]").set_input_files(str(tmp_path / "essays.txt"))
     expect(toast.filter(has_text="essays.txt is in Chinese. Choose a file in English").first).to_be_visible()
     expect(page.get_by_text("Reading essays.txt")).to_have_count(0)
     page.goto(f"{studio.url}/compare?project={project.id}&comparison=999999")
-    expect(page.get_by_text("This comparison is not there")).to_be_visible()
+    expect(page.get_by_text("Comparison not found")).to_be_visible()
     bare = store.projects.create("No plugin", "en", "zh", str(BASE))
     page.goto(f"{studio.url}/compare?project={bare.id}")
-    expect(page.get_by_text("There is no plugin yet; the base alone translates.")).to_be_visible()
+    expect(page.get_by_text("There is no plugin yet, so only the base translates.")).to_be_visible()
     expect(page.get_by_label("Plugins, up to three")).not_to_be_visible()
     page.get_by_role("link", name="Train a plugin").click()
     page.wait_for_url(f"**/train?project={bare.id}")

@@ -28,7 +28,7 @@ def test_phrases_can_be_searched_and_filtered(studio: Studio, page: Any) -> None
     expect(page.get_by_placeholder("Search")).to_have_value(first)
     expect(rows.first.locator("td.tm-phrase")).to_contain_text(first)
     page.get_by_placeholder("Search").fill("<nothing has this>")
-    expect(page.get_by_text("No phrase fits.")).to_be_visible()
+    expect(page.get_by_text("No phrase matches.")).to_be_visible()
 
 
 def test_tree_bars_table_and_address_show_the_same_phrase(studio: Studio, page: Any) -> None:
@@ -67,15 +67,15 @@ def test_a_phrase_is_left_out_and_taken_back(studio: Studio, page: Any) -> None:
     expect(rows.first).to_be_visible()
     phrase = rows.first.get_attribute("data-key")
     rows.first.get_by_role("checkbox").click()
-    expect(page.get_by_text(re.compile(r"\d+ excluded with \d+ sentence"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"\d+ excluded, along with \d+ sentence"))).to_be_visible()
     expect(rows.first).not_to_have_attribute("data-key", phrase)
     expect(rows.first.get_by_role("checkbox")).to_be_checked()
     assert phrase in Exclusions.load(studio.workspace(project))
     page.reload()
-    expect(page.get_by_text(re.compile("excluded with"))).to_be_visible()
+    expect(page.get_by_text(re.compile("excluded, along with"))).to_be_visible()
     page.get_by_role("button", name=re.compile("^Undo: exclude")).click()
     expect(rows.first).to_have_attribute("data-key", phrase)
-    expect(page.get_by_text(re.compile("excluded with"))).not_to_be_visible()
+    expect(page.get_by_text(re.compile("excluded, along with"))).not_to_be_visible()
     assert phrase not in Exclusions.load(studio.workspace(project))
 
 
@@ -85,7 +85,7 @@ def test_proportions_word_by_word_and_layer_by_layer(studio: Studio, page: Any) 
     page.goto(f"{studio.url}/proportions?project={project.id}")
     figures = page.locator(".tm-fig .main-svg")
     expect(figures.first).to_be_visible(timeout=300_000)
-    expect(page.get_by_text("lean to their own domain").first).to_be_visible()
+    expect(page.get_by_text("lean towards their own domain").first).to_be_visible()
     expect(page.locator(".tm-fig[data-kind=words]")).to_have_count(2)
     slider = page.locator("section.tm-plots").first.get_by_role("slider")
     before = page.locator(".tm-fig[data-kind=words]").first.evaluate("(figure) => figure.data[0].y")

@@ -80,7 +80,7 @@ def test_skipped_lines_are_a_click_away_and_have_an_address(studio: Studio, page
     page.get_by_role("link", name=re.compile("^All")).click()
     page.get_by_role("searchbox", name="Search the sentences").fill("<img src=x>")
     page.get_by_role("searchbox", name="Search the sentences").press("Enter")
-    expect(page.get_by_text("No sentence fits.")).to_be_visible()
+    expect(page.get_by_text("No sentence matches.")).to_be_visible()
 
 
 def test_sentences_are_excluded_and_taken_back(studio: Studio, page: Any, untidy: ProjectRow) -> None:
@@ -91,7 +91,7 @@ def test_sentences_are_excluded_and_taken_back(studio: Studio, page: Any, untidy
     row.get_by_role("button", name="Exclude").click()
     expect(row).to_contain_text("excluded")
     assert list(Decisions.load(folder).excluded.values()) == [text]
-    expect(page.get_by_text("Your decisions count from the next reading or training.")).to_be_visible()
+    expect(page.get_by_text("Your decisions take effect at the next import or training.")).to_be_visible()
     page.goto(f"{studio.url}/samples?project={untidy.id}&view=near")
     page.get_by_role("button", name="Exclude all 8").click()
     expect(page.get_by_role("button", name="Undo: exclude 8 sentences")).to_be_visible()
@@ -99,7 +99,7 @@ def test_sentences_are_excluded_and_taken_back(studio: Studio, page: Any, untidy
     assert report.skipped["excluded by you"] == 9
     assert text not in Corpus.load(folder).texts()
     page.reload()
-    expect(page.get_by_text("Your decisions are in.")).to_be_visible()
+    expect(page.get_by_text("Your decisions have been applied.")).to_be_visible()
     page.get_by_role("button", name="Undo: exclude 8 sentences").click()
     expect(page.get_by_role("button", name="Undo: exclude 1 sentence")).to_be_visible()
     assert len(Decisions.load(folder).excluded) == 1
@@ -144,12 +144,14 @@ def test_a_memory_by_its_path_and_one_that_is_damaged(studio: Studio, page: Any,
     page.get_by_placeholder(re.compile("a path on this machine")).first.fill(str(good))
     page.get_by_role("button", name="Read samples").click()
     page.wait_for_url(re.compile(r"project=\d+"))
-    expect(page.get_by_text("It holds English 59, Chinese 59.")).to_be_visible(timeout=300_000)
+    expect(page.get_by_text("It contains English 59, Chinese 59.")).to_be_visible(timeout=300_000)
     bad = tmp_path / "bad.tmx"
     bad.write_text(tmx([("a", "b")]).replace('SYSTEM "tmx14.dtd"', '[<!ENTITY x "y">]'), encoding="utf-8")
     page.locator(".tm-more-files input[type=file]").set_input_files(str(bad))
     expect(page.get_by_text(re.compile(r"bad\.tmx, line 2: it declares an XML entity"))).to_be_visible(timeout=300_000)
-    expect(page.get_by_text("It holds English 59, Chinese 59.")).to_be_visible()  # what was read before is still there
+    expect(
+        page.get_by_text("It contains English 59, Chinese 59.")
+    ).to_be_visible()  # what was read before is still there
     page.get_by_role("button", name="Remove bad.tmx").click()
     expect(page.get_by_text("Not read yet")).to_have_count(0)
     expect(page.get_by_text(re.compile("declares an XML entity"))).to_have_count(0, timeout=300_000)

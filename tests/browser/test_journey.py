@@ -144,7 +144,7 @@ def compare(studio: Studio, page: Any, project: ProjectRow, shoot: Shoot) -> str
     """Base and plugin side by side; at strength 0 the plugin says what the base says. Returns the plugin's first sentence."""
     page.get_by_role("link", name="Compare").last.click()
     page.wait_for_url(re.compile(rf"/compare\?project={project.id}"))
-    box = page.get_by_placeholder("One sentence a line")
+    box = page.get_by_placeholder("One sentence per line")
     box.fill("\n".join(SENTENCES))
     page.get_by_role("button", name="Translate", exact=True).click()
     expect(page.get_by_text(re.compile(r"[0-3] of 3 sentences differ"))).to_be_visible()
@@ -284,9 +284,7 @@ def test_what_is_asked_for_while_another_run_is_at_work_waits_and_says_so(
     page.goto(f"{studio.url}/train?project={project.id}")
     for position in ("2nd", "3rd", "4th"):
         expect(page.locator(".tm-runs")).to_contain_text(f"waiting, {position}")
-    expect(page.locator(".block.tm-foot")).to_contain_text(
-        re.compile("Making a plugin|It starts when a worker is free")
-    )
+    expect(page.locator(".block.tm-foot")).to_contain_text(re.compile("Making a plugin|Starts when a worker is free"))
     shoot(page, "13-queue")
     for job in waiting:
         studio.store.jobs.cancel(job.id)

@@ -171,7 +171,7 @@ def test_a_plugin_is_imported_named_tagged_chosen_and_deleted(
     newest = store.plugins.list(project.id)[0]
     card.locator(".tm-manage-box summary", has_text="Delete…").click()
     assert store.plugins.list(project.id)[0] == newest, "not before it is confirmed"
-    card.get_by_role("button", name="Delete this version and its file for good").click()
+    card.get_by_role("button", name="Permanently delete this version and its file").click()
     expect(card.get_by_text("1 older version")).to_have_count(0)
     assert len(store.plugins.list(project.id)) == 1
     assert not newest.exists
@@ -207,9 +207,9 @@ def test_an_import_stops_where_it_must_and_asks_where_it_should(
     page.get_by_role("button", name="Save the blend").click()
     expect(page.get_by_text("Both at once is saved.")).to_be_visible()
     blend = page.locator(".tm-plugin", has_text="Both at once")
-    expect(blend).to_contain_text("Made of Licensed (lhuc, weight 0.7), Manuals (lhuc, weight 0.4)")
+    expect(blend).to_contain_text("Blended from Licensed (lhuc, weight 0.7), Manuals (lhuc, weight 0.4)")
     blend.get_by_role("link", name="Compare").click()
-    page.get_by_placeholder("One sentence a line").fill("He opened the door.")
+    page.get_by_placeholder("One sentence per line").fill("He opened the door.")
     page.get_by_role("button", name="Translate").click()
     expect(page.get_by_text(re.compile(r"\d of 1 sentences differ"))).to_be_visible()
 

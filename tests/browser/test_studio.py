@@ -52,7 +52,7 @@ def test_addresses_survive_reload_and_back(studio: Studio, page: Any) -> None:
 def test_the_base_translates_and_the_comparison_stays(studio: Studio, page: Any) -> None:
     project = studio.project("Translate")
     page.goto(f"{studio.url}/compare?project={project.id}")
-    box = page.get_by_placeholder("One sentence a line")
+    box = page.get_by_placeholder("One sentence per line")
     expect(box).not_to_have_value("")  # a few sentences to start with
     box.fill("The rain had not stopped.\n\nHe opened the door.")
     page.get_by_role("button", name="Translate").click()
@@ -106,7 +106,7 @@ def test_a_damaged_bundle_becomes_a_sentence(studio: Studio, page: Any, tmp_path
     expect(page.get_by_text("No plugins yet")).to_be_visible()
     page.locator("input[type=file]").first.set_input_files(str(broken))
     imported = page.locator(".tm-import")
-    expect(imported).to_contain_text("broken.zip is no plugin bundle")
+    expect(imported).to_contain_text("broken.zip is not a plugin bundle")
     expect(imported).to_contain_text("Nothing was imported.")
     assert studio.store.plugins.list(project.id) == []
 

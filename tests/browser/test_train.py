@@ -74,7 +74,7 @@ def test_a_run_is_watched_queued_behind_and_cancelled(studio: Studio, page: Any)
         expect(page.get_by_text("62 of 100 · 2 min left in this step · 950 tokens/s")).to_be_visible()
         expect(page.locator(".js-plotly-plot .js-line").first).to_be_visible()
         expect(page.locator(".block.tm-foot")).to_contain_text("Making a plugin · 70%")
-        expect(page.get_by_text("processor 142 % of")).to_be_visible()
+        expect(page.get_by_text("CPU 142 % of")).to_be_visible()
         expect(page.locator(".tm-sample mark.new").first).to_be_visible()
         page.reload()
     # Another run waits for it, and can be taken out of the queue again.
@@ -172,7 +172,7 @@ def test_a_first_look_comes_by_itself_and_the_page_shows_it(studio: Studio, page
     page.goto(f"{studio.url}/train?project={project.id}")
     expect(page.get_by_text(re.compile(r"\d+ of \d+ sentences change"))).to_be_visible(timeout=300_000)
     assert page.locator("table.tm-look tbody tr").count() == 5
-    page.get_by_role("button", name="Make a plugin of it").click()
+    page.get_by_role("button", name="Turn this into a plugin").click()
     expect(page.get_by_role("heading", name=re.compile(r"Run \d+ · knn · quick"))).to_be_visible()
     (run,) = [job for job in studio.store.jobs.list(project.id) if job.kind == "customize"]
     assert run.arguments["method"] == "knn"

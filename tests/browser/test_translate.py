@@ -36,7 +36,7 @@ def test_a_document_comes_back_in_its_format(studio: Studio, page: Any, tmp_path
     page.reload()  # the work is a job: nothing of it is in the page
     expect(row.get_by_text("done")).to_be_visible(timeout=DONE)
     expect(row).to_contain_text("base alone")
-    expect(page.get_by_text('Left as they were: 1 translate="no".')).to_be_visible()
+    expect(page.get_by_text('Left unchanged: 1 translate="no".')).to_be_visible()
     with page.expect_download() as download:
         row.get_by_role("link", name="Download").click()
     assert download.value.suggested_filename.endswith(".zh.html")

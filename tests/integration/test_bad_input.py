@@ -96,7 +96,7 @@ def bad_bases(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     root = tmp_path_factory.mktemp("bad-bases")
     result: dict[str, tuple[Path, str]] = {"none": (root / "none", "There is no folder")}
     (root / "empty").mkdir()
-    result["no model"] = (root / "empty", "no model folder: it has no config.json")
+    result["not a model"] = (root / "empty", "not a model folder: it has no config.json")
     (root / "file").write_text("x", encoding="utf-8")
     result["a file"] = (root / "file", "is a file, not a model folder")
     small = {
@@ -148,7 +148,7 @@ def bad_bases(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 
 BAD_BASES = (
-    "none", "no model", "a file", "encoder only", "unknown layout", "larger tokenizer", "smaller tokenizer", "pickled",
+    "none", "not a model", "a file", "encoder only", "unknown layout", "larger tokenizer", "smaller tokenizer", "pickled",
     "no weights", "broken json", "list", "no type", "cut weights", "missing weights", "no vocab.json", "no source.spm",
 )  # fmt: skip
 
@@ -164,8 +164,8 @@ def test_bases(customize: Callable[..., str], bad_bases: dict[str, tuple[Path, s
 
 
 def test_languages(customize: Callable[..., str]) -> None:
-    assert "does not know the language" in customize(source="fr")
-    assert "give two different languages" in customize(source="zh").lower()
+    assert "does not support the language" in customize(source="fr")
+    assert "choose two different languages" in customize(source="zh").lower()
 
 
 # -- bundles and outputs
@@ -178,7 +178,7 @@ def test_a_spoilt_bundle(tailormt: Run, tiny: Path, bundle: Path, tmp_path: Path
     source = text_file(tmp_path / "in.txt", b"The rain stopped.\n")
     line = ("translate", "--base", tiny, "--source", "en", "--target", "zh", "--plugin", spoilt, source)
     ran = tailormt(*line, "-o", tmp_path / "out.txt")
-    assert "Get the bundle again" in ran.sentence
+    assert "Get a new copy of the bundle" in ran.sentence
     assert not (tmp_path / "out.txt").exists()
     assert not list((tmp_path / "home" / "unpacked").iterdir())
 

@@ -142,7 +142,7 @@ def test_verify(tailormt: Run, bundle: Path, tmp_path: Path) -> None:
     data = bytearray(bundle.read_bytes())
     data[len(data) // 2] ^= 1
     (tmp_path / "spoilt.zip").write_bytes(data)
-    assert "Get the bundle again" in tailormt("plugin", "verify", tmp_path / "spoilt.zip").sentence
+    assert "Get a new copy of the bundle" in tailormt("plugin", "verify", tmp_path / "spoilt.zip").sentence
 
 
 @pytest.mark.smoke
@@ -261,4 +261,4 @@ def test_the_bundled_base_is_found_by_its_languages(tailormt: Run, tmp_path: Pat
     assert sum("\u4e00" <= c <= "\u9fff" for c in ran.out) > 8
     assert ran.out == tailormt("translate", *direction(BASES / "en-zh"), file).out
     text = tailormt("translate", "--source", "fr", "--target", "de", file).sentence
-    assert "No base on the shelf translates from fr to de" in text
+    assert "No installed base translates from fr to de" in text

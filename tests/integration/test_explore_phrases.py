@@ -71,7 +71,7 @@ def test_leaving_out_nearly_everything_is_refused(request_for: Callable[..., Any
     prepare(request, work)
     characters = {character for text in Corpus.load(work).texts() for character in text}
     Exclusions.exclude(work, sorted(characters), sentences=True)
-    with pytest.raises(CorpusError, match="Take some back"):
+    with pytest.raises(CorpusError, match="Include some phrases again"):
         customize(request, work, stop_after="memory")
 
 
@@ -111,9 +111,9 @@ def test_why_there_are_no_proportions_is_kept(context: JobContext, tmp_path: Pat
 
     pair = LanguagePair.load(context.store.projects.list()[0].base, "en", "zh")
     segments = Corpus.load(context.workspace).segments
-    with pytest.raises(CorpusError, match="general one"):
+    with pytest.raises(CorpusError, match="general text"):
         explore_samples(segments, pair, tmp_path, tmp_path / "no assets", stamp="1")
-    assert "general one" in read_shown(folder_of(tmp_path))["error"]
+    assert "general text" in read_shown(folder_of(tmp_path))["error"]
 
 
 def test_a_trained_plugin_has_proportions_of_its_own(

@@ -138,7 +138,7 @@ def test_by_sentence_the_gate_is_in_the_bundle_and_is_learned_anew_on_other_sent
     assert gate not in verify_bundle(tuned)["files"]
     assert len(translate(base, SOURCES, Plugin.load(tuned, base, cache=tmp_path / "cache"))) == len(SOURCES)
     refused = tailormt("knn", "tune", made, "--base", tiny, "--samples", others, "--quiet", "--adaptive")
-    assert "no adaptive network" in refused.sentence
+    assert "cannot use the adaptive network" in refused.sentence
 
 
 def test_tune_in_place_by_default_and_on_what_is_not_in_the_datastore(
@@ -162,7 +162,7 @@ def test_a_method_with_a_datastore_needs_no_second(request_for: Callable[..., An
     from engine.errors import OptionError
 
     request = request_for(tmp_path / "x.zip", method="knn", method_options={}, knn=True)
-    with pytest.raises(OptionError, match="The method knn brings a datastore of its own already"):
+    with pytest.raises(OptionError, match="The method knn already has its own datastore"):
         customize(request, tmp_path / "workspace")
     assert not (tmp_path / "x.zip").exists()
 

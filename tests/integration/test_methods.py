@@ -280,7 +280,7 @@ def test_bad_samples_are_refused_before_any_work(asked: Callable[..., Any], tmp_
         ):
             customize(asked("choosy", tmp_path / "x.zip"), tmp_path / "w", settings=load_settings())
         Choosy.capabilities = Capabilities("Choosy", "Wants more.", "none", needs_domains=2)
-        with pytest.raises(TailorError, match="needs samples of 2 domains or more; there is one"):
+        with pytest.raises(TailorError, match="needs samples of 2 or more domains; there is one"):
             customize(asked("choosy", tmp_path / "x.zip"), tmp_path / "w", settings=load_settings())
     finally:
         registry._registered.pop("choosy")

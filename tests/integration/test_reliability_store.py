@@ -77,7 +77,7 @@ def _running(store: Store, name: str = "here:1:a") -> JobRow:
 def test_a_database_locked_for_longer_than_the_wait_is_said_and_can_be_read_meanwhile(hasty: Store, file: Path) -> None:
     made = hasty.projects.create("kept", "en", "zh", "base")
     with _held(file):
-        with pytest.raises(StorageError, match=r"has been busy for more than 0\.3 s: another program holds it"):
+        with pytest.raises(StorageError, match=r"has been busy for more than 0\.3 s: another program is using it"):
             hasty.projects.create("lost", "en", "zh", "base")
         assert hasty.projects.list() == [made]
     hasty.projects.create("later", "en", "zh", "base")

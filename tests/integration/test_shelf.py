@@ -67,7 +67,7 @@ def test_a_base_with_many_languages_is_listed_by_their_number(tailormt: Run, hom
     from tests.hub_models import make_hub_model
 
     ran = tailormt("base", "add", make_hub_model("mbart50", tmp_path / "mbart50"))
-    assert "mBART, 52 languages, 0.1 M weights" in ran.out
+    assert "mBART, 52 languages, 0.1 M parameters" in ran.out
     assert "Licence: not stated" in ran.out
     assert "52 languages" in tailormt("base", "list").out
 
@@ -89,8 +89,8 @@ def test_a_base_that_is_used_stays_unless_forced(tailormt: Run, home: Path, tiny
 
 
 def test_what_came_along_stays(tailormt: Run, home: Path) -> None:
-    assert "came with the program" in tailormt("base", "remove", "en-zh", "--force").sentence
-    assert "no base nothing on the shelf" in tailormt("base", "remove", "nothing").sentence
+    assert "is bundled with the program" in tailormt("base", "remove", "en-zh", "--force").sentence
+    assert "There is no base nothing" in tailormt("base", "remove", "nothing").sentence
     assert (EN_ZH / "config.json").exists()
 
 
@@ -170,11 +170,11 @@ def test_a_spoilt_folder_is_a_sentence_and_leaves_nothing(
 
 
 def test_names(tailormt: Run, home: Path, tiny: Path, tmp_path: Path) -> None:
-    assert "There is a base en-zh already" in tailormt("base", "add", tiny, "--name", "en-zh").sentence
+    assert "There is already a base en-zh" in tailormt("base", "add", tiny, "--name", "en-zh").sentence
     for name in ("../out", ".hidden", "a b", ""):
         ran = tailormt("base", "add", tmp_path / "none" / "x", "--name", name)
         assert ran.code == 2
-    assert "no name for a base" in tailormt("base", "add", tiny, "--name", "../out").sentence
+    assert "not a valid name for a base" in tailormt("base", "add", tiny, "--name", "../out").sentence
     assert "There is no folder" in tailormt("base", "add", tmp_path / "none").sentence
     assert "revision is for a hub id" in tailormt("base", "add", tiny, "--name", "s", "--revision", "main").sentence
     assert on_shelf(home) == []

@@ -62,7 +62,7 @@ def test_a_plugin_takes_other_samples_and_keeps_its_weights(name, made, tiny, ba
 def test_a_method_that_looks_nothing_up_says_so(bundle, tailormt, tmp_path):
     (tmp_path / "others.txt").write_text("雨停了。\n", encoding="utf-8")
     ran = tailormt("plugin", "swap", bundle, "--samples", tmp_path / "others.txt", "-o", tmp_path / "new.zip")
-    assert "memory_adapter has learnt its samples by heart" in ran.sentence
+    assert "memory_adapter has learned its samples into its weights, so they" in ran.sentence
     assert not (tmp_path / "new.zip").exists()
 
 

@@ -221,7 +221,7 @@ def test_worker_and_job_killed_at_once_are_found_at_the_next_start(store: Store,
     with _thread(settings):
         result = _ended(store, job)
         assert result.state == "interrupted"
-        assert result.error.startswith("The job's worker ended while it was at work.")
+        assert result.error.startswith("The job's worker ended while it was running.")
         resume(store, job.id)
         assert _ended(store, job).state == "succeeded"
 
@@ -396,7 +396,7 @@ def test_a_job_that_ends_its_worker_each_time_is_given_up(store: Store, settings
     worker.run(_retrying(settings), once=True, kinds=KINDS)
     dead = store.jobs.get(job.id)
     assert dead.state == "failed"
-    assert "That was attempt 3 in a row that got no further, so it is not tried again by itself" in dead.error
+    assert "This was attempt 3 in a row without progress, so it will not be retried automatically" in dead.error
     assert (_workspace(settings, job) / "runs.txt").read_text(encoding="utf-8") == "xxx"
     assert "attempt 3" in log_tail(dead)  # its log is kept
     assert dead.resumable
@@ -448,7 +448,7 @@ def test_a_job_that_gives_way_says_so_and_one_that_was_cancelled_meanwhile_stays
     assert store.jobs.give_way(first.id, 1)
     waiting = store.jobs.get(first.id)
     assert (waiting.state, waiting.attempt, waiting.retries) == ("queued", 2, 0)
-    assert waiting.note == "It makes way for what was asked for meanwhile, and goes on by itself."
+    assert waiting.note == "It was paused for a job requested in the meantime and will continue automatically."
     assert store.jobs.claim("here") == store.jobs.get(first.id)
     assert store.jobs.get(first.id).note == ""
     store.jobs.claim("here")

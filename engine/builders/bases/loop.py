@@ -45,7 +45,7 @@ def progress_share(options: BaseTrainingOptions, update: int, seconds: float) ->
 
 
 class Trainer:
-    """Trains a model on packed pairs; `run` goes on until the options' limits and may be called on a restored state."""
+    """Trains a model on packed pairs; `run` continues until the options' limits and may be called on a restored state."""
 
     def __init__(
         self, model: Any, examples: Examples, validation: list[Packed], options: BaseTrainingOptions,

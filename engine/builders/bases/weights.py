@@ -24,7 +24,7 @@ RANDOM = {"cpu": "rng", "cuda": "rng.cuda"}  # the keys of the generators' state
 
 @dataclass
 class State:
-    """Where a training stands."""
+    """The position of a training."""
 
     update: int = 0
     epoch: int = 0

@@ -1,4 +1,4 @@
-"""Reading CoNLL-U: sentences with their words, heads and relations; what is broken is told apart from what is whole.
+"""Reading CoNLL-U: sentences with their words, heads and relations; broken sentences are reported separately.
 
 Format: https://universaldependencies.org/format.html. Only what the parsers are trained on is kept: form, part of speech,
 the treebank's own tag, head, relation, whether a space follows, and tokens of several words.

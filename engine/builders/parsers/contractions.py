@@ -61,7 +61,7 @@ def _pattern(token: Token, patterns: dict[str, Pattern]) -> Pattern | None:
 
 
 def _open(sentence: Sentence, closed: list[Pattern | None]) -> Sentence:
-    """Words numbered anew; what hung on a closed word hangs on the first of its words."""
+    """Words renumbered; dependents of a contracted word are attached to the first of its words."""
     position = [0]
     total = 1
     for token, opened in zip(sentence.tokens, closed, strict=True):

@@ -55,7 +55,7 @@ def character_labels(sentence: Sentence) -> tuple[str, str]:
 
 
 def mwt_counts(sentences: Sequence[Sentence]) -> Counter[tuple[str, tuple[str, ...]]]:
-    """How often each contraction stands for which words (in lower case, as stanza counts them)."""
+    """How often each contraction expands to which words (in lower case, as stanza counts them)."""
     return Counter(
         (token.form, tuple(word.form.lower() for word in token.words))
         for sentence in sentences

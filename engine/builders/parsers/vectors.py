@@ -24,7 +24,7 @@ LONGEST = 400  # characters; longer lines are rarely sentences
 
 @dataclass(frozen=True)
 class TextSource:
-    """A file of sentences: one a line, or with tabs, of which the column (from 1) is read."""
+    """A file of sentences: one per line, or tab-separated, of which the column (from 1) is read."""
 
     path: Path
     column: int = 1

@@ -15,7 +15,7 @@ TWICE = 2  # a word seen once in training must look like the unknown words of ot
 
 
 def write_words(path: Path, sentences: Sequence[Sentence], given: Path | None, least: int) -> None:
-    """Words of the treebanks that occur at least twice, and those of a list: one a line, first its word, then how often it
+    """Words of the treebanks that occur at least twice, and those of a list: one per line, first the word, then how often it
     occurs where the list says so (as jieba's dict.txt does); those below `least` are left out.
 
     Raises InputError on a list that is no text or gives no word.

@@ -48,14 +48,14 @@ def document(path: Path, what: str) -> Iterator[zipfile.ZipFile]:
             "it is protected by a password, or of an older format" if old else "it is damaged, or another kind of file"
         )
         raise CorpusError(
-            "{path} is no readable {what}: {why}. Open it in your editor and save it anew.",
+            "{path} is not a readable {what}: {why}. Open it in your editor and save it again.",
             path=path, what=what, why=why,
         ) from None  # fmt: skip
     with archive:
         members = archive.infolist()
         if len(members) > MOST_MEMBERS:
             raise CorpusError(
-                "{path} holds {count:,} files inside, more than a {what} has; it is refused.",
+                "{path} contains {count:,} files, more than a {what} should, and was refused.",
                 path=path, count=len(members), what=what,
             )  # fmt: skip
         total = sum(member.file_size for member in members)
@@ -75,5 +75,5 @@ def document(path: Path, what: str) -> Iterator[zipfile.ZipFile]:
             yield archive
         except DAMAGE as error:
             raise CorpusError(
-                "{path} is damaged ({error}). Open it in your editor and save it anew.", path=path, error=error
+                "{path} is damaged ({error}). Open it in your editor and save it again.", path=path, error=error
             ) from None

@@ -49,7 +49,7 @@ def read_docx(path: Path, request: Request) -> Reading:
     with document(path, "Word document") as archive:
         parts = [name for name in WORD_PARTS if name in archive.namelist()]
     if "word/document.xml" not in parts:
-        raise CorpusError("{path} is no Word document: word/document.xml is missing inside.", path=path)
+        raise CorpusError("{path} is not a Word document: word/document.xml is missing inside.", path=path)
     return _read(path, "Word document", parts, Docx, request)
 
 
@@ -58,7 +58,7 @@ def read_odt(path: Path, request: Request) -> Reading:
     with document(path, "OpenDocument text") as archive:
         names = archive.namelist()
         if "content.xml" not in names:
-            raise CorpusError("{path} is no OpenDocument text: content.xml is missing inside.", path=path)
+            raise CorpusError("{path} is not an OpenDocument text: content.xml is missing inside.", path=path)
         if "META-INF/manifest.xml" in names and b"encryption-data" in _head(archive, "META-INF/manifest.xml", 1 << 20):
             raise CorpusError("{path} is protected by a password. Save it without one.", path=path)
     return _read(path, "OpenDocument text", ["content.xml"], Odt, request)

@@ -84,7 +84,7 @@ WESTERN = set("äöüÄÖÜßéèêëàâçîïôûùœæÉÈÊËÀÂÇÎÏÔÛ�
 def check_there(path: Path) -> None:
     """Raises CorpusError where there is no file of that name."""
     if path.is_dir():
-        raise CorpusError("{path} is a folder; give the files in it.", path=path)
+        raise CorpusError("{path} is a folder; choose the files in it.", path=path)
     if not path.exists():
         raise CorpusError("{path} does not exist; check the name and the folder.", path=path)
     if not path.is_file():
@@ -131,7 +131,7 @@ def _refuse_known_formats(path: Path, head: bytes) -> None:
     for magic, what in MAGIC:
         if head.startswith(magic):
             raise CorpusError(
-                "{path} is {what}, not text; save its text as a UTF-8 text file and give that.",
+                "{path} is {what}, not text; save its text as a UTF-8 text file and use that.",
                 path=path,
                 what=Message(what),
             )
@@ -144,12 +144,12 @@ def _refuse_known_formats(path: Path, head: bytes) -> None:
         except (zipfile.BadZipFile, OSError):
             pass
         raise CorpusError(
-            "{path} is {what}, not text; save its text as a UTF-8 text file and give that.",
+            "{path} is {what}, not text; save its text as a UTF-8 text file and use that.",
             path=path,
             what=Message(what),
         )
     if head[4:8] == b"ftyp":
-        raise CorpusError("{path} is a video or sound file, not text; give a text file.", path=path)
+        raise CorpusError("{path} is a video or sound file, not text; provide a text file.", path=path)
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
@@ -215,7 +215,7 @@ def _legacy(path: Path, languages: Sequence[str]) -> str:
             if name in MULTIBYTE and _but_for_a_few_lines(sample, name):
                 return name
     if b"\x00" in sample or guess is None:
-        raise CorpusError("{path} is binary data, not text; give a text file, best in UTF-8.", path=path)
+        raise CorpusError("{path} is binary data, not text; provide a text file, preferably in UTF-8.", path=path)
     raise CorpusError("The encoding of {path} cannot be detected; save it as UTF-8 and try again.", path=path)
 
 

@@ -6,7 +6,7 @@ LINE_BREAKS = ("lb", "x-lb", "x-br", "br", "fmt:lb")
 
 
 class Flow:
-    """Collects one flow of text, at most `limit` characters; what is longer is cut and told by `cut`.
+    """Collects one flow of text, at most `limit` characters; longer text is truncated, which `cut` reports.
 
     `pieces` are the parts inside numbered segment marks (XLIFF's `<mrk mtype="seg" mid="…">`), by their number.
     """
@@ -28,7 +28,7 @@ class Flow:
         self._write(text)
 
     def tag(self, text: str) -> None:
-        """A tag that stands for an inline element."""
+        """A tag that represents an inline element."""
         if not self.hidden:
             self._write(text)
 

@@ -91,7 +91,7 @@ def read_units(path: Path, handler: UnitHandler, root: str) -> Reading:
             yield from parse(opened_file, handler, str(path), encoding=encoding, read=count)
         if handler.first != root:
             raise CorpusError(
-                "{path} is no {format} file: its first element is {first}, not {root}.",
+                "{path} is not a {format} file: its first element is {first}, not {root}.",
                 path=path, format=root.upper(), first=handler.first or "missing", root=root,
             )  # fmt: skip
 

@@ -85,7 +85,7 @@ class TaggedMarkup:
         return not any(child.text.strip() for child in parent.children if not child.name and not child.opaque)
 
     def _walk(self, parent: Node, parts: list[str | _Block]) -> None:
-        """Blocks and what stands between them, in order."""
+        """Blocks and the text between them, in order."""
         run: list[Node] = []
         for child in parent.children:
             inside = child.name and not child.opaque
@@ -179,7 +179,7 @@ def _rendered(parts: TaggedText, written: Sequence[tuple[str, str]], kind: Kind)
 
 
 def _stripped(parts: TaggedText, words: Container[int]) -> TaggedText:
-    """Without blank space at the ends of the text, and without two spaces where a tag stands between them."""
+    """Without white space at the ends of the text, and without double spaces around a tag."""
     results: TaggedText = []
     space = True  # nothing yet, or a space before
     for part in parts:

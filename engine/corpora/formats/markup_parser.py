@@ -134,7 +134,7 @@ def _close(stack: list[Node], name: str, written: str, kind: Kind) -> None:
         if len(stack) == 1 or stack[-1].name != name:
             opened = Message(" where {tag} is open", tag=stack[-1].before[:40]) if len(stack) > 1 else ""
             raise InputError(
-                "The XML is not well-formed: {written} stands{opened}.",
+                "The XML is not well-formed: unexpected {written}{opened}.",
                 written=written[:40],
                 opened=opened or " where nothing is open",
             )

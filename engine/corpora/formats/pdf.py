@@ -50,7 +50,8 @@ def read_pdf(path: Path, request: Request) -> Reading:
             yield _item(*before, request)
         if blank == pages:
             raise CorpusError(
-                "{path} holds no text, only pictures of pages; run it through text recognition (OCR) first.", path=path
+                "{path} contains no text, only pictures of pages; run it through text recognition (OCR) first.",
+                path=path,
             )
         if blank:
             notes.append(
@@ -128,7 +129,7 @@ def _pages(path: Path, reader: Any, pages: int, place: list[int]) -> Iterator[tu
 
 
 def _without_running_heads(pages: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
-    """Pages without a first or last line that stands, but for digits, on one of the two pages before or after as well."""
+    """Pages without a first or last line that also occurs, except for digits, on one of the two pages before or after."""
     before: deque[tuple[str, str]] = deque(maxlen=2)
     ahead: deque[tuple[int, list[str]]] = deque()
 

@@ -68,7 +68,8 @@ def _open(path: Path) -> tuple[POFile, str]:
         return polib.pofile(str(path), encoding=encoding, wrapwidth=0), encoding
     except UnicodeDecodeError:
         raise CorpusError(
-            "{path} is said to be in {encoding}, which it is not; save it as UTF-8 with charset=UTF-8 in its header.",
+            "{path} declares the encoding {encoding} but does not use it; save it as UTF-8 with "
+            "charset=UTF-8 in its header.",
             path=path,
             encoding=encoding,
         ) from None
@@ -79,7 +80,7 @@ def _open(path: Path) -> tuple[POFile, str]:
             else ""
         )
         where = f"{path}, line {line}" if line else str(path)
-        raise CorpusError("{where}: this is no well-formed PO file; check it with msgfmt -c.", where=where) from None
+        raise CorpusError("{where}: this is not a well-formed PO file; check it with msgfmt -c.", where=where) from None
 
 
 def _texts(entry: POEntry, mark: str) -> Iterator[tuple[str, str]]:

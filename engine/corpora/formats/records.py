@@ -29,7 +29,7 @@ class SkippedLine:
 
 @dataclass(frozen=True)
 class Request:
-    """What a reader is told: the project's languages (bare codes) and the limits."""
+    """The input of a reader: the project's languages (bare codes) and the limits."""
 
     language: str
     source_language: str | None = None

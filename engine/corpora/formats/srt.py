@@ -1,4 +1,4 @@
-"""SRT subtitles: what is said, with sentences that run over several subtitles put together again."""
+"""SRT subtitles: the spoken text, with sentences that run over several subtitles joined again."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def read_srt(path: Path, request: Request) -> Reading:
             yield Record(waiting[0].line, waiting[1])
         if not some:
             raise CorpusError(
-                "{path} holds no subtitles: no line with times, as 00:00:01,000 --> 00:00:02,000.", path=path
+                "{path} contains no subtitles: no line with times, such as 00:00:01,000 --> 00:00:02,000.", path=path
             )
 
     return Reading(file.encoding, items(), lambda: file.lines, file.position)
 
 
 def _cues(file: TextFile) -> Iterator[Cue]:
-    """Subtitles with their lines. A number is only left out when it stands above a line with times."""
+    """Subtitles with their lines. A number is only skipped when it precedes a line with times."""
     cue: Cue | None = None
     number: str | None = None
     for line in file:
@@ -92,7 +92,7 @@ def _seconds(parts: list[int]) -> float:
 
 
 def _speeches(lines: list[str]) -> Iterator[str]:
-    """The lines of a subtitle as one text, or as one a speaker where dashes tell them apart."""
+    """The lines of a subtitle as one text, or one per speaker where dashes separate them."""
     texts: list[str] = []
     for raw in lines:
         line = OVERRIDE.sub("", raw).strip()

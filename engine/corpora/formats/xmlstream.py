@@ -84,7 +84,7 @@ def parse(
     encoding: str,
     read: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Item]:
-    """Feed the file to the handler and hand on what it finds. `read` is told the bytes of each piece.
+    """Feed the file to the handler and pass on what it emits. `read` is called with the bytes of each piece.
 
     Raises CorpusError, naming `where` and the line, when the XML is not well formed or declares entities.
     """

@@ -58,7 +58,7 @@ class Translator:
         self.loads = 0
 
     async def translate(self, work: str, texts: list[str]) -> dict[str, Any]:
-        """The translations, or what went wrong as `told` has it."""
+        """The translations, or the error as serialised by `told`."""
         try:
             asked = _read(work)
             if asked.plugin:

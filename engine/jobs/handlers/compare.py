@@ -1,4 +1,4 @@
-"""A comparison as a job: translate what is missing, and measure where that is asked or free. It goes on where it stopped."""
+"""A comparison as a job: translate what is missing, and measure if requested or free of cost. It resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def run(context: JobContext) -> Json:
     if sheet.lines > CLOSELY:
         ground.notes.append(
             Message(
-                "Of more than {count:,} sentences, TER and approximate randomisation are left to `tailormt evaluate`.",
+                "For more than {count:,} sentences, use `tailormt evaluate` to compute TER and approximate "
+                "randomisation.",
                 count=CLOSELY,
             )
         )

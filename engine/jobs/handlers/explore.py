@@ -66,12 +66,12 @@ def _held_out(context: JobContext) -> tuple[list[str], list[str]]:
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
     pairs = [(row["source"], row["target"]) for row in rows if row["part"] == "valid"][:HELD_OUT]
     if not pairs:
-        raise InputError("No samples of this project were held out. Give sentences and their translations.")
+        raise InputError("No samples of this project were held out. Enter sentences and their translations.")
     return [source for source, _ in pairs], [target for _, target in pairs]
 
 
 def after_samples(context: JobContext) -> Callable[[Corpus, LanguagePair], None]:
-    """Fits the proportions as soon as the samples are read; what stands in the way is kept for their page."""
+    """Fits the proportions as soon as the samples are read; an error is stored for their page."""
 
     def fit(corpus: Corpus, pair: LanguagePair) -> None:
         if context.job.project_id is None:
@@ -155,7 +155,7 @@ def _pair(context: JobContext) -> LanguagePair:
 def _plugin(context: JobContext, number: int) -> PluginRow:
     row = context.store.plugins.get(number)
     if row.project_id != context.job.project_id:
-        raise InputError("{row} is no plugin of this project.", row=row.name)
+        raise InputError("{row} is not a plugin of this project.", row=row.name)
     return row
 
 

@@ -17,8 +17,8 @@ class DExpertsConfig(Options):
     )  # fmt: skip
     anti: str = option(
         "translations",
-        "What the anti-expert learns from: the base's own translations of the samples' sources, or the general sample of "
-        "the language that comes with the program (paper).",
+        "What the anti-expert learns from: the base's own translations of the samples' sources, or the "
+        "general sample of the language bundled with the program (paper).",
         choices=("translations", "general"),
     )
     layers: int = option(2, "Layers of each language model.", low=1, high=48)
@@ -28,6 +28,6 @@ class DExpertsConfig(Options):
     heads: int | None = option(None, "Attention heads of each language model; none: one for 64 units.", low=1)
     dropout: float = option(0.1, "Dropout in the language models while training.", low=0, high=0.9, advanced=True)
     beam: int = option(
-        4, "Hypotheses in the search for the base's translations that the anti-expert learns from.", low=1, high=64,
+        4, "Beam size for the base's translations that the anti-expert learns from.", low=1, high=64,
         advanced=True,
     )  # fmt: skip

@@ -17,8 +17,7 @@ def draw_general(assets: Path, language: str, count: int) -> list[str]:
     lines = general_sentences(assets, language)
     if not lines:
         raise OptionError(
-            "anti: no general sample of {language} comes with the program. Let the anti-expert learn from "
-            "translations.",
+            "anti: no general sample of {language} is bundled. Let the anti-expert learn from translations.",
             language=language,
         )
     random.Random("general").shuffle(lines)

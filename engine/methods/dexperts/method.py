@@ -39,8 +39,8 @@ class DExperts(Method):
     config_class = DExpertsConfig
     capabilities = Capabilities(
         title="Expert and anti-expert",
-        summary="Prefers what your samples say more often than the base does, by two small language models. Leaves the base's "
-        "inside alone.",
+        summary="Uses two small language models to prefer what your samples say more often than the base "
+        "does. Leaves the layers of the base untouched.",
         source="Liu et al., DExperts: Decoding-Time Controlled Text Generation with Experts and Anti-Experts (2021)",
         replays=False,
     )
@@ -87,7 +87,7 @@ class DExperts(Method):
 
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
-        """For given translations: the decoder tells its whole input, and the output layer adds the weighted difference.
+        """For given translations: the decoder provides its whole input, and the output layer adds the weighted difference.
 
         In a search the decoder sees one token at a time; there `logits_processors` does it.
         """

@@ -63,7 +63,7 @@ class DExpertsModule(nn.Module):
         heads = config.heads or max(1, hidden // 64)
         if hidden % heads:
             raise OptionError(
-                "heads: a hidden size of {hidden} cannot be shared by {heads} heads. Give a divisor of it.",
+                "heads: a hidden size of {hidden} cannot be shared by {heads} heads. Specify a divisor of it.",
                 hidden=hidden,
                 heads=heads,
             )

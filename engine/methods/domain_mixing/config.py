@@ -13,21 +13,21 @@ class DomainMixingConfig(Options):
 
     rank: int = option(
         16,
-        "Rank of each domain's change of a linear map; 0: full matrices, as in the paper, which need many sentences.",
+        "Rank of each domain's update to a linear map; 0: full matrices, as in the paper, which need many sentences.",
         low=0,
         high=4096,
     )
     full_speed: float = option(
         0.1,
-        "The training's learning rate is multiplied by this for full matrices: all of a map's weights at once must move slowly. "
-        "Low-rank changes move at the full rate.",
+        "Multiplier of the learning rate for full matrices: when all weights of a map change at once, they "
+        "must change slowly. Low-rank updates use the full rate.",
         low=1e-4,
         high=10,
         advanced=True,
     )
     epsilon: float = option(
         0.05,
-        "Share of every word that is dealt to all domains alike; 1 shares all words evenly.",
+        "Share of every word that is distributed evenly over all domains; 1 distributes all words evenly.",
         low=0,
         high=1,
     )
@@ -41,7 +41,9 @@ class DomainMixingConfig(Options):
         1.0, "Weight of the loss of the domain proportions, L_mix; it reaches no other weights.", low=0, high=1000
     )
     balance: bool = option(
-        True, "Count all domains alike in L_mix, however many words each has; the paper counts words.", advanced=True
+        True,
+        "Weight all domains equally in L_mix, however many words each has; the paper weights words equally.",
+        advanced=True,
     )
     ridge: float | None = option(
         None,

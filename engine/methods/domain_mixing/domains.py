@@ -35,8 +35,8 @@ def wanted(domains: Sequence[str], general: str) -> bool:
     """Does the general sample join these domains? Raises CorpusError where it may not, and there is one domain only."""
     if general == "never" and len(domains) < 2:
         raise CorpusError(
-            "The samples have one domain, and general=never leaves out the bundled sample that would be the other. Give a "
-            "file for each domain, or set general=auto."
+            "The samples have one domain, and general=never excludes the bundled sample that would be the "
+            "other. Provide a file for each domain, or set general=auto."
         )
     return general == "always" or (general == "auto" and len(domains) < 2)
 

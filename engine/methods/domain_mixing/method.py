@@ -31,7 +31,8 @@ class DomainMixing(Method):
     config_class = DomainMixingConfig
     capabilities = Capabilities(
         title="Domain mixing",
-        summary="One set of weights a domain, mixed for each word by what it shares with each. For several domains at once.",
+        summary="One set of weights per domain, mixed for each word by its domain proportions. For several "
+        "domains at once.",
         source="Jiang et al., Multi-Domain Neural Machine Translation with Word-Level Adaptive Layer-wise Domain Mixing (2020)",
         replays=False,
         needs_pairs=True,
@@ -85,7 +86,7 @@ class DomainMixing(Method):
         start = ProportionModel.load(artefacts.files[TENSORS].parent, base)
         if set(start.layers) != {"encoder", "decoder"}:
             raise BundleError(
-                "The proportions were fitted without sources, so they have no encoder. Make the plugin again."
+                "The proportions were fitted without sources, so they have no encoder. Build the plugin again."
             )
         return MixingModule(base, start, config).to(base.device)
 

@@ -89,7 +89,7 @@ class ProportionModel:
         for name in (TENSORS, ABOUT):
             if not (folder / name).is_file():
                 raise BundleError(
-                    "{folder} holds no {name}. Fit the proportions again, or get the bundle again.",
+                    "{folder} contains no {name}. Fit the proportions again, or get a new copy of the bundle.",
                     folder=folder,
                     name=name,
                 )
@@ -98,10 +98,10 @@ class ProportionModel:
             tensors = load_file(folder / TENSORS)
         except (OSError, ValueError, SafetensorError) as error:
             raise BundleError(
-                "The proportions in {folder} cannot be read ({error}). Make them again.", folder=folder, error=error
+                "The proportions in {folder} cannot be read ({error}). Fit them again.", folder=folder, error=error
             ) from None
         if not isinstance(about, dict) or not all(isinstance(about.get(key), kind) for key, kind in NEEDED.items()):
-            raise BundleError("{folder} is not what it should be. Make the proportions again.", folder=folder / ABOUT)
+            raise BundleError("The proportions in {folder} are invalid. Fit them again.", folder=folder / ABOUT)
         model = cls(**{key: value for key, value in about.items() if key in {*NEEDED, "held_out"}}, layers={})
         if base is not None and model.base_fingerprint != base.fingerprint():
             raise BundleError(
@@ -126,7 +126,7 @@ def _layers(folder: Path, side: str, tensors: dict[str, Tensor], domains: int) -
         result = tensors.get(f"{side}.{part}")
         if len(shape) != 3 or shape[1] != domains or result is None or tuple(result.shape) != tuple(wanted[part]):
             raise BundleError(
-                "{folder}: {side}.{part} is missing or has a wrong shape. Make it again.",
+                "{folder}: {side}.{part} is missing or has the wrong shape. Fit the proportions again.",
                 folder=folder / TENSORS, side=side, part=part,
             )  # fmt: skip
     layers = []
@@ -145,7 +145,7 @@ def _check_shape(folder: Path, model: ProportionModel, base: BaseModel) -> None:
     for side, layers in model.layers.items():
         if len(layers) != counts[side] or layers[0].weight.shape[1] != base.d_model:
             raise BundleError(
-                "{folder}: its {side} does not fit the base {base}. Make it again.",
+                "{folder}: its {side} does not fit the base {base}. Fit the proportions again.",
                 folder=folder / TENSORS, side=side, base=base.name,
             )  # fmt: skip
         for layer in layers:

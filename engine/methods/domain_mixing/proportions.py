@@ -147,12 +147,12 @@ def check_domains(sentences: Mapping[str, Sequence[Sentence]]) -> None:
     """Raises CorpusError where there is nothing to tell apart."""
     if len(sentences) < 2:
         raise CorpusError(
-            "Proportions need two domains or more. Give a file for each domain, or a general one as another."
+            "Proportions need two domains or more. Provide a file for each domain, or a general one as another."
         )
     for name, some in sentences.items():
         if len(some) < LEAST:
             raise CorpusError(
-                "The domain {name} has {count} sentences; at least {least} are needed. Add some.",
+                "The domain {name} has {count} sentences; at least {least} are needed. Add more.",
                 name=name, count=len(some), least=LEAST,
             )  # fmt: skip
 
@@ -272,14 +272,14 @@ def proportions_of(
 
     if side not in model.layers:
         raise InputError(
-            "These proportions have no side {side}. There are: {layers}; the encoder's need sentences with sources, "
-            "or a base that translates both ways.",
+            "These proportions have no side {side}. Available: {layers}; those of the encoder need sentences "
+            "with sources, or a base that translates both ways.",
             side=side,
             layers=", ".join(model.layers),
         )
     if sources is not None and len(sources) != len(sentences):
         raise InputError(
-            "There are {sentences} sentences but {sources} sources. Give one for each.",
+            "There are {sentences} sentences but {sources} sources. Provide one for each.",
             sentences=len(sentences),
             sources=len(sources),
         )

@@ -90,7 +90,7 @@ def word_lists(domains: Sequence[str], mean: np.ndarray, words: Sequence[str]) -
 
 
 def places_of(words: Sequence[str]) -> dict[str, list[int]]:
-    """Where each word stands, whatever its case; only what has a letter is a word."""
+    """The positions of each word, ignoring case; a word contains at least one letter."""
     places: dict[str, list[int]] = {}
     for i, word in enumerate(words):
         if any(c.isalpha() for c in word):

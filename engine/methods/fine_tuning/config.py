@@ -16,27 +16,29 @@ class FineTuningConfig(Options):
 
     kind: str = option(
         "full",
-        "Copies of the base's own weights (full), or low-rank changes beside them (lora).",
+        "Copies of the base's own weights (full), or low-rank updates to them (lora).",
         choices=("full", "lora"),
     )
     which: str = option("all", WHICH_HELP, choices=WHICH)
-    rank: int = option(16, "Rank of a low-rank change (lora).", low=1, high=1024)
-    lora_alpha: float = option(32.0, "A low-rank change is multiplied by this over its rank (lora).", low=0, high=4096)
-    target_modules: tuple[str, ...] = option(
-        ("q_proj", "v_proj"), "Linear maps that get a low-rank change (lora).", choices=TARGETS
+    rank: int = option(16, "Rank of a low-rank update (lora).", low=1, high=1024)
+    lora_alpha: float = option(
+        32.0, "A low-rank update is multiplied by this value divided by its rank (lora).", low=0, high=4096
     )
-    lora_dropout: float = option(0.05, "Dropout before a low-rank change in training (lora).", low=0, high=0.9)
+    target_modules: tuple[str, ...] = option(
+        ("q_proj", "v_proj"), "Linear maps that get a low-rank update (lora).", choices=TARGETS
+    )
+    lora_dropout: float = option(0.05, "Dropout before a low-rank update in training (lora).", low=0, high=0.9)
     shrink: float = option(
         1.0,
-        "After training, go this share of the way from the base to what was learnt; below 1 is safer where the sources "
-        "are noisy.",
+        "After training, interpolate this far from the base to the learned weights; below 1 is safer where "
+        "the sources are noisy.",
         low=0,
         high=1,
     )
     speed: float = option(
         0.1,
-        "The training's learning rate is multiplied by this: weights that are good already must move slowly. Low-rank "
-        "changes are new and move at the full rate.",
+        "Multiplier of the learning rate: weights that are already good must change slowly. Low-rank updates "
+        "are new and use the full rate.",
         low=1e-4,
         high=10,
         advanced=True,

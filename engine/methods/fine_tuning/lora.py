@@ -80,7 +80,7 @@ def targets(base: BaseModel, config: FineTuningConfig) -> list[tuple[str, nn.Mod
     inside = {"all": ("encoder", "decoder"), "encoder": ("encoder",), "decoder": ("decoder",)}
     if config.which not in (*inside, "cross_attention"):
         raise OptionError(
-            "which: low-rank changes are for linear maps, and {which} are none. Choose all or a side.",
+            "which: low-rank updates apply to linear maps only, and {which} are not linear maps. Choose all or a side.",
             which=config.which,
         )
     results = []

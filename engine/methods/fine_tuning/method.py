@@ -27,7 +27,8 @@ class FineTuning(Method):
     }
     capabilities = Capabilities(
         title="Fine-tuning",
-        summary="Tunes copies of the base's own weights, or low-rank changes of them. The strongest and the largest plugin.",
+        summary="Fine-tunes copies of the base's own weights, or low-rank updates to them (LoRA). The "
+        "strongest and the largest plugin.",
         source="Luong and Manning, Stanford Neural Machine Translation Systems for Spoken Language Domains (2015); "
         "Hu et al., LoRA: Low-Rank Adaptation of Large Language Models (2022)",
         changes_encoder=True,

@@ -14,15 +14,13 @@ PLACES = ("self_attn", "encoder_attn", "feed_forward")
 class HoulsbyAdapterConfig(LayerOptions):
     """Houlsby adapters."""
 
-    bottleneck: int = option(64, "Size m of the hidden layer. The paper: 64; 8 to 256 did.", low=1, high=16_384)
-    layer_norms: bool = option(
-        True, "Train the base's layer norms along, as differences that the plugin holds (paper)."
-    )
+    bottleneck: int = option(64, "Size m of the hidden layer. The paper: 64; 8 to 256 worked.", low=1, high=16_384)
+    layer_norms: bool = option(True, "Also train the base's layer norms, as differences stored in the plugin (paper).")
     places: tuple[str, ...] = option(
-        PLACES, "After which sub-layers adapters stand: self-attention, cross-attention, feed-forward.",
+        PLACES, "Sub-layers after which adapters are inserted: self-attention, cross-attention, feed-forward.",
         choices=PLACES, advanced=True,
     )  # fmt: skip
     activation: str = option(
         "gelu", "The nonlinearity between the two projections.", choices=("gelu", "relu"), advanced=True
     )
-    speed: float = option(1.0, "What training's learning rate is multiplied by.", low=1e-3, high=1e4, advanced=True)
+    speed: float = option(1.0, "Multiplier of the learning rate.", low=1e-3, high=1e4, advanced=True)

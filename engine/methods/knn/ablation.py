@@ -37,7 +37,7 @@ def another_datastore(
         return Knn(mixed, knn.index, options, base.device, knn.adaptive, knn.gate)
     if store.keys is None:
         raise UnavailableError(
-            "The bundle holds the keys' codes and not the keys (keep_keys=no), which have no such mean."
+            "The bundle contains the codes of the keys and not the keys (keep_keys=no), so there is no such mean."
         )
     if kind == "noise":
         keys = gaussian_like(store.keys, len(store), material.generator()).to(store.keys)  # (N, d)

@@ -121,13 +121,13 @@ def load_adaptive(folder: Path, k: int) -> MetaK:
     from safetensors.torch import load_file
 
     if not (folder / FILE).exists():
-        raise BundleError("it has no {file}, which its decoding needs. Get the bundle again.", file=FILE)
+        raise BundleError("it has no {file}, which its decoding needs. Get a new copy of the bundle.", file=FILE)
     network = MetaK(k)
     try:
         network.load_state_dict(load_file(folder / FILE))
     except (SafetensorError, RuntimeError):
         raise BundleError(
-            "{file} is not the network of {k} neighbours that it should be. Get the bundle again.", file=FILE, k=k
+            "{file} is not a network of {k} neighbours. Get a new copy of the bundle.", file=FILE, k=k
         ) from None
     return network.eval().requires_grad_(False)
 

@@ -34,12 +34,10 @@ def check_method(plugin: TrainedMethod | None) -> None:
         return
     offers = plugin.method.capabilities
     if plugin.module is not None and getattr(plugin.module, "knn", None) is not None:
-        raise OptionError(
-            "The method {method} brings a datastore of its own already. Leave out --knn.", method=plugin.method.name
-        )
+        raise OptionError("The method {method} already has its own datastore. Omit --knn.", method=plugin.method.name)
     if not offers.offers_likelihood:
         raise OptionError(
-            "The method {method} gives no probabilities that kNN decoding could be mixed with.",
+            "The method {method} does not provide probabilities to mix with kNN decoding.",
             method=plugin.method.name,
         )
 
@@ -87,7 +85,7 @@ def make_knn(
 def retrieval_of(options: KnnOptions) -> str:
     """The way of retrieval that is asked for; where that is open, the one whose settings are named, and auto where none is."""
     if options.retrieval == "sentence" and options.adaptive:
-        raise OptionError("retrieval: sentence has a gate of its own and no adaptive network. Leave one of them out.")
+        raise OptionError("retrieval: sentence has its own gate and cannot use the adaptive network. Omit one of them.")
     if options.retrieval != "auto":
         return options.retrieval
     if options.adaptive or options.temperature is not None or options.index != "auto":
@@ -144,7 +142,7 @@ def another(
     assert datastore.keys is not None
     if options.adaptive and (options.k or 1) > len(datastore):
         raise CorpusError(
-            "These samples have {count} tokens, fewer than the {k} neighbours looked up.",
+            "These samples have {count} tokens, fewer than the {k} neighbours to retrieve.",
             count=len(datastore),
             k=options.k,
         )
@@ -160,7 +158,7 @@ def retune(
     base: BaseModel, knn: Knn, valid: Sequence[SentencePair], plugin: TrainedMethod | None = None, progress: Progress | None = None,
     general: Sequence[SentencePair] = (),
 ) -> tuple[Knn, dict[str, Any]]:  # fmt: skip
-    """Choose on `valid` what the options leave open; figures of the choice, also where nothing was left open."""
+    """Choose on `valid` the options that are not set; returns the scores of the choice, even if nothing had to be chosen."""
     from engine.methods.batches import Pairs
     from engine.methods.knn.tune import tune
     from engine.methods.knn.tune_sentence import tune_sentence

@@ -1,4 +1,4 @@
-"""The datastore: for each target token of the samples its key (a hidden state), the token, and where it stands.
+"""The datastore: for each target token of the samples its key (a hidden state), the token, and its position.
 
 datastore.safetensors
     keys      (N, d) float16   hidden states (see collect.py); may be absent with an ivfpq index
@@ -139,25 +139,31 @@ class Datastore:
 
         file = folder / TENSORS
         if not file.exists():
-            raise BundleError("it has no {tensors}, which its decoding needs. Get the bundle again.", tensors=TENSORS)
+            raise BundleError(
+                "it has no {tensors}, which its decoding needs. Get a new copy of the bundle.", tensors=TENSORS
+            )
         try:
             data = load_file(file)
         except (SafetensorError, OSError) as error:
             raise BundleError(
-                "{tensors} is damaged ({error}). Get the bundle again.", tensors=TENSORS, error=error
+                "{tensors} is damaged ({error}). Get a new copy of the bundle.", tensors=TENSORS, error=error
             ) from None
         columns = ("tokens", "sentences", "positions")
         for key in sorted({*columns, "keys"} ^ {*data, "keys"}):
             if key in columns:
-                raise BundleError("{tensors} lacks key {key}. Get the bundle again.", tensors=TENSORS, key=key)
-            raise BundleError("{tensors} has an unknown key {key}. Get the bundle again.", tensors=TENSORS, key=key)
+                raise BundleError(
+                    "{tensors} lacks the key {key}. Get a new copy of the bundle.", tensors=TENSORS, key=key
+                )
+            raise BundleError(
+                "{tensors} has an unknown key {key}. Get a new copy of the bundle.", tensors=TENSORS, key=key
+            )
         count = len(data["tokens"]) if data["tokens"].dim() == 1 else 0
         for key, value in data.items():
             shape, kind = ((count, d), torch.float16) if key == "keys" else ((count,), torch.int32)
             if tuple(value.shape) != shape or value.dtype != kind or not count:
                 raise BundleError(
-                    "{key} in {tensors} has the shape {tuple} and type {dtype}, which does not fit this base. Get "
-                    "the bundle again.",
+                    "{key} in {tensors} has the shape {tuple} and type {dtype}, which does not fit this "
+                    "base. Get a new copy of the bundle.",
                     key=key, tensors=TENSORS, tuple=tuple(value.shape), dtype=value.dtype,
                 )  # fmt: skip
         texts = read_texts(folder / TEXTS)
@@ -165,14 +171,14 @@ class Datastore:
         for key, limit in limits.items():
             if int(data[key].min()) < 0 or int(data[key].max()) >= limit:
                 raise BundleError(
-                    "{key} in {tensors} are out of their range. Get the bundle again.", key=key, tensors=TENSORS
+                    "{key} in {tensors} are out of range. Get a new copy of the bundle.", key=key, tensors=TENSORS
                 )
         opened = cls(data.get("keys"), data["tokens"], data["sentences"], data["positions"], texts)
         if with_sources:
             from engine.memory.source_index import Sources
 
             if opened.keys is None:
-                raise BundleError("{tensors} lacks key keys. Get the bundle again.", tensors=TENSORS)
+                raise BundleError("{tensors} lacks the key keys. Get a new copy of the bundle.", tensors=TENSORS)
             opened.sources = Sources.open(folder, len(opened), d)
         return opened
 
@@ -188,4 +194,4 @@ def read_texts(file: Path) -> list[tuple[str, str]]:
         with file.open(encoding="utf-8", newline="\n") as lines:
             return [(str(row["source"]), str(row["target"])) for row in map(json.loads, lines)]
     except (ValueError, LookupError, TypeError):
-        raise BundleError("{texts} cannot be read. Get the bundle again.", texts=TEXTS) from None
+        raise BundleError("{texts} cannot be read. Get a new copy of the bundle.", texts=TEXTS) from None

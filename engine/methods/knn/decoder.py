@@ -74,7 +74,7 @@ class Knn:
         needed += [options.shortlist] if by_sentence else []
         needed += [options.threshold] if by_sentence and not gated else []
         if options.index == "auto" or None in needed:
-            raise BundleError("its kNN settings are not complete. Get the bundle again.")
+            raise BundleError("its kNN settings are not complete. Get a new copy of the bundle.")
         vocabulary = int(base.model.config.vocab_size)
         if by_sentence:
             datastore = Datastore.open(folder, base.d_model, vocabulary, with_sources=True)
@@ -82,7 +82,9 @@ class Knn:
         datastore = Datastore.open(folder, base.d_model, vocabulary)
         index = open_index(folder / FILE, options.index, datastore.keys, len(datastore), base.d_model, options)
         if options.adaptive and int(options.k or 1) > len(datastore):
-            raise BundleError("its kNN settings name more neighbours than its datastore has. Get the bundle again.")
+            raise BundleError(
+                "its kNN settings name more neighbours than its datastore has. Get a new copy of the bundle."
+            )
         network = load_adaptive(folder, int(options.k or 1)) if options.adaptive else None
         return cls(datastore, index, options, base.device, network)
 

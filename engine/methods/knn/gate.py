@@ -103,10 +103,12 @@ class Gate:
         try:
             weights = load_file(folder / FILE)["weights"]
         except (SafetensorError, OSError, LookupError):
-            raise BundleError("{file} is missing or damaged. Get the bundle again.", file=FILE) from None
+            raise BundleError("{file} is missing or damaged. Get a new copy of the bundle.", file=FILE) from None
         if weights.shape != (len(PRIOR),) or weights.dtype != torch.float32 or not bool(weights.isfinite().all()):
             raise BundleError(
-                "{file} does not hold the {count} weights of a gate. Get the bundle again.", file=FILE, count=len(PRIOR)
+                "{file} does not hold the {count} weights of a gate. Get a new copy of the bundle.",
+                file=FILE,
+                count=len(PRIOR),
             )
         return cls(weights)
 

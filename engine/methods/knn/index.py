@@ -115,7 +115,7 @@ def open_index(path: Path, kind: str, keys: torch.Tensor | None, entries: int, d
         return None
     faiss = faiss_for(f"This datastore's index of the kind {kind}")
     if not path.exists():
-        raise BundleError("it has no {file}, which its decoding needs. Get the bundle again.", file=FILE)
+        raise BundleError("it has no {file}, which its decoding needs. Get a new copy of the bundle.", file=FILE)
     with path.open("rb") as file:
         head = file.read(16)
     if len(head) < 16 or head[:4] != HEADS[kind] or struct.unpack("<iq", head[4:16]) != (d, entries):
@@ -127,13 +127,13 @@ def open_index(path: Path, kind: str, keys: torch.Tensor | None, entries: int, d
     try:
         index = faiss.read_index(str(path), faiss.IO_FLAG_SKIP_STORAGE if kind == "hnsw" else 0)
     except (RuntimeError, MemoryError, AssertionError, ValueError):
-        raise BundleError("{file} is damaged. Get the bundle again.", file=FILE) from None
+        raise BundleError("{file} is damaged. Get a new copy of the bundle.", file=FILE) from None
     check = sound_graph if kind == "hnsw" else sound_lists
     if not check(faiss, index, entries, d):
         raise misfit(kind)
     if kind == "hnsw":
         if keys is None:
-            raise BundleError("its datastore has no keys, which an hnsw index needs. Get the bundle again.")
+            raise BundleError("its datastore has no keys, which an hnsw index needs. Get a new copy of the bundle.")
         give_keys(faiss, index, keys)
     set_breadth(index, kind, options)
     return index
@@ -141,7 +141,7 @@ def open_index(path: Path, kind: str, keys: torch.Tensor | None, entries: int, d
 
 def misfit(kind: str) -> BundleError:
     return BundleError(
-        "{file} is no {kind} index of this bundle's datastore. Get the bundle again.", file=FILE, kind=kind
+        "{file} is not the {kind} index of this bundle's datastore. Get a new copy of the bundle.", file=FILE, kind=kind
     )
 
 
@@ -186,7 +186,7 @@ def make_search(kind: str, index: Any, keys: torch.Tensor | None, device: Any, o
             return FaissSearch(index, kind)
         return FlatSearch(keys, device)
     if index is None:
-        raise BundleError("its datastore has no keys and no index. Get the bundle again.")
+        raise BundleError("its datastore has no keys and no index. Get a new copy of the bundle.")
     again = keys if kind == "ivfpq" and options.exact_distances else None
     if gpu and (moved := on_gpu(index, kind, faiss_for(f"An index of the kind {kind}"))) is not None:
         return FaissSearch(moved[0], kind, again, resources=moved[1])

@@ -60,7 +60,9 @@ class KnnMethod(Method):
         from engine.methods.knn.module import KnnModule
 
         if TENSORS not in artefacts.files:
-            raise BundleError("it has no {tensors}, which its decoding needs. Get the bundle again.", tensors=TENSORS)
+            raise BundleError(
+                "it has no {tensors}, which its decoding needs. Get a new copy of the bundle.", tensors=TENSORS
+            )
         return KnnModule(Knn.open(artefacts.files[TENSORS].parent, base, config))
 
     def swap(

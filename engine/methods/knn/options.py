@@ -23,7 +23,7 @@ class KnnOptions(Options):
         choices=RETRIEVALS,
     )
     k: int | None = option(
-        None, "Neighbours that are looked up for each token; none: chosen on held-out sentences.", low=1, high=1024
+        None, "Neighbours retrieved for each token; none: chosen on held-out sentences.", low=1, high=1024
     )
     shortlist: int | None = option(
         None, "sentence: samples that are read for an input sentence; none: chosen on held-out sentences.",
@@ -70,7 +70,8 @@ class KnnOptions(Options):
     )  # fmt: skip
     skip_above: float = option(
         1.0,
-        "global: look nothing up where the base gives a token at least this probability; 1: always look up. Saves time.",
+        "global: skip retrieval where the base gives a token at least this probability; 1: always retrieve. "
+        "Saves time.",
         low=0.1,
         high=1,
         advanced=True,
@@ -79,15 +80,16 @@ class KnnOptions(Options):
     graph_breadth: int = option(32, "hnsw: candidates kept in a search; more is slower and finds more.", low=1,
                                 high=4096, advanced=True)  # fmt: skip
     lists: int | None = option(
-        None, "ivfpq: lists that entries are dealt to (paper: 4096); none: by their number.", low=1, high=65536,
+        None, "ivfpq: lists that entries are assigned to (paper: 4096); none: chosen by the number of entries.", low=1, high=65536,
         advanced=True,
     )  # fmt: skip
-    probe: int = option(32, "ivfpq: lists looked at in a search.", low=1, high=65536, advanced=True)
+    probe: int = option(32, "ivfpq: lists searched.", low=1, high=65536, advanced=True)
     code_bytes: int = option(64, "ivfpq: bytes that an entry is compressed to.", low=1, high=512, advanced=True)
     exact_distances: bool = option(
-        True, "ivfpq: compute the distances of what was found from the keys themselves.", advanced=True
+        True, "ivfpq: recompute the distances of the neighbours found from the keys themselves.", advanced=True
     )
     keep_keys: bool = option(
-        True, "ivfpq: keep the keys beside their codes; without, the bundle is much smaller and distances are rough.",
+        True, "ivfpq: keep the keys in addition to their codes; without them the bundle is much smaller and "
+              "distances are rough.",
         advanced=True,
     )  # fmt: skip

@@ -89,7 +89,7 @@ def inner_pieces(base: BaseModel) -> torch.Tensor:
 
 
 def torn(before: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
-    """Which candidates (r, n, k) go on with a word that was not begun as in their sentence; `written` (r, n) stands before."""
+    """Which candidates (r, n, k) continue a word that was not begun as in their sentence; `written` (r, n) precedes them."""
     return (before != ANY) & (before != written[..., None])  # (r, n, k)
 
 

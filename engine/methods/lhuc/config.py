@@ -22,7 +22,7 @@ class LhucConfig(LayerOptions):
     )
     speed: float = option(
         20.0,
-        "What training's learning rate is multiplied by: a gate is one number a unit and must move far.",
+        "Multiplier of the learning rate: a gate is one number per unit and must change a lot.",
         low=1e-3,
         high=1e4,
         advanced=True,

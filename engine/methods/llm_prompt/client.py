@@ -45,7 +45,7 @@ def check_allowed(config: LlmPromptConfig, endpoints: Sequence[str]) -> None:
     A plugin may come from someone else: where it sends sentences is the user's say, not the plugin's.
     """
     if not config.model:
-        raise OptionError("model: no model is named. Give the service's name of one.")
+        raise OptionError("model: no model is named. Specify a model by the name that the service uses.")
     if config.base_url.rstrip("/") not in [address.rstrip("/") for address in endpoints]:
         raise OptionError(
             "This plugin sends your sentences to {base_url}, which you have not allowed. Set "
@@ -114,7 +114,7 @@ class Service:
             if attempt < config.retries and self._stop.wait(pause(config.backoff, attempt, hint)):
                 break
         raise TransientError(
-            "The service at {base_url} gave no answer in {retries} tries (last: {last}). Try again later.",
+            "The service at {base_url} did not answer in {retries} attempts (last: {last}). Try again later.",
             base_url=config.base_url, retries=config.retries + 1, last=last,
         )  # fmt: skip
 
@@ -144,7 +144,7 @@ class Service:
                 raise TypeError
         except (ValueError, LookupError, TypeError, AttributeError):
             raise TailorError(
-                "The service at {base_url} answers in another form than OpenAI's. Check base_url.",
+                "The service at {base_url} does not answer in OpenAI's format. Check base_url.",
                 base_url=config.base_url,
             ) from None
         with self._lock:

@@ -39,8 +39,8 @@ class LlmPrompt(Method):
     config_class = LlmPromptConfig
     capabilities = Capabilities(
         title="Prompting a large language model",
-        summary="A service of your choice translates, shown the samples nearest to each sentence. Your sentences leave the "
-        "machine.",
+        summary="A service of your choice translates, prompted with the samples nearest to each sentence. "
+        "Your sentences leave this machine.",
         source="The baseline ChatGPT of Xu et al., Pluggable Neural Machine Translation Models via Memory-augmented Adapters "
         "(2023)",
         needs_pairs=True,
@@ -69,7 +69,9 @@ class LlmPrompt(Method):
 
     def open(self, folder: Path, base: BaseModel, config: LlmPromptConfig) -> Artefacts:
         if not (folder / FILE).exists():
-            raise BundleError("it has no {file}, which holds the samples to show. Get the bundle again.", file=FILE)
+            raise BundleError(
+                "it has no {file}, which contains the samples to show. Get a new copy of the bundle.", file=FILE
+            )
         return Artefacts(files={FILE: folder / FILE})
 
     def cost(self, config: LlmPromptConfig, work: Workload) -> Cost:
@@ -172,7 +174,7 @@ def load(file: Path) -> Examples:
                 pairs.append((str(row["source"]), str(row["target"])))
             except (ValueError, LookupError, TypeError):
                 raise BundleError(
-                    "{file}, line {number}, is no pair of sentences. Get the bundle again.",
+                    "{file}, line {number}, is not a pair of sentences. Get a new copy of the bundle.",
                     file=file.name,
                     number=number,
                 ) from None

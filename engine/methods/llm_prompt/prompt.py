@@ -66,7 +66,7 @@ def messages(
     config: LlmPromptConfig,
     draft: str | None = None,
 ) -> list[dict[str, str]]:
-    """What is said to the model: the task, the samples as earlier turns with the nearest last, and the sentence."""
+    """The messages for the model: the task, the samples as earlier turns with the nearest last, and the sentence."""
     source, target = (language_name(tag) for tag in languages)
     task = f"You translate from {source} to {target}. Answer with the translation alone, in one line."
     if shown:

@@ -70,5 +70,5 @@ def phrases_by_layer(file: Path | None) -> dict[int, list[dict[str, Any]]]:
             for row in map(json.loads, lines):
                 result.setdefault(row["layer"], []).append({"target": row["target"], "source": row["source"]})
     except (ValueError, LookupError, TypeError):
-        raise BundleError("The phrases in {file} cannot be read. Get the bundle again.", file=file) from None
+        raise BundleError("The phrases in {file} cannot be read. Get a new copy of the bundle.", file=file) from None
     return result

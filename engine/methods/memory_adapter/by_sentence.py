@@ -61,7 +61,7 @@ def build(base: BaseModel, artefacts: Artefacts, config: MemoryAdapterConfig) ->
     if memory is not None and (
         set(memory.keys) != set(module.places()) or sizes != {min(config.key_size, base.d_model)}
     ):
-        raise BundleError("{file} does not fit the settings. Get the bundle again.", file=FILE)
+        raise BundleError("{file} does not fit the settings. Get a new copy of the bundle.", file=FILE)
     module.set_memory(memory, base)
     return module
 
@@ -127,7 +127,7 @@ def ablate(base: BaseModel, module: SentenceReaders, kind: str, material: Materi
     """Keys are states, values are tokens. A token has no mean: with "mean" all rows of the shortlist have one key."""
     memory = module.memory
     if memory is None:
-        raise UnavailableError("The plugin has no memory that could be exchanged.")
+        raise UnavailableError("The plugin has no memory that could be replaced.")
     if kind == "empty":
         memory = None
     elif kind in ("foreign", "oracle"):

@@ -58,18 +58,20 @@ class MemoryAdapterConfig(Options):
     )
     phrases_per_layer: int | None = option(
         None,
-        "Phrases that each layer remembers: of every length its share, the most typical ones; none: all. Memory and time grow "
-        "with it.",
+        "Phrases that each layer stores: the most typical of each length, in proportion; none: all. Memory "
+        "and time grow with it.",
         low=1,
     )
     shrink: float = option(
         1.0,
-        "After training, go this share of the way from the base to what was learnt; below 1 is safer where the sources "
-        "are noisy.",
+        "After training, interpolate this far from the base to the learned weights; below 1 is safer where "
+        "the sources are noisy.",
         low=0,
         high=1,
     )
-    order: str = option("short_to_long", "How phrase lengths are dealt to layers, from the bottom up.", choices=ORDERS)
+    order: str = option(
+        "short_to_long", "How phrase lengths are assigned to layers, from the bottom up.", choices=ORDERS
+    )
     length_unit: str = option(
         "parser",
         "What a phrase's length is counted in: the parser's tokens, or the base's pieces (released code).",
@@ -85,8 +87,9 @@ class MemoryAdapterConfig(Options):
     )
     aligner: str = option(
         "auto",
-        "Sources of phrases from samples that have their own, by word alignment: eflomal where it is installed and else the "
-        "base's attention (auto), one of them, or none: by back-translation alone.",
+        "How phrases get their sources in samples that have their own: by word alignment, with eflomal if "
+        "installed and otherwise with the base's attention (auto), with one of the two, or none: by "
+        "back-translation alone.",
         choices=("auto", "eflomal", "attention", "none"),
     )
     round_trip: bool = option(

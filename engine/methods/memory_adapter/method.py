@@ -45,7 +45,7 @@ class MemoryAdapter(Method):
     }  # fmt: skip
     capabilities = Capabilities(
         title="Memory adapter",
-        summary="Reads, inside the decoder, what your samples say in like contexts, through a learned gate.",
+        summary="Reads, inside the decoder, what your samples say in similar contexts, through a learned gate.",
         source="Xu et al., Pluggable Neural Machine Translation Models via Memory-augmented Adapters (2023)",
         needs_phrases=True,
         needs_pairs=True,
@@ -111,7 +111,7 @@ class MemoryAdapter(Method):
         if config.retrieval == "sentence":
             artefacts = by_sentence.files_of(folder)
             if FILE not in artefacts.files:
-                raise BundleError("it has no {file}, which the method reads. Get the bundle again.", file=FILE)
+                raise BundleError("it has no {file}, which the method reads. Get a new copy of the bundle.", file=FILE)
             return artefacts
         phrases = folder / "phrases.jsonl"
         files = {phrases.name: phrases} if phrases.exists() else {}

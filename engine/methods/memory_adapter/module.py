@@ -95,7 +95,7 @@ class MemoryReader(nn.Module):
         self.keys = self.values = self.nearest = self.laid = None
 
     def constant(self, memory: Tensor) -> PackedMemory:
-        """The memory's products for learning; made once for the whole memory, anew for a part of it."""
+        """The memory's products for training; computed once for the whole memory, and again for a part of it."""
         if memory is not self.memory:
             return PackedMemory(memory)
         if self.rows is None or self.rows[0] is not memory:

@@ -13,25 +13,25 @@ class NgramMemoryConfig(Options):
 
     retrieval: str = option(
         "idf_ngram",
-        "How sentences are found: by the rare words of their n-grams, by those of the whole sentence, or by the encoder's "
-        "vectors of their n-grams (the paper's best; slower).",
+        "How sentences are retrieved: by the rare words of their n-grams, by those of the whole sentence, or "
+        "by the encoder's vectors of their n-grams (the paper's best; slower).",
         choices=("idf_ngram", "idf_sentence", "dense_ngram"),
     )
     neighbours: int = option(
-        10, "Sentence pairs found for a sentence in training; time grows with it.", low=1, high=100
+        10, "Sentence pairs retrieved per sentence in training; time grows with it.", low=1, high=100
     )
     neighbours_translating: int | None = option(
-        10, "The same in translating; none: one for each n-gram, as in the paper.", low=1, high=1000
+        10, "The same in translation; none: one for each n-gram, as in the paper.", low=1, high=1000
     )
     widths: tuple[int, ...] = option((6, 10, 18), "Widths of the n-grams.", low=2)
     memory: str = option(
         "source_target",
-        "What a found translation is encoded with: its own source, which is read with the sentence at hand (CSTM in the paper); "
-        "that sentence alone (CTM); nothing (TM).",
+        "What a retrieved translation is encoded with: its own source, read together with the input sentence "
+        "(CSTM in the paper); the input sentence alone (CTM); nothing (TM).",
         choices=("source_target", "target", "alone"),
     )
     layers: int = option(1, "Layers that encode each side of the retrieved pairs.", low=1, high=12)
-    max_tokens: int = option(80, "Tokens of a found sentence that are read; the rest is cut off.", low=4)
+    max_tokens: int = option(80, "Tokens of a retrieved sentence that are read; the rest is truncated.", low=4)
     dropout: float = option(0.1, "Dropout in these layers while training.", low=0, high=0.9)
     init: str = option(
         "base", "Untrained layers: copies of the base's own, or random as in the paper.",

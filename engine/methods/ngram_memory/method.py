@@ -1,4 +1,4 @@
-"""The n-gram memory as a method (paper 3): found sentence pairs, encoded for the sentence at hand, read at every layer."""
+"""The n-gram memory as a method (paper 3): retrieved sentence pairs, encoded for the input sentence, read at every layer."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class NgramMemory(Method):
         from engine.methods.ngram_memory.retriever import VECTORS, record_vectors
 
         if not pairs:
-            raise CorpusError("There is no sentence pair to look up. Add sentences to the samples.")
+            raise CorpusError("There is no sentence pair to retrieve. Add sentences to the samples.")
         if config.retrieval == "dense_ngram":
             progress.begin("Recording vectors of n-grams", progress.index, progress.steps)
             record_vectors(base, pairs, sorted(set(config.widths)), folder / VECTORS, progress)

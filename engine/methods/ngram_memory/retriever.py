@@ -51,11 +51,15 @@ def load_vectors(path: Path, base: BaseModel, pairs: int, widths: Sequence[int])
     from engine.memory.ngrams import all_ngrams
 
     if not path.exists():
-        raise BundleError("it has no {path}, in which the method finds n-grams. Get the bundle again.", path=path.name)
+        raise BundleError(
+            "it has no {path}, from which the method retrieves n-grams. Get a new copy of the bundle.", path=path.name
+        )
     try:
         tensors = load_file(path)
     except SafetensorError as error:
-        raise BundleError("{path} is damaged ({error}). Get the bundle again.", path=path.name, error=error) from None
+        raise BundleError(
+            "{path} is damaged ({error}). Get a new copy of the bundle.", path=path.name, error=error
+        ) from None
     lengths = tensors.pop("lengths", None)
     fits = lengths is not None and lengths.shape == (pairs,) and not lengths.is_floating_point()
     fits = fits and bool(((lengths >= 0) & (lengths <= base.max_tokens)).all())
@@ -66,7 +70,9 @@ def load_vectors(path: Path, base: BaseModel, pairs: int, widths: Sequence[int])
             for width in widths
         )
     if not fits or lengths is None:
-        raise BundleError("{path} does not fit the sentence pairs beside it. Get the bundle again.", path=path.name)
+        raise BundleError(
+            "{path} does not match the sentence pairs stored with it. Get a new copy of the bundle.", path=path.name
+        )
     return {width: tensors[f"ngrams.{width}"].float().numpy() for width in widths}, lengths.numpy()
 
 

@@ -28,7 +28,7 @@ class ExtremeConfig(Options):
     )
     speed: float = option(
         20.0,
-        "What training's learning rate is multiplied by: a bias is one number a word and must move far.",
+        "Multiplier of the learning rate: a bias is one number per word and must change a lot.",
         low=1e-3,
         high=1e4,
         advanced=True,

@@ -46,7 +46,7 @@ class Extreme(Method):
             return Artefacts()
         if config.domain and config.domain not in samples.domains:
             raise OptionError(
-                "domain: {domain!r} is no domain of the samples. They are {domains}.",
+                "domain: {domain!r} is not a domain of the samples. They are {domains}.",
                 domain=config.domain,
                 domains=", ".join(map(repr, samples.domains)),
             )
@@ -58,7 +58,8 @@ class Extreme(Method):
         file = folder / DOMAINS
         if config.per_domain and not file.exists():
             raise BundleError(
-                "{domains} is missing, which names the domains of the biases. Get the bundle again.", domains=DOMAINS
+                "{domains} is missing, which names the domains of the biases. Get a new copy of the bundle.",
+                domains=DOMAINS,
             )
         return Artefacts(files={DOMAINS: file} if config.per_domain else {})
 
@@ -77,7 +78,7 @@ class Extreme(Method):
         if config.domain:
             if config.domain not in names:
                 raise BundleError(
-                    "{domains} does not name the domain {domain!r}. Get the bundle again.",
+                    "{domains} does not name the domain {domain!r}. Get a new copy of the bundle.",
                     domains=DOMAINS,
                     domain=config.domain,
                 )
@@ -143,6 +144,6 @@ def read_domains(file: Path) -> list[str]:
             raise ValueError("no list of names")
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise BundleError(
-            "{file} cannot be read ({error}). Get the bundle again.", file=file.name, error=error
+            "{file} cannot be read ({error}). Get a new copy of the bundle.", file=file.name, error=error
         ) from None
     return list(names)

@@ -19,4 +19,4 @@ class ResidualAdapterConfig(LayerOptions):
         high=16_384,
     )
     bias: bool = option(False, "Biases in the two projections (the paper's equations have none).", advanced=True)
-    speed: float = option(1.0, "What training's learning rate is multiplied by.", low=1e-3, high=1e4, advanced=True)
+    speed: float = option(1.0, "Multiplier of the learning rate.", low=1e-3, high=1e4, advanced=True)

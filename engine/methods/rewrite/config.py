@@ -11,20 +11,20 @@ from engine.core.options import Options, option
 class RewriteConfig(Options):
     """Rewriting."""
 
-    beam: int = option(4, "Hypotheses in the search for the base's translations that are learnt from.", low=1, high=64)
+    beam: int = option(4, "Beam size for the base's translations used in training.", low=1, high=64)
     denoising: float = option(
         0.0,
-        "Also learn to restore samples in which this share of the tokens is dropped or exchanged, half of each; 0: do not.",
+        "Also learn to restore samples in which this share of the tokens is dropped or replaced, half of "
+        "each; 0: do not.",
         low=0,
         high=0.9,
     )
     shrink: float = option(
-        1.0, "After training, go this share of the way from the base's weights to the rewriting model's.", low=0, high=1
+        1.0, "After training, interpolate this far from the base's weights to the rewriting model's.", low=0, high=1
     )
     speed: float = option(
         0.1,
-        "The training's learning rate is multiplied by this: the model begins with the base's weights, which must move "
-        "slowly.",
+        "Multiplier of the learning rate: the model starts from the base's weights, which must change slowly.",
         low=1e-4,
         high=10,
         advanced=True,

@@ -108,7 +108,7 @@ class Rewrite(Method):
         yield
 
     def log_probabilities(self, base: BaseModel, module: Any, batch: Batch) -> torch.Tensor:
-        """Those that the rewriting model gives the samples, given what the base said."""
+        """Likelihoods that the rewriting model assigns to the samples, given the base's translations."""
         with module.exchanged():
             return super().log_probabilities(base, module, batch)
 

@@ -16,7 +16,7 @@ UNKNOWN = 0.05  # share of unknown tokens above which a vocabulary cannot hold t
 
 
 def rewriter_of(base: BaseModel) -> BaseModel:
-    """The base as a model from its target language into the same: the tokenizer is told so where it wants to know."""
+    """The base as a model from its target language into the same language; the tokenizer is configured for it where needed."""
     other = copy.copy(base)
     other.source = base.target
     return other

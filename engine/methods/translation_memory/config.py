@@ -11,17 +11,17 @@ from engine.core.options import Options, option
 class TranslationMemoryConfig(Options):
     """Translation memory."""
 
-    neighbours: int = option(5, "Sentences of the memory that are found for a sentence.", low=1, high=100)
+    neighbours: int = option(5, "Sentences retrieved from the memory for each input sentence.", low=1, high=100)
     retriever: str = option(
         "trained",
-        "What goes on learning after the warm start: both encoders of the retriever, that of the sources alone (cheaper: the "
-        "index stays), or neither.",
+        "What keeps training after the warm start: both encoders of the retriever, the source encoder alone "
+        "(cheaper: the index stays), or neither.",
         choices=("trained", "fixed_target", "fixed"),
     )
     retriever_layers: int = option(3, "Layers of each encoder of the retriever.", low=1, high=12)
-    memory_layers: int = option(4, "Layers of the encoder that reads the found sentences.", low=0, high=12)
+    memory_layers: int = option(4, "Layers of the encoder that reads the retrieved sentences.", low=0, high=12)
     vector_size: int | None = option(
-        None, "Numbers in the vector by which a sentence is found; none: half the base's hidden size.", low=8
+        None, "Dimensions of the vector used to retrieve a sentence; none: half the base's hidden size.", low=8
     )
     pooling: str = option(
         "mean",
@@ -30,9 +30,9 @@ class TranslationMemoryConfig(Options):
         choices=("mean", "first"),
         advanced=True,
     )
-    warm_updates: int = option(500, "Updates of the retriever's warm start at most; 0: none.", low=0)
+    warm_updates: int = option(500, "Maximum updates of the retriever's warm start; 0: none.", low=0)
     warm_batch: int = option(64, "Sentence pairs in a batch of the warm start, each the others' wrong answers.", low=2)
-    warm_learning_rate: float = option(1e-4, "Highest learning rate of the warm start.", low=1e-7, high=1)
+    warm_learning_rate: float = option(1e-4, "Peak learning rate of the warm start.", low=1e-7, high=1)
     warm_temperature: float = option(
         0.1, "Divides the scores in the warm start's softmax; the paper has none (1).", low=1e-3, high=10, advanced=True
     )
@@ -52,7 +52,7 @@ class TranslationMemoryConfig(Options):
         "undisturbed one; without, as soon as it is ready.",
         advanced=True,
     )
-    max_tokens: int = option(80, "Tokens of a found sentence that are read; the rest is cut off.", low=4)
+    max_tokens: int = option(80, "Tokens of a retrieved sentence that are read; the rest is truncated.", low=4)
     dropout: float = option(0.1, "Dropout in the trained layers.", low=0, high=0.9)
     copy: bool = option(True, "Attention to the memory is a probability of copying too.", advanced=True)
     init: str = option(

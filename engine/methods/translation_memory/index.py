@@ -1,4 +1,4 @@
-"""The index over the memory's vectors, and its refresh in the background while E_tgt goes on learning.
+"""The index over the memory's vectors, and its refresh in the background while E_tgt keeps training.
 
 At every multiple r of `refresh_every` E_tgt's weights are copied, and a thread encodes the memory with the copy and builds an
 index, while training goes on with the one it has. With `refresh_waits` the new index takes effect at r + refresh_every and

@@ -45,7 +45,8 @@ class TranslationMemory(Method):
     }
     capabilities = Capabilities(
         title="Translation memory",
-        summary="Finds sentences of your own across languages and copies from them. Its memory can be exchanged at any time.",
+        summary="Retrieves your own sentences across languages and copies from them. Its memory can be "
+        "replaced at any time.",
         source="Cai et al., Neural Machine Translation with Monolingual Translation Memory (2021)",
         replays=False,
         needs_pairs=True,
@@ -68,7 +69,7 @@ class TranslationMemory(Method):
 
         base, folder, train = samples.pair.forward, samples.workspace, samples.pairs("train")
         if not train:
-            raise CorpusError("There is no sentence to remember. Add sentences to the samples.")
+            raise CorpusError("There is no sentence to store in the memory. Add sentences to the samples.")
         if not (folder / WARM).exists() and (config.warm_updates or config.init == "base") and len(train) > 1:
             progress.begin("Training the retriever", progress.index, progress.steps)
             with torch.random.fork_rng(devices=[]):
@@ -179,7 +180,7 @@ class TranslationMemory(Method):
         from engine.memory.retrieval_set import FILE, save_sentences
 
         if not pairs:
-            raise CorpusError("There is no sentence to remember. Add sentences to the samples.")
+            raise CorpusError("There is no sentence to store in the memory. Add sentences to the samples.")
         self.set_memory(base, module, list(pairs))
         self.finish(module)
         save_sentences(pairs, workspace / FILE, sources=False)
@@ -297,18 +298,22 @@ def load_vectors(path: Path, sentences: int, size: int | None = None) -> Any:
 
     if not path.exists():
         raise BundleError(
-            "it has no {path}, in which the method finds sentences. Get the bundle again.", path=path.name
+            "it has no {path}, from which the method retrieves sentences. Get a new copy of the bundle.", path=path.name
         )
     try:
         tensors = load_file(path)
     except SafetensorError as error:
-        raise BundleError("{path} is damaged ({error}). Get the bundle again.", path=path.name, error=error) from None
+        raise BundleError(
+            "{path} is damaged ({error}). Get a new copy of the bundle.", path=path.name, error=error
+        ) from None
     vectors = tensors.get("vectors")
     if set(tensors) != {"vectors"} or vectors is None or vectors.dim() != 2 or len(vectors) != sentences:
-        raise BundleError("{path} does not fit the sentences beside it. Get the bundle again.", path=path.name)
+        raise BundleError(
+            "{path} does not match the sentences stored with it. Get a new copy of the bundle.", path=path.name
+        )
     if size is not None and vectors.shape[1] != size:
         raise BundleError(
-            "{path} has vectors of {shape} numbers, not {size}. Get the bundle again.",
+            "{path} has vectors of {shape} dimensions, not {size}. Get a new copy of the bundle.",
             path=path.name, shape=vectors.shape[1], size=size,
         )  # fmt: skip
     return vectors.float().numpy()

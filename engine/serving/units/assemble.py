@@ -104,7 +104,7 @@ class Builder:
         return self.text, Alignment(self.words, [span for span, _ in self.links], [row for _, row in self.links])
 
     def _between(self, begin: int, following: str) -> None:
-        """What stands before the next sentence: kept where it is more than a space or where a line ends."""
+        """The text before the next sentence: preserved if it is more than a space or contains a line end."""
         piece = self.source[self.at : begin]
         if self.at and not piece.strip():
             wide = bool(self.text) and (not self.text[-1].isascii() or not following[:1].isascii())
@@ -220,7 +220,7 @@ def _size(text: str) -> int:
 
 
 def _in_order(prepared: Prepared, parts: TaggedText) -> tuple[TaggedText, list[str]]:
-    """Number placeholders that are told apart by their order, where that has changed."""
+    """Number placeholders that are distinguished by their order alone, if that order has changed."""
     text = prepared.text
     atoms = [ord(c) - FIRST for c in ATOM.findall(text)]
     atoms = [k for k in atoms if k < len(prepared.atoms) and isinstance(prepared.atoms[k], str)]

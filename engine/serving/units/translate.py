@@ -124,7 +124,7 @@ class BaseTranslator(Translator):
 
 
 class TranslationCache:
-    """Translations that are done, kept in a file so that a run that was stopped goes on from there.
+    """Finished translations, stored in a file so that a stopped run can resume.
 
     The file's first line says whose they are; with another translator it is begun anew. A line that a crash cut short is
     passed over.

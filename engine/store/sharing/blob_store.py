@@ -169,8 +169,8 @@ class BlobStore:
                         digest = _pour(file, out)
         except FileNotFoundError:
             raise StorageError(
-                "The artefact {path} ({name}) is gone from {url}. Run `tailormt doctor`; where no copy is left, its "
-                "step has to be done again.",
+                "The artefact {path} ({name}) is missing from {url}. Run `tailormt doctor`; if no copy is "
+                "left, its step must be repeated.",
                 path=path.name, name=name[:12], url=self.url,
             ) from None  # fmt: skip
         if digest != name:
@@ -284,7 +284,7 @@ def _open(url: str, endpoint: str) -> tuple[Any, str]:
         ) from None
     except ValueError as error:
         raise InputError(
-            "artefacts: {url} is no folder and no address that is known ({error}).", url=url, error=error
+            "artefacts: {url} is neither a folder nor a supported address ({error}).", url=url, error=error
         ) from None
     if hasattr(system, "retries"):
         system.retries = 1  # we try again ourselves, and say so

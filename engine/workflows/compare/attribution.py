@@ -58,12 +58,12 @@ def read_word(
     `plugin` None is the base alone. Raises InputError on a stretch outside the text, or a sentence too long for the base.
     """
     if not 0 <= start < end <= len(text):
-        raise InputError("That word is not in the translation any more. Click it again.")
+        raise InputError("That word is no longer in the translation. Click it again.")
     with base.lock:
         longest = max(len(base.encode([source])[0]), len(base.label([text])[0]))
         result = spans(base, text)
     if longest > base.max_tokens:
-        raise InputError("This sentence is longer than the base's positions, so it cannot be looked into. Split it.")
+        raise InputError("This sentence is longer than the base can process, so it cannot be inspected. Split it.")
     touched = [index for index, span in enumerate(result) if span and span[0] < end and span[1] > start]
     known = [span for index in touched if (span := result[index])]
     start, end = (known[0][0], known[-1][1]) if known else (start, end)
@@ -100,11 +100,11 @@ def _places(
     rows = plugin.reads(base, source, text, top=4 * top)
     selected = [row for row in rows if row["position"] in touched or row["place"] == "prompt"]
     places = with_words(base, merged(selected, top))
-    return places, "" if places else mark("Nothing was retrieved for this word: the base was confident enough.")
+    return places, "" if places else mark("Nothing was retrieved for this word: the base was sufficiently confident.")
 
 
 def spans(base: BaseModel, text: str) -> list[tuple[int, int] | None]:
-    """For each target token of a text where it stands in it, in characters; None for special ones.
+    """The character offsets of each target token in a text; None for special tokens.
 
     Characters that the tokenizer spells otherwise, or as bytes, belong to the first token between its neighbours'.
     """

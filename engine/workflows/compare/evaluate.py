@@ -124,7 +124,10 @@ def measure_general(
     text = general_text(ground.assets, ground.backward, ground.folder, progress) if ground.backward else None
     if text is None:
         ground.notes.append(
-            mark("General text is not scored: no general sample of the language came along, or no reverse model.")
+            mark(
+                "General text is not scored: no general sample of the language is bundled, or there is no "
+                "reverse model."
+            )
         )
         return None
     made: dict[str, list[str]] = {}

@@ -31,11 +31,11 @@ class Sentences:
 
 
 def split_lines(text: str, most: int) -> list[str]:
-    """The sentences of a text, one a line, without empty ones. Raises InputError when there are too many."""
+    """The sentences of a text, one per line, without empty ones. Raises InputError when there are too many."""
     lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
     if len(lines) > most:
         raise InputError(
-            "Up to {most:,} sentences can be typed here, these are {count:,}. Open them as a file.",
+            "Up to {most:,} sentences can be typed here, and there are {count:,}. Open them as a file.",
             most=most,
             count=len(lines),
         )
@@ -86,21 +86,21 @@ def single(path: Path, source: str, target: str) -> Sentences:
 
 
 def pair(files: Sequence[Path], source: str, target: str) -> Sentences:
-    """Two plain texts. Which one holds the sources is told by their language."""
+    """Two plain texts. Their language determines which one contains the sources."""
     from engine.evaluation.evaluate import read_lines
 
     for path in files:
         if format_of(path) != "txt":
             raise InputError(
-                "{path} is {readers}; of two files both must be plain text.",
+                "{path} is {readers}; if you choose two files, both must be plain text.",
                 path=path.name,
                 readers=Message(READERS[format_of(path)].title),
             )
     texts = [[" ".join(line.split()) for line in read_lines(path)] for path in files]
     if len(texts[0]) != len(texts[1]):
         raise InputError(
-            "{file} has {lines:,} lines and {other} {other_lines:,}, so sentences and references cannot be put together "
-            "line by line.",
+            "{file} has {lines:,} lines and {other} has {other_lines:,}, so sentences and references cannot "
+            "be matched line by line.",
             file=files[0].name, lines=len(texts[0]), other=files[1].name, other_lines=len(texts[1]),
         )  # fmt: skip
     shares = [(identify(part, source, target) or {}).get(source, 0.5) for part in texts]
@@ -131,6 +131,6 @@ def check_language(path: Path, texts: Sequence[str], source: str, target: str) -
     result = identify(texts, source, target)
     if result and result.get(target, 0.0) > 0.6 and result.get(source, 0.0) < 0.2:
         raise CorpusError(
-            "{path} is in {language}. Choose a file in {expected}, the language that is translated from.",
+            "{path} is in {language}. Choose a file in {expected}, the source language.",
             path=path.name, language=Message(language_name(target)), expected=Message(language_name(source)),
         )  # fmt: skip

@@ -23,7 +23,7 @@ def systems_of(plugins: Sequence[PluginRow], strengths: Sequence[float] = ()) ->
     """The base alone, then the plugins, as a sheet holds them; equal names get numbers. Raises InputError on too many."""
     if len(plugins) > MOST_PLUGINS:
         raise InputError(
-            "Up to {most_plugins} plugins stand side by side, these are {count}. Take some away.",
+            "Up to {most_plugins} plugins can be compared, and there are {count}. Remove some.",
             most_plugins=MOST_PLUGINS,
             count=len(plugins),
         )
@@ -74,7 +74,7 @@ class Translator:
         return dict(plugin.card.get("decoding", {})) if plugin else {}
 
     def __call__(self, system: System, texts: Sequence[str], **more: Any) -> list[str]:
-        """Translations, one a text, in order."""
+        """Translations, one per text, in order."""
         from engine.decoding.translate import translate
 
         return translate(

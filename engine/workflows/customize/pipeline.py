@@ -102,7 +102,7 @@ def customize(
     progress, settings = progress or Progress(), settings or load_settings()
     request = validated(request)
     if not request.output and stop_after == "bundle":
-        raise InputError("output is needed: the bundle to write, as PLUGIN.zip.")
+        raise InputError("output is required: the bundle to write, such as PLUGIN.zip.")
     begin = time.monotonic()
     with workspace_lock(workspace):
         cache, folder = StepCache(workspace, shared=run is not None), run or workspace
@@ -301,19 +301,21 @@ def check_samples(samples: Samples, method: Method) -> None:
     needs = method.capabilities
     if len(samples.train) < FEWEST // 2:
         raise CorpusError(
-            "Only {count} sentences are left beside those of the phrases that you left out. Take some back.",
+            "Only {count} sentences are left without those of the phrases that you excluded. Include some "
+            "phrases again.",
             count=len(samples.train),
         )
     lone = sum(segment.source is None for segment in samples.train)
     if needs.needs_bilingual and lone:
         raise CorpusError(
-            "The method {method} needs samples with their sources; {lone} of {count} sentences have none. Give a "
-            "table of source and target, or choose a method that needs the target side alone.",
+            "The method {method} needs samples with their sources; {lone} of {count} sentences have none. "
+            "Provide a table of source and target, or choose a method that needs only the target side.",
             method=method.name, lone=lone, count=len(samples.train),
         )  # fmt: skip
     if len(samples.domains) < needs.needs_domains:
         raise CorpusError(
-            "The method {method} needs samples of {needed} domains or more; there {there}. Give a file for each domain.",
+            "The method {method} needs samples of {needed} or more domains; there {there}. Provide a file "
+            "for each domain.",
             method=method.name,
             needed=needs.needs_domains,
             there=Message("is one")

@@ -145,12 +145,12 @@ def validate(request: CustomizeRequest) -> None:
     """Refuse what cannot work before any work is done. Raises InputError or OptionError."""
     for key in ("base", "source", "target", "samples"):
         if not getattr(request, key):
-            raise InputError("{key} is needed.", key=key)
+            raise InputError("{key} is required.", key=key)
     for sample in request.samples:
         if not Path(sample).is_file():
             what = mark("is a folder, not a file of sentences")
             what = Message(what if Path(sample).is_dir() else mark("does not exist"))
-            raise CorpusError("{sample} {what}. Give files of text.", sample=sample, what=what)
+            raise CorpusError("{sample} {what}. Provide text files.", sample=sample, what=what)
     candidates(request)
     corpus_config(request)
     phrase_config(request)
@@ -201,7 +201,7 @@ def knn_config(request: CustomizeRequest) -> KnnOptions:
 
 
 def corpus_config(request: CustomizeRequest) -> CorpusOptions:
-    """The settings of reading samples; several files are domains of their own where nothing else is said."""
+    """The settings of reading samples; several files are separate domains unless specified otherwise."""
     from engine.corpora import CorpusOptions
 
     return CorpusOptions.from_mapping({"domain_from_file": len(request.samples) > 1, **request.corpus_options})

@@ -1,4 +1,4 @@
-"""One run of the main job: what it has at hand, filled by its steps from top to bottom."""
+"""One run of the main job: its resources and results, filled in by its steps from top to bottom."""
 
 from __future__ import annotations
 

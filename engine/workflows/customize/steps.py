@@ -62,8 +62,8 @@ def read_samples(request: CustomizeRequest, workspace: Path, stamps: StepCache, 
     def enough(report: ImportReport) -> None:
         if report.kept < FEWEST:
             raise CorpusError(
-                "Only {kept} sentences in {target} are left of {segments} in the samples; at least {fewest} are "
-                "needed, some hundreds are better.",
+                "Only {kept} of {segments} sentences in the samples are usable {target}; at least {fewest} "
+                "are needed, a few hundred are better.",
                 kept=report.kept, target=request.target, segments=report.segments, fewest=FEWEST,
             )  # fmt: skip
         stamps.begin("samples")
@@ -89,7 +89,7 @@ def split_samples(corpus: Corpus) -> tuple[list[Segment], list[Segment]]:
 
     parts = split(corpus, valid=min(500, max(min(16, len(corpus) // 4), len(corpus) // 12)))
     if not parts.valid or len(parts.train) < FEWEST // 2:
-        raise CorpusError("The samples are too much alike to keep some for validation. Add different sentences.")
+        raise CorpusError("The samples are too similar to hold some out for validation. Add different sentences.")
     return parts.train, parts.valid
 
 
@@ -272,7 +272,7 @@ def workspace_lock(workspace: Path) -> Iterator[None]:
             pass
         except OSError:
             raise InputError(
-                "Another process is at work in {workspace}. Wait for it, or choose another output.", workspace=workspace
+                "Another process is using {workspace}. Wait for it, or choose another output.", workspace=workspace
             ) from None
         yield
     finally:

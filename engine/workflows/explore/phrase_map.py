@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 MAP_FILE = "phrases.map.json.gz"
 MOST = 50_000  # points; more are no clearer
 BATCH = 4096  # tokens
-OF_MEMORY = mark("Vectors are what the memory of the last run holds of each phrase's source.")
-OF_ENCODER = mark("Vectors are the frozen base's, of its encoder, which reads this language too.")
-OF_DECODER = mark("Vectors are the frozen base's, of its decoder's last layer.")
+OF_MEMORY = mark("Vectors are those of each phrase's source in the memory of the last run.")
+OF_ENCODER = mark("Vectors are from the encoder of the frozen base, which also reads this language.")
+OF_DECODER = mark("Vectors are from the last decoder layer of the frozen base.")
 MEMORY, PAIRS = "memory.safetensors", "phrase_pairs.jsonl"
 
 

@@ -1,4 +1,4 @@
-"""`tailormt doctor`: looks over an installation and its data folder, and mends what it can without losing anything.
+"""`tailormt doctor`: checks an installation and its data folder, and repairs what it can without losing anything.
 
 Nothing is changed without `repair`; what is not understood is moved to `lost+found` in the data folder, never removed.
 """

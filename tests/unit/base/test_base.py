@@ -103,7 +103,9 @@ def test_the_fingerprint_tells_weights_and_words_apart_but_not_places(
 
 @pytest.mark.parametrize(("source", "target"), [("en", "fr"), ("fr", "zh"), ("zh", "zh")])
 def test_languages_that_it_does_not_know(tiny: Path, source: str, target: str) -> None:
-    with pytest.raises(ModelError, match=r"does not know the language fr\. It knows en, zh|two different languages"):
+    with pytest.raises(
+        ModelError, match=r"does not support the language fr\. It supports en, zh|two different languages"
+    ):
         BaseModel.load(tiny, source, target, device="cpu")
 
 

@@ -68,7 +68,7 @@ def test_the_command_names_size_memory_and_licence(tailormt: Run) -> None:
         "facebook/nllb-200-distilled-600M", "facebook/nllb-200-distilled-1.3B",
     ]  # fmt: skip
     assert "No well-known model" in tailormt("base", "recommend", "--source", "en", "--target", "tlh").out
-    assert "no language code" in tailormt("base", "recommend", "--source", "??", "--target", "zh").sentence
+    assert "not a language code" in tailormt("base", "recommend", "--source", "??", "--target", "zh").sentence
 
 
 OPUS = """

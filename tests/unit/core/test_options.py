@@ -76,7 +76,7 @@ def test_flags_go_over_presets_over_defaults() -> None:
         ({"beam": 2.5}, "beam: 2.5 is not a whole number."),
         ({"beam": 0}, "beam: 0 is below the smallest allowed value, 1."),
         ({"beam": 65}, "beam: 65 is above the largest allowed value, 64."),
-        ({"beam": None}, "beam: a value is needed (Hypotheses.)"),
+        ({"beam": None}, "beam: a value is required (Hypotheses.)"),
         ({"penalty": "nan"}, "penalty: not a number."),
         ({"order": "sideways"}, "order: 'sideways' is not one of up, down."),
         ({"fast": "perhaps"}, "fast: 'perhaps' is not yes or no."),

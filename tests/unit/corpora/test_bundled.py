@@ -150,7 +150,7 @@ def test_names_of_samples_and_plain_paths(tmp_path: Path) -> None:
         "x.txt", "export.csv", "notes.txt"]  # fmt: skip
     with pytest.raises(CorpusError, match="Did you mean sample:literary-zh"):
         named_files(["sample:literary"], ASSETS)
-    with pytest.raises(CorpusError, match="There are: none"):
+    with pytest.raises(CorpusError, match="Available: none"):
         named_files(["sample:../../etc"], tmp_path)
 
 

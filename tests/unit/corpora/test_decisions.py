@@ -151,7 +151,7 @@ def test_decisions_survive_a_torn_line_and_refuse_nonsense(tmp_path: Path) -> No
         file.write('{"action": "approve", "keys": {"ab')
     assert list(Decisions.load(tmp_path).excluded.values()) == ["One sentence."]
     assert len(Decisions.decide(tmp_path, "approve", [("Another.", None)]).approved) == 1
-    with pytest.raises(InputError, match="is no decision"):
+    with pytest.raises(InputError, match="is not a decision"):
         Decisions.decide(tmp_path, "delete", [("a", None)])
     with pytest.raises(InputError, match="No sentence was chosen"):
         Decisions.decide(tmp_path, "exclude", [])

@@ -360,7 +360,7 @@ def test_po_for_another_language_and_damaged_po_are_refused(tmp_path: Path) -> N
         through(tmp_path, "a.po", PO, shout(target="fr"))
     with pytest.raises(DocumentError, match="line 11: a quotation mark"):
         through(tmp_path, "a.po", PO.replace('of it.\\n"', 'of "it.\\n"'), shout())
-    with pytest.raises(DocumentError, match="no PO file"):
+    with pytest.raises(DocumentError, match="not a PO file"):
         through(tmp_path, "a.po", "# nothing\n", shout())
 
 

@@ -157,5 +157,5 @@ def test_missing_folder_and_special_files_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(CorpusError, match="not a regular file"):
         import_corpus([tmp_path / "pipe"], "en")
-    with pytest.raises(CorpusError, match="No file was given"):
+    with pytest.raises(CorpusError, match="No file was specified"):
         import_corpus([], "en")

@@ -133,7 +133,7 @@ def test_damaged_xml_is_named_with_its_line(tmp_path: Path) -> None:
         read(write(tmp_path / "a.tmx", broken), "en", "de")
     with pytest.raises(CorpusError, match=r"line \d+: the XML is damaged"):
         read(write(tmp_path / "b.tmx", good[: len(good) // 2]), "en", "de")
-    with pytest.raises(CorpusError, match="is no TMX file: its first element is html"):
+    with pytest.raises(CorpusError, match="is not a TMX file: its first element is html"):
         read(write(tmp_path / "c.tmx", "<html><body/></html>"))
     with pytest.raises(CorpusError, match="nested more than 500 deep"):
         read(write(tmp_path / "d.tmx", "<a>" * 2000))
@@ -261,11 +261,11 @@ def test_po_messages_plurals_fuzzy_obsolete(tmp_path: Path) -> None:
 
 
 def test_damaged_po_is_named_with_its_line(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"a\.po, line 4: this is no well-formed PO file"):
+    with pytest.raises(CorpusError, match=r"a\.po, line 4: this is not a well-formed PO file"):
         read(write(tmp_path / "a.po", 'msgid ""\nmsgstr ""\n\nthis is no message\n'))
     header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\nmsgid "a"\nmsgstr "'
     (tmp_path / "b.po").write_bytes(header.encode() + "你好".encode("gb18030") + b'"\n')
-    with pytest.raises(CorpusError, match="said to be in utf-8, which it is not"):
+    with pytest.raises(CorpusError, match="declares the encoding utf-8 but does not use it"):
         read(tmp_path / "b.po")
 
 
@@ -348,7 +348,7 @@ def test_archives_that_would_fill_a_disk_are_refused_before_they_are_unpacked(tm
     with zipfile.ZipFile(tmp_path / "many.docx", "w") as archive:
         for i in range(10_001):
             archive.writestr(f"{i}", "")
-    with pytest.raises(CorpusError, match="10,001 files inside"):
+    with pytest.raises(CorpusError, match="10,001 files"):
         read(tmp_path / "many.docx")
 
 
@@ -395,7 +395,7 @@ def test_subtitles(tmp_path: Path, end: str) -> None:
         "1984 was a good year.",
     ]
     assert [s.line for s in corpus.segments] == [2, 11, 11, 11, 16]
-    with pytest.raises(CorpusError, match="holds no subtitles"):
+    with pytest.raises(CorpusError, match="contains no subtitles"):
         read(write(tmp_path / "b.srt", "Only text.\n"), "en")
 
 
@@ -451,7 +451,7 @@ def test_headings_stand_alone_and_chinese_goes_on_over_the_page() -> None:
 
 
 def test_pdf_without_text_or_damaged(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="holds no text, only pictures of pages"):
+    with pytest.raises(CorpusError, match="contains no text, only pictures of pages"):
         read(pdf([[], []], tmp_path / "a.pdf"), "en")
     whole = pdf([["A line of text."]], tmp_path / "b.pdf").read_bytes()
     (tmp_path / "c.pdf").write_bytes(whole[:120])

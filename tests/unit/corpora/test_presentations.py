@@ -148,8 +148,8 @@ def test_what_is_no_presentation_is_refused_in_a_sentence(tmp_path: Path) -> Non
         assert str(error.value).endswith(".")
 
     good = pptx([shape(drawn_run("Words"))], tmp_path / "good.pptx").read_bytes()
-    refused(package(tmp_path / "a.pptx", "xl/workbook.xml", {"xl/workbook.xml": "<workbook/>"}), "no PowerPoint")
-    refused(package(tmp_path / "b.pptx", "ppt/presentation.xml", {}), "no PowerPoint presentation")
+    refused(package(tmp_path / "a.pptx", "xl/workbook.xml", {"xl/workbook.xml": "<workbook/>"}), "not a PowerPoint")
+    refused(package(tmp_path / "b.pptx", "ppt/presentation.xml", {}), "not a PowerPoint presentation")
     refused(pptx([], tmp_path / "c.pptx"), "no text to translate")
     refused(pptx(["<p:sp>"], tmp_path / "d.pptx"), r"slide1\.xml: the XML is damaged")
     refused(pptx([""], tmp_path / "e.pptx", order=[2, 1]), "slide 1 is missing")
@@ -162,7 +162,7 @@ def test_what_is_no_presentation_is_refused_in_a_sentence(tmp_path: Path) -> Non
     refused(pptx([" " * (64 << 20)], tmp_path / "i.pptx"), "not opened")
     with zipfile.ZipFile(tmp_path / "j.pptx", "w") as archive:
         archive.writestr("ppt/presentation.xml", "<a/>")
-    refused(tmp_path / "j.pptx", "no PowerPoint presentation")
+    refused(tmp_path / "j.pptx", "not a PowerPoint presentation")
     entity = {"ppt/slides/slide1.xml": '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'}
     refused(pptx([""], tmp_path / "k.pptx", entity), "declares XML entities")
 

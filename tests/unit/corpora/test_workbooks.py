@@ -262,7 +262,7 @@ def test_what_is_no_workbook_is_refused_in_a_sentence(tmp_path: Path) -> None:
 
     refused(
         package(tmp_path / "a.xlsx", "ppt/presentation.xml", {"ppt/presentation.xml": "<presentation/>"}),
-        "no Excel workbook",
+        "not an Excel workbook",
     )
     refused(xlsx({"One": "<row>"}, tmp_path / "b.xlsx"), r"sheet1\.xml: the XML is damaged")
     refused(xlsx({"One": "<row><c><v>1</v></c></row>"}, tmp_path / "c.xlsx"), "no text to translate")

@@ -85,7 +85,7 @@ def test_without_sources_or_references_that_the_model_wants_it_is_left_out(setti
     comet = Comet.of(settings)
     report = evaluate(SYSTEMS, REFERENCES, language="en", samples=100, further=ExtraMetrics(comet=comet))
     assert report["ours"].comet is None
-    with pytest.raises(InputError, match="nothing to score with"):
+    with pytest.raises(InputError, match="nothing to score against"):
         evaluate(SYSTEMS, None, language="en", samples=100, further=ExtraMetrics(sources=SOURCES, comet=comet))
     Path(settings.comet).parent.parent.joinpath("hparams.yaml").write_text("class_identifier: unified_metric\n")
     free = ExtraMetrics(sources=SOURCES, comet=Comet.of(settings))
@@ -106,7 +106,7 @@ def test_the_command_line_gives_it(settings: Settings, tmp_path: Path, capsys: p
     assert main(flags) == 0
     assert json.loads(capsys.readouterr().out)["systems"][0]["comet"]["score"] == 100
     assert main([*flags[:-3], str(tmp_path / "none.ckpt")]) == 2
-    assert "no COMET checkpoint" in capsys.readouterr().err
+    assert "not a COMET checkpoint" in capsys.readouterr().err
 
 
 def test_what_is_missing_or_fails_is_one_sentence(settings: Settings, tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_raters_who_are_not_done_count_with_what_they_did() -> None:
 
 
 def test_an_unknown_choice_is_refused() -> None:
-    with pytest.raises(InputError, match="'better' is no choice"):
+    with pytest.raises(InputError, match="'better' is not a rating choice"):
         summarize({"one": {0: {"style": "better"}}})
 
 

@@ -84,10 +84,10 @@ def test_the_styles_own_sentences_surprise_less_than_general_text(
 
 
 def test_a_language_model_needs_sentences_and_a_damaged_one_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="needs 20 different sentences; there are 2"):
+    with pytest.raises(CorpusError, match="needs at least 20 different sentences; there are 2"):
         StyleLanguageModel.learn(["雨停了。"] * 50 + ["他来了。"], "zh")
     (tmp_path / FILE).write_bytes(b"not safetensors")
-    with pytest.raises(InputError, match="no language model of this version"):
+    with pytest.raises(InputError, match="not a language model of this version"):
         StyleLanguageModel.load(tmp_path)
 
 
@@ -179,7 +179,7 @@ def test_an_evaluation_by_the_style_alone_has_intervals_and_p(scorers: tuple[Sty
         systems, ZH[:50], language="zh", baseline="vanilla", samples=100, further=ExtraMetrics(style=result)
     )
     assert list(both.signatures) == ["BLEU", "chrF2", "perplexity", "classifier"]
-    with pytest.raises(InputError, match="nothing to score with"):
+    with pytest.raises(InputError, match="nothing to score against"):
         evaluate(systems, None, language="zh")
 
 

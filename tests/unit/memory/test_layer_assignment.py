@@ -132,5 +132,5 @@ def test_of_equal_phrases_every_sentence_gives_one_before_any_gives_two():
 def test_a_damaged_memory_is_a_sentence(tmp_path):
     file = tmp_path / "memory.safetensors"
     file.write_bytes(b"not a memory")
-    with pytest.raises(BundleError, match="no readable memory"):
+    with pytest.raises(BundleError, match="not a readable memory"):
         _ = Memory(file).sizes

@@ -233,7 +233,7 @@ def test_what_does_not_fit_is_refused_with_a_sentence(base):
     held.precision = "int8"
     with pytest.raises(OptionError, match="held in int8, and its weights cannot be exchanged"):
         module_for(held)
-    with pytest.raises(OptionError, match="low-rank changes are for linear maps, and biases are none"):
+    with pytest.raises(OptionError, match="low-rank updates apply to linear maps only, and biases are not linear maps"):
         module_for(base, kind="lora", which="biases")
     with pytest.raises(OptionError, match="which: 'heads' is not one of all, decoder"):
         FineTuningConfig(which="heads")

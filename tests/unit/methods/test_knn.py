@@ -184,7 +184,7 @@ def test_a_datastore_that_does_not_fit_is_refused_in_a_sentence(base, datastore,
         (tmp_path / "datastore.jsonl").write_text("{}\n", encoding="utf-8")
     else:
         save_file({key: value.clone() for key, value in tensors.items()}, file)
-    with pytest.raises(BundleError, match=r"datastore\.(safetensors|jsonl).*Get the bundle again\.$"):
+    with pytest.raises(BundleError, match=r"datastore\.(safetensors|jsonl).*Get a new copy of the bundle\.$"):
         Datastore.open(tmp_path, base.d_model, base.model.config.vocab_size)
 
 
@@ -291,7 +291,7 @@ def test_an_index_that_does_not_fit_is_refused(kind, spoil, tmp_path):
     elif spoil == "missing":
         file.unlink()
     other = "ivfpq" if kind == "hnsw" else "hnsw"
-    with pytest.raises(BundleError, match=r"datastore\.faiss.*Get the bundle again\.$"):
+    with pytest.raises(BundleError, match=r"datastore\.faiss.*Get a new copy of the bundle\.$"):
         open_index(file, other if spoil == "kind" else kind, keys, 600 + (spoil == "count"), 32, options)
 
 
@@ -626,7 +626,9 @@ def test_a_bundle_carries_a_datastore_and_loads_with_it(base, adapter, tmp_path)
     rows = Plugin.load(given, base, cache=tmp_path / "cache").reads(base, *SENTENCES[0])
     assert {item["text"] for row in rows if row["layer"] == -1 for item in row["items"]} == {""}
     amend(carrying, given, card={"knn": {**knn.options.to_mapping(), "index": "ivfpq"}})
-    with pytest.raises(BundleError, match=r"given\.zip: datastore\.faiss is no ivfpq index of this bundle's datastore"):
+    with pytest.raises(
+        BundleError, match=r"given\.zip: datastore\.faiss is not the ivfpq index of this bundle's datastore"
+    ):
         Plugin.load(given, base, cache=tmp_path / "cache")
     amend(carrying, given, card={"knn": {"colour": 1}})
     with pytest.raises(BundleError, match=r"given\.zip: colour is not a setting"):
@@ -634,5 +636,5 @@ def test_a_bundle_carries_a_datastore_and_loads_with_it(base, adapter, tmp_path)
 
 
 def test_a_second_datastore_is_refused(base, datastore, tmp_path):
-    with pytest.raises(OptionError, match="The method knn brings a datastore of its own already"):
+    with pytest.raises(OptionError, match="The method knn already has its own datastore"):
         make_knn(base, PAIRS, PAIRS, SET, tmp_path, plugin_with(base, knn_for(base, datastore)))

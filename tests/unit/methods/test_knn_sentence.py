@@ -189,7 +189,7 @@ def test_a_named_threshold_takes_the_place_of_the_learned_gate(base, tmp_path):
     assert None not in (fixed.temperature, fixed.weight)
     assert sorted(files) == FILES
     assert knn.gate is None
-    with pytest.raises(OptionError, match="no adaptive network"):
+    with pytest.raises(OptionError, match="cannot use the adaptive network"):
         make_knn(base, PAIRS, PAIRS, KnnOptions(retrieval="sentence", adaptive=True), tmp_path / "third")
 
 
@@ -207,7 +207,7 @@ def test_an_index_of_the_sources_that_does_not_fit_is_refused(base, datastore, t
         tensors = {key: value.clone() for key, value in load_file(file).items()}
         tensors["lists" if spoil == "list" else "starts"][-1] += 1000
         save_file(tensors, file)
-    with pytest.raises(BundleError, match=r"datastore\.sources\.safetensors .*Get the bundle again\.$"):
+    with pytest.raises(BundleError, match=r"datastore\.sources\.safetensors .*Get a new copy of the bundle\.$"):
         Knn.open(tmp_path, base, SET)
 
 

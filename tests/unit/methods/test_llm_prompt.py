@@ -169,7 +169,7 @@ def test_it_tries_again_when_the_service_is_busy_or_fails(base, server, allowed,
 
 def test_it_gives_up_after_its_tries(base, server, allowed):
     server.plan = [503] * 9
-    with pytest.raises(TailorError, match=r"gave no answer in 3 tries \(last: status 503\)"):
+    with pytest.raises(TailorError, match=r"did not answer in 3 attempts \(last: status 503\)"):
         translate(base, ["The rain stopped."], plugin_for(base, server, retries=2))
     assert len(server.seen) == 3
 
@@ -184,7 +184,7 @@ def test_a_request_that_takes_too_long_is_tried_again(base, server, allowed):
 def test_a_service_that_is_not_there_is_said(base, allowed, monkeypatch):
     nowhere = "http://127.0.0.1:1/v1"
     monkeypatch.setenv("TAILORMT_ENDPOINTS", nowhere)
-    with pytest.raises(TailorError, match="gave no answer in 2 tries"):
+    with pytest.raises(TailorError, match="did not answer in 2 attempts"):
         translate(base, ["The rain stopped."], plugin_for(base, None, base_url=nowhere, retries=1))
 
 
@@ -202,7 +202,7 @@ def test_another_form_of_answer_is_said(base, server, allowed, answer):
     server.answer = lambda text: answer if answer else ["not a text"]
     if answer is None:
         server.answer = lambda text: _NotText()
-    with pytest.raises(TailorError, match="answers in another form than OpenAI's"):
+    with pytest.raises(TailorError, match="does not answer in OpenAI's"):
         translate(base, ["The rain stopped."], plugin_for(base, server))
 
 
@@ -320,19 +320,19 @@ def test_damaged_samples_in_a_bundle_are_said(base, tmp_path):
     with pytest.raises(BundleError, match=r"it has no pairs\.jsonl"):
         METHOD.open(tmp_path, base, LlmPromptConfig())
     (tmp_path / "pairs.jsonl").write_text('{"source": "a", "target": "b"}\n{"source": 1}\n', encoding="utf-8")
-    with pytest.raises(BundleError, match=r"pairs\.jsonl, line 2, is no pair"):
+    with pytest.raises(BundleError, match=r"pairs\.jsonl, line 2, is not a pair"):
         METHOD.build(base, METHOD.open(tmp_path, base, LlmPromptConfig()), LlmPromptConfig())
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"base_url": "api.example.com/v1"}, "is no address"),
+        ({"base_url": "api.example.com/v1"}, "is not an address"),
         ({"base_url": "http://api.example.com/v1"}, "is not encrypted"),
-        ({"base_url": "https://me:pass@api.example.com/v1"}, "no name, key or query"),
-        ({"base_url": "https://api.example.com/v1?key=1"}, "no name, key or query"),
+        ({"base_url": "https://me:pass@api.example.com/v1"}, "it must not contain a name, key or query"),
+        ({"base_url": "https://api.example.com/v1?key=1"}, "it must not contain a name, key or query"),
         ({"key_variable": SECRET}, "never the key itself"),
-        ({"key_variable": "PATH"}, "no variable's name that ends in API_KEY"),
+        ({"key_variable": "PATH"}, "not the name of a variable ending in API_KEY"),
     ],
 )
 def test_unsafe_settings_are_refused(options, words):

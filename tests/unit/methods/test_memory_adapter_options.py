@@ -59,7 +59,9 @@ def test_bounds_give_the_first_layer_that_a_length_fits():
     slow = [next((layer for layer, most in enumerate(RELEASED_BOUNDS) if n <= most), None) for n in lengths]
     assert by_bounds(lengths, RELEASED_BOUNDS, 6) == slow == [0, 0, 1, 2, 3, 3, 4, 5, 5, None]
     for bounds in ((3, 4), (3, 3, 4), (5, 4, 3)):
-        with pytest.raises(OptionError, match="is not a rising length for each of the base's 3 decoder layers"):
+        with pytest.raises(
+            OptionError, match="must be increasing lengths, one for each of the base's 3 decoder layers"
+        ):
             by_bounds(lengths, bounds, 3)
 
 

@@ -259,7 +259,7 @@ def test_a_bundle_without_its_memory_is_refused(base, tmp_path):
 
 
 def test_samples_without_a_source_cannot_be_remembered(base):
-    with pytest.raises(CorpusError, match="no sentence pair to remember"):
+    with pytest.raises(CorpusError, match="no sentence pair to store in the memory"):
         record_sentences(base, [SentencePair("", "雨停了。")], [(2, "self_attn")], 8, Progress())
 
 

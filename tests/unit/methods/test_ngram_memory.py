@@ -199,7 +199,7 @@ def test_files_that_do_not_fit_are_refused(base, tmp_path):
     module = trained_module("ngram_memory", base, tmp_path, retrieval="dense_ngram")
     lines = (tmp_path / "pairs.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "pairs.jsonl").write_text("".join(lines[:-1]), encoding="utf-8")
-    with pytest.raises(BundleError, match="does not fit the sentence pairs"):
+    with pytest.raises(BundleError, match="does not match the sentence pairs"):
         method.open(tmp_path, base, module.config)
     (tmp_path / "memory.safetensors").write_bytes(b"nonsense")
     with pytest.raises(BundleError, match="damaged"):

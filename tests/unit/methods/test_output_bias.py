@@ -235,7 +235,7 @@ def test_domains_are_named_in_a_file_of_the_bundle(tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({"domain": "a"}, "only with per_domain"),
-        ({"domain": "c", "per_domain": True}, "'c' is no domain of the samples. They are 'a', 'b'"),
+        ({"domain": "c", "per_domain": True}, "'c' is not a domain of the samples. They are 'a', 'b'"),
     ],
 )
 def test_a_domain_that_is_not_there_is_refused(options: dict, words: str, tmp_path: Path) -> None:

@@ -337,7 +337,7 @@ def test_files_that_do_not_fit_are_refused(base, tmp_path):
     method.swap(base, module, module.pairs, tmp_path)
     lines = (tmp_path / "pairs.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "pairs.jsonl").write_text("".join(lines[:-1]), encoding="utf-8")
-    with pytest.raises(BundleError, match="does not fit the sentences"):
+    with pytest.raises(BundleError, match="does not match the sentences"):
         method.open(tmp_path, base, module.config)
     (tmp_path / "memory.safetensors").unlink()
     with pytest.raises(BundleError, match=r"it has no memory\.safetensors"):

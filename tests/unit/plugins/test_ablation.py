@@ -189,7 +189,7 @@ def test_errors_are_one_sentence():
     with pytest.raises(OptionError, match="name at least one"):
         kinds_of(" , ")
     assert kinds_of("oracle, empty") == ["empty", "oracle"]
-    with pytest.raises(InputError, match=r"2 source sentences and 1 references\..*a line for a line\.$"):
+    with pytest.raises(InputError, match=r"2 source sentences and 1 references\..*line by line\.$"):
         check_lines(Ablation(["a", "b"], ["c"]))
     with pytest.raises(InputError, match=r"no sentence to translate\."):
         check_lines(Ablation([""], [" "]))

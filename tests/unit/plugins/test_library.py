@@ -146,7 +146,7 @@ def strangers(bundle: Path, domain: Path, blend: Path, lookup: Path, tmp_path_fa
     amend(domain, folder / "rewrite.zip", card={"method": "rewrite"})
     one = Part(bundle, 1.0)
     return {
-        "one": ([one], "two to 4 plugins, not of 1"),
+        "one": ([one], "two to 4 plugins, not 1"),
         "same": ([one, one], "different plugins to blend"),
         "heavy": ([one, Part(domain, 1.5)], "weights"),
         "base": (
@@ -154,7 +154,7 @@ def strangers(bundle: Path, domain: Path, blend: Path, lookup: Path, tmp_path_fa
             r"other and Style for tiny-en-zh\. Only plugins of one base",
         ),
         "direction": ([one, Part(folder / "other-way.zip", 1.0)], "from de to zh and Style from en to zh"),
-        "blend": ([one, Part(blend, 1.0)], "Both is a blend itself"),
+        "blend": ([one, Part(blend, 1.0)], "Both is itself a blend"),
         "dial": ([one, Part(folder / "rewrite.zip", 1.0)], "full strength or not at all"),
     }
 
@@ -265,11 +265,11 @@ def test_a_whole_bundle_passes_every_check(bundle: Path, base: BaseModel, tmp_pa
 def damaged(bundle: Path, folder: Path) -> Iterator[tuple[str, Path, list[str], str]]:
     text = folder / "text.zip"
     text.write_text("no zip", encoding="utf-8")
-    yield "text", text, [], "mine.zip is no plugin bundle"
+    yield "text", text, [], "mine.zip is not a plugin bundle"
     stranger = folder / "stranger.zip"
     with zipfile.ZipFile(stranger, "w") as new:
         new.writestr("virus.exe", b"x")
-    yield "stranger", stranger, [], "a file that no plugin has: 'virus.exe'"
+    yield "stranger", stranger, [], "a file that does not belong in a plugin: 'virus.exe'"
     amend(bundle, folder / "new.zip", card={"format_version": 3})
     yield "format", folder / "new.zip", ["file"], "has format 3; this program reads formats up to 2. Update Tailor MT."
     bits = folder / "bits.zip"
@@ -292,8 +292,8 @@ def hostile(bundle: Path, folder: Path) -> Iterator[tuple[str, Path, str, str]]:
     long = "".join(map(str, range(200_000)))
     for case, name, words in (
         ("long", long, f"name is a text of {len(long):,} characters"),
-        ("zero", "a\0b", "name holds the character U+0000"),
-        ("turned", "a\u202eb", "name holds the character U+202E"),
+        ("zero", "a\0b", "name contains the character U+0000"),
+        ("turned", "a\u202eb", "name contains the character U+202E"),
     ):
         amend(bundle, folder / f"{case}.zip", card={"name": name})
         yield case, folder / f"{case}.zip", "file", words
@@ -324,7 +324,7 @@ def test_a_bundle_that_would_spoil_a_project_is_refused(bundle: Path, base: Base
 @pytest.mark.parametrize("value", ["a\ud800b", "a\x85", {"a\u2066b": 1}, [["\u200f"]]])
 def test_texts_that_do_not_show_as_they_are_are_refused_wherever_they_stand(value: Any) -> None:
     check_texts(Path("a.zip"), {"name": "鲁迅 – été", "provenance": {"parser": "two\nlines"}})
-    with pytest.raises(BundleError, match="holds the character U"):
+    with pytest.raises(BundleError, match="contains the character U"):
         check_texts(Path("a.zip"), {"provenance": {"parser": value}})
 
 

@@ -337,7 +337,7 @@ def test_what_is_not_waited_for_any_more_or_took_too_long_is_not_translated() ->
     gone.leave()
     late._end = 0.0
     batcher.go.release(20)
-    with pytest.raises(Cancelled, match="has gone"):
+    with pytest.raises(Cancelled, match="has disconnected"):
         futures[0].result(60)
     with pytest.raises(DeadlineError, match="longer than 600 s"):
         futures[1].result(60)

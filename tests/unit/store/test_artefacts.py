@@ -186,7 +186,7 @@ def test_a_damaged_blob_is_never_used(machine: Machine, store: Store, project: P
     ]
     one.blobs.remove(name)
     assert [row["problem"] for row in verify(settings, store)] == ["gone"]
-    with pytest.raises(StorageError, match="is gone from"):
+    with pytest.raises(StorageError, match="is missing from"):
         other.pull()
 
 

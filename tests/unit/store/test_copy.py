@@ -80,7 +80,7 @@ def test_what_cannot_be_copied_is_said_and_nothing_is_written(filled: str, tmp_p
     full = f"sqlite:///{tmp_path / 'other.db'}"
     source, target = Store(filled), Store(full)
     other = target.projects.create("Mine", "en", "zh", "b")
-    with pytest.raises(InputError, match=r"holds rows already .*Give an empty database"):
+    with pytest.raises(InputError, match=r"already contains rows .*Specify an empty database"):
         copy_store(filled, full)
     assert target.projects.list() == [other]
     source.workers.beat("here:2:bb", "here", 2)

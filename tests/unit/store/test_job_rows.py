@@ -84,7 +84,7 @@ def test_one_job_of_a_project_at_a_time(store: Store) -> None:
     last = store.jobs.claim("w")
     assert last is not None
     assert last.id == second.id
-    with pytest.raises(InputError, match="A job of the project a is at work"):
+    with pytest.raises(InputError, match="A job of the project a is running"):
         store.projects.delete(one.id)
 
 

@@ -77,7 +77,7 @@ def test_an_error_that_may_pass_is_tried_again_after_pauses_that_double(store: S
     store.jobs.retry(job.id, 4, "The service gave no answer.", most=3, seconds=10)
     dead = store.jobs.get(job.id)
     assert dead.state == "failed"
-    assert dead.error.startswith("The service gave no answer. That was attempt 4 in a row that got no further")
+    assert dead.error.startswith("The service gave no answer. This was attempt 4 in a row without progress")
     again = store.jobs.resume(job.id)
     assert (again.retries, again.not_before, again.state) == (0, None, "queued")
 
@@ -111,7 +111,7 @@ def test_a_lost_job_goes_on_and_is_given_up_only_when_it_gets_no_further(store: 
         store.jobs.interrupt(job.id, attempt, "The worker ended.", lost=True)
         (row,) = store.jobs.requeue(most=2, seconds=0)
     assert row.state == "failed"
-    assert "That was attempt 3 in a row that got no further" in row.error
+    assert "This was attempt 3 in a row without progress" in row.error
     assert store.jobs.requeue(most=2, seconds=0) == []
 
 

@@ -128,9 +128,9 @@ def test_constraints_have_names() -> None:
 
 
 def test_addresses_that_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no SQLAlchemy URL"):
+    with pytest.raises(InputError, match="not an SQLAlchemy URL"):
         Store("tailor.db")
-    with pytest.raises(InputError, match="no database that Tailor MT knows"):
+    with pytest.raises(InputError, match="not a database that Tailor MT supports"):
         Store("oracles://x/y")
     text = tmp_path / "samples.txt"
     text.write_text("This is a text, not a database. " * 50, encoding="utf-8")
@@ -190,6 +190,6 @@ def test_a_store_whose_connections_are_all_taken_says_so(store: Store) -> None:
     with contextlib.ExitStack() as held:
         for _ in range(30):
             held.enter_context(store._engine.connect())
-        with pytest.raises(StorageError, match="more at once than it can answer"):
+        with pytest.raises(StorageError, match="more requests than it can answer"):
             store.projects.list()
     assert store.projects.list() == []

@@ -187,7 +187,7 @@ def test_a_fault_of_the_program_tells_no_traceback(api: TestClient, monkeypatch:
     store = Store(f"sqlite:///{api.app.state.desk.service.settings.home_dir / 'tailor.db'}")  # type: ignore[attr-defined]
     store.projects.create("x", "en", "zh", "en-zh")
     answer = api.get("/api/v1/projects/1/runs")
-    assert "fault of the studio" in said(answer, 500, "fault")
+    assert "an error in the studio" in said(answer, 500, "fault")
     assert "secret" not in answer.text
 
 
@@ -571,7 +571,7 @@ def test_libretranslate_tells_what_is_missing(api: TestClient) -> None:
 
     assert error(data={"q": "Hi"}).startswith("target: ")
     assert error(json={"q": 3, "target": "zh"}).startswith("q")
-    assert "no language code" in error(json={"q": "Hi", "target": "x!"})
+    assert "not a language code" in error(json={"q": "Hi", "target": "x!"})
     assert "Nothing here translates" in error(json={"q": "Hi", "source": "en", "target": "tlh"})
     assert "valid JSON" in error(content=b"{q", headers={"Content-Type": "application/json"})
     assert api.post("/detect", data={"q": "The rain stopped and nobody came."}).json()[0]["language"] == "en"

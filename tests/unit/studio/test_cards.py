@@ -111,7 +111,7 @@ def test_a_licence_is_accepted_once_and_again_when_its_terms_change(service: Ser
 def test_the_base_that_knows_the_languages_is_taken(service: Service) -> None:
     assert service.catalog.base_for(str(BASE), "zh", "en") == str(BASE)
     assert service.catalog.base_for("gone", "zh", "en") == str(BASE)
-    with pytest.raises(InputError, match="No base here knows Thai and Hebrew"):
+    with pytest.raises(InputError, match="No base here supports Thai and Hebrew"):
         service.catalog.base_for(str(BASE), "th", "he")
 
 
@@ -126,7 +126,7 @@ def test_files_keep_their_domain_labels(service: Service) -> None:
     assert job.arguments["domains"][1].startswith("health care x")
     assert len(job.arguments["domains"][1]) == 40
     assert service.label_sample(project, "it-help.txt", " ").arguments["domains"][0] == "it-help"
-    with pytest.raises(InputError, match="no file of this project"):
+    with pytest.raises(InputError, match="no longer a file of this project"):
         service.label_sample(project, "../x.txt", "a")
     assert len(service.remove_sample(project, "it-help.txt").arguments["domains"]) == 1
 

@@ -109,11 +109,11 @@ def test_the_same_again_is_the_same_and_another_plugin_keeps_what_is_there(
     assert texts(desk, other) == [[None, None]]
     with pytest.raises(InputError, match="at least one sentence"):
         desk.typed(project, " \n ", [one.id], None)
-    with pytest.raises(InputError, match="Up to 500 sentences can be typed here, these are 501"):
+    with pytest.raises(InputError, match="Up to 500 sentences can be typed here, and there are 501"):
         desk.typed(project, "a\n" * 501, [one.id], None)
     with pytest.raises(InputError, match="Up to 3 plugins"):
         desk.typed(project, EN[0], [row.id for row in plugins], None)
-    with pytest.raises(InputError, match="no longer there"):
+    with pytest.raises(InputError, match="no longer exists"):
         desk.typed(project, EN[0], [999], None)
 
 
@@ -228,9 +228,9 @@ def test_a_plugin_that_was_deleted_is_said_and_its_translations_stay(
     assert "The Lu Xun 1" in "".join(Reader(shown).cells)
     assert shown.count("deleted") == 2
     assert 'type="range"' not in shown
-    with pytest.raises(InputError, match=r"Lu Xun was deleted.*stays"):
+    with pytest.raises(InputError, match=r"Lu Xun was deleted.*kept"):
         desk.turn(project, sheet, 1, 0.5)
-    with pytest.raises(InputError, match="no longer there"):
+    with pytest.raises(InputError, match="no longer exists"):
         desk.typed(project, EN[0], [plugins[0].id], None)
 
 
@@ -244,7 +244,7 @@ def test_a_projects_terms_are_kept_and_go_with_the_job_that_measures(
     sheet = desk.typed(project, EN[0], [plugins[0].id], None)
     assert desk.enqueue(sheet).arguments == {"comparison_id": sheet.comparison_id}
     desk.store.jobs.cancel(desk.store.sheets.get(sheet.comparison_id).job_id or 0)
-    with pytest.raises(InputError, match="The terms, line 2: give a term, or source term, tab or =, target term"):
+    with pytest.raises(InputError, match="The terms, line 2: specify a term, or source term, tab or =, target term"):
         set_terms(service, project, "雨\nrain = 雨 = 雨水")
     assert project_terms(service, project) == "", "nothing of what is wrong is kept"
     written = "# weather\nrain = 雨\ndoor\t门\n"
@@ -278,7 +278,7 @@ def test_figures_of_a_plugin_are_greyed_where_its_dial_has_moved() -> None:
     assert "tm-void" not in as_trained
     moved = figure_cards(sheet, busy=False, plugins=[metrics], moved=True)
     assert 'class="tm-void"' in moved
-    assert "These figures are of strength 1" in moved
+    assert "These figures are for strength 1" in moved
 
 
 def test_deleting_a_comparison_cancels_its_job(
@@ -289,7 +289,7 @@ def test_deleting_a_comparison_cancels_its_job(
     desk.delete(desk.store.sheets.get(sheet.comparison_id))
     assert desk.sheet(project, str(sheet.comparison_id)) is None
     assert not desk.store.jobs.get(job.id).active
-    assert "This comparison is not there" in invitation(project, True, str(sheet.comparison_id))
+    assert "Comparison not found" in invitation(project, True, str(sheet.comparison_id))
     assert "Train a plugin" in invitation(project, False)
 
 
@@ -346,7 +346,7 @@ def test_menus_and_panels_hold_hostile_text_as_text() -> None:
     report = evaluate(systems, ZH, language="zh", baseline="vanilla", samples=100).to_mapping()
     figures = {"text": report, "general": report, "notes": [HOSTILE], "decoding": {HOSTILE: {HOSTILE: HOSTILE}}}
     shown += figure_cards(replace(sheet, figures=figures), busy=False)
-    assert "3 sentences are few: look at the intervals." in shown
+    assert "3 sentences are few: mind the intervals." in shown
     read = Reader(shown.replace("</option>", "").replace("<option", "<input"))
     assert "img" not in read.names
     assert "script" not in read.names
@@ -365,12 +365,12 @@ def test_what_was_read_says_how_much_and_where() -> None:
         WordAttribution("停歇", 0, 2, places), system="Lu Xun", strength=0.8, source="en", target="zh"
     )
     assert "−22 % from memory" in shown
-    assert "<b>8 %</b> read from memory · 92 % the base’s own" in shown
+    assert "<b>8 %</b> read from memory · 92 % from the base" in shown
     assert "<b>3 %</b> of the word's probability came from them" in html.unescape(shown)
     assert "under 0.01" in shown
     assert shown.count("data-layer=") == 2, "a column a layer, the output is none"
     assert '<option value="0-self_attn" selected>layer 1, self-attention' in shown, "what weighed most is open"
-    assert "at 0.8 it counts for less" in shown
+    assert "at 0.8 it has less" in shown
     alone = reading_panel(
         WordAttribution("停", 0, 1, [], "The base alone."), system="x", strength=1, source="en", target="zh"
     )
@@ -459,7 +459,7 @@ def test_a_job_says_what_it_does_or_why_it_stopped() -> None:
     assert 'data-cancel="7"' in working
     assert "Cancelling" in progress_card(job("running", cancel_requested=True))
     assert "Waiting for a worker" in progress_card(job("queued"))
-    assert "Cancelled. What was done is kept." in progress_card(job("cancelled"))
+    assert "Cancelled. Completed work is kept." in progress_card(job("cancelled"))
     failed = progress_card(job("failed", error="<b>No disk</b>."))
     assert "&lt;b&gt;No disk" in failed
     assert "data-again" in failed

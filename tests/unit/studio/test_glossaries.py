@@ -71,7 +71,7 @@ def test_entries_as_csv_and_in_a_form(api: TestClient) -> None:
         ("a\tb\na\tc", "tsv", "line 2: 'a' has a target term already"),
         ("\n \n", "tsv", "at least one entry"),
         ('a,"b', "csv", "not valid CSV"),
-        ("a\tb", "tbx", "it is tsv or csv"),
+        ("a\tb", "tbx", "must be tsv or csv"),
     ],
 )
 def test_entries_that_cannot_be_are_refused_with_their_line(text: str, format: str, why: str) -> None:

@@ -189,7 +189,7 @@ def test_exported_data_has_one_line_a_sentence_and_a_text_a_system(given_lines: 
 def test_sentences_are_lines_and_their_number_is_limited() -> None:
     assert split_lines(" One. \n\n\tTwo.\r\n", 500) == ["One.", "Two."]
     assert len(split_lines("a\n" * 500, 500)) == 500
-    with pytest.raises(InputError, match="Up to 500 sentences can be typed here, these are 501"):
+    with pytest.raises(InputError, match="Up to 500 sentences can be typed here, and there are 501"):
         split_lines("a\n" * 501, 500)
 
 

@@ -50,7 +50,7 @@ def shown(service: Service, project: ProjectRow, **more: object) -> str:
 def test_a_card_says_what_the_plugin_was_made_from(service: Service, project: ProjectRow) -> None:
     plugin(service, project, "Golden", GOLDEN / "format-1" / "plugin.zip", metrics={"bleu_vanilla": 7.8, "bleu": 13.4})
     page = shown(service, project)
-    assert "Made from 60 sentences and" in page
+    assert "Built from 60 sentences and" in page
     assert "by Tailor MT 0.1.0" in page
     assert "<td>temperature</td><td>0.5</td>" in page
     assert "7.8 → <b>13.4</b>" in page
@@ -88,7 +88,7 @@ def test_a_blend_is_made_of_plugins_with_a_dial(service: Service, project: Proje
     blend = type(blend)(service.store.plugins.update(blend.row.id, method="blend"), blend.about, blend.card)
     assert one.blendable
     assert not blend.blendable
-    assert "Made of Golden (memory adapter, weight 0.6), Golden" in shown(service, project)
+    assert "Blended from Golden (memory adapter, weight 0.6), Golden" in shown(service, project)
 
 
 def test_a_method_that_reads_sentences_says_why_they_stay(
@@ -105,7 +105,7 @@ def test_an_import_shows_its_checks_and_ends_in_the_project(service: Service, pr
     for expected in ("Imported as Golden.", "Imported as version 2 of Golden."):
         steps = list(bring_in(service, project, GOLDEN / "format-1" / "plugin.zip"))
         assert len(steps) == 10, "one at the start, one a check, one at the end"
-        assert "looking" in steps[0]
+        assert "checking" in steps[0]
         assert expected in steps[-1]
     rows = service.store.plugins.list(project.id)
     assert len({row.path for row in rows}) == 2
@@ -129,7 +129,7 @@ def test_a_failed_import_leaves_nothing_and_a_licence_waits(
     assert row.name == "Golden"
     assert incoming.waiting() == []
     for wrong in (waiting.key, "../../tailor", "0" * 16):
-        with pytest.raises(InputError, match="no longer there"):
+        with pytest.raises(InputError, match="has expired"):
             incoming.finish(wrong)
 
 

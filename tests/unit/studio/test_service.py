@@ -51,14 +51,14 @@ def test_bundled_samples_have_title_language_and_card(service: Service) -> None:
     assert result["literary-zh"].card.license_line == "Licence: CC0 1.0. Free for any use."
     assert len(service.catalog.demo_lines("en").splitlines()) >= 5
     assert service.catalog.demo_lines("xx") == ""
-    with pytest.raises(InputError, match="no longer there"):
+    with pytest.raises(InputError, match="no longer exists"):
         service.catalog.sample("../../etc")
 
 
 def test_projects_are_checked_before_they_are_made(service: Service) -> None:
     with pytest.raises(InputError, match="same language"):
         service.create_project("x", "zh", "zh", str(BASE))
-    with pytest.raises(InputError, match="does not know German; it knows English, Chinese"):
+    with pytest.raises(InputError, match="does not support German; it supports English, Chinese"):
         service.create_project("x", "en", "de", str(BASE))
     assert service.store.projects.list() == []
 

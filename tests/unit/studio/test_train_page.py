@@ -143,7 +143,7 @@ def test_the_estimate_says_how_sure_it_is_and_what_would_not_fit() -> None:
     assert "memory <b>2.0</b> of 24 GiB" in shown
     assert "5 min to 8 min, from earlier runs on this machine." in shown
     assert "Lower tokens_per_batch" in estimate_line(made, {**machine, "free_memory": 2**30})
-    assert "Make room first" in estimate_line(made, {**machine, "free_disk": 1000})
+    assert "Free some space first" in estimate_line(made, {**machine, "free_disk": 1000})
 
 
 # -- the form
@@ -246,7 +246,7 @@ def test_a_clone_has_the_settings_of_its_run(form: PlanForm, service: Service, p
     assert "earlier run" in says
     assert own_settings(CustomizeRequest.of_job(started.arguments))["training_options"]["max_updates"] == 7
     other = service.create_project("Other", "en", "zh", str(BASE))
-    with pytest.raises(InputError, match="no longer there"):
+    with pytest.raises(InputError, match="no longer exists"):
         runs.request_of(other, str(started.id))
 
 
@@ -310,7 +310,7 @@ def test_a_run_shows_how_far_it_is_and_what_it_says_now(service: Service, projec
     assert "雨竟还不曾停歇。" in figures
     assert 'data-act="cancel"' in figures
     waiting = replace(running, state="queued", step="")
-    assert "2 before it" in progress_card(waiting, 4, [], 2)
+    assert "2 ahead in the queue" in progress_card(waiting, 4, [], 2)
     assert "It makes way." in progress_card(replace(waiting, note="It makes way."), 4, ROWS)
     stopped = replace(running, state="interrupted", error="The worker was stopped.")
     assert "The worker was stopped." in progress_card(stopped, 4, ROWS)
@@ -324,7 +324,7 @@ def test_a_run_that_ran_out_of_time_says_so_and_goes_on_for_as_long_again(
     short = {"stopped_by": "max_minutes", "updates": 41, "most_updates": 200}
     done = replace(job(service, project), state="succeeded", result=short)
     shown = progress_card(done, 1, ROWS)
-    assert "The training stopped at the time limit after 41 of 200 updates." in shown
+    assert "Training stopped at the time limit after 41 of 200 updates." in shown
     assert 'data-act="go_on"' in shown
     assert "go_on" not in progress_card(replace(done, result={**short, "stopped_by": "patience"}), 1, ROWS)
     several = progress_card(replace(done, arguments={"method": AUTO}), 1, ROWS)
@@ -345,8 +345,8 @@ def test_the_device_and_the_log_of_a_run(service: Service, project: ProjectRow) 
         running.id, cpu=142.4, memory=1_400_000_000, peak=1_700_000_000, gpu=2**30, gpu_total=2**34
     )
     shown = device_card(running, service.store.usage.get(running.id), 2)
-    assert "processor 142 % of 200 %" in shown
-    assert "memory 1.3 GiB · at most 1.6 GiB · GPU 1.0 of 16 GiB" in shown
+    assert "CPU 142 % of 200 %" in shown
+    assert "memory 1.3 GiB · peak 1.6 GiB · GPU 1.0 of 16 GiB" in shown
     log = log_card("\n".join(f"line {i} <b>" for i in range(100)))
     assert "line 99 &lt;b&gt;" in log
     assert "line 10 " not in log
@@ -364,7 +364,7 @@ def test_runs_are_compared_by_what_differs(service: Service, project: ProjectRow
     assert "7.8 → 13.1 (p 0.010)" in shown
     assert "10.2 → 10.1" in shown
     assert "max updates" in shown
-    assert "as the budget" in shown
+    assert "set by the budget" in shown
     assert "kNN on top" in shown
     assert "base" not in shown.replace("tm-", ""), "it is the same"
     assert "1.2 MB" in shown
@@ -399,7 +399,7 @@ def test_a_look_shows_what_changed_first_and_one_of_the_users_own(service: Servi
     assert rows[-1]["reference"] == "我的句子。"
     shown = look_card(project, None, FOUND)
     assert "7 of 8 sentences change · 447 sentences looked up · held-out loss 5.16 → 4.69" in shown
-    assert "made in 41 s" in shown
+    assert "built in 41 s" in shown
     assert "&lt;i&gt;" in shown
     assert '<mark class="new">' in shown
 
@@ -436,8 +436,10 @@ def test_a_look_shows_the_meaning_beside_the_style_and_only_what_the_base_can_tr
     shown = look_card(project, None, {**FOUND, "rows": rows, "agreement_base": 63.3, "agreement": 45.3})
     assert "Unreadable" not in shown
     assert "Base loops" not in shown
-    assert "meaning, by translating back (chrF) 63 → 45" in shown
-    assert "Meaning is lost: translated back, the sentences agree with their sources by 45 in place of 63" in shown
+    assert "meaning, by back-translation (chrF) 63 → 45" in shown
+    assert (
+        "Meaning is lost: after back-translation the sentences match their sources with chrF 45 instead of 63" in shown
+    )
     assert shown.count("Much of the meaning may be lost") == 1
     assert shown.count("repeats itself") == 1
     assert "Meaning is lost" not in look_card(

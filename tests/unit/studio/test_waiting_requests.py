@@ -113,7 +113,7 @@ def test_the_rest_is_not_translated_for_a_client_that_has_gone(
         studio.batcher.go.release(100)
         status, _, answer = await asked
         assert status == 409
-        assert "has gone" in str(answer)
+        assert "has disconnected" in str(answer)
         assert len(studio.batcher.seen) == 1, "the batch that was at work"
         assert not studio.batcher._backlog
 

@@ -62,7 +62,7 @@ def test_translation_goes_on_with_half_the_batch(
     assert translate(base, texts) == expected
     assert calls.sizes[:3] == [8, 4, 4]
     hungry(error, 0, 1)
-    with pytest.raises(TailorError, match=r"not even for batches of half the size\. Lower batch_tokens"):
+    with pytest.raises(TailorError, match=r"even for batches of half the size\. Lower batch_tokens"):
         translate(base, texts)
 
 

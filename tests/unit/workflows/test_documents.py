@@ -258,7 +258,7 @@ def test_bombs_entities_and_other_files_are_refused(tmp_path: Path) -> None:
     refused(tmp_path / "c.xlf", "damaged")
     (tmp_path / "d.docx").write_bytes(b"\xd0\xcf\x11\xe0 old")
     refused(tmp_path / "d.docx", "older format")
-    refused(archive(tmp_path / "e.docx", {"xl/workbook.xml": b"<a/>"}), "no Word document")
+    refused(archive(tmp_path / "e.docx", {"xl/workbook.xml": b"<a/>"}), "not a Word document")
     (tmp_path / "f.pdf").write_bytes(b"%PDF")
     refused(tmp_path / "f.pdf", "in no format")
     (tmp_path / "g.txt").write_text("a long text")
@@ -351,7 +351,7 @@ def test_a_document_that_cannot_be_rebuilt_keeps_its_translations(
     first, again = shout(), shout()
     with monkeypatch.context() as broken:
         broken.setattr(Odt, "build", lambda self, results: results[99])
-        with pytest.raises(DocumentError, match="could not be put together") as error:
+        with pytest.raises(DocumentError, match="could not be reassembled") as error:
             translate_document(file, tmp_path / "b.odt", first, partial=partial)
     assert str(error.value).endswith(".")
     assert error.value.code.startswith("name-was-translated-but-could-not")

@@ -118,7 +118,7 @@ def test_what_cannot_be_rated_is_said(store: Store) -> None:
         pick_items(texts, "kNN", "vanilla")
     with pytest.raises(InputError, match="two different systems"):
         pick_items(texts, "vanilla", "vanilla")
-    with pytest.raises(InputError, match="wrote the same for every sentence"):
+    with pytest.raises(InputError, match="produced the same translation of every sentence"):
         pick_items(saved(store, ROWS[5:6]), "vanilla", "Lu Xun")
 
 

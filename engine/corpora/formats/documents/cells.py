@@ -39,7 +39,7 @@ class CellText(RunParagraph):
         super().__init__(element)
 
     def shown(self, parts: TaggedText) -> str:
-        """The text with what stands between its sentences."""
+        """The text with the separators between its sentences."""
         return "".join(
             part
             if isinstance(part, str)

@@ -123,7 +123,7 @@ class Docx(Document):
         self.original = read_archive(path, context, MEMBERS.fullmatch)
         if not any(name.startswith("word/document") for name in self.original):
             raise DocumentError(
-                "{context} is no Word document: it has no text in it. Save it as DOCX.", context=context.name
+                "{context} is not a Word document: it contains no text. Save it as DOCX.", context=context.name
             )
         self.units: list[Unit] = []
         self.kept: Counter[str] = Counter()

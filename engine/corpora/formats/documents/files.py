@@ -85,7 +85,7 @@ def read_archive(path: Path, context: Context, wanted: Callable[[str], object]) 
         why = mark("it is damaged, or another kind of file")
         why = Message(mark("it has a password, or an older format") if old else why)
         raise DocumentError(
-            "{context} cannot be opened: {why}. Save it anew in your editor.", context=context.name, why=why
+            "{context} cannot be opened: {why}. Save it again in your editor.", context=context.name, why=why
         ) from None
     with archive:
         members = archive.infolist()
@@ -93,8 +93,8 @@ def read_archive(path: Path, context: Context, wanted: Callable[[str], object]) 
         odd = any(m.file_size > SMALL and m.file_size > HIGHEST_RATIO * max(1, m.compress_size) for m in members)
         if len(members) > MOST_MEMBERS or total > MOST_UNPACKED or odd:
             raise DocumentError(
-                "{context} would unpack to {total:,.0f} MiB in {count:,} parts, which no real document does. It was "
-                "not opened.",
+                "{context} would unpack to {total:,.0f} MiB in {count:,} parts, far more than a real "
+                "document. It was not opened.",
                 context=context.name, total=total / 2 ** 20, count=len(members),
             )  # fmt: skip
         if any(member.flag_bits & 1 for member in members):
@@ -103,7 +103,7 @@ def read_archive(path: Path, context: Context, wanted: Callable[[str], object]) 
             return {m.filename: _member(archive, m, context) for m in members if wanted(m.filename)}
         except (*DAMAGE, RuntimeError) as error:
             raise DocumentError(
-                "{context} is damaged ({error}). Save it anew in your editor.", context=context.name, error=error
+                "{context} is damaged ({error}). Save it again in your editor.", context=context.name, error=error
             ) from None
 
 
@@ -132,7 +132,7 @@ def rebuilt_archive(path: Path, changed: Mapping[str, bytes]) -> bytes:
 
 
 def _copy_member(packed: BinaryIO, member: zipfile.ZipInfo, new: zipfile.ZipFile) -> None:
-    """Write a member as it lies in the archive, without unpacking it. `zipfile` itself only copies what it can unpack."""
+    """Copy an archive member without unpacking it. `zipfile` itself only copies what it can unpack."""
     packed.seek(member.header_offset)
     head = packed.read(LOCAL_HEADER)
     sizes = struct.unpack("<2H", head[-4:]) if len(head) == LOCAL_HEADER else (0, 0)  # of its name and its extra field
@@ -172,7 +172,7 @@ def parse_xml(data: bytes, where: str) -> etree._ElementTree:
 
 
 def _prolog(data: bytes) -> bytes:
-    """What stands before the first element, without comments, which may hold anything and be of any length."""
+    """The text before the first element, without comments, which may contain anything and be of any length."""
     for size in (1 << 20, len(data)):
         plain = ASIDE.sub(b"", data[:size].replace(b"\x00", b""))  # of UTF-16 too
         first = PROLOG.search(plain)

@@ -34,7 +34,7 @@ class Odt(Document):
         self.original = read_archive(path, context, MEMBERS.fullmatch)
         if "content.xml" not in self.original:
             raise DocumentError(
-                "{context} is no OpenDocument text: it has no content. Save it as ODT.", context=context.name
+                "{context} is not an OpenDocument text: it has no content. Save it as ODT.", context=context.name
             )
         self.units: list[Unit] = []
         self.kept: Counter[str] = Counter()

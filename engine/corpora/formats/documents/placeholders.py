@@ -136,5 +136,5 @@ def renumbered(source: Sequence[str], order: Sequence[int], kinds: Sequence[str]
 
 
 def _by_order(placeholder: str) -> bool:
-    """Is it told from others by its place in the text alone, as %s and {} are?"""
+    """Is it distinguished from others by its position in the text alone, as %s and {} are?"""
     return bool(BY_ORDER.fullmatch(placeholder))

@@ -74,7 +74,7 @@ class Po(Document):
         self.header: Entry | None = None
         self.entries = self._read()
         if not self.entries and self.header is None:
-            raise DocumentError("{context} is no PO file: there is no msgid in it.", context=context.name)
+            raise DocumentError("{context} is not a PO file: there is no msgid in it.", context=context.name)
         self.forms, self.fresh_header = self._plural_forms()
         for entry in self.entries:
             self._add(entry)
@@ -113,7 +113,7 @@ class Po(Document):
             elif line.startswith('"'):
                 if not key or key not in entry.texts:
                     raise DocumentError(
-                        "{context}, line {number}: a text that belongs to no entry.",
+                        "{context}, line {number}: this text does not belong to any entry.",
                         context=self.context.name,
                         number=number + 1,
                     )
@@ -130,7 +130,7 @@ class Po(Document):
                     entry.previous.append(number)
                 elif line and not line.startswith("#"):
                     raise DocumentError(
-                        "{context}, line {number} is no line of a PO file: {line}",
+                        "{context}, line {number} is not a line of a PO file: {line}",
                         context=self.context.name, number=number + 1, line=line[:40],
                     )  # fmt: skip
                 elif not line:

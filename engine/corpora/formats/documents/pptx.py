@@ -43,7 +43,7 @@ class Pptx(Document):
         main = self.package.main("presentation")
         if not main:
             raise DocumentError(
-                "{context} is no PowerPoint presentation: it has no slides. Save it as PPTX.",
+                "{context} is not a PowerPoint presentation: it has no slides. Save it as PPTX.",
                 context=self.context.name,
             )
         parts = {link.id: link.part for link in self.package.links(main, "slide")}
@@ -56,7 +56,7 @@ class Pptx(Document):
         for number, part in enumerate(listed, 1):
             if part not in self.package:
                 raise DocumentError(
-                    "{context} is damaged: slide {number} is missing in it. Save it anew in your editor.",
+                    "{context} is damaged: slide {number} is missing. Save it again in your editor.",
                     context=self.context.name, number=number,
                 )  # fmt: skip
             result.setdefault(part, f"slide {number}")

@@ -58,7 +58,7 @@ class Sheets:
             part, name = parts.get(id, ""), str(element.get("name") or "")
             if part not in self.package:
                 raise DocumentError(
-                    '{context} is damaged: the sheet "{name}" is missing in it. Save it anew in your editor.',
+                    '{context} is damaged: the sheet "{name}" is missing. Save it again in your editor.',
                     context=self.package.context.name, name=name,
                 )  # fmt: skip
             result.setdefault(part, name)
@@ -127,7 +127,7 @@ class Sheets:
             number = whole_number(cell.findtext("{*}v"))
             if number is None or number >= len(self._shared):
                 raise DocumentError(
-                    "{context} is damaged: the text of {place} is missing in it. Save it anew in your editor.",
+                    "{context} is damaged: the text of {place} is missing. Save it again in your editor.",
                     context=self.package.context.name, place=place,
                 )  # fmt: skip
             if number not in self._keys:

@@ -49,7 +49,8 @@ class Subtitles(Document):
         captions = self._captions()
         if not captions:
             raise DocumentError(
-                "{context} holds no caption with a time, as 00:00:01,000 --> 00:00:02,500.", context=context.name
+                "{context} contains no caption with a time, such as 00:00:01,000 --> 00:00:02,500.",
+                context=context.name,
             )
         for group in self._joined(captions):
             self._add(group)
@@ -110,7 +111,7 @@ class Subtitles(Document):
         return Tag("open" if kind == "open" else "alone", id)
 
     def _joined(self, captions: Sequence[Caption]) -> list[list[Caption]]:
-        """Captions that make a sentence together: it has not ended, and the next one goes on in small letters."""
+        """Captions that form a sentence together: it has not ended, and the next one continues in lower case."""
         groups: list[list[Caption]] = []
         for caption in captions:
             text = text_of(caption.parts)

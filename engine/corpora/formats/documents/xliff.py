@@ -50,7 +50,9 @@ class Xliff(Document):
         root = self.tree.getroot()
         if local(root) != "xliff":
             raise DocumentError(
-                "{context} is no XLIFF file: its first element is <{local}>.", context=context.name, local=local(root)
+                "{context} is not an XLIFF file: its first element is <{local}>.",
+                context=context.name,
+                local=local(root),
             )
         self.space = root.tag.rpartition("}")[0] + "}" if root.tag.startswith("{") else ""
         if str(root.get("version", "1.2")).startswith("2"):

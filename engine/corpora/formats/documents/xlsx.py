@@ -39,7 +39,7 @@ class Xlsx(Document):
         self.main = self.package.main("workbook")
         if not self.main:
             raise DocumentError(
-                "{context} is no Excel workbook: it has no sheets. Save it as XLSX.", context=context.name
+                "{context} is not an Excel workbook: it has no sheets. Save it as XLSX.", context=context.name
             )
         self.sheets = Sheets(self.package, self.main)
         self.units: list[Unit] = []

@@ -52,7 +52,7 @@ def write(content: Content, path: Path, form: str = "") -> FileFormat:
     if result is None:
         endings = ", ".join(one.ending for one in FORMATS.values())
         raise InputError(
-            "A comparison cannot be written as {form}. Its file may end in {endings}.",
+            "A comparison cannot be written as {form}. Supported file extensions: {endings}.",
             form=form or path.name,
             endings=endings,
         )
