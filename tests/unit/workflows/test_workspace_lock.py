@@ -59,10 +59,10 @@ def test_one_of_several_works_and_its_death_leaves_the_workspace_free(tmp_path: 
             process.stdin.write("\n")
             process.stdin.flush()
         lines = [read(process) for process in processes]
-        refusal = f"Another process is at work in {workspace}. Wait for it, or choose another output."
+        refusal = f"Another process is using {workspace}. Wait for it, or choose another output."
         assert sorted(lines) == sorted(["inside", refusal, refusal])
 
-        with pytest.raises(InputError, match="Another process is at work"):
+        with pytest.raises(InputError, match="Another process is using"):
             customize(request, workspace)
         assert [file.name for file in workspace.iterdir()] == [".lock"]
 
