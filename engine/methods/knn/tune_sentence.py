@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.methods.knn.options import KnnOptions
     from engine.methods.trained import TrainedMethod
 
-SHORTLISTS = (8, 16, 32)
+SHORTLISTS = (8, 16, 32, 64)
 TEMPERATURES = (0.03, 0.05, 0.1)
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 WEIGHTS = (0.7, 0.85, 0.99)
