@@ -4,17 +4,23 @@ Gradio describes every component of every page anew when a session begins, so th
 link", which the studio does not have: its addresses say what a page shows. That description takes a tenth of a second, for
 which all first answers wait, and memory for as long as the server runs. Here a session begins empty; what an event changes
 is described when it does, which Gradio provides for.
+
+And of an upload that broke off, since its browser was closed or it grew too large, Gradio keeps what had come, in a file that it
+never looks for again. Here that goes with the request.
 """
 
 from __future__ import annotations
 
 from copy import copy
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gradio import route_utils
 from gradio.state_holder import SessionState, StateHolder
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+    from starlette.datastructures import FormData
 
 # Pages kept; the one not used for the longest gives way. It loses nothing by that: no page keeps a state on the server.
 SESSIONS = 1000
@@ -41,9 +47,24 @@ class Sessions(StateHolder):
         return super().__getitem__(session_id)
 
 
+class Upload(route_utils.GradioMultiPartParser):
+    """An upload whose files are gone where it does not come to its end."""
+
+    async def parse(self) -> FormData:
+        try:
+            return await super().parse()
+        except BaseException:  # Gradio clears away after errors of its own alone; a client that left is none
+            for file in self._files_to_close_on_error:
+                file.close()
+                Path(file.name).unlink(missing_ok=True)
+            raise
+
+
 def keep_sessions_small(app: FastAPI) -> None:
-    """Give the Gradio application that was mounted last on `app` the sessions above."""
+    """Give the Gradio application that was mounted last on `app` the sessions and uploads above."""
     from gradio.routes import App
+
+    route_utils.GradioMultiPartParser = Upload  # type: ignore[misc]
 
     mounted = next(one for route in reversed(app.routes) if isinstance(one := getattr(route, "app", None), App))
     blocks = mounted.get_blocks()

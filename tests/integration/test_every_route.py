@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
 from engine.core.settings import Settings
+from engine.store import Store
 from studio.api import create_api
+from studio.api.account_routes import add_door_routes
+from studio.api.comparison_downloads import add_comparison_routes
+from studio.api.dispatch import is_api
+from studio.api.errors import shaped
+from studio.api.phrase_downloads import add_phrase_routes
+from studio.api.plugin_downloads import add_plugin_routes
+from studio.api.rater_page import add_rater_routes
+from studio.auth.gateway import Gateway
+from studio.auth.wellformed import MOST_VALUES
+from studio.components.documents_table import add_document_routes
 from studio.services.service import Service
 from tests.fuzzing.targets import TARGETS
-from tests.unit.studio.test_gateway import HOST
+from tests.unit.studio.test_gateway import HOST, PASSWORD, signed
 
 HOSTILE = (
     "\u00b2",
@@ -28,6 +44,7 @@ HOSTILE = (
     "%00",
     "%ED%A0%80",
 )
+SECONDS = 3.0  # of the processor that one request of a few bytes to 8 MB may take
 BODIES: tuple[Any, ...] = (*HOSTILE[:8], "\ud800", "\0", 10**30, -(10**30), 1e308, 1.5, True, [], {}, None)
 
 
@@ -62,8 +79,8 @@ def attacks(wish: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
                 content = json.dumps({**body, name: value})
                 yield path, {**head, "content": content, "headers": {"Content-Type": "application/json"}}
             # Deeper too: what a field of any shape holds goes into the store as it is.
-            for value in ("\ud800", 10**30):
-                content = json.dumps({**body, name: {"a": [value]}})
+            for inner in ("\ud800", 10**30):
+                content = json.dumps({**body, name: {"a": [inner]}})
                 yield path, {**head, "content": content, "headers": {"Content-Type": "application/json"}}
 
 
@@ -82,3 +99,126 @@ def test_no_value_makes_a_fault_on_any_route(api: TestClient) -> None:
                 faults.append((wish["method"], path[:120], str(given.get("content"))[:200], answer.text[:200]))
     assert not faults, (len(faults), faults[:12])
     assert count > 1000
+
+
+def large_bodies(body: dict[str, Any]) -> Iterator[bytes]:
+    """The most names and values that are taken, of a wrong type in each field, and more; then one text of the largest size."""
+    most = range(MOST_VALUES - 200)
+    yield json.dumps({f"{number}": 1 for number in most}).encode()
+    yield json.dumps(dict.fromkeys(body, [1] * (len(most) // max(1, len(body))))).encode()
+    yield b'{"x":[' + b"1," * 3_900_000 + b"1]}"
+    yield json.dumps(
+        {name: "a1" * 3_900_000 if isinstance(value, str) else value for name, value in body.items()}
+    ).encode()
+
+
+def test_no_body_takes_long_on_any_route(api: TestClient) -> None:
+    slow, known = [], set[str]()
+    for wish in operations():
+        body = wish.get("json")
+        if not isinstance(body, dict) or (shape := f"{wish['path']} {sorted(body)}") in known:
+            continue
+        known.add(shape)
+        for content in large_bodies(body):
+            began = time.process_time()
+            answer = api.request(
+                wish["method"], wish["path"], content=content, headers={"Content-Type": "application/json"}
+            )
+            took = time.process_time() - began
+            if took > SECONDS or answer.status_code >= 500:
+                slow.append((round(took, 1), answer.status_code, wish["path"], content[:60]))
+    assert not slow
+    assert len(known) > 10
+
+
+def test_forms_are_decoded_beside_the_loop_and_have_few_fields(api: TestClient) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    for path in ("/translate", "/v2/translate", "/detect"):
+        for body in ("&".join(f"a{number}=1" for number in range(3_000)), "&" * 100_000):
+            assert api.post(path, content=body, headers=headers).json() in (
+                {"error": "The form cannot be read."},
+                {"message": "The form cannot be read."},
+            )
+    asked = api.post("/detect", content="q=%41+caf%C3%A9+%ED%A0%80+caf\u00e9".encode(), headers=headers)
+    assert asked.status_code == 200
+
+
+def numbers(
+    part: Any, known: dict[str, Any], place: str, above: tuple[str, ...] = ()
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every number that a schema takes, and where."""
+    if isinstance(part, list):
+        for one in part:
+            yield from numbers(one, known, place, above)
+    elif isinstance(part, dict):
+        name = part.get("$ref", "").rpartition("/")[2]
+        if name and name not in above:
+            yield from numbers(known[name], known, f"{place}.{name}", (*above, name))
+        if part.get("type") in ("integer", "number"):
+            yield place, part
+        for key in ("anyOf", "oneOf", "allOf", "items", "additionalProperties"):
+            yield from numbers(part.get(key), known, place, above)
+        for key, one in part.get("properties", {}).items():
+            yield from numbers(one, known, f"{place}.{key}", above)
+
+
+def test_every_number_of_every_request_is_bounded(api: TestClient) -> None:
+    spec = api.get("/api/v1/openapi.json").json()
+    known = spec["components"]["schemas"]
+    taken: list[tuple[str, dict[str, Any]]] = []
+    for path, verbs in spec["paths"].items():
+        for verb, about in verbs.items():
+            given = [(one["name"], one["schema"]) for one in about.get("parameters", [])]
+            given += [("body", one["schema"]) for one in about.get("requestBody", {}).get("content", {}).values()]
+            for name, schema in given:
+                taken += numbers(schema, known, f"{verb} {path} {name}")
+    ends = (("minimum", "exclusiveMinimum", "enum", "const"), ("maximum", "exclusiveMaximum", "enum", "const"))
+    assert len(taken) > 50
+    assert [place for place, one in taken if not all(any(key in one for key in keys) for keys in ends)] == []
+
+
+@pytest.mark.parametrize("sign_in", ["auto", "on"])
+def test_no_number_in_an_address_of_a_page_makes_a_fault(tmp_path: Path, sign_in: str) -> None:
+    service = Service(Settings(home=str(tmp_path), device="cpu", sign_in=sign_in))
+    Store(service.settings.store_url).accounts.create("Ada", PASSWORD, "admin")
+    app = FastAPI()
+    app.add_middleware(
+        Gateway, settings=service.settings, store=service.store, uploads=tmp_path, is_api=is_api, error_response=shaped
+    )
+    for add in (
+        add_door_routes,
+        add_plugin_routes,
+        add_comparison_routes,
+        add_rater_routes,
+        add_document_routes,
+        add_phrase_routes,
+    ):
+        add(app, service)
+    client = TestClient(
+        app, base_url=HOST, client=("127.0.0.1", 5000), follow_redirects=False, headers={"Origin": HOST},
+        raise_server_exceptions=False,
+    )  # fmt: skip
+    if sign_in == "on":
+        signed(client, "Ada")
+    form = {"role": "member", "name": "Bo", "password": PASSWORD, "active": "yes", "now": PASSWORD}
+    faults, count = [], 0
+    for route in app.routes:
+        if not isinstance(route, APIRoute):
+            continue
+        for value in (*HOSTILE, "999999999999"):
+            path = re.sub(r"\{\w+\}", value if value.startswith("%") else quote(value), route.path)
+            for verb in route.methods or ():
+                given: dict[str, Any] = (
+                    {} if verb == "GET" else {"data": {**form, "user": value, "code": value, "quota": value}}
+                )
+                bodies = (
+                    [given, {"json": {"item": 10**30, "question": "x", "side": "left"}}]
+                    if "rating" in path
+                    else [given]
+                )
+                for one in bodies:
+                    count += 1
+                    if client.request(verb, path, **one).status_code >= 500:
+                        faults.append((verb, path[:80]))
+    assert not faults
+    assert count > 50

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+from typing import Any
+
 import gradio as gr
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from gradio import route_utils
 from gradio.routes import App
+from starlette.requests import ClientDisconnect, Request
 
 from studio.components.gradio_sessions import SESSIONS, keep_sessions_small
 
@@ -51,3 +57,29 @@ def test_pages_that_were_left_give_way(app: FastAPI) -> None:
     assert len(holder.session_data) == SESSIONS
     assert "page 0" not in holder
     assert f"page {SESSIONS + 9}" in holder
+
+
+HEAD = b'--b\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\n'
+
+
+@pytest.mark.parametrize("end", [b"", b"\r\n--b--\r\n"])
+def test_of_an_upload_that_broke_off_nothing_is_left(app: FastAPI, tmp_path: Path, end: bytes) -> None:
+    came: list[int] = []
+
+    async def receive() -> dict[str, Any]:
+        came.append(len(list(tmp_path.rglob("*.*")) + list(tmp_path.rglob("tmp*"))))
+        if len(came) == 4 and not end:  # the browser is closed
+            return {"type": "http.disconnect"}
+        part = HEAD if len(came) == 1 else b"x" * 70_000 if len(came) < 5 else end
+        return {"type": "http.request", "body": part, "more_body": len(came) < 5}
+
+    headers = [(b"content-type", b"multipart/form-data; boundary=b")]
+    request = Request({"type": "http", "method": "POST", "path": "/", "headers": headers}, receive)
+    upload = route_utils.upload_fn(request, str(tmp_path), 1e9, None)
+    if end:
+        assert len(asyncio.run(upload)[0]) == 1
+        return
+    with pytest.raises(ClientDisconnect):
+        asyncio.run(upload)
+    assert came[-1] > 0, "something had come"
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
