@@ -51,21 +51,21 @@ def listen(models: ModelCache) -> socket.socket | None:
     """Answer commands of this user from now on, with these models; None where no socket can be had, or another answers already:
     commands then translate by themselves. The file of a studio that has ended is in nobody's way, and replaced.
     """
-    place = models.settings.home_dir / NAME
+    path = models.settings.home_dir / NAME
     if not hasattr(socket, "AF_UNIX"):
         return None
-    if (other := _connected(place)) is not None:
+    if (other := _connected(path)) is not None:
         other.close()
         return None
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         # Made in a folder that nobody else can enter, so that there is no moment at which others could open it.
-        private = Path(tempfile.mkdtemp(prefix=".socket-", dir=place.parent))
+        private = Path(tempfile.mkdtemp(prefix=".socket-", dir=path.parent))
         try:
             server.bind(str(private / NAME))
             (private / NAME).chmod(0o600)
             server.listen(WAITING_COMMANDS)
-            (private / NAME).replace(place)
+            (private / NAME).replace(path)
         finally:
             shutil.rmtree(private, ignore_errors=True)
     except OSError:  # a path too long for a socket, a file system that has none
@@ -95,15 +95,15 @@ def ask(
     return [unpacked(one) for one in made] if isinstance(made, list) and len(made) == len(texts) else None
 
 
-def _connected(place: Path) -> socket.socket | None:
+def _connected(path: Path) -> socket.socket | None:
     """A connection to who listens there, if it is this user."""
     if not hasattr(socket, "AF_UNIX"):
         return None
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        if place.lstat().st_uid == os.getuid():
+        if path.lstat().st_uid == os.getuid():
             connection.settimeout(READING)
-            connection.connect(str(place))
+            connection.connect(str(path))
             return connection
     except OSError:
         pass
