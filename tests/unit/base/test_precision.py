@@ -48,7 +48,7 @@ def test_what_can_be_trained_on() -> None:
     for precision in ("float32", "bfloat16"):
         check_trainable(SimpleNamespace(precision=precision))  # type: ignore[arg-type]
     for precision in ("float16", "int8"):
-        with pytest.raises(OptionError, match=f"cannot be trained over a base held in {precision}"):
+        with pytest.raises(OptionError, match=f"cannot be trained on a base held in {precision}"):
             check_trainable(SimpleNamespace(precision=precision))  # type: ignore[arg-type]
 
 

@@ -328,11 +328,11 @@ def test_documents_that_are_none(tmp_path: Path, name: str, word: str) -> None:
     with pytest.raises(CorpusError, match="protected by a password, or of an older format"):
         read(path)
     path.write_bytes(b"plain text")
-    with pytest.raises(CorpusError, match=f"no readable {word}: it is damaged, or another kind of file"):
+    with pytest.raises(CorpusError, match=f"not a readable {word}: it is damaged, or another kind of file"):
         read(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("other.xml", "<a/>")
-    with pytest.raises(CorpusError, match=f"is no {word}"):
+    with pytest.raises(CorpusError, match=f"is not an? {word}"):
         read(path)
 
 

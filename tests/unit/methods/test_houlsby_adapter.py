@@ -74,5 +74,5 @@ def test_it_has_the_weights_of_the_card() -> None:
 @pytest.mark.parametrize("options", [{"places": ()}, {"places": ("encoder_attn",), "sides": ("encoder",)}])
 def test_nothing_to_train_is_refused(options: dict, tmp_path) -> None:
     samples = Samples(tiny_pair(layers=2), [], [], tmp_path, load_settings())
-    with pytest.raises(OptionError, match=r"^places: nothing that is named"):
+    with pytest.raises(OptionError, match=r"^places: none of the named places"):
         get_method(NAME).prepare(samples, HoulsbyAdapterConfig(layer_norms=False, **options), Progress())

@@ -409,5 +409,5 @@ def test_what_is_no_zip(base: BaseModel, tmp_path: Path, content: Any) -> None:
         path.mkdir()
     elif content is not None:
         path.write_bytes(content)
-    refused(path, base, tmp_path / "cache", "no file|no plugin bundle")
+    refused(path, base, tmp_path / "cache", "no file|not a plugin bundle")
     assert not (tmp_path / "cache").exists()

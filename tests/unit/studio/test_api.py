@@ -174,7 +174,7 @@ def test_every_error_has_one_shape(api: TestClient) -> None:
     assert "name" in said(api.post("/api/v1/projects", json={"source": "en", "target": "zh"}), 422, "invalid")
     said(api.post("/api/v1/projects", content=b"{", headers={"Content-Type": "application/json"}), 422, "invalid")
     wish = {"name": "x", "source": "en", "target": "en"}
-    assert "No base" in said(api.post("/api/v1/projects", json=wish | {"target": "tlh"}), 409, "missing")
+    assert "No installed base" in said(api.post("/api/v1/projects", json=wish | {"target": "tlh"}), 409, "missing")
     assert "same language" in said(api.post("/api/v1/projects", json=wish | {"base": "en-zh"}), 400, "bad_input")
     assert "no base /etc" in said(api.post("/api/v1/projects", json=wish | {"base": "/etc"}), 404, "not_found")
 

@@ -109,10 +109,10 @@ def test_over_https_the_cookie_stays_there(tmp_path: Path, store: Store) -> None
 def test_a_session_ends_with_the_password_and_with_the_account(tmp_path: Path, store: Store) -> None:
     one, other = signed(door(tmp_path)), signed(door(tmp_path))
     done = one.post("/account/password", data={"now": PASSWORD, "new": "another long password"})
-    assert "The password is changed." in done.text
+    assert "Your password has been changed." in done.text
     assert one.get("/").status_code == 200
     assert other.get("/").status_code == 403
-    assert "not your password" in one.post("/account/password", data={"now": PASSWORD, "new": PASSWORD}).text
+    assert "current password is wrong" in one.post("/account/password", data={"now": PASSWORD, "new": PASSWORD}).text
     store.accounts.change(store.accounts.named("Ann").id, active=False)
     assert one.get("/").status_code == 403
     assert store.accounts.signed("Ann", "another long password") is None
@@ -263,7 +263,7 @@ def test_accounts_are_for_admins(tmp_path: Path, store: Store) -> None:
     assert "Ann" in ada.get("/admin").text
     assert ada.post("/admin/accounts", data=data).status_code == 303
     assert store.accounts.named("new").role == "admin"
-    assert "There is an account" in ada.post("/admin/accounts", data=data).text
+    assert "There is already an account" in ada.post("/admin/accounts", data=data).text
     assert ("Ada", "account added") in acts(store)
     store.accounts.delete(store.accounts.named("New").id)
     last = store.accounts.named("Ada").id

@@ -60,7 +60,7 @@ def test_two_texts_are_put_together_by_their_languages(tmp_path: Path) -> None:
     assert result.lines == list(zip(EN, ZH, strict=True))
     assert result.notes == ["two.txt holds the sentences, one.txt their references."]
     (tmp_path / "one.txt").write_text("\n".join(ZH[:2]), encoding="utf-8")
-    with pytest.raises(InputError, match=r"one\.txt has 2 lines and two.txt 3"):
+    with pytest.raises(InputError, match=r"one\.txt has 2 lines and two.txt has 3"):
         read_sentences([tmp_path / "one.txt", tmp_path / "two.txt"], "en", "zh")
 
 

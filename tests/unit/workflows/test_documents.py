@@ -354,7 +354,7 @@ def test_a_document_that_cannot_be_rebuilt_keeps_its_translations(
         with pytest.raises(DocumentError, match="could not be reassembled") as error:
             translate_document(file, tmp_path / "b.odt", first, partial=partial)
     assert str(error.value).endswith(".")
-    assert error.value.code.startswith("name-was-translated-but-could-not")
+    assert error.value.code.startswith("name-was-translated-but-the-document-could-not")
     assert error.value.params["kind"] == "IndexError"
     assert not (tmp_path / "b.odt").exists()
     translate_document(file, tmp_path / "b.odt", again, partial=partial)

@@ -205,7 +205,7 @@ def test_links_cannot_be_guessed_and_names_are_one_a_rater(store: Store, round_:
     assert store.ratings.rater(raters[0].token) == raters[0]
     assert store.ratings.rater(raters[0].token[:-1]) is None
     assert store.ratings.rater("") is None
-    with pytest.raises(InputError, match="named Mei already"):
+    with pytest.raises(InputError, match="already has a rater named Mei"):
         store.ratings.add_rater(round_.id, " Mei ")
     with pytest.raises(InputError, match="same name"):
         new_round(store, round_.project_id, saved(store), RoundPlan("Lu Xun", "vanilla", raters=("A", " A")))
