@@ -50,7 +50,7 @@ def test_a_better_base_is_fetched_with_consent_used_and_removed(beside_a_hub: St
     page.get_by_role("button", name="Add nllb-200-distilled-600M").click()
     offer = page.locator(".tm-offer")
     expect(offer).to_contain_text("Not for commercial use")
-    fetch = offer.get_by_role("button", name="Fetch")
+    fetch = offer.get_by_role("button", name="Download")
     fetch.click()
     expect(page.locator(".toast-body")).to_contain_text("I accept these terms")
     assert store.jobs.list() == []

@@ -148,7 +148,7 @@ def test_two_plugins_a_dial_a_word_a_link_and_files(
     done(other, 4)
     selected = [" ".join(str(line.texts[2]).split()) for line in studio.store.sheets.page(number)]
     assert selected == [" ".join(text.split()) for text in manuals]
-    other.get_by_text("Earlier", exact=True).click()
+    other.get_by_text("History", exact=True).click()
     expect(other.get_by_role("link", name="Rain & <i>door</i>").first).to_be_visible()
     other.get_by_text("Delete this comparison").click()
     other.get_by_role("button", name="Delete permanently").click()

@@ -205,7 +205,7 @@ def test_an_import_stops_where_it_must_and_asks_where_it_should(
     page.get_by_label("Weight of plugin two").fill("0.4")
     page.get_by_label("Name of the blend").fill("Both at once")
     page.get_by_role("button", name="Save the blend").click()
-    expect(page.get_by_text("Both at once is saved.")).to_be_visible()
+    expect(page.get_by_text("Both at once is saved")).to_be_visible()
     blend = page.locator(".tm-plugin", has_text="Both at once")
     expect(blend).to_contain_text("Blended from Licensed (lhuc, weight 0.7), Manuals (lhuc, weight 0.4)")
     blend.get_by_role("link", name="Compare").click()

@@ -416,7 +416,7 @@ def test_tokens_by_the_command_line(tailormt: Callable[..., Ran]) -> None:
     assert "CAT" in tailormt("token", "list").out
     assert tailormt("token", "revoke", made["id"]).code == 0
     assert "no tokens" in tailormt("token", "list").out
-    assert "no scope" in tailormt("token", "create", "x", "--scope", "all").sentence
+    assert "not a token scope" in tailormt("token", "create", "x", "--scope", "all").sentence
 
 
 def test_documents_and_comparisons_of_files(studio: Running, working: None, api: httpx.Client) -> None:

@@ -54,7 +54,7 @@ BAD_SAMPLES = {
     "pdf": (b"%PDF-1.7\n" + bytes(200), "a PDF document"),
     "undecodable": (b"\x81\x8d\x8f\x90\x9d\xa0\xff\xfe\xfd" * 200, "encoding|binary data|no usable sentence"),
     "wrong language": (ENGLISH, "not in the target language.*English"),
-    "too few": ("雨停了。\n他什么也不曾说。\n".encode(), "Only 2 sentences.*at least 20"),
+    "too few": ("雨停了。\n他什么也不曾说。\n".encode(), "Only 2 of .*at least 20"),
     "one 5 MB line": ("雨停了，" .encode() * 420_000, "no usable sentence.*too long"),
 }  # fmt: skip
 

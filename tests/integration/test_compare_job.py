@@ -58,7 +58,7 @@ def test_without_terms_none_are_counted_and_long_comparisons_are_measured_less_c
     rows = figure_rows(figures)
     assert {row.metric for row in rows if row.kind == "text"} == {"bleu", "chrf"}
     assert all(row.p_ar is None for row in rows)
-    assert any("left to `tailormt evaluate`" in note for note in figures["notes"])  # type: ignore[attr-defined]
+    assert any("use `tailormt evaluate` to compute" in note for note in figures["notes"])  # type: ignore[attr-defined]
 
 
 def test_arguments_are_checked_when_it_is_queued() -> None:
