@@ -203,7 +203,7 @@ def test_a_file_is_a_job_that_is_cancelled_gone_on_with_and_sorted(
     expect(page.get_by_text("Cancelled. Completed work is kept.")).to_be_visible()
     expect(page.get_by_role("button", name="Continue")).to_be_visible()
     done(page, 30)
-    page.get_by_label("sorted").select_option("difference")
+    page.get_by_label("sort by").select_option("difference")
     page.wait_for_url(re.compile("order=difference"))
     ordered = [line.place for line in studio.store.sheets.page(sheet(page), "difference", 0, 30)]
     assert ordered != sorted(ordered)
