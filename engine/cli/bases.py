@@ -71,7 +71,7 @@ def base_add(args: argparse.Namespace) -> tuple[Any, str]:
         raise Cancelled("Stopped. Nothing was added.") from None
     card = shown(entry.card())
     return card, (
-        f"Added {entry.name}: {card['family']}, {languages(card)}, {card['parameters'] / 1e6:.1f} M weights, "
+        f"Added {entry.name}: {card['family']}, {languages(card)}, {card['parameters'] / 1e6:.1f} M parameters, "
         f"{size_text(card['bytes'])} in {entry.folder}. Licence: {card['license']}. Use it with --base {entry.name}."
     )
 

@@ -90,7 +90,7 @@ def test_a_base_that_is_used_stays_unless_forced(tailormt: Run, home: Path, tiny
 
 def test_what_came_along_stays(tailormt: Run, home: Path) -> None:
     assert "is bundled with the program" in tailormt("base", "remove", "en-zh", "--force").sentence
-    assert "There is no base nothing" in tailormt("base", "remove", "nothing").sentence
+    assert "No base nothing is installed" in tailormt("base", "remove", "nothing").sentence
     assert (EN_ZH / "config.json").exists()
 
 
