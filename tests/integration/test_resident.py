@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 import stat
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,14 @@ from tests.conftest import Ran
 
 LINES = [SENTENCES[0][0], "", SENTENCES[1][0]]
 Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A data folder whose path is short: that of a socket has 107 bytes at most."""
+    with tempfile.TemporaryDirectory(prefix="tm") as folder:
+        monkeypatch.setenv("TAILORMT_HOME", f"{folder}/home")
+        yield Path(folder) / "home"
 
 
 @pytest.fixture
