@@ -9,15 +9,20 @@ from pydantic import BaseModel, Field
 from studio.api.schemas.models import Code, Given, JsonObject, Number, Reference, Text
 
 
-class TranslateWish(Given):
-    texts: Annotated[list[Text], Field(min_length=1, max_length=1000)] = Field(examples=[["The rain stopped."]])
-    source: Code | None = Field(None, description="Without, it is the project's, or told from the text.")
+class SystemWish(Given):
+    """By which base or plugin, and between which languages."""
+
+    source: Code | None = Field(None, description="Without, it is the project's, or detected in the text.")
     target: Code | None = Field(None, description="Without, it is the project's.")
     project: Reference | None = Field(None, description="Number or name of a project.")
     plugin: Reference | None = Field(
         None, description="Number or name of a plugin, or `base` for none; without, the project's default."
     )
     strength: Annotated[float, Field(ge=0, le=2)] = Field(1.0, description="0: the base exactly, 1: as trained.")
+
+
+class TranslateWish(SystemWish):
+    texts: Annotated[list[Text], Field(min_length=1, max_length=1000)] = Field(examples=[["The rain stopped."]])
     format: Literal["text", "xml", "html"] = Field("text", description="Tags of xml and html are kept, well-formed.")
     decoding: JsonObject = Field({}, description="Settings of decoding, as /options/decoding describes them.")
     terminology: bool = Field(False, description="Enforce the terms of the project.")
@@ -44,20 +49,13 @@ class Translated(BaseModel):
     plugin: int | None
 
 
-class AlternativesWish(Given):
+class AlternativesWish(SystemWish):
     text: Annotated[str, Field(min_length=1, max_length=5000)] = Field(
         description="One sentence.", examples=["The rain stopped."]
     )
     prefix: Annotated[str, Field(max_length=5000)] = Field(
         "", description="How the translations begin, in whole words."
     )
-    source: Code | None = Field(None, description="Without, it is the project's, or told from the text.")
-    target: Code | None = Field(None, description="Without, it is the project's.")
-    project: Reference | None = Field(None, description="Number or name of a project.")
-    plugin: Reference | None = Field(
-        None, description="Number or name of a plugin, or `base` for none; without, the project's default."
-    )
-    strength: Annotated[float, Field(ge=0, le=2)] = Field(1.0, description="0: the base exactly, 1: as trained.")
     count: Annotated[int, Field(ge=1, le=10)] = Field(5, description="How many at most.")
 
 
