@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.core.atomic_files import atomic_write
+from engine.core.atomic_files import atomic_write, write_jsonl
 from engine.corpora.formats.documents.formats import MOST_BYTES, open_document
 from engine.corpora.formats.documents.model import Context, DocumentError, Result, Unit
 from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
@@ -21,13 +21,11 @@ PIECE = re.compile(r"[^\W\u2e80-\U0003ffff]+|.", re.DOTALL)
 
 def write_segments(path: Path, segments: Iterable[tuple[Unit, Result]]) -> None:
     """Write a row a segment: {"place", "source", "parts", "doubt"}, and "edited" once it is."""
-    _write(
-        path,
-        [
-            {"place": unit.place, "source": unit.text, "parts": _packed(result.parts), "doubt": result.doubt}
-            for unit, result in segments
-        ],
+    rows = (
+        {"place": unit.place, "source": unit.text, "parts": _packed(result.parts), "doubt": result.doubt}
+        for unit, result in segments
     )
+    write_jsonl(path, rows, "the segments")
 
 
 def translation_of(row: Any) -> str:
@@ -54,7 +52,7 @@ def edit_segment(segments: Path, file: Path, output: Path, context: Context, ind
     data = document.build([Result(_unpacked(one["parts"]), str(one["doubt"])) for one in rows])
     with atomic_write(output, "the translation") as temporary:
         temporary.write_bytes(data)
-    _write(segments, rows)
+    write_jsonl(segments, rows, "the segments")
 
 
 def with_text(parts: TaggedText, text: str) -> TaggedText:
@@ -90,8 +88,3 @@ def _packed(parts: TaggedText) -> list[str | list[str | int]]:
 
 def _unpacked(parts: Sequence[Any]) -> TaggedText:
     return [part if isinstance(part, str) else Tag(*part) for part in parts]
-
-
-def _write(path: Path, rows: Sequence[Any]) -> None:
-    with atomic_write(path, "the segments") as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
