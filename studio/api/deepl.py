@@ -214,7 +214,7 @@ async def translate(request: Request, desk: DeskDep, place: PlaceDep) -> DeepLTr
 async def write(request: Request) -> None:
     """DeepL Write, which there is not."""
     await admit(request, "auth_key", LISTS)
-    raise Problem(400, "Rewriting of texts is not available here. Translate with /v2/translate.")
+    raise Problem(404, "Rewriting of texts is not available here. Translate with /v2/translate.")
 
 
 # -- what clients ask before

@@ -141,7 +141,7 @@ def test_patience_and_minutes_end_a_training(base, artefacts, tmp_path):
     still = OPTIONS.replace(max_updates=60, learning_rate=1e-7, warmup=0, validate_every=1, patience=2)
     result, _ = run(base, artefacts, tmp_path / "a", still.replace(learning_rate=0.9))
     assert result.stopped_by == "patience"
-    assert result.ended == f"stopped after {result.updates} of 60 updates, when validation was no longer better"
+    assert result.ended == f"stopped after {result.updates} of 60 updates, when validation stopped improving"
     result, _ = run(base, artefacts, tmp_path / "b", still.replace(max_minutes=0))
     assert (result.stopped_by, result.updates) == ("max_minutes", 1)
     assert result.ended == "stopped at the time limit after 1 of 60 updates"
