@@ -36,7 +36,7 @@ def register(top: Commands) -> None:
     )
     command.add_argument(
         "--terms", metavar="FILE",
-        help="terminology, one term per line, or source term, tab, target term: the share of required terms that appear is scored",
+        help="terminology (TBX, CSV, or lines as in `translate`): the share of required terms that appear is scored",
     )  # fmt: skip
     command.add_argument(
         "--ter", action=argparse.BooleanOptionalAction, default=True,

@@ -30,7 +30,7 @@ def register(top: Commands) -> None:
     documents.add_document_flags(command)
     command.add_argument(
         "--terms", metavar="FILE",
-        help="terminology to enforce: source term, tab, target term, one a line",
+        help="terminology to enforce: TBX, CSV, or lines of source term, tab, target term",
     )  # fmt: skip
     command.add_argument(
         "--dry-run", action="store_true", help="only show what plugins would send to a service, a request a line"

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 from engine.core.languages import unspaced
-from engine.corpora.formats.encoding import detect_encoding
+from engine.corpora.formats.columns import Columns, columns_of_header, looks_like_header
+from engine.corpora.formats.csv_dialect import Dialect, parse_record, sniff
+from engine.corpora.formats.encoding import check_file, detect_encoding
+from engine.corpora.formats.records import Request
+from engine.corpora.formats.tbx import is_tbx, read_tbx
+from engine.corpora.formats.textfile import TextFile
 from engine.errors import InputError
 
+MOST_TERMS = 20_000  # of one file
+DELIMITERS = ",;\t|"
+TERM_FILES = (".tbx", ".csv", ".tsv", ".txt")
 ENDING = r"\w{0,2}"
 
 
@@ -39,14 +48,80 @@ class Term:
 
 
 def read_terms(path: Path, language: str, source_language: str = "") -> list[Term]:
-    """The terms of a glossary (parse_terms). Raises InputError, with the line, where it is none or has none."""
-    with path.open(encoding=detect_encoding(path)) as file:
-        terms = parse_terms(file, str(path), language, source_language)
+    """The terms of a file: TBX, CSV, or lines as `parse_terms` reads them; of several for one source term the first.
+
+    Raises InputError, with the line, on anything else, where there are none, or where there are more than MOST_TERMS.
+    """
+    check_file(path)
+    if is_tbx(path):
+        pairs = read_tbx(path, language, source_language)
+    elif path.suffix.lower() == ".csv":
+        pairs = _csv_pairs(path, language, source_language)
+    else:
+        with path.open(encoding=detect_encoding(path, [language])) as file:
+            return _checked(parse_terms(file, path.name, language, source_language), path)
+    terms: dict[tuple[str, str], Term] = {}
+    for source, target in pairs:
+        terms.setdefault((source, "" if source else target), Term(target, language, source, source_language))
+        if len(terms) > MOST_TERMS:
+            break
+    return _checked(list(terms.values()), path)
+
+
+def _checked(terms: list[Term], path: Path) -> list[Term]:
     if not terms:
         raise InputError(
-            "There are no terms in {path}; enter one per line, or source term, tab, target term.", path=path
+            "There are no terms in {file}; enter one per line, or source term, tab, target term.", file=path.name
+        )
+    if len(terms) > MOST_TERMS:
+        raise InputError(
+            "{file} has more than {most:,} terms; keep those of this project's field.", file=path.name, most=MOST_TERMS
         )
     return terms
+
+
+def _csv_pairs(path: Path, language: str, source_language: str) -> Iterator[tuple[str, str]]:
+    """(source term, target term) of a table: by its header where it has one, else of its first two columns."""
+    request = Request(language, source_language or None)
+    file = TextFile(path, request)
+    ahead = [line.text for line in file.look_ahead() if not line.cut]
+    dialect = sniff(ahead, DELIMITERS)
+    if dialect.delimiter is None:  # ragged: the rows that lack a cell are to be named
+        dialect = Dialect(next((mark for mark in DELIMITERS if mark in "".join(ahead[:1])), None), True)
+    columns: Columns | None = None
+    for number, cells in _csv_rows(file, dialect):
+        if columns is None:
+            columns = columns_of_header(cells, language, source_language) if looks_like_header(cells) else None
+            if columns is not None:
+                continue
+            columns = Columns(len(cells), 1, 0) if dialect.delimiter else Columns(1, 0)
+        if not any(cells):
+            continue
+        target = cells[columns.text] if columns.text < len(cells) else ""
+        source = cells[columns.source] if columns.source is not None and columns.source < len(cells) else ""
+        if not target or (columns.source is not None and not source):
+            raise InputError(
+                "{file}, line {number}: a source term and a target term are needed.", file=path.name, number=number
+            )
+        yield source, target
+
+
+def _csv_rows(file: TextFile, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
+    for line in file:
+        lines = chain([line.text], (more.text for more in file))
+        cells = None if line.cut else parse_record(lines, dialect)
+        if cells is None:
+            raise InputError(
+                "{file}, line {number}: the quotes or the length of this line are not those of a table of terms.",
+                file=file.path.name, number=line.number,
+            )  # fmt: skip
+        yield line.number, [" ".join(cell.split()) for cell in cells]
+
+
+def lines_of(pairs: Iterable[tuple[str, str]]) -> str:
+    """(source term, target term) as lines that `parse_terms` reads, to which # begins a comment."""
+    lines = ("\t".join(part for part in pair if part) for pair in pairs)
+    return "\n".join(f" {line}" if line.startswith("#") else line for line in lines)
 
 
 def parse_terms(lines: Iterable[str], where: str, language: str, source_language: str = "") -> list[Term]:
@@ -57,7 +132,7 @@ def parse_terms(lines: Iterable[str], where: str, language: str, source_language
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith("#"):
             continue
-        parts = [part.strip() for part in re.split(r"\t| = ", line.rstrip("\n"))]
+        parts = [part.strip() for part in line.rstrip("\n").split("\t" if "\t" in line else " = ")]
         if len(parts) > 2 or not all(parts):
             raise InputError(
                 "{where}, line {number}: specify a term, or source term, tab or =, target term; this has "

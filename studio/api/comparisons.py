@@ -229,6 +229,20 @@ def set_terms(desk: DeskDep, number: Id, wish: TermsWish) -> Terms:
     return Terms(text=wish.text)
 
 
+@router.post("/projects/{number}/terms/file", dependencies=[may("write")])
+def import_terms(
+    desk: DeskDep, number: Id, file: Annotated[UploadFile, File(description="TBX, CSV, or lines of text.")]
+) -> Terms:
+    """Replace the terms by those of a file, from TBX those in the project's languages."""
+    from studio.services import terminology
+
+    project = desk.store.projects.get(number)
+    with kept(desk.service.settings, [file]) as places:
+        text = terminology.read_file(project, places[0])
+    terminology.set_terms(desk.service, project, text)
+    return Terms(text=text)
+
+
 # -- one
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LARGEST_BODY = 8 << 20  # bytes of a request that brings no files
 CHUNK = 1 << 20
 UPLOADS = re.compile(
-    r"/api/v1/projects/\d+/(?:samples|tests|plugins(?:/check)?|(?P<translate>documents|comparisons/files))$"
+    r"/api/v1/projects/\d+/(?:samples|tests|terms/file|plugins(?:/check)?|(?P<translate>documents|comparisons/files))$"
     r"|(?:/cat/[^/]+(?:/[^/]+)?)?(?P<deepl>/v2/document)$"
 )
 SLACK = 1 << 20  # bytes for the parts' heads in a multipart body

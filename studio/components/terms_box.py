@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gradio as gr
 
+from engine.corpora.terminology import TERM_FILES
 from studio.components.html import gated, view
+from studio.services.terminology import MOST_CHARACTERS
 
 
 class TermsBox:
@@ -17,12 +19,20 @@ class TermsBox:
         ):
             view(
                 '<p class="tm-quiet">One per line: a target-language term, or source term = target term. The score is the share of '
-                "required terms that appear in the translation.</p>"
+                "required terms that appear in the translation. A TBX or CSV file replaces the terms in the box.</p>"
             )
             self.text = gr.Textbox(
-                label="Terms", show_label=False, container=False, lines=5, max_lines=12, max_length=200_000,
+                label="Terms", show_label=False, container=False, lines=5, max_lines=12, max_length=MOST_CHARACTERS,
                 placeholder="contract = Vertrag",
             )  # fmt: skip
             with gr.Row(elem_classes="tm-pager"):
+                self.upload = gr.UploadButton(
+                    "Import a file…",
+                    file_types=list(TERM_FILES),
+                    file_count="single",
+                    size="sm",
+                    scale=0,
+                    min_width=140,
+                )
                 self.save = gr.Button("Save and measure", size="sm", scale=0, min_width=160)
                 self.state = view(classes="tm-quiet")

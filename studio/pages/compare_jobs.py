@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -14,7 +15,7 @@ from studio.components.html import shown_if
 from studio.components.layout import QUIET, guard, wanted
 from studio.i18n.translate import trn
 from studio.pages import Values
-from studio.services.terminology import project_terms, set_terms
+from studio.services.terminology import project_terms, read_file, set_terms
 
 if TYPE_CHECKING:
     from studio.pages.compare import ComparePage
@@ -32,6 +33,7 @@ class CompareJobs:
         ready.then(guard(self.fill_terms), None, [terms.gate, terms.text], **QUIET)
         for source in (page.state, page.figures):
             source.act(guard(self.act), page.here, [page.state, page.figures], **QUIET)
+        terms.upload.upload(guard(self.import_terms), terms.upload, [terms.text, terms.state], **QUIET)
         terms.save.click(guard(self.save_terms), [terms.text, page.here], [terms.state, page.state], **QUIET)
         page.frame.timer.tick(
             guard(self.poll, polled=True),
@@ -60,6 +62,16 @@ class CompareJobs:
             self.terms.gate: shown_if(project is not None),
             self.terms.text: project_terms(self.service, project) if project else "",
         }
+
+    def import_terms(self, request: gr.Request, file: str) -> Values:
+        """Write a file's terms into the box, from where they are saved."""
+        text = read_file(self.service.need(wanted(request)), Path(file))
+        line = trn(
+            "{count} term was read. Save to use it.",
+            "{count} terms were read. Save to use them.",
+            len(text.splitlines()),
+        )
+        return {self.terms.text: text, self.terms.state: line}
 
     def save_terms(self, request: gr.Request, words: str, here: str) -> Values:
         """Store the project's terms, and measure the comparison on the page by them."""

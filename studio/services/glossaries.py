@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from engine.core.actor import Forbidden, current_actor
 from engine.core.atomic_files import atomic_write
 from engine.core.languages import same_language
+from engine.corpora.terminology import lines_of
 from engine.errors import InputError, NotFoundError
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Dictionary:
     @property
     def terms(self) -> str:
         """The entries as `engine.corpora.terminology.parse_terms` reads them, to which # begins a comment."""
-        return "\n".join(f" {line}" if line.startswith("#") else line for line in self.tsv.split("\n"))
+        return lines_of(self.entries.items())
 
 
 @dataclass

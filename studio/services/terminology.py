@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.core.atomic_files import atomic_write
+from engine.errors import InputError
 from studio.i18n.translate import tr
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from studio.services.service import Service
 
 FILE = "terms.tsv"
+MOST_CHARACTERS = 200_000  # of a project's terms together
 
 
 def project_terms(service: Service, project: ProjectRow) -> str:
@@ -31,6 +33,23 @@ def set_terms(service: Service, project: ProjectRow, text: str) -> int:
     with atomic_write(_file(service, project.id), "the terms") as temporary:
         temporary.write_text(text, encoding="utf-8")
     return count
+
+
+def read_file(project: ProjectRow, path: Path) -> str:
+    """The terms of a TBX, CSV or text file for the languages of a project, as `set_terms` takes them. Raises InputError."""
+    from engine.corpora.terminology import lines_of, read_terms
+
+    try:
+        terms = read_terms(path, project.target, project.source)
+    except InputError as error:
+        raise InputError(error.message.naming(str(path), path.name)) from None
+    text = lines_of((term.source, term.target) for term in terms)
+    if len(text) > MOST_CHARACTERS:
+        raise InputError(
+            "The terms of {file} have more than {most:,} characters together; keep those of this project's field.",
+            file=path.name, most=MOST_CHARACTERS,
+        )  # fmt: skip
+    return text
 
 
 def _file(service: Service, project_id: int) -> Path:

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field, StringConstraints
 
 from studio.api.schemas import models
+from studio.services.terminology import MOST_CHARACTERS
 
 Title = Annotated[str, StringConstraints(max_length=120)]
 Strength = Annotated[float, Field(ge=0, le=2)]
@@ -122,7 +123,7 @@ class Terms(BaseModel):
 
 
 class TermsWish(models.Given):
-    text: Annotated[str, Field(max_length=200_000)]
+    text: Annotated[str, Field(max_length=MOST_CHARACTERS)]
 
 
 class ReadPlace(BaseModel):

@@ -122,6 +122,24 @@ def test_terms_of_a_project_are_read_and_set(api: TestClient, project: ProjectRo
     said(api.get("/api/v1/projects/99999/terms"), 404, "not_found")
 
 
+def test_terms_of_a_project_come_from_a_termbase(api: TestClient, project: ProjectRow) -> None:
+    address = f"/api/v1/projects/{project.id}/terms"
+    tbx = (
+        '<tbx><text><body><conceptEntry><langSec xml:lang="en-GB"><termSec><term>rain</term></termSec></langSec>'
+        '<langSec xml:lang="zh-CN"><termSec><term>雨</term></termSec></langSec></conceptEntry></body></text></tbx>'
+    )
+    answer = api.post(f"{address}/file", files={"file": ("our.tbx", tbx.encode())})
+    assert (answer.status_code, answer.json()) == (200, {"text": "rain\t雨"})
+    assert api.post(f"{address}/file", files={"file": ("a.csv", "snow,雪\n".encode())}).json() == {"text": "snow\t雪"}
+    why = said(api.post(f"{address}/file", files={"file": ("our.tbx", b"PK\x03\x04")}), 400, "bad_input")
+    assert why.startswith("our.tbx, line 1: the XML is damaged"), why
+    why = said(
+        api.post(f"{address}/file", files={"file": ("long.tsv", b"weather\tWetter\n" * 19_000)}), 400, "bad_input"
+    )
+    assert "long.tsv have more than 200,000 characters" in why
+    assert api.get(address).json() == {"text": "snow\t雪"}, "what was refused changes nothing"
+
+
 def test_files_are_compared_by_their_lines(api: TestClient, project: ProjectRow) -> None:
     address = f"/api/v1/projects/{project.id}/comparisons/files"
     english = "\n".join(["The rain stopped.", "He had waited for a letter.", "Nobody came to the door."])
