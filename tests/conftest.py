@@ -214,11 +214,14 @@ def bundle(request_for: Callable[..., Any], tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(autouse=True, scope="session")
-def imports_without_a_trial() -> None:
-    """An import is not tried in a process of its own, which takes seconds; tests/unit/plugins/test_library.py does that."""
-    from engine.plugins import import_checks
+def trials_in_this_process() -> None:
+    """An import is tried here, as a process takes seconds to start; tests/unit/plugins/test_scratch.py starts it."""
+    from engine.plugins import import_checks, scratch, trial
 
-    import_checks.try_bundle = lambda *arguments: []
+    def answers(path: Path, base: Any, cache: Path | None) -> Any:
+        return trial.answers(scratch.request_for(path, base) | {"cache": str(cache), "memory": 0})
+
+    import_checks.answers = answers  # type: ignore[assignment]
 
 
 @pytest.fixture(scope="session")

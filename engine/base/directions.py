@@ -18,7 +18,7 @@ from typing import Any
 
 from engine.base.files import read_json
 from engine.core.json_object import Json
-from engine.core.languages import Codes, is_collection, listed, read_tag
+from engine.core.languages import Codes, is_collection, language_message, listed, read_tag
 from engine.errors import ModelError
 from engine.messages import Message
 
@@ -56,11 +56,15 @@ class Directions:
                 raise ModelError(
                     "The base {name} translates from {reads} to {writes} only, not from {source} to "
                     "{target}. Choose a base for that direction.",
-                    name=self.name, reads=self.sources.tags[0], writes=self.targets.tags[0], source=source, target=target,
+                    name=self.name,
+                    reads=language_message(self.sources.tags[0]), writes=language_message(self.targets.tags[0]),
+                    source=language_message(source), target=language_message(target),
                 )  # fmt: skip
         pair = self._one(source, self.sources), self._one(target, self.targets)
         if pair[0] == pair[1]:
-            raise ModelError("Source and target are both {pair}. Choose two different languages.", pair=pair[0])
+            raise ModelError(
+                "Source and target are both {pair}. Choose two different languages.", pair=language_message(pair[0])
+            )
         return pair
 
     def knows(self, source: str, target: str) -> bool:

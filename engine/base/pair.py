@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.base.model import BaseModel
+from engine.core.languages import language_message
 from engine.errors import MissingError, ModelError
 
 if TYPE_CHECKING:
@@ -55,6 +56,6 @@ class LanguagePair:
                     "The base {forward} cannot translate back from {target} to {source}, which is needed to "
                     "create sources for your sentences, and no other installed base does. Specify a model "
                     "for that direction with --backward, or add one with `tailormt base add`.",
-                    forward=forward.name, target=target, source=source,
+                    forward=forward.name, target=language_message(target), source=language_message(source),
                 ) from None  # fmt: skip
         return cls(forward, load(backward, target, source))

@@ -26,6 +26,7 @@ from engine.base.files import read_json
 from engine.base.metadata import read_card
 from engine.base.quality import Score, card_scores
 from engine.core.json_object import Json
+from engine.core.languages import language_message
 from engine.core.model_card import read_card_file
 from engine.core.progress import Progress
 from engine.core.settings import Settings
@@ -111,8 +112,8 @@ class BaseRegistry:
         raise MissingError(
             "No installed base translates from {source} to {target}. Specify one with --base, or add one "
             "with `tailormt base add`; `tailormt base list` shows those installed.",
-            source=source,
-            target=target,
+            source=language_message(source),
+            target=language_message(target),
         )
 
     def find(self, name: str | Path, *, download: bool = False) -> Path:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from engine.errors import OptionError
+from engine.messages import Message
 
 # Languages written without spaces between words; Khmer, Lao, Burmese and Tibetan use them between clauses only.
 UNSPACED = frozenset({"zh", "yue", "wuu", "lzh", "ja", "th", "lo", "km", "my", "bo", "dz"})
@@ -98,6 +99,25 @@ def canonical(text: str) -> str:
             "{text} is not a language code. Write it like en, zh, pt-BR or zh-Hant (BCP-47).", text=text or "Nothing"
         )
     return str(tag)
+
+
+@cache
+def subtag_names() -> dict[str, str]:
+    """{subtag of a language, script or region: English name}, from IANA's registry."""
+    from langcodes.registry_parser import parse_registry
+
+    kinds = ("language", "script", "region")
+    return {row["Subtag"]: row["Description"][0] for row in parse_registry() if row["Type"] in kinds}
+
+
+def language_message(text: str) -> Message:
+    """A tag as a sentence names it: Chinese, Chinese (zh-Hant); a text that is no tag as it is."""
+    tag = read_tag(text)
+    name = subtag_names().get(tag.language) if tag else None
+    if not tag or not name:
+        return Message(text)
+    plain = Message(re.sub(r" \(.*", "", name))  # Modern Greek (1453-)
+    return plain if str(tag) == tag.language else Message("{language} ({code})", language=plain, code=str(tag))
 
 
 def primary_language(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.core.languages import same_language
+from engine.core.languages import language_message, same_language
 from engine.corpora.bundled import bundled_samples
 from engine.errors import CorpusError
 
@@ -27,6 +27,6 @@ def general_domain(assets: Path, language: str, *, exclude: Sequence[str] = ()) 
         raise CorpusError(
             "Samples of a single domain also need general text, and none is bundled for {language}. Provide "
             "a second file of plain everyday sentences, and a domain label for each file (--domains).",
-            language=language,
+            language=language_message(language),
         )
     return sentences

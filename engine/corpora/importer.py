@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.core.languages import language_message
 from engine.core.progress import Progress
 from engine.core.settings import load_settings
 from engine.corpora.clean import EMPTY
@@ -272,7 +273,7 @@ def _check_language(sample: Sequence[tuple[int, Segment]], report: ImportReport)
         report.warnings.append(
             Message(
                 "The language of the sentences could not be checked: {language} is not among those that can be detected.",
-                language=report.language,
+                language=language_message(report.language),
             )
         )
         return

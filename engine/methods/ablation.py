@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.core.languages import language_message
 from engine.core.progress import Progress
 from engine.errors import OptionError, TailorError
 
@@ -94,7 +95,7 @@ class Material:
         if not self.texts[kind]:
             raise UnavailableError(
                 "No general text in {target} is bundled. Provide some in a file with --foreign.",
-                target=self.base.target,
+                target=language_message(self.base.target),
             )
         return self.texts[kind]
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from engine.core.languages import unspaced
+from engine.core.languages import language_message, unspaced
 from engine.core.progress import Progress
 from engine.core.remote_map import map_remotely
 from engine.corpora.inline_tags import code_spans
@@ -86,7 +86,10 @@ def extract_phrases(
                     progress.advance(number, len(texts) + len(draw_too), "drawing trees")
                 if len(text) <= DRAWABLE:
                     trees(text, association.tree(text))
-        parser = f"Statistical: phrases are cut where neighbouring {_unit_name(language, pieces)} belong together least, {why}."
+        parser = Message(
+            "Statistical: phrases are cut where neighbouring {units} belong together least, {why}.",
+            units=Message(_unit_name(language, pieces)), why=why,
+        )  # fmt: skip
     else:
         spans_of = MAKE_SPANS[model.kind]
         everything = [*texts, *draw_too] if trees is not None else texts
@@ -179,7 +182,7 @@ def whole_tree(kind: str, parses: Sequence[Parsed], sentence: str) -> Tree | Non
 def _open_parser(language: str, options: PhraseOptions, folders: Sequence[Path]) -> tuple[StanzaModel | None, Any, str]:
     """The parser in force with its loaded pipeline; or none, and why, as the end of a sentence."""
     if options.parser == "statistical":
-        return None, None, "as the settings say"
+        return None, None, Message("as the settings say")
     automatic = options.parser == "auto"
     kinds = ("constituency", "dependency") if automatic else (options.parser,)
     problems: list[MissingError] = []
@@ -190,11 +193,14 @@ def _open_parser(language: str, options: PhraseOptions, folders: Sequence[Path])
             problems.append(error)
     if automatic:
         if problems:
-            return None, None, f"since {str(problems[0]).removesuffix('.')}"
-        lack = (
-            f"since no parser for {language} is installed; for phrases by grammar {advice(language, kinds[0], folders)}"
-        )
-        return None, None, f"since stanza offers no parser for {language}" if options.download else lack
+            return None, None, Message("since {problem}", problem=str(problems[0]).removesuffix("."))
+        name = language_message(language)
+        if options.download:
+            return None, None, Message("since stanza offers no parser for {language}", language=name)
+        return None, None, Message(
+            "since no parser for {language} is installed; for phrases by grammar {advice}",
+            language=name, advice=advice(language, kinds[0], folders),
+        )  # fmt: skip
     if problems:
         raise problems[0]
     code = stanza_code(language)
@@ -224,8 +230,8 @@ def _offered(language: str, kinds: Sequence[str], folders: Sequence[Path], downl
 
 def _unit_name(language: str, pieces: Pieces | None) -> str:
     if not unspaced(language):
-        return "words"
-    return "pieces of words" if pieces is not None else "characters"
+        return mark("words")
+    return mark("pieces of words") if pieces is not None else mark("characters")
 
 
 def _node_name(kind: str) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import engine
 from engine.core.json_object import Json
-from engine.core.languages import same_language
+from engine.core.languages import language_message, same_language
 from engine.core.options import Options, option
 from engine.core.progress import Progress
 from engine.errors import BundleError, InputError, OptionError, TailorError
@@ -186,8 +186,9 @@ def _check(cards: Sequence[Json], names: Sequence[str], paths: Sequence[Path]) -
             raise InputError(
                 "{name} translates from {source} to {target} and {other} from {other_source} to {other_target}. Only plugins "
                 "of one direction can be blended.",
-                name=name, source=card["source"], target=card["target"], other=names[0], other_source=first["source"],
-                other_target=first["target"],
+                name=name, source=language_message(card["source"]), target=language_message(card["target"]),
+                other=names[0], other_source=language_message(first["source"]),
+                other_target=language_message(first["target"]),
             )  # fmt: skip
         try:
             able = get_method(card["method"]).capabilities.offers_strength

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -45,11 +46,12 @@ KNOWN = (
 MAX_BYTES = 16 << 30  # unpacked, all files
 MAX_TEXT = 1 << 30  # one text file
 MAX_JSON = 64 << 20  # a JSON file, which is read whole
+MAX_CONFIG = 1 << 20  # of the two that are read before anything is known of the bundle
 MAX_CARD = 1 << 20  # of README.md; what is longer is cut
 MAX_RATIO = 200  # unpacked to packed; text packs 3 to 20 times smaller
 LIMITS = {
-    CONFIG: MAX_JSON,
-    MANIFEST: MAX_JSON,
+    CONFIG: MAX_CONFIG,
+    MANIFEST: MAX_CONFIG,
     "domains.json": MAX_JSON,
     "proportions.json": MAX_JSON,
     WEIGHTS: MAX_BYTES,
@@ -71,16 +73,28 @@ KEYS: dict[str, type] = {
 CHUNK = 1 << 20
 
 
-def open_bundle(path: Path) -> zipfile.ZipFile:
-    """The zip file. Raises BundleError where there is none."""
+class _InPieces(io.FileIO):
+    """A file that is read in pieces, so that a zip file's directory, which is read in one, cannot be of any length."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > CHUNK:
+            raise zipfile.BadZipFile("its directory is too long")
+        return super().read(size) or b""
+
+
+@contextlib.contextmanager
+def open_bundle(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The zip file, for the block. Raises BundleError where there is none."""
     if not path.exists():
         raise BundleError("There is no file {path}.", path=path)
-    try:
-        return zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:
-        raise BundleError(
-            "{path} is not a plugin bundle: it cannot be read as a zip file ({error}).", path=path, error=error
-        ) from None
+    with contextlib.ExitStack() as stack:
+        try:
+            bundle = stack.enter_context(zipfile.ZipFile(stack.enter_context(_InPieces(path))))
+        except (zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:
+            raise BundleError(
+                "{path} is not a plugin bundle: it cannot be read as a zip file ({error}).", path=path, error=error
+            ) from None
+        yield bundle
 
 
 @contextlib.contextmanager

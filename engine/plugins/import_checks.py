@@ -1,4 +1,7 @@
-"""Taking a bundle in, check by check, so that a person sees what was looked at and where it stopped."""
+"""Taking a bundle in, check by check, so that a person sees what was looked at and where it stopped.
+
+In this process only the zip's directory and the small JSON files are read; the rest is read in a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.core.json_object import Json
-from engine.core.languages import same_language
+from engine.core.languages import language_message, same_language
 from engine.errors import BundleError, TailorError
 from engine.messages import Message, mark
-from engine.plugins.bundle import check_bytes, check_config, check_names, open_bundle, read_bundle_text, read_config
-from engine.plugins.bundle_content import check_decoding, check_tensors, check_texts
-from engine.plugins.trial import try_bundle
+from engine.plugins.bundle import check_config, check_names, open_bundle, read_config
+from engine.plugins.bundle_content import check_decoding, check_texts
+from engine.plugins.scratch import answers
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -21,13 +24,15 @@ if TYPE_CHECKING:
 TITLES = {
     "file": mark("A plugin bundle"),
     "format": mark("Format"),
-    "checksums": mark("Checksums"),
     "languages": mark("Languages"),
     "base": mark("Base"),
+    "checksums": mark("Checksums"),
     "loading": mark("Loads and fits the base"),
     "trial": mark("Translates"),
     "licence": mark("Licence"),
 }
+# The checks that are made in this process, and those in one of their own.
+HERE, THERE = tuple(TITLES)[:4], tuple(TITLES)[4:]
 
 
 @dataclass(frozen=True)
@@ -61,30 +66,30 @@ def check_bundle(
     are left out. `shown` takes the place of the path in sentences.
     """
     path = Path(path)
-    look = _Look(path, base, direction, cache)
-    for name in TITLES:
-        try:
+    shown = shown or str(path)
+    path = path.absolute()
+    look = _Look(path, base, direction)
+    name = HERE[0]
+    try:
+        for name in HERE:
             result = getattr(look, name)()
-        except TailorError as error:
-            yield Check(name, False, error.message.naming(str(path), shown) if shown else error.message)
-            return
-        if result is not None:
-            yield result
+            if result is not None:
+                yield result
+        name, *rest = THERE
+        for answer in answers(path, base() if base else None, cache):
+            sentence = Message.from_mapping(answer["sentence"]).naming(str(path), shown)
+            yield Check(answer["name"], answer["ok"], sentence, answer["restricted"])
+            name = rest[THERE.index(answer["name"])] if answer["ok"] and not answer["last"] else name
+    except TailorError as error:
+        yield Check(name, False, error.message.naming(str(path), shown))
 
 
 class _Look:
     """What the checks share; each method is one, returns None where it does not apply and raises where it fails."""
 
-    def __init__(
-        self,
-        path: Path,
-        base: Callable[[], BaseModel] | None,
-        direction: tuple[str, str] | None,
-        cache: Path | None,
-    ) -> None:
-        self.path, self.load, self.direction, self.cache = path, base, direction, cache
+    def __init__(self, path: Path, base: Callable[[], BaseModel] | None, direction: tuple[str, str] | None) -> None:
+        self.path, self.load, self.direction = path, base, direction
         self.about: Json = {}
-        self.needs_endpoint = False
 
     def file(self) -> Check:
         with open_bundle(self.path) as bundle:
@@ -107,20 +112,17 @@ class _Look:
         words = Message("Format {format}, made by Tailor MT {version} on {day}.", **version, day=made)
         return Check("format", True, words)
 
-    def checksums(self) -> Check:
-        with open_bundle(self.path) as bundle:
-            count = check_bytes(self.path, bundle)
-        return Check("checksums", True, Message("All {count} files match the manifest byte for byte.", count=count))
-
     def languages(self) -> Check | None:
         if self.direction is None:
             return None
-        own = (self.about["source"], self.about["target"])
-        if not all(same_language(one, other) for one, other in zip(own, self.direction, strict=True)):
+        pair = (self.about["source"], self.about["target"])
+        own = [language_message(one) for one in pair]
+        if not all(same_language(one, other) for one, other in zip(pair, self.direction, strict=True)):
             raise BundleError(
                 "The plugin translates from {source} to {target}, this project from {project_source} to {project_target}. Import "
                 "it into a project of its languages.",
-                source=own[0], target=own[1], project_source=self.direction[0], project_target=self.direction[1],
+                source=own[0], target=own[1],
+                project_source=language_message(self.direction[0]), project_target=language_message(self.direction[1]),
             )  # fmt: skip
         return Check(
             "languages", True, Message("From {source} to {target}, like this project.", source=own[0], target=own[1])
@@ -141,31 +143,3 @@ class _Look:
             )  # fmt: skip
         words = Message("Made for {base} ({mark}), the base of this project.", base=base.name, mark=short(mark))
         return Check("base", True, words)
-
-    def loading(self) -> Check | None:
-        if self.load is None:
-            return None
-        from engine.plugins.plugin import Plugin
-
-        plugin = Plugin.load(self.path, self.load(), cache=self.cache)
-        if plugin.folder is not None:
-            check_tensors(self.path, plugin.folder)
-        self.needs_endpoint = plugin.method.capabilities.needs_endpoint
-        weights = sum(value.numel() for value in plugin.module.state_dict().values())
-        title = Message(plugin.method.capabilities.title)
-        words = Message("{method}, {count:,} parameters of its own.", method=title, count=weights)
-        return Check("loading", True, words)
-
-    def trial(self) -> Check | None:
-        if self.load is None or self.needs_endpoint:
-            return None
-        try_bundle(self.path, self.load(), self.cache)
-        return Check("trial", True, mark("Translated three sentences in a process of its own."))
-
-    def licence(self) -> Check:
-        from engine.core.model_card import parse_card
-
-        card = parse_card(read_bundle_text(self.path))
-        if not card.license:
-            return Check("licence", True, mark("The plugin states none. The licence of its base applies to its use."))
-        return Check("licence", True, card.license_line.removeprefix("Licence: "), restricted=card.restricted)

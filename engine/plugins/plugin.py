@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.json_object import Json
-from engine.core.languages import same_language
+from engine.core.languages import language_message, same_language
 from engine.errors import BundleError, OptionError
 from engine.messages import Message
 from engine.methods import Method, get_method
@@ -74,7 +74,9 @@ class Plugin:
             raise BundleError(
                 "The plugin {path} translates from {source} to {target}, not from {base_source} to "
                 "{base_target}. Specify the plugin's own languages.",
-                path=path, source=card["source"], target=card["target"], base_source=base.source, base_target=base.target,
+                path=path,
+                source=language_message(card["source"]), target=language_message(card["target"]),
+                base_source=language_message(base.source), base_target=language_message(base.target),
             )  # fmt: skip
         try:
             method = get_method(card["method"])

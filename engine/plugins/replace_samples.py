@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.core.json_object import Json
+from engine.core.languages import language_message
 from engine.core.progress import Progress
 from engine.errors import CorpusError, OptionError
 from engine.plugins.bundle import CONFIG, MANIFEST, WEIGHTS
@@ -68,7 +69,10 @@ def swap_bundle(
         [Path(sample) for sample in samples], card["target"], source_language=card["source"], progress=progress
     )
     if not corpus.segments:
-        raise CorpusError("The samples contain no usable sentence in {target}. Provide others.", target=card["target"])
+        raise CorpusError(
+            "The samples contain no usable sentence in {target}. Provide others.",
+            target=language_message(card["target"]),
+        )
     wanted = method.capabilities.swaps_pairs or "knn" in card  # a datastore beside the method is of pairs
     lacking = wanted and any(segment.source is None for segment in corpus.segments)
     with tempfile.TemporaryDirectory(prefix="tailormt-") as folder:

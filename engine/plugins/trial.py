@@ -1,86 +1,125 @@
-"""A plugin tried before it is taken in: three sentences translated in a process of its own, with limits of time and memory.
+"""The checks of a bundle that read its content, in a process of their own (see `engine.plugins.scratch`).
 
     python -m engine.plugins.trial < request.json
 
-What a file does to the program that reads it is known once it was read; here it is read where nothing else can come to harm.
+Prints one JSON object a line for each check, as `Check.to_mapping` gives it, with `last` on the one that ends them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from engine.core.json_object import Json
+from engine.core.oom import out_of_memory
 from engine.errors import BundleError, TailorError
+from engine.messages import Message, mark
+from engine.plugins.bundle import check_bytes, open_bundle, read_bundle_text
+from engine.plugins.bundle_content import check_tensors
+from engine.plugins.scratch import too_much_memory
 
-if TYPE_CHECKING:
-    from engine.base import BaseModel
-
-SECONDS = 120.0  # by the clock
-MEMORY = 24 << 30  # bytes of address space, much of which is never touched
-SENTENCES = 3
-PLAIN = ["1.", "2.", "3."]  # where no general text of the source language is bundled
+CHECKS = ("checksums", "loading", "trial", "licence")
 
 
-def try_bundle(path: Path, base: BaseModel, cache: Path | None, seconds: float = SECONDS) -> list[str]:
-    """The translations of three everyday sentences. Raises BundleError where that takes too long, fails or ends its process."""
-    from engine.core.settings import load_settings
-    from engine.corpora.general_text import general_sentences
+class Trial:
+    """What the checks share. Each method is one: it returns its sentence, or None where it does not apply, and may raise."""
 
-    sentences = (general_sentences(load_settings().assets_dir, base.source) or PLAIN)[:SENTENCES]
-    request = {
-        "bundle": str(path), "base": str(base.folder), "source": base.source, "target": base.target, "sentences": sentences,
-        "cache": str(cache) if cache else "",
-    }  # fmt: skip
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", __name__], input=json.dumps(request), capture_output=True, text=True, timeout=seconds,
-            check=False, encoding="utf-8", errors="replace",
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise BundleError(
-            "{path}: it did not translate three sentences within {count:.0f} s. Do not use it.",
-            path=path,
-            count=seconds,
-        ) from None
-    try:
-        answer = json.loads(done.stdout.splitlines()[-1])
-    except (ValueError, IndexError):
-        raise BundleError("{path}: translating three sentences ended the process. Do not use it.", path=path) from None
-    if error := answer.get("error"):
-        raise BundleError("{path}: it cannot translate. {error}", path=path, error=error)
-    translations: list[str] = answer["translations"]
-    return translations
+    def __init__(self, request: Json) -> None:
+        self.request = request
+        self.path = Path(request["bundle"])
+        self.restricted = False
+        self.base: Any = None
+        self.plugin: Any = None
+
+    def checksums(self) -> str:
+        with open_bundle(self.path) as bundle:
+            count = check_bytes(self.path, bundle)
+        return Message("All {count} files match the manifest byte for byte.", count=count)
+
+    def loading(self) -> str | None:
+        if "base" not in self.request:
+            return None
+        from engine.base import BaseModel
+        from engine.plugins.plugin import Plugin
+
+        self.base = BaseModel.load(self.request["base"], self.request["source"], self.request["target"], device="cpu")
+        self.plugin = Plugin.load(self.path, self.base, cache=Path(self.request["cache"]))
+        check_tensors(self.path, self.plugin.folder)
+        weights = sum(value.numel() for value in self.plugin.module.state_dict().values())
+        title = Message(self.plugin.method.capabilities.title)
+        return Message("{method}, {count:,} parameters of its own.", method=title, count=weights)
+
+    def trial(self) -> str | None:
+        if self.plugin is None or self.plugin.method.capabilities.needs_endpoint:
+            return None
+        from engine.decoding.translate import translate
+
+        try:
+            translate(self.base, self.request["sentences"], self.plugin)
+        except TailorError as error:
+            raise BundleError("{path}: it cannot translate. {error}", path=self.path, error=error) from error
+        return mark("Translated three sentences in a process of its own.")
+
+    def licence(self) -> str:
+        from engine.core.model_card import parse_card
+
+        card = parse_card(read_bundle_text(self.path))
+        if not card.license:
+            return mark("The plugin states none. The licence of its base applies to its use.")
+        self.restricted = card.restricted
+        return card.license_line.removeprefix("Licence: ")
 
 
-def translations(request: dict[str, Any]) -> list[str]:
-    """What the process does. Raises TailorError."""
-    from engine.base import BaseModel
-    from engine.decoding.translate import translate
-    from engine.plugins.plugin import Plugin
+def answers(request: Json) -> Iterator[Json]:
+    """The checks in order, as JSON; ends after the first that fails."""
+    trial = Trial(request)
+    for name in CHECKS:
+        try:
+            sentence = getattr(trial, name)()
+        except Exception as error:
+            yield _answer(name, _refusal(request, error), ok=False, last=True)
+            return
+        if sentence is not None:
+            yield _answer(name, sentence, ok=True, last=name == CHECKS[-1], restricted=trial.restricted)
 
-    base = BaseModel.load(request["base"], request["source"], request["target"], device="cpu")
-    plugin = Plugin.load(request["bundle"], base, cache=Path(request["cache"]) if request["cache"] else None)
-    return [str(line) for line in translate(base, request["sentences"], plugin)]
+
+def _answer(name: str, sentence: str, *, ok: bool, last: bool, restricted: bool = False) -> Json:
+    mapping = Message(sentence).to_mapping()
+    return {"name": name, "ok": ok, "sentence": mapping, "restricted": restricted, "last": last}
+
+
+def _refusal(request: Json, error: Exception) -> str:
+    if any(out_of_memory(one) for one in (error, error.__cause__) if one is not None):
+        return too_much_memory(request["bundle"], request["memory"]).message
+    if isinstance(error, TailorError):
+        return error.message
+    name = type(error).__name__
+    return Message("{path}: it cannot translate. {error}", path=request["bundle"], error=f"{name}.")
+
+
+def limit_memory(count: int) -> None:
+    """No more than `count` bytes of memory of its own for this process, which is also the first to be ended if there is none."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    with contextlib.suppress(
+        ImportError, OSError, ValueError
+    ):  # there are none on Windows, and some systems have lower ones
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (count, count))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def main() -> None:
-    """Limits first, then the trial; the last line of the output is its result as JSON."""
-    try:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    except (ImportError, OSError, ValueError):  # there are none on Windows, and some systems have lower ones
-        pass
-    try:
-        answer: dict[str, Any] = {"translations": translations(json.load(sys.stdin))}
-    except TailorError as error:
-        answer = {"error": str(error)}
-    except Exception as error:
-        answer = {"error": f"{type(error).__name__}."}
-    print(json.dumps(answer))
+    """Limits first, then the checks."""
+    request = json.load(sys.stdin)
+    limit_memory(request["memory"])
+    for answer in answers(request):
+        print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.core.atomic_files import atomic_write
-from engine.core.languages import same_language
+from engine.core.languages import language_message, same_language
 from engine.corpora import CorpusOptions
 from engine.corpora.clean import clean
 from engine.errors import InputError
@@ -51,7 +51,8 @@ def check_direction(project: ProjectRow, source: str, target: str) -> None:
         raise InputError(
             "The project {name} translates from {source} to {target}, and this pair is from {other_source} to {other_target}. "
             "Add it to a project of that direction.",
-            name=project.name, source=project.source, target=project.target, other_source=wanted[0], other_target=wanted[1],
+            name=project.name, source=language_message(project.source), target=language_message(project.target),
+            other_source=language_message(wanted[0]), other_target=language_message(wanted[1]),
         )  # fmt: skip
 
 

@@ -217,7 +217,7 @@ def use_elsewhere(chromium: Any, bundle: Path, said: str, tmp_path: Path, shoot:
     with elsewhere(settings, chromium) as (url, page):
         page.goto(f"{url}/plugins?project={other.id}")
         page.locator("input[type=file]").first.set_input_files(str(bundle))
-        wrong = "The plugin translates from en to zh, this project from zh to en."
+        wrong = "The plugin translates from English to Chinese, this project from Chinese to English."
         expect(page.locator(".tm-import")).to_contain_text(wrong)
         expect(page.locator(".tm-import")).to_contain_text("Nothing was imported.")
         shoot(page, "10-wrong-languages")

@@ -261,4 +261,4 @@ def test_the_bundled_base_is_found_by_its_languages(tailormt: Run, tmp_path: Pat
     assert sum("\u4e00" <= c <= "\u9fff" for c in ran.out) > 8
     assert ran.out == tailormt("translate", *direction(BASES / "en-zh"), file).out
     text = tailormt("translate", "--source", "fr", "--target", "de", file).sentence
-    assert "No installed base translates from fr to de" in text
+    assert "No installed base translates from French to German" in text

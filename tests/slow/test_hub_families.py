@@ -178,12 +178,14 @@ def test_training_over_half_precision(
 
 
 def test_a_base_of_one_direction_asks_for_the_other(hub: Callable[[str], Path], tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"from en to zh only, not from en to de\. Choose a base for that direction"):
+    with pytest.raises(
+        ModelError, match=r"from English to Chinese only, not from English to German\. Choose a base for that direction"
+    ):
         BaseModel.load(hub("opus-en-zh"), "en", "de")
     pair = LanguagePair.load(hub("opus-en-zh"), "en", "zh", settings=load_settings())
     assert pair.backward.name == "en-zh"  # the one on the shelf that translates back
     nothing = load_settings().replace(assets=str(tmp_path))
-    with pytest.raises(ModelError, match=r"cannot translate back from zh to en.*--backward"):
+    with pytest.raises(ModelError, match=r"cannot translate back from Chinese to English.*--backward"):
         LanguagePair.load(hub("opus-en-zh"), "en", "zh", settings=nothing)
 
 

@@ -202,7 +202,7 @@ def test_download_from_a_server(parsers: Path, tmp_path: Path, monkeypatch: pyte
             "tokenize",
         ]
         none = extract_phrases(["le roi vit un navire."], "fr", options, parser_dirs=[folder])
-        assert "stanza offers no parser for fr" in none.parser
+        assert "stanza offers no parser for French" in none.parser
         with pytest.raises(MissingError, match="no dependency parser for fr"):
             extract_phrases(["le roi"], "fr", options.replace(parser="dependency"), parser_dirs=[folder])
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from engine.core.languages import language_message
 from engine.corpora.general_text import general_sentences
 from engine.errors import OptionError
 
@@ -18,7 +19,7 @@ def draw_general(assets: Path, language: str, count: int) -> list[str]:
     if not lines:
         raise OptionError(
             "anti: no general sample of {language} is bundled. Let the anti-expert learn from translations.",
-            language=language,
+            language=language_message(language),
         )
     random.Random("general").shuffle(lines)
     return [lines[i % len(lines)] for i in range(count)]

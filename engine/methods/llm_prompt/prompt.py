@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
+from engine.core.languages import subtag_names
 from engine.methods.llm_prompt.config import LlmPromptConfig
 
 WIDTHS = (1, 2, 3, 4)
@@ -44,18 +45,9 @@ class Examples:
         return [(-position, value) for value, position in sorted(weighed, reverse=True)[: config.examples]]
 
 
-@cache
-def _names() -> dict[str, str]:
-    """{subtag: English name}, from IANA's registry."""
-    from langcodes.registry_parser import parse_registry
-
-    kinds = ("language", "script", "region")
-    return {row["Subtag"]: row["Description"][0] for row in parse_registry() if row["Type"] in kinds}
-
-
 def language_name(tag: str) -> str:
     """A tag as a model reads it: `Chinese (zh)`, `Portuguese, Brazil (pt-BR)`."""
-    known = [_names().get(part, "") for part in tag.split("-")]
+    known = [subtag_names().get(part, "") for part in tag.split("-")]
     return f"{', '.join(name for name in known if name)} ({tag})" if known[0] else tag
 
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from engine.core.languages import language_message
 from engine.errors import ModelError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def check_rewriter(base: BaseModel, texts: Sequence[str]) -> None:
             "The base {base} has a vocabulary for each side, so its encoder cannot read {target}, and no rewriting "
             "model can start from it. Use a base with one vocabulary, or another method.",
             base=base.name,
-            target=base.target,
+            target=language_message(base.target),
         )
     ids = [token for row in rewriter_of(base).encode(list(texts)) for token in row]
     unknown = base.tokenizer.unk_token_id
@@ -39,7 +40,7 @@ def check_rewriter(base: BaseModel, texts: Sequence[str]) -> None:
         raise ModelError(
             "The base {base} cannot read {target}: {share:.0%} of the tokens of your sentences are unknown to its "
             "source side. Use a base that translates both ways, or another method.",
-            base=base.name, target=base.target, share=share,
+            base=base.name, target=language_message(base.target), share=share,
         )  # fmt: skip
 
 

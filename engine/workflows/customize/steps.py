@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.atomic_files import write_jsonl
-from engine.core.languages import canonical
+from engine.core.languages import canonical, language_message
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.core.step_cache import StepCache, content_hash, digest_files
@@ -62,9 +62,9 @@ def read_samples(request: CustomizeRequest, workspace: Path, stamps: StepCache, 
     def enough(report: ImportReport) -> None:
         if report.kept < FEWEST:
             raise CorpusError(
-                "Only {kept} of {segments} sentences in the samples are usable {target}; at least {fewest} "
+                "Only {kept} of {segments} sentences in the samples are usable {target} text; at least {fewest} "
                 "are needed, a few hundred are better.",
-                kept=report.kept, target=request.target, segments=report.segments, fewest=FEWEST,
+                kept=report.kept, target=language_message(request.target), segments=report.segments, fewest=FEWEST,
             )  # fmt: skip
         stamps.begin("samples")
 

@@ -111,7 +111,7 @@ def test_languages_that_it_does_not_know(tiny: Path, source: str, target: str) -
 
 def test_a_base_of_one_direction_needs_another_for_the_way_back(tiny: Path, tmp_path: Path) -> None:
     one_way = make_base(tmp_path / "one-way", tags=(), updates=5)
-    with pytest.raises(ModelError, match="from en to zh only"):
+    with pytest.raises(ModelError, match="from English to Chinese only"):
         BaseModel.load(one_way, "zh", "en", device="cpu")
     bare = Settings(home=str(tmp_path / "home"), assets=str(tmp_path / "assets"))
     with pytest.raises(ModelError, match="--backward"):

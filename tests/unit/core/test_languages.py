@@ -7,8 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.directions import coded, marian
-from engine.core.languages import Codes, canonical, is_collection, primary_language, read_tag, same_language, unspaced
+from engine.core.languages import (
+    Codes,
+    canonical,
+    is_collection,
+    language_message,
+    primary_language,
+    read_tag,
+    same_language,
+    unspaced,
+)
 from engine.errors import ModelError, OptionError
+from engine.messages import Message
 
 
 @pytest.mark.parametrize(
@@ -123,3 +133,27 @@ def test_what_languages_are_alike() -> None:
     assert unspaced("zh-Hant")
     assert unspaced("jpn")
     assert not unspaced("ko")
+
+
+@pytest.mark.parametrize(
+    ("tag", "name"),
+    [
+        ("zh", "Chinese"),
+        ("zho_Hans", "Chinese"),
+        ("zh-TW", "Chinese (zh-Hant)"),
+        ("pt_BR", "Portuguese (pt-BR)"),
+        ("el", "Modern Greek"),
+        ("no language", "no language"),
+    ],
+)
+def test_a_sentence_names_a_language_by_its_name(tag: str, name: str) -> None:
+    assert language_message(tag) == name
+
+
+def test_the_name_is_in_the_readers_language() -> None:
+    from studio.i18n.translate import speaking, translate_message
+
+    sentence = Message("From {source} to {target}, like this project.",
+                       source=language_message("en"), target=language_message("zh-Hant"))  # fmt: skip
+    with speaking("zh"):
+        assert translate_message(sentence) == "从英语到中文（zh-Hant），与本项目一致。"

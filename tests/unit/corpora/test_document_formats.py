@@ -356,7 +356,7 @@ def test_translated_po_is_translated_again_when_asked(tmp_path: Path) -> None:
 
 
 def test_po_for_another_language_and_damaged_po_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DocumentError, match="translated into de, not into fr"):
+    with pytest.raises(DocumentError, match="translated into German, not into French"):
         through(tmp_path, "a.po", PO, shout(target="fr"))
     with pytest.raises(DocumentError, match="line 11: a quotation mark"):
         through(tmp_path, "a.po", PO.replace('of it.\\n"', 'of "it.\\n"'), shout())
@@ -481,9 +481,9 @@ def test_xliff_2(tmp_path: Path) -> None:
 
 
 def test_xliff_for_other_languages_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DocumentError, match="translation into zh-CN, not into de"):
+    with pytest.raises(DocumentError, match="translation into Chinese, not into German"):
         through(tmp_path, "a.xlf", xliff1(ONE), shout())
-    with pytest.raises(DocumentError, match="translation from fr, not from en"):
+    with pytest.raises(DocumentError, match="translation from French, not from English"):
         through(tmp_path, "a.xlf", xliff2(TWO, source="fr", target="de"), shout())
     out, _ = through(tmp_path, "a.xlf", xliff1(ONE, target=""), shout())
     assert b'target-language="de"' in out

@@ -483,9 +483,9 @@ def test_one_domain_gets_the_general_one_and_several_do_not():
     assert list(with_general({"general": ["x"]}, "en", assets, "auto", [])) == ["general", "bundled general"]
     with pytest.raises(CorpusError, match="general=never"):
         with_general({"a": ["x"]}, "de", assets, "never", [])
-    with pytest.raises(CorpusError, match="none is bundled for fr"):
+    with pytest.raises(CorpusError, match="none is bundled for French"):
         with_general({"a": ["x"]}, "fr", assets, "auto", [])
-    with pytest.raises(CorpusError, match="none is bundled for zh-Hant"):
+    with pytest.raises(CorpusError, match=r"none is bundled for Chinese \(zh-Hant\)"):
         general_domain(assets, "zh-Hant")
     first = general_domain(assets, "en")[0]
     assert first not in general_domain(assets, "en", exclude=[first])

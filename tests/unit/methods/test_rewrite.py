@@ -143,7 +143,7 @@ def test_a_base_that_cannot_read_its_target_language_is_refused(base, monkeypatc
     check_rewriter(base, [b for _, b in SENTENCES])
     with monkeypatch.context() as patch:
         patch.setattr(base.model.config, "share_encoder_decoder_embeddings", False)
-        with pytest.raises(ModelError, match="has a vocabulary for each side, so its encoder cannot read zh"):
+        with pytest.raises(ModelError, match="has a vocabulary for each side, so its encoder cannot read Chinese"):
             check_rewriter(base, ["雨停了。"])
     with monkeypatch.context() as patch:
         patch.setattr(type(base), "encode", lambda self, texts: [[self.tokenizer.unk_token_id, 5, 0]])

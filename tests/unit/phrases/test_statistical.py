@@ -118,7 +118,7 @@ def test_min_length_and_min_count() -> None:
 def test_what_it_says_of_itself() -> None:
     text = extract_phrases(["国王"], "zh", parser_dirs=[Path("/nowhere")]).parser
     assert text.startswith("Statistical: phrases are cut where neighbouring characters belong together least")
-    assert "since no parser for zh is installed" in text
+    assert "since no parser for Chinese is installed" in text
     assert "/nowhere" in text
     assert "as the settings say" in extract_phrases(["the king"], "en", ONLY).parser
     assert "no sentences" in extract_phrases([], "en").parser

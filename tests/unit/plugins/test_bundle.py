@@ -358,7 +358,7 @@ def test_deep_json_is_refused(bundle: Path, base: BaseModel, tmp_path: Path) -> 
         ({"config": {"temperatur": 1}}, "Did you mean temperature"),
         ({"config": {"temperature": -1}}, "below the smallest"),
         ({"config": {"layers": [7]}}, "lacks layer.7.target|do not fit"),
-        ({"source": "zh", "target": "en"}, "translates from zh to en, not from en to zh"),
+        ({"source": "zh", "target": "en"}, "translates from Chinese to English, not from English to Chinese"),
     ],
 )
 def test_a_config_that_does_not_fit(bundle: Path, base: BaseModel, tmp_path: Path, changes: Any, match: str) -> None:
@@ -375,7 +375,9 @@ def test_a_plugin_of_another_base_names_both(bundle: Path, tmp_path: Path) -> No
 
 
 def test_a_plugin_of_the_other_direction(bundle: Path, base: BaseModel, tmp_path: Path) -> None:
-    refused(bundle, base.directed("zh", "en"), tmp_path / "cache", "from en to zh, not from zh to en")
+    refused(
+        bundle, base.directed("zh", "en"), tmp_path / "cache", "from English to Chinese, not from Chinese to English"
+    )
 
 
 @pytest.mark.parametrize("name", [WEIGHTS, MEMORY])

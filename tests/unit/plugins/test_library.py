@@ -19,7 +19,7 @@ from engine.decoding.scoring import score
 from engine.decoding.translate import translate
 from engine.errors import BundleError, InputError, OptionError, TailorError
 from engine.methods import get_method, method_names
-from engine.plugins import Plugin, PluginStack, read_bundle_card, read_bundle_text, trial, verify_bundle
+from engine.plugins import Plugin, PluginStack, read_bundle_card, read_bundle_text, verify_bundle
 from engine.plugins.blend import Part, make_blend
 from engine.plugins.bundle_content import check_texts
 from engine.plugins.import_checks import TITLES, check_bundle
@@ -153,7 +153,10 @@ def strangers(bundle: Path, domain: Path, blend: Path, lookup: Path, tmp_path_fa
             [one, Part(folder / "other-base.zip", 1.0)],
             r"other and Style for tiny-en-zh\. Only plugins of one base",
         ),
-        "direction": ([one, Part(folder / "other-way.zip", 1.0)], "from de to zh and Style from en to zh"),
+        "direction": (
+            [one, Part(folder / "other-way.zip", 1.0)],
+            "from German to Chinese and Style from English to Chinese",
+        ),
         "blend": ([one, Part(blend, 1.0)], "Both is itself a blend"),
         "dial": ([one, Part(folder / "rewrite.zip", 1.0)], "full strength or not at all"),
     }
@@ -258,7 +261,7 @@ def test_a_whole_bundle_passes_every_check(bundle: Path, base: BaseModel, tmp_pa
     result = list(check_bundle(bundle, base=lambda: base, direction=("en", "zh"), cache=tmp_path))
     assert [one.name for one in result] == list(TITLES)
     assert all(one.ok and one.sentence.endswith(".") for one in result)
-    assert "Made for tiny-en-zh" in result[4].sentence
+    assert "Made for tiny-en-zh" in result[3].sentence
     assert stops(bundle) == (["file", "format", "checksums", "licence"], "")
 
 
@@ -277,19 +280,19 @@ def damaged(bundle: Path, folder: Path) -> Iterator[tuple[str, Path, list[str], 
     with zipfile.ZipFile(bundle) as opened:
         data[opened.getinfo("memory.safetensors").header_offset + 2000] ^= 1
     bits.write_bytes(data)
-    yield "bytes", bits, ["file", "format"], "memory.safetensors"
+    passed = ["file", "format", "languages", "base"]
+    yield "bytes", bits, passed, "memory.safetensors"
     amend(bundle, folder / "way.zip", card={"source": "de"})
-    yield "languages", folder / "way.zip", ["file", "format", "checksums"], "from de to zh, this project from en to zh"
+    yield "languages", folder / "way.zip", passed[:2], "from German to Chinese, this project from English to Chinese"
     amend(bundle, folder / "base.zip", card={"base_fingerprint": "sha256:123", "base_model_name_or_path": "other"})
-    passed = ["file", "format", "checksums", "languages"]
-    yield "base", folder / "base.zip", passed, "made for the base other (123), this project has tiny-en-zh"
+    yield "base", folder / "base.zip", passed[:3], "made for the base other (123), this project has tiny-en-zh"
     amend(bundle, folder / "method.zip", card={"method": "magic"})
-    yield "method", folder / "method.zip", [*passed, "base"], "There is no method magic"
+    yield "method", folder / "method.zip", [*passed, "checksums"], "There is no method magic"
 
 
 def hostile(bundle: Path, folder: Path) -> Iterator[tuple[str, Path, str, str]]:
     """(case, bundle, the last check that it passes, words of the refusal) of bundles whose every byte is as the manifest says."""
-    long = "".join(map(str, range(200_000)))
+    long = "".join(map(str, range(100_000)))
     for case, name, words in (
         ("long", long, f"name is a text of {len(long):,} characters"),
         ("zero", "a\0b", "name contains the character U+0000"),
@@ -310,7 +313,7 @@ def hostile(bundle: Path, folder: Path) -> Iterator[tuple[str, Path, str, str]]:
         spoilt = {**weights, key: torch.full_like(weights[key], value)}
         (folder / "weights").write_bytes(save(spoilt))
         amend(bundle, folder / f"{case}.zip", files={"adapter_model.safetensors": folder / "weights"})
-        yield case, folder / f"{case}.zip", "base", "holds numbers that are not finite or larger than 1,000,000"
+        yield case, folder / f"{case}.zip", "checksums", "holds numbers that are not finite or larger than 1,000,000"
 
 
 def test_a_bundle_that_would_spoil_a_project_is_refused(bundle: Path, base: BaseModel, tmp_path: Path) -> None:
@@ -326,22 +329,6 @@ def test_texts_that_do_not_show_as_they_are_are_refused_wherever_they_stand(valu
     check_texts(Path("a.zip"), {"name": "鲁迅 – été", "provenance": {"parser": "two\nlines"}})
     with pytest.raises(BundleError, match="contains the character U"):
         check_texts(Path("a.zip"), {"provenance": {"parser": value}})
-
-
-@pytest.mark.slow
-def test_a_plugin_that_does_not_come_back_is_refused(
-    bundle: Path, base: BaseModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(trial, "PLAIN", ["x"])
-    with pytest.raises(BundleError, match="did not translate three sentences within 0 s"):
-        trial.try_bundle(bundle, base, tmp_path, seconds=0.01)
-    assert len(trial.try_bundle(bundle, base, tmp_path)) == 3
-    amend(bundle, tmp_path / "other.zip", card={"base_fingerprint": "sha256:123"})
-    with pytest.raises(BundleError, match=r"it cannot translate\. The plugin .* was made for the base"):
-        trial.try_bundle(tmp_path / "other.zip", base, tmp_path)
-    monkeypatch.setattr(trial.sys, "executable", "/bin/false")
-    with pytest.raises(BundleError, match="ended the process"):
-        trial.try_bundle(bundle, base, tmp_path)
 
 
 def test_each_failure_stops_at_its_check_with_a_sentence(bundle: Path, base: BaseModel, tmp_path: Path) -> None:

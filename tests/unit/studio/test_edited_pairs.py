@@ -128,7 +128,9 @@ def test_over_rest(api: TestClient, project: ProjectRow, chinese: Path) -> None:
     assert answer.json()["job"]["kind"] == "prepare"
     assert api.post(address, json=wish).json() == {"added": False, "pairs": 1, "job": None}
     other = api.post(address, json={**wish, "source": "zh", "target": "en"})
-    assert "translates from en to zh, and this pair is from zh to en" in said(other, 400, "bad_input")
+    assert "translates from English to Chinese, and this pair is from Chinese to English" in said(
+        other, 400, "bad_input"
+    )
     assert "is empty" in said(api.post(address, json={**wish, "translation": " "}), 400, "bad_input")
     assert api.post(address, json={"text": "x"}).status_code == 422
     assert api.post("/api/v1/projects/99/samples/pairs", json=wish).status_code == 404

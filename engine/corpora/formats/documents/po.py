@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self
 
-from engine.core.languages import primary_language
+from engine.core.languages import language_message, primary_language
 from engine.core.numerals import whole_number
 from engine.corpora.formats.documents.files import TextFile, read_text
 from engine.corpora.formats.documents.model import Context, Document, DocumentError, Result, Unit
@@ -161,7 +161,7 @@ class Po(Document):
             raise DocumentError(
                 "{context} is to be translated into {language}, not into {target}. Choose a base or project of its "
                 "languages.",
-                context=self.context.name, language=language[1], target=self.context.target,
+                context=self.context.name, language=language_message(language[1]), target=language_message(self.context.target),
             )  # fmt: skip
         if language and not language[1]:
             fresh = fresh.replace(language[0], f"Language: {self.context.target.replace('-', '_')}", 1)

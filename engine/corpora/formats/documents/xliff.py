@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from engine.core.languages import primary_language
+from engine.core.languages import language_message, primary_language
 from engine.core.numerals import whole_number
 from engine.corpora.formats.documents.files import parse_xml, xml_bytes
 from engine.corpora.formats.documents.model import Context, Document, DocumentError, Result, Unit
@@ -73,13 +73,18 @@ class Xliff(Document):
         return cls(path.read_bytes(), context)
 
     def _check(self, source: str | None, target: str | None) -> None:
-        for text, wanted, word in ((source, self.context.source, "from"), (target, self.context.target, "into")):
-            if text and primary_language(text) != primary_language(wanted):
-                raise DocumentError(
-                    "{context} is marked for translation {word} {found}, not {word} {wanted}. Choose a base or project of "
-                    "its languages.",
-                    context=self.context.name, word=word, found=text, wanted=wanted,
-                )  # fmt: skip
+        if source and primary_language(source) != primary_language(self.context.source):
+            raise DocumentError(
+                "{context} is marked for translation from {found}, not from {wanted}. Choose a base or project of its "
+                "languages.",
+                context=self.context.name, found=language_message(source), wanted=language_message(self.context.source),
+            )  # fmt: skip
+        if target and primary_language(target) != primary_language(self.context.target):
+            raise DocumentError(
+                "{context} is marked for translation into {found}, not into {wanted}. Choose a base or project of its "
+                "languages.",
+                context=self.context.name, found=language_message(target), wanted=language_message(self.context.target),
+            )  # fmt: skip
 
     # -- 1.2
 
