@@ -39,7 +39,8 @@
     const {box, field} = open, translation = field.value.trim(), number = around(box, 'document');
     if (!translation) return;
     if (!learn && !number) { close(translation); return; }
-    open.sent = {key: fresh(), translation, learn};
+    const again = open.sent && open.sent.translation === translation && open.sent.learn === learn;  // any answer to it will do
+    open.sent = {key: again ? open.sent.key : fresh(), translation, learn};
     const pair = {key: open.sent.key, source: box.dataset.source, translation, replaces: box.dataset.learned || ''};
     if (number) trigger('save', {...pair, document: number, segment: box.dataset.edit, learn});
     else trigger('learn', pair);
