@@ -173,7 +173,7 @@ def test_the_anti_expert_can_learn_general_text(pair, base, tmp_path):
     assert len({tuple(ids) for ids in result.machine}) == len(result) == len(SENTENCES)
     assert not (tmp_path / "machine.jsonl").exists()
     assert len(draw_general(load_settings().assets_dir, "zh-CN", 5000)) == 5000
-    with pytest.raises(OptionError, match="no general sample of fi is bundled"):
+    with pytest.raises(OptionError, match="no general sample of Finnish is bundled"):
         draw_general(load_settings().assets_dir, "fi", 1)
 
 

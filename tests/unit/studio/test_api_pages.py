@@ -308,7 +308,7 @@ def test_a_bundle_is_looked_over_before_it_is_taken_in(
     address = f"/api/v1/projects/{project.id}/plugins/check"
     result = api.post(address, files={"file": ("style.zip", bundle.read_bytes())}).json()
     names = [one["name"] for one in result]
-    assert names[:4] == ["file", "format", "checksums", "languages"]
+    assert names[:4] == ["file", "format", "languages", "base"]
     assert [one["ok"] for one in result][-1] is False, "it was made for another base"
     broken = api.post(address, files={"file": ("x.zip", b"PK\x03\x04 no bundle")}).json()
     assert [one["ok"] for one in broken] == [False]
