@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engine.base.decoding_options import Decoding
     from engine.base.model import BaseModel
 
-MOST = 10  # hypotheses of one sentence
+MAX_HYPOTHESES = 10  # hypotheses of one sentence
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def alternatives(
     """
     if plugin is not None and strength:
         plugin.check_likelihood()
-    count = max(1, min(MOST, count))
+    count = max(1, min(MAX_HYPOTHESES, count))
     decoding = decoding or base.decoding()
     text, prefix = (" ".join(one.split()) for one in (text, prefix))
     if not text:
@@ -58,11 +58,13 @@ def alternatives(
         raise InputError("This sentence is longer than the base's positions, so it has no alternatives. Split it.")
     with attached(base, plugin, strength):
         search = Search(base, plugin, strength, [row], [0])
-        begin = None
+        beginning = None
         if prefix:  # it ends a word: what would go on with that word is barred
-            joined = unspaced(base.target)
-            barred = [] if joined else [i for i, piece in enumerate(search.pieces) if piece[:1].isalnum()]
-            begin = Beginning(labels, barred)
-        found = base.decode(search.generate([0], decoding.replace(beam=max(decoding.beam, count)), begin, count))
+            no_spaces = unspaced(base.target)
+            barred = [] if no_spaces else [i for i, piece in enumerate(search.pieces) if piece[:1].isalnum()]
+            beginning = Beginning(labels, barred)
+        sentences = base.decode(
+            search.generate([0], decoding.replace(beam=max(decoding.beam, count)), beginning, count)
+        )
     words = candidates(base, text, labels[:-1], plugin, strength=strength, count=count)
-    return Alternatives(list(dict.fromkeys(one for one in found if one)), [one for one in words if one.text])
+    return Alternatives(list(dict.fromkeys(one for one in sentences if one)), [one for one in words if one.text])

@@ -29,14 +29,16 @@ from engine.core.settings import Settings
 from engine.serving.batcher import TranslationSpec, own_decoding
 from engine.serving.model_cache import ModelCache
 
-NAME = "translate.sock"
-MOST = 4000  # characters of a request: more is worth a process of its own, and would keep the studio's base from others
-MOST_BYTES = 2**20  # of a line of JSON
-WAITING_COMMANDS = 4  # that wait for their turn; further ones translate by themselves
-READING = 5.0  # seconds for a request to come in
-WAITING = 20.0  # seconds that a command waits: a base may have to be loaded first
-LOOKING = 0.2  # seconds between two looks whether the command should stop
-SAME = (
+SOCKET_NAME = "translate.sock"
+MAX_CHARACTERS = (
+    4000  # characters of a request: more is worth a process of its own, and would keep the studio's base from others
+)
+MAX_LINE_BYTES = 2**20  # of a line of JSON
+MAX_WAITING_COMMANDS = 4  # that wait for their turn; further ones translate by themselves
+READ_SECONDS = 5.0  # for a request to come in
+ANSWER_SECONDS = 20.0  # that a command waits: a base may have to be loaded first
+POLL_SECONDS = 0.2  # between two looks whether the command should stop
+SHARED_SETTINGS = (
     "assets",
     "device",
     "base_precision",
@@ -51,7 +53,7 @@ def listen(models: ModelCache) -> socket.socket | None:
     """Answer commands of this user from now on, with these models; None where no socket can be had, or another answers already:
     commands then translate by themselves. The file of a studio that has ended is in nobody's way, and replaced.
     """
-    path = models.settings.home_dir / NAME
+    path = models.settings.home_dir / SOCKET_NAME
     if not hasattr(socket, "AF_UNIX"):
         return None
     if (other := _connected(path)) is not None:
@@ -62,10 +64,10 @@ def listen(models: ModelCache) -> socket.socket | None:
         # Made in a folder that nobody else can enter, so that there is no moment at which others could open it.
         private = Path(tempfile.mkdtemp(prefix=".socket-", dir=path.parent))
         try:
-            server.bind(str(private / NAME))
-            (private / NAME).chmod(0o600)
-            server.listen(WAITING_COMMANDS)
-            (private / NAME).replace(path)
+            server.bind(str(private / SOCKET_NAME))
+            (private / SOCKET_NAME).chmod(0o600)
+            server.listen(MAX_WAITING_COMMANDS)
+            (private / SOCKET_NAME).replace(path)
         finally:
             shutil.rmtree(private, ignore_errors=True)
     except OSError:  # a path too long for a socket, a file system that has none
@@ -76,23 +78,23 @@ def listen(models: ModelCache) -> socket.socket | None:
 
 
 def ask(
-    settings: Settings, work: TranslationSpec, texts: Sequence[str], progress: Progress | None = None
+    settings: Settings, spec: TranslationSpec, texts: Sequence[str], progress: Progress | None = None
 ) -> list[str] | None:
     """Translations of the texts by the studio over this home folder; None where it does not answer, or not with the same release
-    and settings. Paths of the work are absolute. Raises Cancelled when `progress` says so.
+    and settings. Paths of the spec are absolute. Raises Cancelled when `progress` says so.
     """
-    if sum(map(len, texts)) > MOST or (connection := _connected(settings.home_dir / NAME)) is None:
+    if sum(map(len, texts)) > MAX_CHARACTERS or (connection := _connected(settings.home_dir / SOCKET_NAME)) is None:
         return None
-    asked = {"release": engine.__version__, "settings": _shared(settings), "work": asdict(work), "texts": list(texts)}
+    request = {"release": engine.__version__, "settings": _shared(settings), "work": asdict(spec), "texts": list(texts)}
     with connection:
         try:
-            connection.settimeout(READING)
-            connection.sendall(json.dumps(asked).encode() + b"\n")
-            answer = _line(connection, WAITING, progress or Progress())
+            connection.settimeout(READ_SECONDS)
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            response = _read_line(connection, ANSWER_SECONDS, progress or Progress())
         except (OSError, ValueError):
             return None
-    made = answer.get("translations")
-    return [unpacked(one) for one in made] if isinstance(made, list) and len(made) == len(texts) else None
+    rows = response.get("translations")
+    return [unpacked(row) for row in rows] if isinstance(rows, list) and len(rows) == len(texts) else None
 
 
 def _connected(path: Path) -> socket.socket | None:
@@ -102,7 +104,7 @@ def _connected(path: Path) -> socket.socket | None:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if path.lstat().st_uid == os.getuid():
-            connection.settimeout(READING)
+            connection.settimeout(READ_SECONDS)
             connection.connect(str(path))
             return connection
     except OSError:
@@ -111,21 +113,21 @@ def _connected(path: Path) -> socket.socket | None:
     return None
 
 
-def _line(connection: socket.socket, seconds: float, progress: Progress) -> dict[str, Any]:
+def _read_line(connection: socket.socket, seconds: float, progress: Progress) -> dict[str, Any]:
     """One line of JSON, an object. Raises OSError or ValueError where none comes in time."""
-    connection.settimeout(LOOKING)
+    connection.settimeout(POLL_SECONDS)
     read = bytearray()
-    for _ in range(int(seconds / LOOKING)):
+    for _ in range(int(seconds / POLL_SECONDS)):
         progress.check()
         with contextlib.suppress(TimeoutError):
-            while some := connection.recv(2**16):
-                read += some
+            while chunk := connection.recv(2**16):
+                read += chunk
                 if read.endswith(b"\n"):
                     value = json.loads(read)
                     if not isinstance(value, dict):
                         raise ValueError
                     return value
-                if len(read) > MOST_BYTES:
+                if len(read) > MAX_LINE_BYTES:
                     raise ValueError
             raise OSError
     raise TimeoutError
@@ -139,38 +141,38 @@ def _serve(server: socket.socket, models: ModelCache) -> None:
             server.close()
             return
         with connection, contextlib.suppress(OSError, ValueError):
-            asked = _line(connection, READING, Progress())
+            request = _read_line(connection, READ_SECONDS, Progress())
             try:
-                translations = _answer(asked, models)
+                translations = _answer(request, models)
             except Exception:  # whatever it is, the command meets it again by itself, and says it
                 translations = None
-            made = {} if translations is None else {"translations": [packed(one) for one in translations]}
-            connection.settimeout(READING)
-            connection.sendall(json.dumps(made).encode() + b"\n")
+            response = {} if translations is None else {"translations": [packed(one) for one in translations]}
+            connection.settimeout(READ_SECONDS)
+            connection.sendall(json.dumps(response).encode() + b"\n")
 
 
-def _answer(asked: Mapping[str, Any], models: ModelCache) -> list[str] | None:
+def _answer(request: Mapping[str, Any], models: ModelCache) -> list[str] | None:
     """Translations; None where the command is of another release or has other settings, or the base is at work."""
     from engine.decoding.translate import translate
 
-    if asked["release"] != engine.__version__ or asked["settings"] != _shared(models.settings):
+    if request["release"] != engine.__version__ or request["settings"] != _shared(models.settings):
         return None
-    decoding = tuple((name, value) for name, value in asked["work"].pop("decoding"))
-    work, texts = TranslationSpec(**asked["work"], decoding=decoding), asked["texts"]
+    decoding = tuple((name, value) for name, value in request["work"].pop("decoding"))
+    spec, texts = TranslationSpec(**request["work"], decoding=decoding), request["texts"]
     models.take_cores()
-    base = models.base(work.base, work.source, work.target)
-    if not models.current(work.base) or not base.lock.acquire(blocking=False):
+    base = models.base(spec.base, spec.source, spec.target)
+    if not models.current(spec.base) or not base.lock.acquire(blocking=False):
         return None
     try:
-        (plugin,) = models.plugins([work.plugin], base)
-        decode = own_decoding(work, base, plugin)
-        return translate(base, texts, plugin, strength=work.strength, decoding=decode)
+        (plugin,) = models.plugins([spec.plugin], base)
+        decode = own_decoding(spec, base, plugin)
+        return translate(base, texts, plugin, strength=spec.strength, decoding=decode)
     finally:
         base.lock.release()
 
 
 def _shared(settings: Settings) -> dict[str, Any]:
     """The settings of SAME, as JSON gives them back."""
-    every = settings.to_mapping()
-    result: dict[str, Any] = json.loads(json.dumps({name: every[name] for name in SAME}))
+    values = settings.to_mapping()
+    result: dict[str, Any] = json.loads(json.dumps({name: values[name] for name in SHARED_SETTINGS}))
     return result

@@ -58,28 +58,30 @@ def edit_segment(segments: Path, file: Path, output: Path, context: Context, ind
 def with_text(parts: TaggedText, text: str) -> TaggedText:
     """Parts of which the text is another one: each tag stands where what was before it and after it has moved to."""
     old, new = PIECE.findall(text_of(parts)), PIECE.findall(text)
-    moved = {0: 0}  # places between pieces
+    moved_to = {0: 0}  # positions between pieces
     for _, begin, end, other, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if end - begin == last - other:
-            moved |= zip(range(begin + 1, end + 1), range(other + 1, last + 1), strict=True)
+            moved_to |= zip(range(begin + 1, end + 1), range(other + 1, last + 1), strict=True)
         else:
-            moved |= dict.fromkeys(range(begin + 1, end + 1), last)
-    moved[len(old)] = len(new)
-    places, at = {0: 0}, 0  # of characters, to places between pieces
+            moved_to |= dict.fromkeys(range(begin + 1, end + 1), last)
+    moved_to[len(old)] = len(new)
+    boundaries, position = {0: 0}, 0  # of characters, to positions between pieces
     for number, piece in enumerate(old, 1):
-        places |= dict.fromkeys(range(at + 1, at + len(piece)), number - 1) | {at + len(piece): number}
-        at += len(piece)
-    done: TaggedText = []
-    at = written = 0
+        boundaries |= dict.fromkeys(range(position + 1, position + len(piece)), number - 1) | {
+            position + len(piece): number
+        }
+        position += len(piece)
+    result: TaggedText = []
+    position = copied = 0
     for part in parts:
         if isinstance(part, Tag):
-            place = moved[places[at]]
-            done += ["".join(new[written:place])] if place > written else []
-            done.append(part)
-            written = max(written, place)
+            stop = moved_to[boundaries[position]]
+            result += ["".join(new[copied:stop])] if stop > copied else []
+            result.append(part)
+            copied = max(copied, stop)
         else:
-            at += len(part)
-    return [*done, "".join(new[written:])] if written < len(new) else done
+            position += len(part)
+    return [*result, "".join(new[copied:])] if copied < len(new) else result
 
 
 def _packed(parts: TaggedText) -> list[str | list[str | int]]:

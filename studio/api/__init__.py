@@ -71,7 +71,7 @@ def create_api(service: Service) -> FastAPI:
         redirect_slashes=False,
         separate_input_output_schemas=False,
     )
-    api.state.desk = Deps(service)
+    api.state.deps = Deps(service)
     api.add_middleware(BoundedBody, settings=service.settings)
     api.add_middleware(AuthMiddleware)
     add_handlers(api)

@@ -23,16 +23,16 @@ Named = Annotated[str, Path(max_length=120, description="Its number or name.")]
 
 
 @dataclass(frozen=True)
-class Place:
+class Selection:
     """The project and plugin that an address names; empty where it names none."""
 
     project: str = ""
     plugin: str = ""
 
 
-def place_of(request: Request) -> Place:
-    """The place that the request's address names."""
-    return Place(request.path_params.get("project", ""), request.path_params.get("plugin", ""))
+def selection_of(request: Request) -> Selection:
+    """The project and plugin that the request's address names."""
+    return Selection(request.path_params.get("project", ""), request.path_params.get("plugin", ""))
 
 
 @dataclass(frozen=True)
@@ -59,21 +59,21 @@ async def admit(request: Request, key: str, many: tuple[str, ...] = (), scope: s
     return Sent(values, typed, caller)
 
 
-def project_at(desk: Deps, place: Place) -> ProjectRow | None:
+def project_at(deps: Deps, selection: Selection) -> ProjectRow | None:
     """The project that an address names, whose plugin is there too where it names one. Raises Problem 404, NotFoundError."""
-    project = desk.find_project(place.project) if place.project else None
-    if place.plugin:
-        desk.find_plugin(place.plugin, project)
+    project = deps.find_project(selection.project) if selection.project else None
+    if selection.plugin:
+        deps.find_plugin(selection.plugin, project)
     return project
 
 
-def already_in(desk: Deps, place: Place, source: str, target: str, text: str) -> str:
+def already_in(deps: Deps, selection: Selection, source: str, target: str, text: str) -> str:
     """The language of a text that is in the target language already; empty where it has to be translated.
 
     A named source decides. Without one the text has to be of that language next to certainly, and the target without a script
-    of its own, which the text does not tell. Raises as `Deps.means` where the project or plugin that is named is not there.
+    of its own, which the text does not tell. Raises as `Deps.route` where the project or plugin that is named is not there.
     """
-    project_at(desk, place)
+    project_at(deps, selection)
     if read_tag(target) is None:
         return ""
     if source:
@@ -85,7 +85,7 @@ def already_in(desk: Deps, place: Place, source: str, target: str, text: str) ->
     return language if sure else ""
 
 
-PlaceDep = Annotated[Place, Depends(place_of)]
+SelectionDep = Annotated[Selection, Depends(selection_of)]
 
 
 def _project(project: Named) -> None:

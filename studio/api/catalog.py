@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path
 import engine
 from engine.errors import OptionError
 from studio.api import serializers as rows
-from studio.api.deps import DeskDep
+from studio.api.deps import DepsDep
 from studio.api.errors import Problem
 from studio.api.permissions import Caller, may
 from studio.api.schemas import models
@@ -21,17 +21,17 @@ Word = Annotated[str, Path(max_length=120)]
 
 
 @router.get("/status", tags=["status"])
-def get_status(desk: DeskDep, caller: Annotated[Caller, may("read")]) -> models.Status:
+def get_status(deps: DepsDep, caller: Annotated[Caller, may("read")]) -> models.Status:
     """Version, device, work in the queue, and what this caller may do."""
     from engine.store.tokens import SCOPES
     from studio.services.files import device_line
 
-    active = desk.store.jobs.list(states=("queued", "running"))
+    active = deps.store.jobs.list(states=("queued", "running"))
     running = sum(row.state == "running" for row in active)
     return models.Status(
         version=engine.__version__,
         device=device_line().replace("\u00a0", " "),
-        workers=len(desk.store.workers.list()),
+        workers=len(deps.store.workers.list()),
         jobs_waiting=len(active) - running,
         jobs_running=running,
         token=caller.token.name if caller.token else "",
@@ -98,15 +98,15 @@ def budget(name: str, method: str) -> models.Budget:
 
 
 @router.get("/bases", dependencies=[may("read")], tags=["bases"])
-def list_bases(desk: DeskDep) -> list[models.Base]:
+def list_bases(deps: DepsDep) -> list[models.Base]:
     """The base models on this machine, the preferred one first."""
-    return [base(card) for card in desk.service.catalog.bases()]
+    return [base(card) for card in deps.service.catalog.bases()]
 
 
 @router.get("/bases/{name}", dependencies=[may("read")], tags=["bases"])
-def get_base(desk: DeskDep, name: Word) -> models.Base:
+def get_base(deps: DepsDep, name: Word) -> models.Base:
     """One base model."""
-    card = next((card for card in desk.service.catalog.bases() if card["name"] == name), None)
+    card = next((card for card in deps.service.catalog.bases() if card["name"] == name), None)
     if card is None:
         raise Problem(404, f"There is no base {name}. Add one with `tailormt base add`.")
     return base(card)
@@ -117,19 +117,19 @@ def base(card: Mapping[str, Any]) -> models.Base:
 
 
 @router.get("/languages", dependencies=[may("read")], tags=["bases"])
-def list_languages(desk: DeskDep) -> list[models.Language]:
+def list_languages(deps: DepsDep) -> list[models.Language]:
     """The languages that can be translated from, each with those that it can be translated to."""
     from studio.services.catalog import language_name
 
     return [
         models.Language(code=code, name=language_name(code), targets=sorted(targets))
-        for code, targets in languages(desk).items()
+        for code, targets in languages(deps).items()
     ]
 
 
-def languages(desk: DeskDep) -> dict[str, set[str]]:
+def languages(deps: DepsDep) -> dict[str, set[str]]:
     """{source: targets} of everything that can be translated."""
     targets: dict[str, set[str]] = {}
-    for source, target in desk.directions():
+    for source, target in deps.directions():
         targets.setdefault(source, set()).add(target)
     return dict(sorted(targets.items()))

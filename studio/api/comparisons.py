@@ -17,7 +17,7 @@ from starlette.background import BackgroundTask
 from engine.core.flagged import flag_of
 from engine.errors import InputError
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DeskDep, Id, Limit, Offset, Route
+from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, Route
 from studio.api.errors import Problem
 from studio.api.permissions import Caller, may
 from studio.api.schemas import models
@@ -42,7 +42,7 @@ from studio.api.schemas.comparisons import (
     WordReading,
 )
 from studio.api.translate import counted
-from studio.api.uploads import kept
+from studio.api.uploads import stored_uploads
 
 if TYPE_CHECKING:
     from engine.serving.turns import Ticket
@@ -54,8 +54,8 @@ Format = Literal["xlsx", "tmx", "html", "json"]
 Place = Annotated[int, Path(ge=0, le=10**6, description="From 0.")]
 
 
-def shown(desk: Deps, sheet: ComparisonRecord) -> Comparison:
-    done, different = desk.store.sheets.count(sheet.comparison_id)
+def shown(deps: Deps, sheet: ComparisonRecord) -> Comparison:
+    done, different = deps.store.sheets.count(sheet.comparison_id)
     return Comparison(
         id=sheet.comparison_id,
         project=sheet.project_id,
@@ -76,44 +76,44 @@ def shown(desk: Deps, sheet: ComparisonRecord) -> Comparison:
 
 
 @router.get("/projects/{number}/comparisons", dependencies=[may("read")])
-def list_comparisons(desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Comparison]:
+def list_comparisons(deps: DepsDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Comparison]:
     """A project's comparisons, newest first."""
-    desk.store.projects.get(number)
-    sheets = desk.store.sheets
+    deps.store.projects.get(number)
+    sheets = deps.store.sheets
     titles = sheets.titles(number, limit=10_000)
-    items = [shown(desk, sheets.get(one)) for one, *_ in titles[offset : offset + limit]]
+    items = [shown(deps, sheets.get(one)) for one, *_ in titles[offset : offset + limit]]
     return models.Page[Comparison](items=items, total=len(titles), offset=offset)
 
 
 @router.post("/projects/{number}/comparisons", status_code=201)
 async def compare(
-    request: Request, desk: DeskDep, number: Id, wish: ComparisonWish, caller: Annotated[Caller, may("translate")]
+    request: Request, deps: DepsDep, number: Id, body: ComparisonWish, caller: Annotated[Caller, may("translate")]
 ) -> ComparisonMade:
     """Translate a few sentences here and now, with the base and with a plugin, and keep both side by side."""
-    texts = said(wish.texts)
-    project = await run_in_threadpool(desk.store.projects.get, number)
-    means = await run_in_threadpool(desk.means, "", "", str(number), wish.plugin)
+    texts = said(body.texts)
+    project = await run_in_threadpool(deps.store.projects.get, number)
+    route = await run_in_threadpool(deps.route, "", "", str(number), body.plugin)
     alone = Route(project.base, project.source, project.target, project)
 
     def plain(through: Route, strength: float, ticket: Ticket) -> list[str]:
-        with counted(desk, caller, sum(map(len, texts))):
-            return desk.plain(through, texts, ticket, strength)
+        with counted(deps, caller, sum(map(len, texts))):
+            return deps.plain(through, texts, ticket, strength)
 
-    vanilla = await desk.apart(request, lambda ticket: plain(alone, 1.0, ticket))
+    vanilla = await deps.apart(request, lambda ticket: plain(alone, 1.0, ticket))
     customized: Sequence[str | None] = [None] * len(texts)
     more: dict[str, object] = {}
-    if means.plugin is not None:
-        customized = await desk.apart(request, lambda ticket: plain(means, wish.strength, ticket))
-        more = {"plugin_id": means.plugin.id, "plugin": means.plugin.name, "method": means.plugin.method,
-                "strength": wish.strength}  # fmt: skip
+    if route.plugin is not None:
+        customized = await deps.apart(request, lambda ticket: plain(route, body.strength, ticket))
+        more = {"plugin_id": route.plugin.id, "plugin": route.plugin.name, "method": route.plugin.method,
+                "strength": body.strength}  # fmt: skip
     made = [
         {"source": text, "vanilla": before, "customized": after, **flags_said(before, after)} | more
         for text, before, after in zip(texts, vanilla, customized, strict=True)
     ]
-    title = wish.title.strip() or texts[0][:60]
-    row = await run_in_threadpool(desk.store.comparisons.create, number, title, made)
+    title = body.title.strip() or texts[0][:60]
+    row = await run_in_threadpool(deps.store.comparisons.create, number, title, made)
     changed = sum(one["customized"] not in (None, one["vanilla"]) for one in made)
-    comparison = await run_in_threadpool(lambda: shown(desk, desk.store.sheets.get(row.id)))
+    comparison = await run_in_threadpool(lambda: shown(deps, deps.store.sheets.get(row.id)))
     return ComparisonMade(**dict(comparison), rows=row.rows, changed=changed)
 
 
@@ -132,24 +132,24 @@ def said(texts: Sequence[str]) -> list[str]:
 
 @router.post("/projects/{number}/comparisons/sheets", status_code=202)
 def compare_many(
-    desk: DeskDep, number: Id, wish: SheetWish, caller: Annotated[Caller, may("translate")]
+    deps: DepsDep, number: Id, body: SheetWish, caller: Annotated[Caller, may("translate")]
 ) -> ComparisonQueued:
     """Queue a comparison of the base alone with up to three plugins: a job translates, and measures with references or by
     the samples' style.
     """
-    project = desk.store.projects.get(number)
-    if wish.references is not None and len(wish.references) != len(wish.texts):
-        raise Problem(422, f"references: {len(wish.references)} for {len(wish.texts)} texts. Give one a text.")
-    pairs = zip(wish.texts, wish.references or [""] * len(wish.texts), strict=True)
+    project = deps.store.projects.get(number)
+    if body.references is not None and len(body.references) != len(body.texts):
+        raise Problem(422, f"references: {len(body.references)} for {len(body.texts)} texts. Give one a text.")
+    pairs = zip(body.texts, body.references or [""] * len(body.texts), strict=True)
     lines = [(" ".join(text.split()), " ".join(other.split()) or None) for text, other in pairs if text.strip()]
     if not lines:
         raise Problem(422, "texts: at least one of them must say something.", code="invalid")
-    return queued(desk, project, lines, wish.systems, wish.title.strip() or lines[0][0][:60], "", caller)
+    return queued(deps, project, lines, body.systems, body.title.strip() or lines[0][0][:60], "", caller)
 
 
 @router.post("/projects/{number}/comparisons/files", status_code=202)
 def compare_files(
-    desk: DeskDep,
+    deps: DepsDep,
     number: Id,
     caller: Annotated[Caller, may("translate")],
     files: Annotated[
@@ -164,11 +164,11 @@ def compare_files(
     """The same for the sentences of a file, or of two: sentences and their references."""
     from engine.workflows.compare.input import read_sentences
 
-    project, wishes = desk.store.projects.get(number), systems_wished(systems)
-    with kept(desk.service.settings, files) as places:
-        result = read_sentences(places, project.source, project.target)
+    project, requested = deps.store.projects.get(number), systems_wished(systems)
+    with stored_uploads(deps.service.settings, files) as paths:
+        result = read_sentences(paths, project.source, project.target)
     name = files[0].filename or "file"
-    made = queued(desk, project, result.lines, wishes, title.strip() or name, name, caller)
+    made = queued(deps, project, result.lines, requested, title.strip() or name, name, caller)
     return made.model_copy(update={"notes": result.notes})
 
 
@@ -185,61 +185,61 @@ def systems_wished(text: str) -> list[SystemWish]:
 
 
 def queued(
-    desk: Deps, project: ProjectRow, lines: Sequence[tuple[str, str | None]], wishes: Sequence[SystemWish], title: str,
+    deps: Deps, project: ProjectRow, lines: Sequence[tuple[str, str | None]], requested: Sequence[SystemWish], title: str,
     file: str, caller: Caller,
 ) -> ComparisonQueued:  # fmt: skip
     from engine.workflows.compare.systems import systems_of
 
-    if wishes:
-        named = [(desk.find_plugin(one.plugin, project), one.strength) for one in wishes]
+    if requested:
+        named = [(deps.find_plugin(one.plugin, project), one.strength) for one in requested]
     else:
-        named = [(desk.store.defaults.get(project.id), 1.0)]
+        named = [(deps.store.defaults.get(project.id), 1.0)]
     chosen = [(row, strength) for row, strength in named if row is not None]
     systems = systems_of([row for row, _ in chosen], [strength for _, strength in chosen])
-    with counted(desk, caller, sum(len(text) for text, _ in lines) * len(systems)):
-        sheet = desk.store.sheets.create(project.id, title, lines, systems, file=file)
-        job = enqueued(desk, sheet)
-    comparison = shown(desk, desk.store.sheets.get(sheet.comparison_id))
+    with counted(deps, caller, sum(len(text) for text, _ in lines) * len(systems)):
+        sheet = deps.store.sheets.create(project.id, title, lines, systems, file=file)
+        job = enqueued(deps, sheet)
+    comparison = shown(deps, deps.store.sheets.get(sheet.comparison_id))
     return ComparisonQueued(comparison=comparison, job=job, notes=[])
 
 
-def enqueued(desk: Deps, sheet: ComparisonRecord) -> models.Job:
+def enqueued(deps: Deps, sheet: ComparisonRecord) -> models.Job:
     """The job that fills and measures a comparison; one that is waiting or at work is not queued twice."""
     from studio.services.comparisons import Comparisons
 
-    return rows.job(Comparisons(desk.service).enqueue(sheet))
+    return rows.job(Comparisons(deps.service).enqueue(sheet))
 
 
 @router.get("/projects/{number}/terms", dependencies=[may("read")])
-def get_terms(desk: DeskDep, number: Id) -> Terms:
+def get_terms(deps: DepsDep, number: Id) -> Terms:
     """The terms that a project's translations should use; counted when a comparison is measured, enforced where `terminology` asks
     for it.
     """
     from studio.services.terminology import project_terms
 
-    return Terms(text=project_terms(desk.service, desk.store.projects.get(number)))
+    return Terms(text=project_terms(deps.service, deps.store.projects.get(number)))
 
 
 @router.put("/projects/{number}/terms", dependencies=[may("write")])
-def set_terms(desk: DeskDep, number: Id, wish: TermsWish) -> Terms:
+def set_terms(deps: DepsDep, number: Id, body: TermsWish) -> Terms:
     """Replace the terms, one per line: a target-language term, or source term, tab or =, target term."""
     from studio.services import terminology
 
-    terminology.set_terms(desk.service, desk.store.projects.get(number), wish.text)
-    return Terms(text=wish.text)
+    terminology.set_terms(deps.service, deps.store.projects.get(number), body.text)
+    return Terms(text=body.text)
 
 
 @router.post("/projects/{number}/terms/file", dependencies=[may("write")])
 def import_terms(
-    desk: DeskDep, number: Id, file: Annotated[UploadFile, File(description="TBX, CSV, or lines of text.")]
+    deps: DepsDep, number: Id, file: Annotated[UploadFile, File(description="TBX, CSV, or lines of text.")]
 ) -> Terms:
     """Replace the terms by those of a file, from TBX those in the project's languages."""
     from studio.services import terminology
 
-    project = desk.store.projects.get(number)
-    with kept(desk.service.settings, [file]) as places:
-        text = terminology.read_file(project, places[0])
-    terminology.set_terms(desk.service, project, text)
+    project = deps.store.projects.get(number)
+    with stored_uploads(deps.service.settings, [file]) as paths:
+        text = terminology.read_file(project, paths[0])
+    terminology.set_terms(deps.service, project, text)
     return Terms(text=text)
 
 
@@ -247,62 +247,62 @@ def import_terms(
 
 
 @router.get("/comparisons/{number}", dependencies=[may("read")])
-def get_comparison(desk: DeskDep, number: Id) -> ComparisonRows:
+def get_comparison(deps: DepsDep, number: Id) -> ComparisonRows:
     """One comparison with its sentences by the base and the first plugin; those of several plugins are its lines."""
-    row = desk.store.comparisons.get(number)
+    row = deps.store.comparisons.get(number)
     return ComparisonRows(
-        **dict(shown(desk, desk.store.sheets.get(number))), rows=[rows.finite(one) for one in row.rows]
+        **dict(shown(deps, deps.store.sheets.get(number))), rows=[rows.finite(one) for one in row.rows]
     )
 
 
 @router.patch("/comparisons/{number}", dependencies=[may("write")])
-def change_comparison(desk: DeskDep, number: Id, change: ComparisonChange) -> Comparison:
+def change_comparison(deps: DepsDep, number: Id, change: ComparisonChange) -> Comparison:
     """Another title; or keep it as it is, so that its address can be given away."""
-    desk.store.sheets.get(number)
+    deps.store.sheets.get(number)
     selected = {} if change.kept is None else {"kept": change.kept}
-    return shown(desk, desk.store.sheets.update(number, title=change.title or "", **selected))
+    return shown(deps, deps.store.sheets.update(number, title=change.title or "", **selected))
 
 
 @router.delete("/comparisons/{number}", status_code=204, dependencies=[may("write")])
-def delete_comparison(desk: DeskDep, number: Id) -> Response:
+def delete_comparison(deps: DepsDep, number: Id) -> Response:
     """Remove a comparison."""
-    desk.store.comparisons.get(number)
-    desk.store.comparisons.delete(number)
+    deps.store.comparisons.get(number)
+    deps.store.comparisons.delete(number)
     return Response(status_code=204)
 
 
 @router.post("/comparisons/{number}/measure", status_code=202, dependencies=[may("translate")])
-def measure(desk: DeskDep, number: Id) -> models.Job:
+def measure(deps: DepsDep, number: Id) -> models.Job:
     """Queue the job that translates what is missing and measures; one under way is not queued again."""
-    return enqueued(desk, desk.store.sheets.get(number))
+    return enqueued(deps, deps.store.sheets.get(number))
 
 
 @router.put("/comparisons/{number}/systems/{place}", dependencies=[may("write")])
-def set_strength(desk: DeskDep, number: Id, place: Place, wish: StrengthWish) -> Comparison:
+def set_strength(deps: DepsDep, number: Id, place: Place, body: StrengthWish) -> Comparison:
     """Set another strength for a plugin; a shared comparison is copied first. Measure it to translate again."""
     from studio.services.comparisons import Comparisons
 
-    sheet = desk.store.sheets.get(number)
+    sheet = deps.store.sheets.get(number)
     if not 0 < place < len(sheet.systems):
         raise Problem(404, f"Comparison {number} has no plugin at place {place}. Place 0 is the base alone.")
     try:
-        turned = Comparisons(desk.service).turn(desk.store.projects.get(sheet.project_id), sheet, place, wish.strength)
+        turned = Comparisons(deps.service).turn(deps.store.projects.get(sheet.project_id), sheet, place, body.strength)
     except InputError as error:
         raise Problem(409, error.message) from None
-    return shown(desk, turned)
+    return shown(deps, turned)
 
 
 @router.get("/comparisons/{number}/lines", dependencies=[may("read")])
 def list_lines(
-    desk: DeskDep,
+    deps: DepsDep,
     number: Id,
     offset: Offset = 0,
     limit: Limit = 100,
     order: Literal["place", "difference", "better", "worse"] = "place",
 ) -> Lines:
     """Its sentences, paged: as given, most different first, or largest gain or loss of score first."""
-    sheet = desk.store.sheets.get(number)
-    result = desk.store.sheets.page(number, order, offset, limit)
+    sheet = deps.store.sheets.get(number)
+    result = deps.store.sheets.page(number, order, offset, limit)
     systems = [System.model_validate(dict(one)) for one in sheet.systems]
     lines = [rows.finite({key: getattr(one, key) for key in Line.model_fields}) for one in result]
     return Lines(
@@ -315,19 +315,19 @@ def list_lines(
 
 
 @router.get("/comparisons/{number}/figures", dependencies=[may("read")])
-def list_figures(desk: DeskDep, number: Id) -> list[Figure]:
+def list_figures(deps: DepsDep, number: Id) -> list[Figure]:
     """BLEU, chrF, TER, style classifier, perplexity, terms and COMET, as far as they could be measured, and BLEU and chrF on
     general text.
     """
     from engine.workflows.compare.metric_rows import figure_rows
 
-    result = figure_rows(desk.store.sheets.get(number).figures)
+    result = figure_rows(deps.store.sheets.get(number).figures)
     return [Figure(**rows.finite(vars(one)), title=one.title) for one in result]
 
 
 @router.get("/comparisons/{number}/lines/{place}/reading")
 def read_word(
-    desk: DeskDep,
+    deps: DepsDep,
     number: Id,
     place: Place,
     caller: Annotated[Caller, may("translate")],
@@ -338,10 +338,10 @@ def read_word(
     """What a system read from memory for a word of its translation."""
     from studio.services.comparisons import Comparisons
 
-    sheet = desk.store.sheets.get(number)
+    sheet = deps.store.sheets.get(number)
     if place >= sheet.lines:
         raise Problem(404, f"Comparison {number} has no line {place}: it has {sheet.lines}.")
-    result = Comparisons(desk.service).read(desk.store.projects.get(sheet.project_id), sheet, place, system, start, end)
+    result = Comparisons(deps.service).read(deps.store.projects.get(sheet.project_id), sheet, place, system, start, end)
     places = [ReadPlace(**rows.finite(vars(one))) for one in result.places]
     by_base, by_plugin = ([WordCandidate(**vars(one)) for one in some] for some in (result.by_base, result.by_plugin))
     return WordReading(
@@ -356,18 +356,18 @@ def read_word(
     response_class=FileResponse,
     responses={200: {"content": {"application/octet-stream": {}}, "description": "The comparison as a file."}},
 )
-def export_comparison(desk: DeskDep, number: Id, format: Annotated[Format, Query()] = "xlsx") -> FileResponse:
+def export_comparison(deps: DepsDep, number: Id, format: Annotated[Format, Query()] = "xlsx") -> FileResponse:
     """The comparison for a spreadsheet (xlsx), a translation tool (tmx), people (html) or programs (json)."""
     from engine.workflows.compare.export import FORMATS, content_of, write
 
-    desk.store.sheets.get(number)
-    folder = desk.service.settings.home_dir / "uploads"
+    deps.store.sheets.get(number)
+    folder = deps.service.settings.home_dir / "uploads"
     folder.mkdir(exist_ok=True)
     form = FORMATS[format]
     with tempfile.NamedTemporaryFile(prefix="comparison-", suffix=form.ending, dir=folder, delete=False) as file:
         path = pathlib.Path(file.name)
     try:
-        write(content_of(desk.store, number), path, format)
+        write(content_of(deps.store, number), path, format)
     except BaseException:
         path.unlink(missing_ok=True)
         raise

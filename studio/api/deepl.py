@@ -21,8 +21,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 from engine.core.languages import read_tag, same_language
 from engine.core.numerals import whole_number
 from engine.errors import InputError, NotFoundError
-from studio.api.cat_tools import Place, PlaceDep, admit, already_in, mount
-from studio.api.deps import Deps, DeskDep, Route
+from studio.api.cat_tools import Selection, SelectionDep, admit, already_in, mount
+from studio.api.deps import Deps, DepsDep, Route
 from studio.api.errors import Problem, answers_of
 from studio.api.form_or_json import body_schema
 from studio.api.translate import Markup, translated
@@ -48,7 +48,7 @@ ANSWERS = answers_of(DeepLError, without=422) | {
     456: {"model": DeepLError, "description": "The token's quota of this month is used up."}
 }
 router = APIRouter(tags=["DeepL"], responses=ANSWERS)
-placed = APIRouter()  # also for a project or plugin in the address
+cat_routes = APIRouter()  # also for a project or plugin in the address
 Formality = Literal["default", "more", "less", "prefer_more", "prefer_less"]
 Tags = list[Annotated[str, StringConstraints(max_length=200)]]
 
@@ -128,25 +128,25 @@ def plugin_id(number: int) -> str:
     return ID.format(number)
 
 
-def wanted_plugin(wish: DeepLWish, request: Request, plugin: str, glossaries: Sequence[str]) -> str:
+def wanted_plugin(body: DeepLWish, request: Request, plugin: str, glossaries: Sequence[str]) -> str:
     """What names the plugin: the address, then style, glossary, header; `glossaries` are ids of others."""
-    named = [plugin, wish.style_id, wish.glossary_id, *wish.glossary_ids, request.headers.get("x-tailormt-plugin", "")]
+    named = [plugin, body.style_id, body.glossary_id, *body.glossary_ids, request.headers.get("x-tailormt-plugin", "")]
     name = next((one.strip() for one in named if one.strip() and one.strip() not in glossaries), "")
     match = ID_SHAPE.fullmatch(name)
     return str(whole_number(match[1], high=UNLIMITED) or 0) if match else name
 
 
-def terms_of(desk: Deps, wish: DeepLWish, means: Route) -> str:
-    """The terms of the glossaries that a wish names, for the languages of its route. Raises InputError where one lacks them."""
-    dictionaries = [one.dictionary(means.source, means.target) for one in glossaries_of(desk, wish)]
+def terms_of(deps: Deps, body: DeepLWish, route: Route) -> str:
+    """The terms of the glossaries that a request names, for the languages of its route. Raises InputError where one lacks them."""
+    dictionaries = [one.dictionary(route.source, route.target) for one in glossaries_of(deps, body)]
     return "\n".join(one.terms for one in dictionaries)
 
 
-def glossaries_of(desk: Deps, wish: DeepLWish) -> list[Glossary]:
-    """The glossaries that a wish names; what names none is a plugin's."""
-    known = Glossaries(desk.service)
-    found = (known.find(name.strip()) for name in (wish.glossary_id, *wish.glossary_ids))
-    return [one for one in found if one is not None]
+def glossaries_of(deps: Deps, body: DeepLWish) -> list[Glossary]:
+    """The glossaries that a request names; an id of none is a plugin's."""
+    known = Glossaries(deps.service)
+    glossaries = (known.find(name.strip()) for name in (body.glossary_id, *body.glossary_ids))
+    return [one for one in glossaries if one is not None]
 
 
 def check_formality(formality: str) -> None:
@@ -155,62 +155,64 @@ def check_formality(formality: str) -> None:
         raise InputError("formality: no language here has it. Send prefer_more or prefer_less, which are ignored then.")
 
 
-def named(desk: Deps, request: Request, place: Place, wish: DeepLWish) -> Place:
+def named(deps: Deps, request: Request, selection: Selection, body: DeepLWish) -> Selection:
     """The project and plugin that a request names, in its address, values or headers."""
-    project = place.project or request.headers.get("x-tailormt-project", "")
-    return Place(project, wanted_plugin(wish, request, place.plugin, [one.id for one in glossaries_of(desk, wish)]))
+    project = selection.project or request.headers.get("x-tailormt-project", "")
+    return Selection(
+        project, wanted_plugin(body, request, selection.plugin, [one.id for one in glossaries_of(deps, body)])
+    )
 
 
-def means_of(desk: Deps, place: Place, wish: DeepLWish, sample: str = "") -> Route:
-    """What translates a wish. Raises as `Deps.means`, in DeepL's words where nothing translates to the language."""
+def route_of(deps: Deps, selection: Selection, body: DeepLWish, sample: str = "") -> Route:
+    """The route of a request. Raises as `Deps.route`, in DeepL's words where nothing translates to the language."""
     try:
-        return desk.means(wish.source_lang, wish.target_lang, place.project, place.plugin, sample)
+        return deps.route(body.source_lang, body.target_lang, selection.project, selection.plugin, sample)
     except NotFoundError:
         raise
     except InputError as error:
-        if any(same_language(wish.target_lang, target) for _, target in desk.directions()):
+        if any(same_language(body.target_lang, target) for _, target in deps.directions()):
             raise
         raise InputError(f"Value for 'target_lang' not supported. {error}") from None
 
 
-async def run(request: Request, desk: Deps, place: Place) -> DeepLTranslated:
+async def run(request: Request, deps: Deps, selection: Selection) -> DeepLTranslated:
     sent = await admit(request, "auth_key", LISTS)
-    wish = sent.read(DeepLWish)
-    sample = "\n".join(wish.text[:20])
-    place = await run_in_threadpool(named, desk, request, place, wish)
-    more = {"model_type_used": wish.model_type} if wish.model_type else {}
-    check_formality(wish.formality)
-    if language := await run_in_threadpool(already_in, desk, place, wish.source_lang, wish.target_lang, sample):
+    body = sent.read(DeepLWish)
+    sample = "\n".join(body.text[:20])
+    selection = await run_in_threadpool(named, deps, request, selection, body)
+    more = {"model_type_used": body.model_type} if body.model_type else {}
+    check_formality(body.formality)
+    if language := await run_in_threadpool(already_in, deps, selection, body.source_lang, body.target_lang, sample):
         spelling = source_spelt(language)
         same = [
-            DeepLText(detected_source_language=spelling, text=text, billed_characters=0, **more) for text in wish.text
+            DeepLText(detected_source_language=spelling, text=text, billed_characters=0, **more) for text in body.text
         ]
         return DeepLTranslated(translations=same)
-    means = await run_in_threadpool(means_of, desk, place, wish, sample)
-    terms = await run_in_threadpool(terms_of, desk, wish, means)
+    route = await run_in_threadpool(route_of, deps, selection, body, sample)
+    terms = await run_in_threadpool(terms_of, deps, body, route)
     # DeepL's own default: with tags, line breaks are layout of the file and no ends of sentences.
-    split = wish.split_sentences or ("nonewlines" if wish.tag_handling else "1")
-    tags = {name: tuple(getattr(wish, name)) for name in TAGS} | {"outline": wish.outline_detection}
-    markup = Markup(wish.tag_handling or "text", split, tags)
-    translations = await translated(request, desk, sent.caller, means, wish.text, markup, terms=terms)
+    split = body.split_sentences or ("nonewlines" if body.tag_handling else "1")
+    tags = {name: tuple(getattr(body, name)) for name in TAGS} | {"outline": body.outline_detection}
+    markup = Markup(body.tag_handling or "text", split, tags)
+    translations = await translated(request, deps, sent.caller, route, body.text, markup, terms=terms)
     return DeepLTranslated(
         translations=[
             DeepLText(
-                detected_source_language=source_spelt(means.source), text=text, billed_characters=len(given), **more
+                detected_source_language=source_spelt(route.source), text=text, billed_characters=len(given), **more
             )
-            for given, text in zip(wish.text, translations, strict=True)
+            for given, text in zip(body.text, translations, strict=True)
         ]
     )
 
 
-@placed.post("/v2/translate", openapi_extra=body_schema(DeepLWish), response_model_exclude_none=True)
-async def translate(request: Request, desk: DeskDep, place: PlaceDep) -> DeepLTranslated:
+@cat_routes.post("/v2/translate", openapi_extra=body_schema(DeepLWish), response_model_exclude_none=True)
+async def translate(request: Request, deps: DepsDep, selection: SelectionDep) -> DeepLTranslated:
     """Translate texts."""
-    return await run(request, desk, place)
+    return await run(request, deps, selection)
 
 
-@placed.post("/v2/write", include_in_schema=False)
-@placed.post("/v2/write/{way}", include_in_schema=False)
+@cat_routes.post("/v2/write", include_in_schema=False)
+@cat_routes.post("/v2/write/{operation}", include_in_schema=False)
 async def write(request: Request) -> None:
     """DeepL Write, which there is not."""
     await admit(request, "auth_key", LISTS)
@@ -227,16 +229,16 @@ ASKED = {
 }
 
 
-@placed.post("/v2/languages", include_in_schema=False, response_model_exclude_none=True)
-@placed.get("/v2/languages", openapi_extra=ASKED, response_model_exclude_none=True)
-async def list_languages(request: Request, desk: DeskDep, place: PlaceDep) -> list[DeepLLanguage]:
+@cat_routes.post("/v2/languages", include_in_schema=False, response_model_exclude_none=True)
+@cat_routes.get("/v2/languages", openapi_extra=ASKED, response_model_exclude_none=True)
+async def list_languages(request: Request, deps: DepsDep, selection: SelectionDep) -> list[DeepLLanguage]:
     """Languages that can be translated from, or with type=target, to; of a project its own."""
     sent = await admit(request, "auth_key")
-    if place.project:
-        row = await run_in_threadpool(desk.find_project, place.project)
+    if selection.project:
+        row = await run_in_threadpool(deps.find_project, selection.project)
         directions = [(row.source, row.target)]
     else:
-        directions = await run_in_threadpool(desk.directions)
+        directions = await run_in_threadpool(deps.directions)
     return await run_in_threadpool(spoken, directions, sent.values.get("type", "source"))
 
 
@@ -258,13 +260,13 @@ def spoken(directions: list[tuple[str, str]], side: Any) -> list[DeepLLanguage]:
     ]
 
 
-@placed.post("/v2/usage", include_in_schema=False)
-@placed.get("/v2/usage")
-async def usage(request: Request, desk: DeskDep) -> Usage:
+@cat_routes.post("/v2/usage", include_in_schema=False)
+@cat_routes.get("/v2/usage")
+async def usage(request: Request, deps: DepsDep) -> Usage:
     """Characters translated for this token this month, and its quota; without a token, since the studio was started."""
     token = (await admit(request, "auth_key")).caller.token
     if token is None:
-        return Usage(character_count=desk.characters, character_limit=UNLIMITED)
+        return Usage(character_count=deps.characters, character_limit=UNLIMITED)
     return Usage(character_count=token.this_month, character_limit=token.quota or UNLIMITED)
 
 
@@ -275,29 +277,29 @@ def moment(row: PluginRow) -> str:
     return row.created.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-async def plugins(request: Request, desk: Deps, project: str) -> list[tuple[PluginRow, str, str]]:
+async def plugins(request: Request, deps: Deps, project: str) -> list[tuple[PluginRow, str, str]]:
     """Plugins that can be used, with their languages."""
     await admit(request, "auth_key")
 
     def find() -> list[tuple[PluginRow, str, str]]:
-        number = desk.find_project(project).id if project else None
-        known = {row.id: row for row in desk.store.projects.list()}
-        rows = [row for row in desk.store.plugins.list(number) if row.exists and row.project_id in known]
+        number = deps.find_project(project).id if project else None
+        known = {row.id: row for row in deps.store.projects.list()}
+        rows = [row for row in deps.store.plugins.list(number) if row.exists and row.project_id in known]
         return [(row, known[row.project_id].source, known[row.project_id].target) for row in rows]
 
     return await run_in_threadpool(find)
 
 
 @router.get("/v3/style_rules")
-async def list_styles(request: Request, desk: DeskDep) -> dict[str, Any]:
+async def list_styles(request: Request, deps: DepsDep) -> dict[str, Any]:
     """The plugins, as style rules that a translation can name."""
     return {
         "style_rules": [
             {"style_id": plugin_id(row.id), "name": row.name, "language": source_spelt(target).lower(), "version": 1,
              "creation_time": moment(row), "updated_time": moment(row)}
-            for row, _, target in await plugins(request, desk, "")
+            for row, _, target in await plugins(request, deps, "")
         ]
     }  # fmt: skip
 
 
-mount(placed, router)
+mount(cat_routes, router)

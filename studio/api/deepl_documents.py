@@ -19,21 +19,21 @@ from pydantic import BaseModel, Field
 
 from engine.core.languages import same_language
 from engine.errors import InputError
-from studio.api.cat_tools import Place, PlaceDep, admit, mount
-from studio.api.deepl import ANSWERS, DeepLWish, Formality, check_formality, means_of, named, terms_of
-from studio.api.deps import LARGEST_ID, Deps, DeskDep
+from studio.api.cat_tools import Selection, SelectionDep, admit, mount
+from studio.api.deepl import ANSWERS, DeepLWish, Formality, check_formality, named, route_of, terms_of
+from studio.api.deps import LARGEST_ID, Deps, DepsDep
 from studio.api.documents import characters_of, documents
 from studio.api.errors import Problem
 from studio.api.form_or_json import body_schema
 from studio.api.permissions import Caller, check
 from studio.api.translate import counted
-from studio.api.uploads import kept
+from studio.api.uploads import stored_uploads
 
 if TYPE_CHECKING:
     from engine.jobs.handlers.documents import TranslatedDocument
 
 router = APIRouter(tags=["DeepL"], responses=ANSWERS)
-placed = APIRouter()
+cat_routes = APIRouter()
 HEX = re.compile(r"[0-9A-Fa-f]{1,32}")
 STATES = {"queued": "queued", "running": "translating", "succeeded": "done"}  # anything else is an error
 WHY = {
@@ -82,7 +82,7 @@ class Fields:
         self.filename = filename
         self.output_format, self.auth_key = output_format, auth_key
         ids = [one.strip() for one in glossary_ids.split(",") if one.strip()][:5]
-        self.wish = DeepLWish.model_construct(
+        self.body = DeepLWish.model_construct(
             source_lang=source_lang, target_lang=target_lang, formality=formality, style_id=style_id,
             glossary_id=glossary_id, glossary_ids=ids,
         )  # fmt: skip
@@ -97,23 +97,25 @@ def document_key(paper: TranslatedDocument) -> str:
     return hashlib.sha256(f"{secret}/{paper.job.id}".encode()).hexdigest().upper()
 
 
-def taken(desk: Deps, request: Request, caller: Caller, form: Fields, file: UploadFile, place: Place) -> Uploaded:
-    check_formality(form.wish.formality)
-    means = means_of(desk, named(desk, request, place, form.wish), form.wish)
-    row = means.project
+def taken(
+    deps: Deps, request: Request, caller: Caller, form: Fields, file: UploadFile, selection: Selection
+) -> Uploaded:
+    check_formality(form.body.formality)
+    route = route_of(deps, named(deps, request, selection, form.body), form.body)
+    row = route.project
     if row is None:
         raise InputError("Documents belong to a project. Make one of these languages in the studio first.")
-    if not same_language(means.target, row.target):
+    if not same_language(route.target, row.target):
         raise InputError(f"Documents of the project {row.name} are translated from {row.source} to {row.target} alone.")
     if form.filename:
         file.filename = form.filename
-    with kept(desk.service.settings, [file]) as places:
-        ending = places[0].suffix.lower().lstrip(".")
+    with stored_uploads(deps.service.settings, [file]) as paths:
+        ending = paths[0].suffix.lower().lstrip(".")
         if form.output_format and form.output_format.lower().lstrip(".") != ending:
             raise InputError(f"output_format: a document keeps its format, {ending}. Leave it out.")
-        characters = characters_of(desk, row, places[0])
-        with counted(desk, caller, characters):
-            paper = documents(desk).add(row, places[0], plugin=means.plugin, terms=terms_of(desk, form.wish, means))
+        characters = characters_of(deps, row, paths[0])
+        with counted(deps, caller, characters):
+            paper = documents(deps).add(row, paths[0], plugin=route.plugin, terms=terms_of(deps, form.body, route))
     return Uploaded(document_id=document_id(paper), document_key=document_key(paper))
 
 
@@ -121,27 +123,29 @@ FormDep = Annotated[Fields, Depends(Fields)]
 Sent = Annotated[UploadFile, File(description="The document.")]
 
 
-@placed.post("/v2/document")
-async def upload_document(request: Request, desk: DeskDep, place: PlaceDep, form: FormDep, file: Sent) -> Uploaded:
+@cat_routes.post("/v2/document")
+async def upload_document(
+    request: Request, deps: DepsDep, selection: SelectionDep, form: FormDep, file: Sent
+) -> Uploaded:
     """Take a document in and queue its translation."""
     caller = await run_in_threadpool(check, request, "translate", form.auth_key)
-    return await run_in_threadpool(taken, desk, request, caller, form, file, place)
+    return await run_in_threadpool(taken, deps, request, caller, form, file, selection)
 
 
 # -- what became of it
 
 
-async def asked(request: Request, desk: Deps, number: str) -> TranslatedDocument:
+async def asked(request: Request, deps: Deps, number: str) -> TranslatedDocument:
     """The document of an id and its key. Raises Problem 404 where either is wrong."""
     key = (await admit(request, "auth_key")).values.get("document_key")
-    return await run_in_threadpool(paper_of, desk, number, key if isinstance(key, str) else "")
+    return await run_in_threadpool(paper_of, deps, number, key if isinstance(key, str) else "")
 
 
-def paper_of(desk: Deps, number: str, key: str) -> TranslatedDocument:
+def paper_of(deps: Deps, number: str, key: str) -> TranslatedDocument:
     unknown = Problem(404, "There is no document of this id and key: it may have been deleted.")
     try:
         job = int(number, 16) if HEX.fullmatch(number) else 0
-        paper = documents(desk).get(job) if 0 < job <= LARGEST_ID else None
+        paper = documents(deps).get(job) if 0 < job <= LARGEST_ID else None
     except InputError:
         paper = None
     if paper is None or not hmac.compare_digest(document_key(paper).encode(), key.upper().encode()):
@@ -166,10 +170,10 @@ def status_of(paper: TranslatedDocument) -> DocumentStatus:
     return status
 
 
-@placed.post("/v2/document/{number}", openapi_extra=body_schema(KeyWish), response_model_exclude_none=True)
-async def document_status(request: Request, desk: DeskDep, number: DocumentId) -> DocumentStatus:
+@cat_routes.post("/v2/document/{number}", openapi_extra=body_schema(KeyWish), response_model_exclude_none=True)
+async def document_status(request: Request, deps: DepsDep, number: DocumentId) -> DocumentStatus:
     """How far a document is."""
-    return status_of(await asked(request, desk, number))
+    return status_of(await asked(request, deps, number))
 
 
 def result_of(paper: TranslatedDocument) -> FileResponse:
@@ -178,15 +182,15 @@ def result_of(paper: TranslatedDocument) -> FileResponse:
     return FileResponse(paper.output, filename=paper.output.name, media_type="application/octet-stream")
 
 
-@placed.post(
+@cat_routes.post(
     "/v2/document/{number}/result",
     openapi_extra=body_schema(KeyWish),
     response_class=FileResponse,
     responses={200: {"content": {"application/octet-stream": {}}, "description": "The translated document."}},
 )
-async def document_result(request: Request, desk: DeskDep, number: DocumentId) -> FileResponse:
+async def document_result(request: Request, deps: DepsDep, number: DocumentId) -> FileResponse:
     """The translated document. It stays in the project, and can be fetched again."""
-    return result_of(await asked(request, desk, number))
+    return result_of(await asked(request, deps, number))
 
 
-mount(placed, router)
+mount(cat_routes, router)

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine.core.languages import canonical
 from engine.errors import InputError
-from studio.api.cat_tools import Named, PlaceDep, Sent, admit, mount, place_of, project_at
+from studio.api.cat_tools import Named, SelectionDep, Sent, admit, mount, project_at, selection_of
 from studio.api.deepl import ANSWERS, moment, plugin_id, plugins, source_spelt
-from studio.api.deps import Deps, DeskDep
+from studio.api.deps import Deps, DepsDep
 from studio.api.errors import Problem
 from studio.api.form_or_json import body_schema
 from studio.services.glossaries import Dictionary, Glossaries, Glossary, parse_entries
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine.store import PluginRow
 
 router = APIRouter(tags=["DeepL"], responses=ANSWERS)
-placed = APIRouter()  # also for a project or plugin in the address
+cat_routes = APIRouter()  # also for a project or plugin in the address
 TSV = "text/tab-separated-values"
 
 
@@ -68,12 +68,12 @@ class PairWish(BaseModel):
     target_lang: str = Field(min_length=2, max_length=35)
 
 
-async def admitted(request: Request, desk: Deps, *, change: bool = False) -> Sent:
+async def admitted(request: Request, deps: Deps, *, change: bool = False) -> Sent:
     """What was sent, by somebody who may translate, or write where something changes, and who may see the project and plugin
     that the address names. Raises Problem 404, NotFoundError.
     """
     sent = await admit(request, "auth_key", scope="write" if change else "translate")
-    await run_in_threadpool(project_at, desk, place_of(request))
+    await run_in_threadpool(project_at, deps, selection_of(request))
     return sent
 
 
@@ -107,9 +107,9 @@ def _moment(glossary: Glossary) -> str:
     return created.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def one_pair(desk: Deps, number: str) -> tuple[Glossary, Dictionary]:
+def one_pair(deps: Deps, number: str) -> tuple[Glossary, Dictionary]:
     """A glossary as /v2 sees it. Raises NotFoundError, InputError for one of several pairs of languages."""
-    glossary = Glossaries(desk.service).get(number)
+    glossary = Glossaries(deps.service).get(number)
     if len(glossary.dictionaries) != 1:
         raise InputError(f"The glossary {glossary.name[:80]} is of several pairs of languages. Ask for it with /v3.")
     return glossary, glossary.dictionaries[0]
@@ -118,54 +118,54 @@ def one_pair(desk: Deps, number: str) -> tuple[Glossary, Dictionary]:
 # -- /v2: one pair of languages
 
 
-@placed.get("/v2/glossaries")
-async def list_glossaries(request: Request, desk: DeskDep, place: PlaceDep) -> dict[str, Any]:
+@cat_routes.get("/v2/glossaries")
+async def list_glossaries(request: Request, deps: DepsDep, selection: SelectionDep) -> dict[str, Any]:
     """The glossaries, and the plugins, of a project its own, which a translation can name in the same way."""
-    shown = [v2_plugin(*one) for one in await plugins(request, desk, place.project)]
-    own = await run_in_threadpool(Glossaries(desk.service).list)
+    shown = [v2_plugin(*one) for one in await plugins(request, deps, selection.project)]
+    own = await run_in_threadpool(Glossaries(deps.service).list)
     shown += [v2_glossary(one, one.dictionaries[0]) for one in own if len(one.dictionaries) == 1]
     return {"glossaries": shown}
 
 
-@placed.post("/v2/glossaries", status_code=201, openapi_extra=body_schema(GlossaryWish))
-async def create_glossary(request: Request, desk: DeskDep) -> dict[str, Any]:
+@cat_routes.post("/v2/glossaries", status_code=201, openapi_extra=body_schema(GlossaryWish))
+async def create_glossary(request: Request, deps: DepsDep) -> dict[str, Any]:
     """Keep a glossary of one pair of languages."""
-    wish = (await admitted(request, desk, change=True)).read(GlossaryWish)
-    glossary = await run_in_threadpool(lambda: Glossaries(desk.service).create(wish.name, [wish.made()]))
+    body = (await admitted(request, deps, change=True)).read(GlossaryWish)
+    glossary = await run_in_threadpool(lambda: Glossaries(deps.service).create(body.name, [body.made()]))
     return v2_glossary(glossary, glossary.dictionaries[0])
 
 
-@placed.get("/v2/glossaries/{glossary}")
-async def get_glossary(request: Request, desk: DeskDep, place: PlaceDep, glossary: Named) -> dict[str, Any]:
+@cat_routes.get("/v2/glossaries/{glossary}")
+async def get_glossary(request: Request, deps: DepsDep, selection: SelectionDep, glossary: Named) -> dict[str, Any]:
     """One of them."""
-    for row, source, target in await plugins(request, desk, place.project):
+    for row, source, target in await plugins(request, deps, selection.project):
         if glossary in (plugin_id(row.id), str(row.id)):
             return v2_plugin(row, source, target)
-    return v2_glossary(*await run_in_threadpool(one_pair, desk, glossary))
+    return v2_glossary(*await run_in_threadpool(one_pair, deps, glossary))
 
 
-@placed.get("/v2/glossaries/{glossary}/entries", response_class=Response,
+@cat_routes.get("/v2/glossaries/{glossary}/entries", response_class=Response,
             responses={200: {"content": {TSV: {}}, "description": "A line for each entry."}})  # fmt: skip
-async def get_entries(request: Request, desk: DeskDep, glossary: Named) -> Response:
+async def get_entries(request: Request, deps: DepsDep, glossary: Named) -> Response:
     """Its entries: source term, tab, target term."""
-    await admitted(request, desk)
-    _, dictionary = await run_in_threadpool(one_pair, desk, glossary)
+    await admitted(request, deps)
+    _, dictionary = await run_in_threadpool(one_pair, deps, glossary)
     return Response(dictionary.tsv, media_type=TSV)
 
 
-@placed.delete("/v2/glossaries/{glossary}", status_code=204)
+@cat_routes.delete("/v2/glossaries/{glossary}", status_code=204)
 @router.delete("/v3/glossaries/{glossary}", status_code=204)
-async def delete_glossary(request: Request, desk: DeskDep, glossary: Named) -> None:
+async def delete_glossary(request: Request, deps: DepsDep, glossary: Named) -> None:
     """Delete a glossary; plugins are deleted in the studio."""
-    await admitted(request, desk, change=True)
-    await run_in_threadpool(Glossaries(desk.service).delete, glossary)
+    await admitted(request, deps, change=True)
+    await run_in_threadpool(Glossaries(deps.service).delete, glossary)
 
 
-@placed.get("/v2/glossary-language-pairs")
-async def glossary_pairs(request: Request, desk: DeskDep) -> dict[str, Any]:
+@cat_routes.get("/v2/glossary-language-pairs")
+async def glossary_pairs(request: Request, deps: DepsDep) -> dict[str, Any]:
     """The languages that can be translated, all of which glossaries can be of."""
-    await admitted(request, desk)
-    directions = await run_in_threadpool(desk.directions)
+    await admitted(request, deps)
+    directions = await run_in_threadpool(deps.directions)
     pairs = {(source_spelt(a).lower(), source_spelt(b).lower()) for a, b in directions}
     return {"supported_languages": [{"source_lang": a, "target_lang": b} for a, b in sorted(pairs)]}
 
@@ -174,34 +174,34 @@ async def glossary_pairs(request: Request, desk: DeskDep) -> dict[str, Any]:
 
 
 @router.get("/v3/glossaries")
-async def list_glossaries_v3(request: Request, desk: DeskDep) -> dict[str, Any]:
+async def list_glossaries_v3(request: Request, deps: DepsDep) -> dict[str, Any]:
     """The glossaries, each with its pairs of languages."""
-    await admitted(request, desk)
-    return {"glossaries": [v3_glossary(one) for one in await run_in_threadpool(Glossaries(desk.service).list)]}
+    await admitted(request, deps)
+    return {"glossaries": [v3_glossary(one) for one in await run_in_threadpool(Glossaries(deps.service).list)]}
 
 
 @router.post("/v3/glossaries", status_code=201, openapi_extra=body_schema(GlossariesWish))
-async def create_glossary_v3(request: Request, desk: DeskDep) -> dict[str, Any]:
+async def create_glossary_v3(request: Request, deps: DepsDep) -> dict[str, Any]:
     """Keep a glossary of one or more pairs of languages."""
-    wish = (await admitted(request, desk, change=True)).read(GlossariesWish)
-    dictionaries = [one.made() for one in wish.dictionaries]
-    return v3_glossary(await run_in_threadpool(Glossaries(desk.service).create, wish.name, dictionaries))
+    body = (await admitted(request, deps, change=True)).read(GlossariesWish)
+    dictionaries = [one.made() for one in body.dictionaries]
+    return v3_glossary(await run_in_threadpool(Glossaries(deps.service).create, body.name, dictionaries))
 
 
 @router.get("/v3/glossaries/{glossary}")
-async def get_glossary_v3(request: Request, desk: DeskDep, glossary: Named) -> dict[str, Any]:
+async def get_glossary_v3(request: Request, deps: DepsDep, glossary: Named) -> dict[str, Any]:
     """One of them."""
-    await admitted(request, desk)
-    return v3_glossary(await run_in_threadpool(Glossaries(desk.service).get, glossary))
+    await admitted(request, deps)
+    return v3_glossary(await run_in_threadpool(Glossaries(deps.service).get, glossary))
 
 
 @router.get("/v3/glossaries/{glossary}/entries")
 async def get_entries_v3(
-    request: Request, desk: DeskDep, glossary: Named, source_lang: str = "", target_lang: str = ""
+    request: Request, deps: DepsDep, glossary: Named, source_lang: str = "", target_lang: str = ""
 ) -> dict[str, Any]:
     """The entries of a pair of languages, or without one of all."""
-    await admitted(request, desk)
-    result = await run_in_threadpool(Glossaries(desk.service).get, glossary)
+    await admitted(request, deps)
+    result = await run_in_threadpool(Glossaries(deps.service).get, glossary)
     wanted = [result.dictionary(source_lang, target_lang)] if source_lang or target_lang else result.dictionaries
     return {
         "dictionaries": [
@@ -212,15 +212,15 @@ async def get_entries_v3(
 
 
 @router.patch("/v3/glossaries/{glossary}", openapi_extra=body_schema(ChangeWish))
-async def change_glossary(request: Request, desk: DeskDep, glossary: Named) -> dict[str, Any]:
+async def change_glossary(request: Request, deps: DepsDep, glossary: Named) -> dict[str, Any]:
     """Another name, or further entries; an entry of the same source term is exchanged."""
-    wish = (await admitted(request, desk, change=True)).read(ChangeWish)
+    body = (await admitted(request, deps, change=True)).read(ChangeWish)
 
     def change() -> Glossary:
-        glossaries = Glossaries(desk.service)
+        glossaries = Glossaries(deps.service)
         result = glossaries.get(glossary)
-        result.name = wish.name or result.name
-        for one in wish.dictionaries:
+        result.name = body.name or result.name
+        for one in body.dictionaries:
             new = one.made()
             old = next((old for old in result.dictionaries if old.is_for(new.source, new.target)), new)
             result.put(Dictionary(new.source, new.target, {**old.entries, **new.entries}))
@@ -230,12 +230,12 @@ async def change_glossary(request: Request, desk: DeskDep, glossary: Named) -> d
 
 
 @router.put("/v3/glossaries/{glossary}/dictionaries", openapi_extra=body_schema(DictionaryWish))
-async def put_dictionary(request: Request, desk: DeskDep, glossary: Named) -> dict[str, Any]:
+async def put_dictionary(request: Request, deps: DepsDep, glossary: Named) -> dict[str, Any]:
     """The entries of a pair of languages, in the place of those there are."""
-    wish = (await admitted(request, desk, change=True)).read(DictionaryWish)
+    body = (await admitted(request, deps, change=True)).read(DictionaryWish)
 
     def put() -> Dictionary:
-        glossaries, new = Glossaries(desk.service), wish.made()
+        glossaries, new = Glossaries(deps.service), body.made()
         result = glossaries.get(glossary)
         result.put(new)
         glossaries.save(result)
@@ -246,14 +246,14 @@ async def put_dictionary(request: Request, desk: DeskDep, glossary: Named) -> di
 
 
 @router.delete("/v3/glossaries/{glossary}/dictionaries", status_code=204)
-async def delete_dictionary(request: Request, desk: DeskDep, glossary: Named) -> None:
+async def delete_dictionary(request: Request, deps: DepsDep, glossary: Named) -> None:
     """Take the entries of a pair of languages out, which are not the only ones."""
-    wish = (await admitted(request, desk, change=True)).read(PairWish)
+    body = (await admitted(request, deps, change=True)).read(PairWish)
 
     def delete() -> None:
-        glossaries = Glossaries(desk.service)
+        glossaries = Glossaries(deps.service)
         result = glossaries.get(glossary)
-        result.dictionaries.remove(result.dictionary(wish.source_lang, wish.target_lang))
+        result.dictionaries.remove(result.dictionary(body.source_lang, body.target_lang))
         if not result.dictionaries:
             raise Problem(400, "These are the glossary's only entries. Delete the glossary.")
         glossaries.save(result)
@@ -261,4 +261,4 @@ async def delete_dictionary(request: Request, desk: DeskDep, glossary: Named) ->
     await run_in_threadpool(delete)
 
 
-mount(placed, router)
+mount(cat_routes, router)

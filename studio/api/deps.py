@@ -106,7 +106,7 @@ class Deps:
             raise Problem(404, f"Plugin {row.id} belongs to another project than {number}. Name one of this project.")
         return row
 
-    def means(
+    def route(
         self, source: str = "", target: str = "", project: str = "", plugin: str | None = None, text: str = ""
     ) -> Route:
         """What to translate with, from what a request names.
@@ -186,25 +186,25 @@ class Deps:
 
     # -- translating
 
-    def terms(self, means: Route) -> str:
+    def terms(self, route: Route) -> str:
         """The terms of the route's project; empty in its other direction. Raises InputError without a project."""
         from studio.services.terminology import project_terms
 
-        if means.project is None:
+        if route.project is None:
             raise InputError("terminology: terms belong to a project. Name one.")
-        return project_terms(self.service, means.project) if means.source == means.project.source else ""
+        return project_terms(self.service, route.project) if route.source == route.project.source else ""
 
-    def through(self, means: Route, work: TranslationSpec, units: Sequence[Unit], ticket: Ticket) -> list[Result]:
+    def through(self, route: Route, work: TranslationSpec, units: Sequence[Unit], ticket: Ticket) -> list[Result]:
         """Units of texts, with their tags and placeholders in their places. Waits: for a thread of `apart`."""
         from engine.serving.batched_translator import translate_through
 
-        self._present(means)
+        self._present(route)
         return translate_through(self.batcher, work, units, ticket)
 
-    def plain(self, means: Route, texts: Sequence[str], ticket: Ticket, strength: float = 1.0) -> list[str]:
+    def plain(self, route: Route, texts: Sequence[str], ticket: Ticket, strength: float = 1.0) -> list[str]:
         """Sentences as the base gives them; an empty one stays empty. Waits, as `through`."""
-        self._present(means)
-        return self.batcher.submit(means.work(strength), texts, ticket).result()
+        self._present(route)
+        return self.batcher.submit(route.work(strength), texts, ticket).result()
 
     async def apart(self, request: Request, run: Callable[[Ticket], Got]) -> Got:
         """Run what waits for translations, in threads of their own, so that those of other requests stay free.
@@ -229,18 +229,18 @@ class Deps:
         finally:
             watch.cancel()
 
-    def _present(self, means: Route) -> None:
-        if means.plugin is not None and not means.plugin.exists:
-            raise InputError(f"The bundle of {means.plugin.name} is no longer at its place. Train or import it again.")
+    def _present(self, route: Route) -> None:
+        if route.plugin is not None and not route.plugin.exists:
+            raise InputError(f"The bundle of {route.plugin.name} is no longer at its place. Train or import it again.")
 
     def reads(
-        self, means: Route, pairs: Sequence[tuple[str, str]], top: int, ticket: Ticket
+        self, route: Route, pairs: Sequence[tuple[str, str]], top: int, ticket: Ticket
     ) -> list[list[models.JsonObject]]:
         """What each token of each translation read from the plugin's memory; nothing without a plugin. Waits, as `through`."""
-        if means.plugin is None:
+        if route.plugin is None:
             return [[] for _ in pairs]
-        base = self.service.models.base(means.base, means.source, means.target)
-        plugin = self.service.models.plugin(means.plugin.path, base)
+        base = self.service.models.base(route.base, route.source, route.target)
+        plugin = self.service.models.plugin(route.plugin.path, base)
         result = []
         for source, target in pairs:
             ticket.check()
@@ -274,9 +274,9 @@ def _languages(folder: str, stamp: float) -> tuple[tuple[str, ...], tuple[str, .
     return tuple(sources), tuple(targets)
 
 
-def _desk(request: Request) -> Deps:
-    desk: Deps = request.app.state.desk
-    return desk
+def _deps(request: Request) -> Deps:
+    deps: Deps = request.app.state.deps
+    return deps
 
 
-DeskDep = Annotated[Deps, Depends(_desk)]
+DepsDep = Annotated[Deps, Depends(_deps)]

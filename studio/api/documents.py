@@ -12,12 +12,12 @@ from pydantic import BaseModel, Field
 
 from engine.errors import InputError
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DeskDep, Id, Limit, Offset
+from studio.api.deps import Deps, DepsDep, Id, Limit, Offset
 from studio.api.errors import Problem
 from studio.api.permissions import Caller, may
 from studio.api.schemas import models
 from studio.api.translate import counted
-from studio.api.uploads import kept
+from studio.api.uploads import stored_uploads
 from studio.services.document_segments import MOST, documents_of, edit_document, segments_of
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class SegmentChange(models.Given):
     translation: Annotated[str, Field(min_length=1, max_length=MOST)]
 
 
-def documents(desk: Deps) -> Documents:
-    return documents_of(desk.service)
+def documents(deps: Deps) -> Documents:
+    return documents_of(deps.service)
 
 
 def shown(paper: TranslatedDocument) -> Document:
@@ -74,26 +74,26 @@ def shown(paper: TranslatedDocument) -> Document:
     )
 
 
-def characters_of(desk: Deps, project: ProjectRow, file: pathlib.Path, options: Mapping[str, Any] | None = None) -> int:
+def characters_of(deps: Deps, project: ProjectRow, file: pathlib.Path, options: Mapping[str, Any] | None = None) -> int:
     """How many characters of a document are translated. Raises DocumentError, CorpusError where it cannot be read."""
     from engine.corpora.formats.documents.formats import open_document
     from engine.corpora.formats.documents.model import Context, DocumentOptions
 
     context = Context(file.name, project.source, project.target, DocumentOptions.from_mapping(options or {}))
-    result = open_document(file, context, most_bytes=desk.service.settings.max_upload_mib << 20)
+    result = open_document(file, context, most_bytes=deps.service.settings.max_upload_mib << 20)
     return sum(len(unit.text) for unit in result.units)
 
 
 @router.get("/projects/{number}/documents", dependencies=[may("read")])
-def list_documents(desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Document]:
+def list_documents(deps: DepsDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Document]:
     """A project's documents, newest first."""
-    desk.store.projects.get(number)
-    return rows.page(models.Page[Document], documents(desk).list(number), offset, limit, shown)
+    deps.store.projects.get(number)
+    return rows.page(models.Page[Document], documents(deps).list(number), offset, limit, shown)
 
 
 @router.post("/projects/{number}/documents", status_code=202)
 def translate_document(
-    desk: DeskDep,
+    deps: DepsDep,
     number: Id,
     caller: Annotated[Caller, may("translate")],
     file: Annotated[
@@ -109,16 +109,16 @@ def translate_document(
     ] = "",
 ) -> Document:
     """Take a document in and queue its translation; it comes back in its own format."""
-    project = desk.store.projects.get(number)
-    means = desk.means("", "", str(number), plugin or None)
-    row, terms = means.plugin, desk.terms(means) if terminology else ""
+    project = deps.store.projects.get(number)
+    route = deps.route("", "", str(number), plugin or None)
+    row, terms = route.plugin, deps.terms(route) if terminology else ""
     given = options_of(options)
-    with kept(desk.service.settings, [file]) as places:
-        characters = characters_of(desk, project, places[0], given)
-        with counted(desk, caller, characters):
-            paper = documents(desk).add(
+    with stored_uploads(deps.service.settings, [file]) as paths:
+        characters = characters_of(deps, project, paths[0], given)
+        with counted(deps, caller, characters):
+            paper = documents(deps).add(
                 project,
-                places[0],
+                paths[0],
                 plugin=row,
                 strength=strength if row is not None else 1.0,
                 options=given,
@@ -140,9 +140,9 @@ def options_of(text: str) -> models.JsonObject:
 
 
 @router.get("/documents/{number}", dependencies=[may("read")])
-def get_document(desk: DeskDep, number: Id) -> Document:
+def get_document(deps: DepsDep, number: Id) -> Document:
     """Where a document stands, and when it is done, what to look at in it."""
-    return shown(documents(desk).get(number))
+    return shown(documents(deps).get(number))
 
 
 @router.get(
@@ -151,36 +151,36 @@ def get_document(desk: DeskDep, number: Id) -> Document:
     response_class=FileResponse,
     responses={200: {"content": {"application/octet-stream": {}}, "description": "The translated document."}},
 )
-def download_document(desk: DeskDep, number: Id) -> FileResponse:
+def download_document(deps: DepsDep, number: Id) -> FileResponse:
     """The translation, in the document's own format."""
-    paper = documents(desk).get(number)
+    paper = documents(deps).get(number)
     if paper.output is None:
         raise Problem(409, f"There is no translation of {paper.name} yet. Wait until its job has succeeded.")
     return FileResponse(paper.output, filename=paper.output.name, media_type="application/octet-stream")
 
 
 @router.get("/documents/{number}/segments", dependencies=[may("read")])
-def list_document_segments(desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Segment]:
+def list_document_segments(deps: DepsDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Segment]:
     """The source and translation of a translated document, segment by segment."""
-    items, total = segments_of(documents(desk).get(number), offset, limit)
+    items, total = segments_of(documents(deps).get(number), offset, limit)
     return models.Page[Segment](items=[Segment(**vars(one)) for one in items], total=total, offset=offset)
 
 
 @router.patch("/documents/{number}/segments/{index}", status_code=204, dependencies=[may("write")])
 def edit_document_segment(
-    desk: DeskDep, number: Id, index: Annotated[int, Path(ge=0, le=10**7, description="From 0.")], change: SegmentChange
+    deps: DepsDep, number: Id, index: Annotated[int, Path(ge=0, le=10**7, description="From 0.")], change: SegmentChange
 ) -> Response:
     """Give a segment another translation; the document is built again with it."""
-    edit_document(desk.service, number, index, change.translation)
+    edit_document(deps.service, number, index, change.translation)
     return Response(status_code=204)
 
 
 @router.delete("/documents/{number}", status_code=204, dependencies=[may("write")])
-def delete_document(desk: DeskDep, number: Id) -> Response:
+def delete_document(deps: DepsDep, number: Id) -> Response:
     """Remove a document and its translation."""
-    documents(desk).get(number)
+    documents(deps).get(number)
     try:
-        documents(desk).delete(number)
+        documents(deps).delete(number)
     except InputError as error:
         raise Problem(409, error.message) from None
     return Response(status_code=204)

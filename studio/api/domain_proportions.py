@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from engine.errors import OptionError
 from engine.serving.turns import Ticket
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DeskDep, Id
+from studio.api.deps import Deps, DepsDep, Id
 from studio.api.errors import Problem
 from studio.api.permissions import Caller, may
 from studio.api.schemas import models
@@ -42,11 +42,11 @@ class FitWish(models.Given):
     )
 
 
-def mixing_plugin(desk: Deps, project: ProjectRow, number: int) -> PluginRow:
+def mixing_plugin(deps: Deps, project: ProjectRow, number: int) -> PluginRow:
     """A plugin of the project that has proportions. Raises Problem, OptionError."""
     from engine.methods import get_method
 
-    row = desk.store.plugins.get(number)
+    row = deps.store.plugins.get(number)
     if row.project_id != project.id:
         raise Problem(404, f"Plugin {row.id} belongs to another project than {project.id}. Name one of this project.")
     try:
@@ -60,14 +60,14 @@ def mixing_plugin(desk: Deps, project: ProjectRow, number: int) -> PluginRow:
 
 @router.get("/projects/{number}/proportions", dependencies=[may("read")])
 def get_proportions(
-    desk: DeskDep, number: Id, plugin: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
+    deps: DepsDep, number: Id, plugin: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
 ) -> Shown:
     """The proportions of the samples, which are fitted when these are read, or of a plugin."""
     from engine.workflows.explore.domain_proportions import folder_of, read_shown
 
-    project = desk.store.projects.get(number)
-    row = mixing_plugin(desk, project, plugin) if plugin else None
-    result = read_shown(folder_of(desk.service.workspace(number), row.id if row else None))
+    project = deps.store.projects.get(number)
+    row = mixing_plugin(deps, project, plugin) if plugin else None
+    result = read_shown(folder_of(deps.service.workspace(number), row.id if row else None))
     if "corpus" not in result:
         raise Problem(409, str(result.get("error") or NOT_YET))
     return Shown(**rows.finite({key: result.get(key) or kind() for key, kind in KINDS.items()}))
@@ -77,55 +77,55 @@ KINDS: dict[str, type[Any]] = {"domains": list, "held_out": dict, "corpus": dict
 
 
 @router.post("/projects/{number}/proportions/fit", status_code=202, dependencies=[may("write")])
-def fit(desk: DeskDep, number: Id, wish: FitWish) -> models.Job:
+def fit(deps: DepsDep, number: Id, body: FitWish) -> models.Job:
     """Queue the fitting of the samples' proportions, or the reading of a plugin's."""
     from engine.jobs import enqueue
 
-    project = desk.store.projects.get(number)
-    if not (desk.service.workspace(number) / "corpus.jsonl").is_file():
+    project = deps.store.projects.get(number)
+    if not (deps.service.workspace(number) / "corpus.jsonl").is_file():
         raise Problem(409, "This project has no samples that were read yet. Add some and wait for their job.")
-    row = mixing_plugin(desk, project, wish.plugin) if wish.plugin else None
+    row = mixing_plugin(deps, project, body.plugin) if body.plugin else None
     given = {"plugin_id": row.id} if row else {}
-    return rows.job(enqueue(desk.store, "proportions", given, project_id=number))
+    return rows.job(enqueue(deps.store, "proportions", given, project_id=number))
 
 
 @router.post("/projects/{number}/proportions")
 async def share(
     request: Request,
-    desk: DeskDep,
+    deps: DepsDep,
     number: Id,
-    wish: bodies.ProportionsWish,
+    body: bodies.ProportionsWish,
     caller: Annotated[Caller, may("translate")],
 ) -> bodies.Proportions:
     """What each word of some sentences shares with each domain, by the samples' proportions or by a plugin's own."""
-    project = await run_in_threadpool(desk.store.projects.get, number)
+    project = await run_in_threadpool(deps.store.projects.get, number)
 
     def run(_: Ticket) -> bodies.Proportions:
-        with counted(desk, caller, sum(map(len, wish.sentences))):
-            return shares_of(desk, project, wish)
+        with counted(deps, caller, sum(map(len, body.sentences))):
+            return shares_of(deps, project, body)
 
-    shares = await desk.apart(request, run)
+    shares = await deps.apart(request, run)
     return shares
 
 
-def shares_of(desk: Deps, project: ProjectRow, wish: bodies.ProportionsWish) -> bodies.Proportions:
+def shares_of(deps: Deps, project: ProjectRow, body: bodies.ProportionsWish) -> bodies.Proportions:
     from engine.methods.domain_mixing.model import ProportionModel
     from engine.methods.domain_mixing.proportions import proportions_of, reversed_base
     from engine.workflows.explore.domain_proportions import folder_of
 
-    row = mixing_plugin(desk, project, wish.plugin) if wish.plugin else None
-    folder = folder_of(desk.service.workspace(project.id))
+    row = mixing_plugin(deps, project, body.plugin) if body.plugin else None
+    folder = folder_of(deps.service.workspace(project.id))
     if row is None and not (folder / "proportions.json").is_file():
         raise Problem(409, NOT_YET)
-    base = desk.service.base_model(project)
-    plugin = desk.service.plugin(row, base) if row else None
+    base = deps.service.base_model(project)
+    plugin = deps.service.plugin(row, base) if row else None
     model: Any = plugin.module.proportion_model() if plugin else ProportionModel.load(folder, base)  # type: ignore[operator]
     sources = None
-    if model.sources and wish.side == "decoder":  # it was fitted with sources, so it reads the sentences over some
+    if model.sources and body.side == "decoder":  # it was fitted with sources, so it reads the sentences over some
         other = reversed_base(base)
         if other is not None:
             from engine.decoding.greedy_search import back_translate
 
-            sources = back_translate(other, wish.sentences)
-    result = proportions_of(base, model, wish.sentences, wish.side, plugin=plugin, sources=sources)
+            sources = back_translate(other, body.sentences)
+    result = proportions_of(base, model, body.sentences, body.side, plugin=plugin, sources=sources)
     return bodies.Proportions(domains=list(model.domains), sentences=rows.finite(result))

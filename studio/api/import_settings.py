@@ -9,12 +9,12 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from engine.errors import InputError
 from studio.api import serializers as rows
-from studio.api.deps import DeskDep, Id
+from studio.api.deps import DepsDep, Id
 from studio.api.errors import Problem
 from studio.api.permissions import may
 from studio.api.samples import FileName
 from studio.api.schemas import models
-from studio.api.uploads import kept
+from studio.api.uploads import stored_uploads
 
 router = APIRouter(tags=["samples"])
 
@@ -58,101 +58,101 @@ class Tests(BaseModel):
 
 
 @router.get("/projects/{number}/samples/options", dependencies=[may("read")])
-def get_options(desk: DeskDep, number: Id) -> Reading:
+def get_options(deps: DepsDep, number: Id) -> Reading:
     """Settings with which the project's samples are read."""
-    desk.store.projects.get(number)
-    return Reading(options=desk.service.import_options(number))
+    deps.store.projects.get(number)
+    return Reading(options=deps.service.import_options(number))
 
 
 @router.put("/projects/{number}/samples/options", dependencies=[may("write")])
-def set_options(desk: DeskDep, number: Id, wish: ReadingWish) -> Reading:
+def set_options(deps: DepsDep, number: Id, body: ReadingWish) -> Reading:
     """Other settings; they count from the next reading."""
-    desk.store.projects.get(number)
-    desk.service.set_import_options(number, wish.options)
-    return Reading(options=desk.service.import_options(number))
+    deps.store.projects.get(number)
+    deps.service.set_import_options(number, body.options)
+    return Reading(options=deps.service.import_options(number))
 
 
 @router.post("/projects/{number}/samples/read", status_code=202, dependencies=[may("write")])
-def read_again(desk: DeskDep, number: Id) -> models.Job:
+def read_again(deps: DepsDep, number: Id) -> models.Job:
     """Read the samples again, with the current settings and decisions."""
-    project = desk.store.projects.get(number)
-    if not desk.service.sample_files(number):
+    project = deps.store.projects.get(number)
+    if not deps.service.sample_files(number):
         raise Problem(409, "This project has no samples yet. Add a file first.")
-    return rows.job(desk.service.read_again(project))
+    return rows.job(deps.service.read_again(project))
 
 
 @router.post("/projects/{number}/samples/paths", status_code=202, dependencies=[may("write")])
-def add_path(desk: DeskDep, number: Id, wish: PathWish) -> models.Job:
+def add_path(deps: DepsDep, number: Id, body: PathWish) -> models.Job:
     """Take files that lie on the studio's machine already, where its settings allow that."""
     from studio.services.uploads import server_files
 
-    project = desk.store.projects.get(number)
-    if not desk.service.settings.server_paths_allowed:
+    project = deps.store.projects.get(number)
+    if not deps.service.settings.server_paths_allowed:
         raise Problem(403, "Paths on the server are switched off (setting server_paths). Upload the file.")
-    return rows.job(desk.service.add_samples(project, server_files(wish.path, desk.service.settings)))
+    return rows.job(deps.service.add_samples(project, server_files(body.path, deps.service.settings)))
 
 
-def decided(desk: DeskDep, number: int) -> Decided:
-    result = desk.service.decisions(number)
+def decided(deps: DepsDep, number: int) -> Decided:
+    result = deps.service.decisions(number)
     return Decided(
         excluded=list(result.excluded.values()),
         approved=list(result.approved.values()),
         steps=len(result.steps),
-        pending=desk.service.undecided(number),
+        pending=deps.service.undecided(number),
     )
 
 
 @router.get("/projects/{number}/decisions", dependencies=[may("read")])
-def list_decisions(desk: DeskDep, number: Id) -> Decided:
+def list_decisions(deps: DepsDep, number: Id) -> Decided:
     """Sentences that are left out, or kept against a rule."""
-    desk.store.projects.get(number)
-    return decided(desk, number)
+    deps.store.projects.get(number)
+    return decided(deps, number)
 
 
 @router.post("/projects/{number}/decisions", dependencies=[may("write")])
-def decide(desk: DeskDep, number: Id, wish: DecisionWish) -> Decided:
+def decide(deps: DepsDep, number: Id, body: DecisionWish) -> Decided:
     """Leave sentences out, keep them, or take a decision back, in one step."""
     from engine.corpora.overrides import segment_key
 
-    desk.store.projects.get(number)
-    desk.service.decide(number, wish.action, {segment_key(one.text, one.source): one.text for one in wish.sentences})
-    return decided(desk, number)
+    deps.store.projects.get(number)
+    deps.service.decide(number, body.action, {segment_key(one.text, one.source): one.text for one in body.sentences})
+    return decided(deps, number)
 
 
 @router.post("/projects/{number}/decisions/undo", dependencies=[may("write")])
-def undo(desk: DeskDep, number: Id) -> Decided:
+def undo(deps: DepsDep, number: Id) -> Decided:
     """Take the last step back."""
-    desk.store.projects.get(number)
+    deps.store.projects.get(number)
     try:
-        desk.service.undo(number)
+        deps.service.undo(number)
     except InputError as error:
         raise Problem(409, error.message) from None
-    return decided(desk, number)
+    return decided(deps, number)
 
 
 @router.get("/projects/{number}/tests", dependencies=[may("read")])
-def list_tests(desk: DeskDep, number: Id) -> Tests:
+def list_tests(deps: DepsDep, number: Id) -> Tests:
     """Files to test with, and what of them is in the samples."""
-    desk.store.projects.get(number)
+    deps.store.projects.get(number)
     return Tests(
-        files=[path.name for path in desk.service.test_files(number)], found=rows.finite(desk.service.leaks(number))
+        files=[path.name for path in deps.service.test_files(number)], found=rows.finite(deps.service.leaks(number))
     )
 
 
 @router.post("/projects/{number}/tests", status_code=202, dependencies=[may("write")])
 def add_tests(
-    desk: DeskDep, number: Id, files: Annotated[list[UploadFile], File(description="Files that you will test with.")]
+    deps: DepsDep, number: Id, files: Annotated[list[UploadFile], File(description="Files that you will test with.")]
 ) -> models.Job:
     """Name files to test with; a job looks for their sentences in the samples."""
-    project = desk.store.projects.get(number)
-    with kept(desk.service.settings, files) as places:
-        return rows.job(desk.service.add_tests(project, places))
+    project = deps.store.projects.get(number)
+    with stored_uploads(deps.service.settings, files) as paths:
+        return rows.job(deps.service.add_tests(project, paths))
 
 
 @router.delete("/projects/{number}/tests/{name}", status_code=202, dependencies=[may("write")])
-def remove_test(desk: DeskDep, number: Id, name: FileName) -> models.Job:
+def remove_test(deps: DepsDep, number: Id, name: FileName) -> models.Job:
     """Forget a test file."""
-    project = desk.store.projects.get(number)
-    if name not in {path.name for path in desk.service.test_files(number)}:
+    project = deps.store.projects.get(number)
+    if name not in {path.name for path in deps.service.test_files(number)}:
         raise Problem(404, f"{name[:80]} is no test file of project {number}.")
-    return rows.job(desk.service.remove_test(project, name))
+    return rows.job(deps.service.remove_test(project, name))

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 from engine.errors import InputError
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DeskDep, Id, Limit, Offset
+from studio.api.deps import Deps, DepsDep, Id, Limit, Offset
 from studio.api.errors import Problem
 from studio.api.permissions import may
 from studio.api.schemas import models
@@ -30,7 +30,7 @@ QUIET = 15.0  # seconds after which a stream says that it is alive
 
 @router.get("/jobs", dependencies=[may("read")])
 def list_jobs(
-    desk: DeskDep,
+    deps: DepsDep,
     offset: Offset = 0,
     limit: Limit = 100,
     project: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
@@ -39,22 +39,22 @@ def list_jobs(
 ) -> models.Page[models.Job]:
     """Jobs, newest first."""
     states = None if state is None else [state]
-    jobs = [row for row in desk.store.jobs.list(project, states=states) if not kind or row.kind == kind]
+    jobs = [row for row in deps.store.jobs.list(project, states=states) if not kind or row.kind == kind]
     return rows.page(models.Page[models.Job], jobs, offset, limit, rows.job)
 
 
 @router.get("/jobs/{number}", dependencies=[may("read")])
-def get_job(desk: DeskDep, number: Id) -> models.Job:
+def get_job(deps: DepsDep, number: Id) -> models.Job:
     """The state of a job; poll every second or two, or follow its events."""
-    return rows.job(desk.store.jobs.get(number))
+    return rows.job(deps.store.jobs.get(number))
 
 
 @router.get("/jobs/{number}/steps", dependencies=[may("read")])
-def list_steps(desk: DeskDep, number: Id) -> list[models.Step]:
+def list_steps(deps: DepsDep, number: Id) -> list[models.Step]:
     """What a job went through."""
     from engine.jobs.progress import steps_of
 
-    return [models.Step(**vars(one)) for one in steps_of(desk.store.jobs.get(number))]
+    return [models.Step(**vars(one)) for one in steps_of(deps.store.jobs.get(number))]
 
 
 @router.get(
@@ -64,21 +64,21 @@ def list_steps(desk: DeskDep, number: Id) -> list[models.Step]:
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Events."}},
 )
 def follow_job(
-    desk: DeskDep,
+    deps: DepsDep,
     number: Id,
     seconds: Annotated[int, Query(ge=1, le=86_400, description="How long the stream lasts at most.")] = 3600,
 ) -> StreamingResponse:
     """Server-sent events: `job` whenever it changed, `end` when it has ended or the time is up."""
-    desk.store.jobs.get(number)
+    deps.store.jobs.get(number)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(events(desk, number, seconds), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(events(deps, number, seconds), media_type="text/event-stream", headers=headers)
 
 
-async def events(desk: Deps, number: int, seconds: float) -> AsyncIterator[str]:
+async def events(deps: Deps, number: int, seconds: float) -> AsyncIterator[str]:
     last, end, message = "", time.monotonic() + seconds, time.monotonic()
     while True:
         try:
-            row = await run_in_threadpool(desk.store.jobs.get, number)
+            row = await run_in_threadpool(deps.store.jobs.get, number)
         except Problem:
             yield 'event: end\ndata: {"state": "deleted"}\n\n'
             return
@@ -96,31 +96,31 @@ async def events(desk: Deps, number: int, seconds: float) -> AsyncIterator[str]:
 
 
 @router.post("/jobs/{number}/cancel", dependencies=[may("write")])
-def cancel_job(desk: DeskDep, number: Id) -> models.Job:
+def cancel_job(deps: DepsDep, number: Id) -> models.Job:
     """Ask a job to stop: a waiting one at once, one at work within moments. What is finished is kept."""
-    if not desk.store.jobs.get(number).active:
+    if not deps.store.jobs.get(number).active:
         raise Problem(409, f"Job {number} has ended; there is nothing to cancel.")
-    return rows.job(desk.store.jobs.cancel(number))
+    return rows.job(deps.store.jobs.cancel(number))
 
 
 @router.post("/jobs/{number}/resume", status_code=202, dependencies=[may("write")])
-def resume_job(desk: DeskDep, number: Id) -> models.Job:
+def resume_job(deps: DepsDep, number: Id) -> models.Job:
     """Queue an interrupted, failed or cancelled job again; it continues from its last finished step or checkpoint."""
     from engine.jobs import resume
 
-    desk.store.jobs.get(number)
+    deps.store.jobs.get(number)
     try:
-        return rows.job(resume(desk.store, number))
+        return rows.job(resume(deps.store, number))
     except InputError as error:
         raise Problem(409, error.message) from None
 
 
 @router.delete("/jobs/{number}", status_code=204, dependencies=[may("write")])
-def delete_job(desk: DeskDep, number: Id) -> Response:
+def delete_job(deps: DepsDep, number: Id) -> Response:
     """Remove a job that is not at work from the list; files stay."""
-    desk.store.jobs.get(number)
+    deps.store.jobs.get(number)
     try:
-        desk.store.jobs.delete(number)
+        deps.store.jobs.delete(number)
     except InputError as error:
         raise Problem(409, error.message) from None
     return Response(status_code=204)
@@ -128,14 +128,14 @@ def delete_job(desk: DeskDep, number: Id) -> Response:
 
 @router.get("/jobs/{number}/log", dependencies=[may("read")], response_class=PlainTextResponse)
 def get_log(
-    desk: DeskDep,
+    deps: DepsDep,
     number: Id,
     characters: Annotated[int, Query(ge=1, le=2_000_000, description="How much of its end.")] = 20_000,
 ) -> PlainTextResponse:
     """The end of a job's log, as text; empty before it began."""
     from engine.jobs import log_tail
 
-    return PlainTextResponse(log_tail(desk.store.jobs.get(number), characters))
+    return PlainTextResponse(log_tail(deps.store.jobs.get(number), characters))
 
 
 class Usage(BaseModel):
@@ -149,9 +149,9 @@ class Usage(BaseModel):
 
 
 @router.get("/jobs/{number}/usage", dependencies=[may("read")])
-def get_usage(desk: DeskDep, number: Id) -> Usage:
+def get_usage(deps: DepsDep, number: Id) -> Usage:
     """Processor and memory of a job at work, or at its end."""
-    result = desk.store.usage.get(desk.store.jobs.get(number).id)
+    result = deps.store.usage.get(deps.store.jobs.get(number).id)
     return (
         Usage(**{name: getattr(result, name) for name in Usage.model_fields})
         if result
@@ -163,43 +163,43 @@ def get_usage(desk: DeskDep, number: Id) -> Usage:
 
 
 @router.get("/projects/{number}/runs", dependencies=[may("read")], tags=["runs"])
-def list_runs(desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[models.Job]:
+def list_runs(deps: DepsDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[models.Job]:
     """The project's trainings, newest first."""
-    desk.store.projects.get(number)
-    return rows.page(models.Page[models.Job], desk.service.runs(number), offset, limit, rows.job)
+    deps.store.projects.get(number)
+    return rows.page(models.Page[models.Job], deps.service.runs(number), offset, limit, rows.job)
 
 
 @router.post("/projects/{number}/runs", status_code=202, dependencies=[may("write")], tags=["runs"])
-def start_run(desk: DeskDep, number: Id, wish: models.RunWish) -> models.Job:
+def start_run(deps: DepsDep, number: Id, body: models.RunWish) -> models.Job:
     """Queue a training on the project's samples. The plugin appears in /plugins when its job has succeeded."""
-    project = desk.store.projects.get(number)
-    request = wish.request()
-    if not desk.service.sample_files(number):
+    project = deps.store.projects.get(number)
+    request = body.request()
+    if not deps.service.sample_files(number):
         raise Problem(409, "This project has no samples yet. Add some first.")
-    return rows.job(desk.service.start_run(project, request.replace(base=base_of(desk, project, wish))))
+    return rows.job(deps.service.start_run(project, request.replace(base=base_of(deps, project, body))))
 
 
-def base_of(desk: Deps, project: ProjectRow, wish: models.RunWish) -> str:
+def base_of(deps: Deps, project: ProjectRow, body: models.RunWish) -> str:
     """The base that a run asks for; the project's where it names none. Raises Problem 404, InputError."""
     from engine.base.metadata import knows
 
-    if not wish.base:
+    if not body.base:
         return project.base
-    result = next((card for card in desk.service.catalog.bases() if card["name"] == wish.base), None)
+    result = next((card for card in deps.service.catalog.bases() if card["name"] == body.base), None)
     if result is None:
-        raise Problem(404, f"There is no base {wish.base}. Add one with `tailormt base add`.")
+        raise Problem(404, f"There is no base {body.base}. Add one with `tailormt base add`.")
     if not knows(str(result["path"]), project.source, project.target):
         raise InputError(
-            f"{wish.base} does not translate from {project.source} to {project.target}. Choose another base."
+            f"{body.base} does not translate from {project.source} to {project.target}. Choose another base."
         )
     return str(result["path"])
 
 
 @router.get("/projects/{number}/runs/curve", dependencies=[may("read")], tags=["runs"])
-def get_curve(desk: DeskDep, number: Id) -> models.Curve:
+def get_curve(deps: DepsDep, number: Id) -> models.Curve:
     """The figures of the run at work, or of the last one, update by update."""
-    desk.store.projects.get(number)
-    return models.Curve(rows=rows.finite(desk.service.curve(number)))
+    deps.store.projects.get(number)
+    return models.Curve(rows=rows.finite(deps.service.curve(number)))
 
 
 Kind = Literal["training", "decoding", "phrases", "corpus", "documents"]

@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine.core.languages import read_tag
 from engine.errors import InputError
-from studio.api.cat_tools import Place, PlaceDep, admit, already_in, mount, project_at
+from studio.api.cat_tools import Selection, SelectionDep, admit, already_in, mount, project_at
 from studio.api.catalog import languages
-from studio.api.deps import Deps, DeskDep
+from studio.api.deps import Deps, DepsDep
 from studio.api.errors import answers_of
 from studio.api.form_or_json import body_schema, wished
 from studio.api.translate import Markup, translated
@@ -37,7 +37,7 @@ class LibreError(BaseModel):
 
 
 router = APIRouter(tags=["LibreTranslate"], responses=answers_of(LibreError, without=422))
-placed = APIRouter()  # also for a project or plugin in the address
+cat_routes = APIRouter()  # also for a project or plugin in the address
 
 
 class LibreWish(BaseModel):
@@ -80,43 +80,43 @@ class LibreLanguage(BaseModel):
     targets: list[str]
 
 
-async def run(request: Request, desk: Deps, place: Place) -> dict[str, object]:
+async def run(request: Request, deps: Deps, selection: Selection) -> dict[str, object]:
     sent = await admit(request, "api_key", ("q",))
-    wish = sent.read(LibreWish)
-    texts = list(wish.q) if isinstance(wish.q, list) else [wish.q]
+    body = sent.read(LibreWish)
+    texts = list(body.q) if isinstance(body.q, list) else [body.q]
     if len(texts) > MOST_TEXTS:
         raise InputError(f"{len(texts)} texts are too many for one request; send up to {MOST_TEXTS}.")
-    source = "" if wish.source.lower() in ("auto", "") else OLD_CODES.get(wish.source.lower(), wish.source)
-    target = OLD_CODES.get(wish.target.lower(), wish.target)
+    source = "" if body.source.lower() in ("auto", "") else OLD_CODES.get(body.source.lower(), body.source)
+    target = OLD_CODES.get(body.target.lower(), body.target)
     sample = "\n".join(texts[:20])
-    place = Place(
-        place.project or wish.project or request.headers.get(HEADERS[0], ""),
-        place.plugin or wish.plugin or request.headers.get(HEADERS[1], ""),
+    selection = Selection(
+        selection.project or body.project or request.headers.get(HEADERS[0], ""),
+        selection.plugin or body.plugin or request.headers.get(HEADERS[1], ""),
     )
-    if language := await run_in_threadpool(already_in, desk, place, source, target, sample):
-        return await answer_of(wish, texts, language, sample)
-    means = await run_in_threadpool(
-        desk.means,
+    if language := await run_in_threadpool(already_in, deps, selection, source, target, sample):
+        return await answer_of(body, texts, language, sample)
+    route = await run_in_threadpool(
+        deps.route,
         source,
         target,
-        place.project,
-        place.plugin,
+        selection.project,
+        selection.plugin,
         sample,
     )
     translations = await translated(
-        request, desk, sent.caller, means, texts, Markup(wish.format), strength=wish.strength
+        request, deps, sent.caller, route, texts, Markup(body.format), strength=body.strength
     )
-    return await answer_of(wish, translations, means.source, sample)
+    return await answer_of(body, translations, route.source, sample)
 
 
-async def answer_of(wish: LibreWish, texts: list[str], language: str, sample: str) -> dict[str, object]:
+async def answer_of(body: LibreWish, texts: list[str], language: str, sample: str) -> dict[str, object]:
     """What LibreTranslate answers: the texts, and where the source was not named the language of the sample of it."""
-    batch = isinstance(wish.q, list)
+    batch = isinstance(body.q, list)
     answer: dict[str, object] = {"translatedText": texts if batch else texts[0]}
-    if wish.source.lower() in ("auto", ""):
+    if body.source.lower() in ("auto", ""):
         detected = {"confidence": await run_in_threadpool(sure, sample, language), "language": language}
         answer["detectedLanguage"] = [detected] * len(texts) if batch else detected
-    if wish.alternatives:
+    if body.alternatives:
         answer["alternatives"] = [[] for _ in texts] if batch else []
     return answer
 
@@ -141,32 +141,32 @@ ASKED = {
 KEYED = {"parameters": [{"name": "api_key", "in": "query", "schema": {"type": "string"}}]}
 
 
-@placed.post("/translate", openapi_extra=POSTED, response_model=LibreTranslated, response_model_exclude_unset=True)
-async def translate_posted(request: Request, desk: DeskDep, place: PlaceDep) -> dict[str, object]:
+@cat_routes.post("/translate", openapi_extra=POSTED, response_model=LibreTranslated, response_model_exclude_unset=True)
+async def translate_posted(request: Request, deps: DepsDep, selection: SelectionDep) -> dict[str, object]:
     """Translate a text or a list of them."""
-    return await run(request, desk, place)
+    return await run(request, deps, selection)
 
 
-@placed.get("/translate", openapi_extra=ASKED, response_model=LibreTranslated, response_model_exclude_unset=True)
-async def translate_asked(request: Request, desk: DeskDep, place: PlaceDep) -> dict[str, object]:
+@cat_routes.get("/translate", openapi_extra=ASKED, response_model=LibreTranslated, response_model_exclude_unset=True)
+async def translate_asked(request: Request, deps: DepsDep, selection: SelectionDep) -> dict[str, object]:
     """Translate a text in the address. Without q and target /translate is the studio's page."""
-    return await run(request, desk, place)
+    return await run(request, deps, selection)
 
 
-def listed(desk: Deps) -> list[LibreLanguage]:
+def listed(deps: Deps) -> list[LibreLanguage]:
     from studio.services.catalog import language_name
 
-    known = languages(desk)
+    known = languages(deps)
     codes = sorted({*known, *(one for targets in known.values() for one in targets)})
     return [LibreLanguage(code=code, name=language_name(code), targets=sorted(known.get(code, ()))) for code in codes]
 
 
-@placed.get("/languages", openapi_extra=KEYED)
-async def list_languages(request: Request, desk: DeskDep, place: PlaceDep) -> list[LibreLanguage]:
+@cat_routes.get("/languages", openapi_extra=KEYED)
+async def list_languages(request: Request, deps: DepsDep, selection: SelectionDep) -> list[LibreLanguage]:
     """Languages that can be translated from, each with its targets; of a project its two."""
     await admit(request, "api_key")  # some clients put the key into the body of a GET
-    row = await run_in_threadpool(project_at, desk, place)
-    return await (run_in_threadpool(of_project, row) if row else run_in_threadpool(listed, desk))
+    row = await run_in_threadpool(project_at, deps, selection)
+    return await (run_in_threadpool(of_project, row) if row else run_in_threadpool(listed, deps))
 
 
 def of_project(row: ProjectRow) -> list[LibreLanguage]:
@@ -179,15 +179,15 @@ def of_project(row: ProjectRow) -> list[LibreLanguage]:
 
 
 @router.post("/detect", openapi_extra=body_schema(DetectWish))
-async def detect(request: Request, desk: DeskDep) -> list[Detected]:
+async def detect(request: Request, deps: DepsDep) -> list[Detected]:
     """The languages that a text may be in, the likeliest first."""
     from engine.corpora.language import confidences
 
     sent = await admit(request, "api_key")
-    wish = wished(DetectWish, sent.values, sent.typed)
-    text = "\n".join(wish.q) if isinstance(wish.q, list) else wish.q
+    body = wished(DetectWish, sent.values, sent.typed)
+    text = "\n".join(body.q) if isinstance(body.q, list) else body.q
     short = {
-        tag.language for pair in await run_in_threadpool(desk.directions) for one in pair if (tag := read_tag(one))
+        tag.language for pair in await run_in_threadpool(deps.directions) for one in pair if (tag := read_tag(one))
     }
     likely = await run_in_threadpool(confidences, text, *sorted(short))
     best = [(code, value) for code, value in likely if value >= 0.01][:5]
@@ -201,14 +201,14 @@ async def health() -> dict[str, str]:
 
 
 @router.get("/frontend/settings")
-def frontend_settings(desk: DeskDep) -> dict[str, Any]:
+def frontend_settings(deps: DepsDep) -> dict[str, Any]:
     """What LibreTranslate tells its own page; some clients ask it for limits and whether a key is needed."""
-    known = listed(desk) if not tokens_needed(desk.service.settings) else []
+    known = listed(deps) if not tokens_needed(deps.service.settings) else []
     pair = next(((one, target) for one in known for target in one.targets), None)
     names = {one.code: one.name for one in known}
     return {
         "apiKeys": True,
-        "keyRequired": tokens_needed(desk.service.settings),
+        "keyRequired": tokens_needed(deps.service.settings),
         "charLimit": -1,
         "frontendTimeout": 500,
         "suggestions": False,
@@ -221,4 +221,4 @@ def frontend_settings(desk: DeskDep) -> dict[str, Any]:
     }
 
 
-mount(placed, router)
+mount(cat_routes, router)

@@ -92,7 +92,7 @@ def secret_of(request: Request, given: str = "") -> str:
 
 def check(request: Request, scope: str, given: str = "") -> Caller:
     """Let the request in, or raise Problem 401 or 403. `given` is a key from its address, form or JSON."""
-    service = request.app.state.desk.service
+    service = request.app.state.deps.service
     settings, store = service.settings, service.store
     guest: RequestIdentity = request.scope[KEY]
     secret = secret_of(request, given)
@@ -188,7 +188,7 @@ def check_origin(request: Request) -> None:
 
 def note_use(app: Any, store: Store, token: TokenRow) -> None:
     """Write down when a token was last used, at most once a minute."""
-    known: dict[int, float] = app.state.desk.seen
+    known: dict[int, float] = app.state.deps.seen
     now = time.monotonic()
     if now - known.get(token.id, -NOTED) >= NOTED:
         known[token.id] = now

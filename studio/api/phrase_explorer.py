@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from engine.serving.turns import Ticket
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DeskDep, Id, Limit, Offset
+from studio.api.deps import Deps, DepsDep, Id, Limit, Offset
 from studio.api.errors import Problem
 from studio.api.permissions import Caller, may
 from studio.api.schemas import models
@@ -72,11 +72,11 @@ class Map(BaseModel):
     data: models.JsonObject
 
 
-def phrases(desk: Deps, project: ProjectRow) -> Phrases:
+def phrases(deps: Deps, project: ProjectRow) -> Phrases:
     """The phrases as columns. Raises Problem 409 while there are none."""
     from studio.services.phrases import phrases_of
 
-    service = desk.service
+    service = deps.service
     columns = phrases_of(service.workspace(project.id), project, service.settings, service.decoder_layers(project))
     if columns is None:
         raise Problem(409, NOT_YET)
@@ -85,7 +85,7 @@ def phrases(desk: Deps, project: ProjectRow) -> Phrases:
 
 @router.get("/projects/{number}/phrases/typical", dependencies=[may("read")])
 def list_typical(
-    desk: DeskDep,
+    deps: DepsDep,
     number: Id,
     offset: Offset = 0,
     limit: Limit = 100,
@@ -94,7 +94,7 @@ def list_typical(
     """The phrases that set the samples apart from general text, the most typical first."""
     from studio.services.phrases import PhraseView
 
-    columns = phrases(desk, desk.store.projects.get(number))
+    columns = phrases(deps, deps.store.projects.get(number))
     places = columns.select(PhraseView(words=search, show="all"))
     items = [key_phrase(columns, int(one)) for one in places[offset : offset + limit]]
     return models.Page[KeyPhrase](items=items, total=len(places), offset=offset)
@@ -117,7 +117,7 @@ def key_phrase(columns: Phrases, place: int) -> KeyPhrase:
 
 @router.get("/projects/{number}/phrases/sentences", dependencies=[may("read")])
 def list_holding(
-    desk: DeskDep,
+    deps: DepsDep,
     number: Id,
     phrase: Annotated[str, Query(min_length=1, max_length=2000)],
     offset: Offset = 0,
@@ -126,7 +126,7 @@ def list_holding(
     """The sentences of the samples that hold a phrase."""
     from studio.services.phrase_sentences import holding
 
-    project, sentences = desk.store.projects.get(number), desk.service.sentences(number)
+    project, sentences = deps.store.projects.get(number), deps.service.sentences(number)
     places = holding(sentences, phrase, project.target) if phrase.strip() else []
     items = []
     for position in places[offset : offset + limit]:
@@ -137,39 +137,39 @@ def list_holding(
 
 
 @router.get("/projects/{number}/phrases/tree", dependencies=[may("read")])
-def get_tree(desk: DeskDep, number: Id, sentence: Annotated[str, Query(min_length=1, max_length=2000)]) -> Tree:
+def get_tree(deps: DepsDep, number: Id, sentence: Annotated[str, Query(min_length=1, max_length=2000)]) -> Tree:
     """The parse tree of a sentence of the project's target language, by the parser that finds its phrases."""
     from studio.services.phrase_sentences import parsed_tree, tree_of
 
-    project, folder = desk.store.projects.get(number), desk.service.workspace(number)
+    project, folder = deps.store.projects.get(number), deps.service.workspace(number)
     text = " ".join(sentence.split())
     if not text:
         raise Problem(422, "sentence: it must say something.", code="invalid")
-    parsed = tree_of(folder, text) or parsed_tree(folder, text, project.target, desk.service.settings)
-    return Tree(sentence=text, parser=desk.service.parser(number), tree=parsed.to_mapping())
+    parsed = tree_of(folder, text) or parsed_tree(folder, text, project.target, deps.service.settings)
+    return Tree(sentence=text, parser=deps.service.parser(number), tree=parsed.to_mapping())
 
 
 @router.post("/projects/{number}/phrases/back-translations")
 async def back_translate(
-    request: Request, desk: DeskDep, number: Id, wish: BackWish, caller: Annotated[Caller, may("translate")]
+    request: Request, deps: DepsDep, number: Id, body: BackWish, caller: Annotated[Caller, may("translate")]
 ) -> dict[str, str]:
     """Phrases by the base turned round, where it translates both ways; they are kept and shown with the phrases."""
     from engine.decoding.greedy_search import back_translate as translate
     from studio.services.phrases import own_sources
 
-    wanted = [text for text in dict.fromkeys(" ".join(one.split()) for one in wish.phrases) if text]
+    wanted = [text for text in dict.fromkeys(" ".join(one.split()) for one in body.phrases) if text]
     if not wanted:
         raise Problem(422, "phrases: at least one of them must say something.", code="invalid")
 
     def run(ticket: Ticket) -> dict[str, str]:
-        project, service = desk.store.projects.get(number), desk.service
+        project, service = deps.store.projects.get(number), deps.service
         base = service.models.base(project.base, project.target, project.source)
-        with counted(desk, caller, sum(map(len, wanted))):
+        with counted(deps, caller, sum(map(len, wanted))):
             made = dict(zip(wanted, translate(base, wanted, progress=ticket), strict=True))
         own_sources(service.workspace(number), made)
         return made
 
-    return await desk.apart(request, run)
+    return await deps.apart(request, run)
 
 
 @router.get(
@@ -178,23 +178,23 @@ async def back_translate(
     response_class=StreamingResponse,
     responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}, "description": "The table."}},
 )
-def export_phrases(desk: DeskDep, number: Id) -> StreamingResponse:
+def export_phrases(deps: DepsDep, number: Id) -> StreamingResponse:
     """All phrases with their figures as CSV, the most typical first."""
     from studio.api.phrase_downloads import lines
     from studio.services.phrases import PhraseView
 
-    columns = phrases(desk, desk.store.projects.get(number))
+    columns = phrases(deps, deps.store.projects.get(number))
     headers = {"Content-Disposition": f'attachment; filename="phrases-{number}.csv"'}
     return StreamingResponse(lines(columns, PhraseView(show="all")), media_type="text/csv", headers=headers)
 
 
 @router.get("/projects/{number}/phrases/map", dependencies=[may("read")])
-def get_map(desk: DeskDep, number: Id) -> Map:
+def get_map(deps: DepsDep, number: Id) -> Map:
     """The map of the phrases as it was drawn last."""
     from engine.workflows.explore.phrase_map import MAP_FILE
 
-    desk.store.projects.get(number)
-    file = desk.service.workspace(number) / MAP_FILE
+    deps.store.projects.get(number)
+    file = deps.service.workspace(number) / MAP_FILE
     try:
         data = json.loads(gzip.decompress(file.read_bytes()))
     except (OSError, ValueError):
@@ -203,13 +203,13 @@ def get_map(desk: DeskDep, number: Id) -> Map:
 
 
 @router.post("/projects/{number}/phrases/map", status_code=202, dependencies=[may("write")])
-def draw_map(desk: DeskDep, number: Id) -> models.Job:
+def draw_map(deps: DepsDep, number: Id) -> models.Job:
     """Queue the drawing of the map; one under way is not queued again."""
     from engine.jobs import enqueue
 
-    desk.store.projects.get(number)
-    if not (desk.service.workspace(number) / "phrases.jsonl").is_file():
+    deps.store.projects.get(number)
+    if not (deps.service.workspace(number) / "phrases.jsonl").is_file():
         raise Problem(409, NOT_YET)
-    store = desk.store
+    store = deps.store
     busy = next((job for job in store.jobs.list(number) if job.kind == "phrase_map" and job.active), None)
     return rows.job(busy or enqueue(store, "phrase_map", {}, project_id=number))

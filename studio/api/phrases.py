@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from engine.core.workspace import latest_file
 from engine.errors import InputError
-from studio.api.deps import Deps, DeskDep, Id, Limit, Offset
+from studio.api.deps import Deps, DepsDep, Id, Limit, Offset
 from studio.api.errors import Problem
 from studio.api.permissions import may
 from studio.api.schemas import models
@@ -40,14 +40,14 @@ class PhraseQuery:
 
 @router.get("/projects/{number}/phrases", dependencies=[may("read")])
 def list_phrases(
-    desk: DeskDep, number: Id, query: Annotated[PhraseQuery, Depends(PhraseQuery)]
+    deps: DepsDep, number: Id, query: Annotated[PhraseQuery, Depends(PhraseQuery)]
 ) -> models.Page[models.Phrase]:
     """The phrases, the most frequent first unless asked otherwise."""
-    desk.store.projects.get(number)
+    deps.store.projects.get(number)
     words = query.search.strip().casefold()
     phrases = [
         row
-        for row in collected(desk, number)
+        for row in collected(deps, number)
         if query.min_length <= row.length <= query.max_length
         and (not query.label or row.label == query.label)
         and (query.layer < 0 or row.layer == query.layer)
@@ -75,10 +75,10 @@ class Excluded(BaseModel):
     steps: int = Field(description="How many steps can be undone.")
 
 
-def excluded(desk: Deps, number: int) -> Excluded:
+def excluded(deps: Deps, number: int) -> Excluded:
     from engine.phrases.exclusions import Exclusions
 
-    exclusions = Exclusions.load(desk.service.workspace(number))
+    exclusions = Exclusions.load(deps.service.workspace(number))
     return Excluded(
         phrases=list(exclusions.phrases.values()),
         with_sentences=[text for key, text in exclusions.phrases.items() if key in exclusions.with_sentences],
@@ -87,45 +87,45 @@ def excluded(desk: Deps, number: int) -> Excluded:
 
 
 @router.get("/projects/{number}/phrases/exclusions", dependencies=[may("read")])
-def list_exclusions(desk: DeskDep, number: Id) -> Excluded:
+def list_exclusions(deps: DepsDep, number: Id) -> Excluded:
     """Phrases that are left out of the memory."""
-    desk.store.projects.get(number)
-    return excluded(desk, number)
+    deps.store.projects.get(number)
+    return excluded(deps, number)
 
 
 @router.post("/projects/{number}/phrases/exclusions", dependencies=[may("write")])
-def change_exclusions(desk: DeskDep, number: Id, wish: ExclusionWish) -> Excluded:
+def change_exclusions(deps: DepsDep, number: Id, body: ExclusionWish) -> Excluded:
     """Leave phrases out, or take them back in, in one step."""
     from engine.phrases.exclusions import Exclusions
 
-    desk.store.projects.get(number)
-    folder = desk.service.workspace(number)
-    if wish.action == "exclude":
-        Exclusions.exclude(folder, wish.phrases, sentences=wish.sentences)
+    deps.store.projects.get(number)
+    folder = deps.service.workspace(number)
+    if body.action == "exclude":
+        Exclusions.exclude(folder, body.phrases, sentences=body.sentences)
     else:
-        Exclusions.restore(folder, wish.phrases)
-    return excluded(desk, number)
+        Exclusions.restore(folder, body.phrases)
+    return excluded(deps, number)
 
 
 @router.post("/projects/{number}/phrases/exclusions/undo", dependencies=[may("write")])
-def undo_exclusion(desk: DeskDep, number: Id) -> Excluded:
+def undo_exclusion(deps: DepsDep, number: Id) -> Excluded:
     """Take the last step back."""
     from engine.phrases.exclusions import Exclusions
 
-    desk.store.projects.get(number)
+    deps.store.projects.get(number)
     try:
-        Exclusions.undo(desk.service.workspace(number))
+        Exclusions.undo(deps.service.workspace(number))
     except InputError as error:
         raise Problem(409, error.message) from None
-    return excluded(desk, number)
+    return excluded(deps, number)
 
 
-def collected(desk: Deps, number: int) -> Sequence[models.Phrase]:
+def collected(deps: Deps, number: int) -> Sequence[models.Phrase]:
     """All phrases with layer and back-translation, by count; kept until a file changes."""
-    folder = desk.service.workspace(number)
+    folder = deps.service.workspace(number)
     files = (folder / "phrases.jsonl", latest_file(folder, "method/phrase_pairs.jsonl"))
     stamps = (path.stat().st_mtime_ns if path.exists() else 0 for path in files)
-    return _collected(*files, *stamps, desk.service.decoder_layers(desk.store.projects.get(number)))
+    return _collected(*files, *stamps, deps.service.decoder_layers(deps.store.projects.get(number)))
 
 
 @lru_cache(maxsize=4)

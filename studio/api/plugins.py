@@ -13,11 +13,11 @@ from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
 
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DeskDep, Id, Limit, Offset
+from studio.api.deps import Deps, DepsDep, Id, Limit, Offset
 from studio.api.errors import Problem
 from studio.api.permissions import may
 from studio.api.schemas import models
-from studio.api.uploads import kept
+from studio.api.uploads import stored_uploads
 
 if TYPE_CHECKING:
     from engine.plugins.library import Library
@@ -25,39 +25,39 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["plugins"])
 
 
-def library(desk: Deps) -> Library:
+def library(deps: Deps) -> Library:
     from engine.plugins.library import Library
 
-    return Library(desk.store, desk.service.settings)
+    return Library(deps.store, deps.service.settings)
 
 
 @router.get("/plugins", dependencies=[may("read")])
 def list_plugins(
-    desk: DeskDep,
+    deps: DepsDep,
     offset: Offset = 0,
     limit: Limit = 100,
     project: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
 ) -> models.Page[models.Plugin]:
     """Plugins of one project or of all, newest first."""
-    plugins = desk.store.plugins.list(project)
-    return rows.page(models.Page[models.Plugin], plugins, offset, limit, partial(rows.plugin, desk.service))
+    plugins = deps.store.plugins.list(project)
+    return rows.page(models.Page[models.Plugin], plugins, offset, limit, partial(rows.plugin, deps.service))
 
 
 @router.get("/plugins/{number}", dependencies=[may("read")])
-def get_plugin(desk: DeskDep, number: Id) -> models.Plugin:
+def get_plugin(deps: DepsDep, number: Id) -> models.Plugin:
     """One plugin with its figures."""
-    return rows.plugin(desk.service, desk.store.plugins.get(number))
+    return rows.plugin(deps.service, deps.store.plugins.get(number))
 
 
 @router.get("/plugins/{number}/card", dependencies=[may("read")])
-def get_card(desk: DeskDep, number: Id) -> models.PluginCard:
+def get_card(deps: DepsDep, number: Id) -> models.PluginCard:
     """What the bundle says of itself: card, method and settings, base, provenance, files."""
     from engine.plugins import read_bundle_card
 
-    row = desk.store.plugins.get(number)
+    row = deps.store.plugins.get(number)
     if not row.exists:
         raise Problem(409, f"The bundle of {row.name} is no longer at its place.")
-    card = desk.service.plugin_card(row)
+    card = deps.service.plugin_card(row)
     config = {key: value for key, value in read_bundle_card(row.path).items() if key != "base_model_name_or_path"}
     return models.PluginCard(
         title=card.title,
@@ -75,23 +75,23 @@ def get_card(desk: DeskDep, number: Id) -> models.PluginCard:
     responses={200: {"content": {"application/zip": {}}, "description": "The bundle."}},
 )
 def download_plugin(
-    desk: DeskDep,
+    deps: DepsDep,
     number: Id,
     with_phrases: Annotated[bool, Query(description="Without, your sentences and phrases are left out.")] = True,
 ) -> FileResponse:
     """The bundle as a file."""
-    row = desk.store.plugins.get(number)
+    row = deps.store.plugins.get(number)
     if not row.exists:
         raise Problem(409, f"The bundle of {row.name} is no longer at its place.")
     name = f"{re.sub(r'[^A-Za-z0-9._-]+', '-', Path(row.path).stem).strip('-') or 'plugin'}.zip"
     if with_phrases:
         return FileResponse(row.path, filename=name, media_type="application/zip")
-    folder = desk.service.settings.home_dir / "uploads"
+    folder = deps.service.settings.home_dir / "uploads"
     folder.mkdir(exist_ok=True)
     with tempfile.NamedTemporaryFile(prefix="without-", suffix=".zip", dir=folder, delete=False) as file:
         path = Path(file.name)
     try:
-        library(desk).export(row, path, with_phrases=False)
+        library(deps).export(row, path, with_phrases=False)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
@@ -100,69 +100,69 @@ def download_plugin(
 
 @router.post("/projects/{number}/plugins", status_code=201, dependencies=[may("write")])
 def import_plugin(
-    desk: DeskDep, number: Id, file: Annotated[UploadFile, File(description="The bundle, a .zip.")]
+    deps: DepsDep, number: Id, file: Annotated[UploadFile, File(description="The bundle, a .zip.")]
 ) -> models.Plugin:
     """Check a bundle and take it into the project. It must be whole, safe, and made for the project's base."""
-    project = desk.store.projects.get(number)
-    with kept(desk.service.settings, [file]) as places:
-        row = library(desk).import_bundle(project, places[0], lambda: desk.service.base_model(project))
-    return rows.plugin(desk.service, row)
+    project = deps.store.projects.get(number)
+    with stored_uploads(deps.service.settings, [file]) as paths:
+        row = library(deps).import_bundle(project, paths[0], lambda: deps.service.base_model(project))
+    return rows.plugin(deps.service, row)
 
 
 @router.post("/projects/{number}/plugins/check", dependencies=[may("write")])
 def check_plugin(
-    desk: DeskDep, number: Id, file: Annotated[UploadFile, File(description="The bundle, a .zip.")]
+    deps: DepsDep, number: Id, file: Annotated[UploadFile, File(description="The bundle, a .zip.")]
 ) -> list[models.PluginCheck]:
     """Look a bundle over as an import does, and take nothing in: the checks up to the first that fails."""
     from engine.plugins.import_checks import check_bundle
 
-    project, service = desk.store.projects.get(number), desk.service
-    with kept(service.settings, [file]) as places:
+    project, service = deps.store.projects.get(number), deps.service
+    with stored_uploads(service.settings, [file]) as paths:
         result = check_bundle(
-            places[0], base=lambda: service.base_model(project), direction=(project.source, project.target),
-            cache=service.settings.home_dir / "unpacked", shown=places[0].name,
+            paths[0], base=lambda: service.base_model(project), direction=(project.source, project.target),
+            cache=service.settings.home_dir / "unpacked", shown=paths[0].name,
         )  # fmt: skip
         return [models.PluginCheck.model_validate({**one.to_mapping(), "title": one.title}) for one in result]
 
 
 @router.post("/projects/{number}/blends", status_code=201, dependencies=[may("write")])
-def blend(desk: DeskDep, number: Id, wish: models.BlendWish) -> models.Plugin:
+def blend(deps: DepsDep, number: Id, body: models.BlendWish) -> models.Plugin:
     """Make one plugin of several, as a style and a domain, each at its own weight; it holds them whole."""
-    project = desk.store.projects.get(number)
-    for part in wish.parts:
-        if desk.store.plugins.get(part.plugin).project_id != number:
+    project = deps.store.projects.get(number)
+    for part in body.parts:
+        if deps.store.plugins.get(part.plugin).project_id != number:
             raise Problem(404, f"Plugin {part.plugin} belongs to another project. Import it into this one first.")
-    weights = {part.plugin: part.weight for part in wish.parts}
-    if len(weights) < len(wish.parts):
+    weights = {part.plugin: part.weight for part in body.parts}
+    if len(weights) < len(body.parts):
         raise Problem(422, "parts: a plugin is named twice.", code="invalid")
-    row = library(desk).blend(project, wish.name.strip(), weights, desk.service.base_model(project))
-    return rows.plugin(desk.service, row)
+    row = library(deps).blend(project, body.name.strip(), weights, deps.service.base_model(project))
+    return rows.plugin(deps.service, row)
 
 
 @router.patch("/plugins/{number}", dependencies=[may("write")])
-def change_plugin(desk: DeskDep, number: Id, change: models.PluginChange) -> models.Plugin:
+def change_plugin(deps: DepsDep, number: Id, change: models.PluginChange) -> models.Plugin:
     """Another name, other tags; for all its versions, which are the plugins of the same name in its project."""
-    row = desk.store.plugins.get(number)
+    row = deps.store.plugins.get(number)
     if change.name is not None and change.name.strip() != row.name:
-        library(desk).rename(row.project_id, row.name, change.name)
-        row = desk.store.plugins.get(number)
+        library(deps).rename(row.project_id, row.name, change.name)
+        row = deps.store.plugins.get(number)
     if change.tags is not None:
-        library(desk).tag(row.project_id, row.name, change.tags)
-    return rows.plugin(desk.service, row)
+        library(deps).tag(row.project_id, row.name, change.tags)
+    return rows.plugin(deps.service, row)
 
 
 @router.delete("/plugins/{number}", status_code=204, dependencies=[may("write")])
 def delete_plugin(
-    desk: DeskDep,
+    deps: DepsDep,
     number: Id,
     file: Annotated[
         bool, Query(description="Remove its bundle as well, where it lies in the project's folder.")
     ] = False,
 ) -> Response:
     """Take a plugin out of its project. The bundle stays unless asked otherwise."""
-    row = desk.store.plugins.get(number)
+    row = deps.store.plugins.get(number)
     if file:
-        library(desk).delete(row)
+        library(deps).delete(row)
     else:
-        desk.store.plugins.delete(number)
+        deps.store.plugins.delete(number)
     return Response(status_code=204)

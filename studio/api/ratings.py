@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, Field, StringConstraints
 
 from studio.api import serializers as rows
-from studio.api.deps import LARGEST_ID, Deps, DeskDep, Id, Limit, Offset
+from studio.api.deps import LARGEST_ID, Deps, DepsDep, Id, Limit, Offset
 from studio.api.errors import Problem
 from studio.api.permissions import may
 from studio.api.schemas import models
@@ -93,10 +93,10 @@ class ItemWish(models.Given):
     item: Annotated[int, Field(ge=0, le=10_000)]
 
 
-def shown(desk: Deps, row: RoundRow) -> Round:
+def shown(deps: Deps, row: RoundRow) -> Round:
     from studio.services.ratings import rater_address
 
-    ratings = desk.store.ratings
+    ratings = deps.store.ratings
     done = ratings.done(row.id)
     return Round(
         id=row.id,
@@ -116,9 +116,9 @@ def shown(desk: Deps, row: RoundRow) -> Round:
     )
 
 
-def rater_of(desk: Deps, number: int, rater: int) -> RaterRow:
+def rater_of(deps: Deps, number: int, rater: int) -> RaterRow:
     result = next(
-        (one for one in desk.store.ratings.raters(desk.store.ratings.get(number).id) if one.id == rater), None
+        (one for one in deps.store.ratings.raters(deps.store.ratings.get(number).id) if one.id == rater), None
     )
     if result is None:
         raise Problem(404, f"There is no rater {rater} in round {number}.")
@@ -126,128 +126,128 @@ def rater_of(desk: Deps, number: int, rater: int) -> RaterRow:
 
 
 @router.get("/projects/{number}/ratings", dependencies=[may("read")])
-def list_rounds(desk: DeskDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Round]:
+def list_rounds(deps: DepsDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Round]:
     """A project's rating rounds, newest first."""
-    desk.store.projects.get(number)
-    return rows.page(models.Page[Round], desk.store.ratings.list(number), offset, limit, partial(shown, desk))
+    deps.store.projects.get(number)
+    return rows.page(models.Page[Round], deps.store.ratings.list(number), offset, limit, partial(shown, deps))
 
 
 @router.post("/projects/{number}/ratings", status_code=201, dependencies=[may("write")])
-def start_round(desk: DeskDep, number: Id, wish: RoundWish) -> Round:
+def start_round(deps: DepsDep, number: Id, body: RoundWish) -> Round:
     """Start a blind round over the sentences that two systems of a comparison translated differently."""
     from engine.workflows.human_rating import RoundPlan, new_round, texts_of
 
-    desk.store.projects.get(number)
-    if desk.store.comparisons.get(wish.comparison).project_id != number:
-        raise Problem(404, f"Comparison {wish.comparison} belongs to another project. Name one of this project.")
-    store, sheet = desk.store, desk.store.sheets.get(wish.comparison)
+    deps.store.projects.get(number)
+    if deps.store.comparisons.get(body.comparison).project_id != number:
+        raise Problem(404, f"Comparison {body.comparison} belongs to another project. Name one of this project.")
+    store, sheet = deps.store, deps.store.sheets.get(body.comparison)
     about = {
         "comparison": sheet.title,
-        "systems": [one for one in sheet.systems if one["name"] in (wish.one, wish.two)],
-        "examples": example_sentences(desk.service, number) if wish.examples else [],
+        "systems": [one for one in sheet.systems if one["name"] in (body.one, body.two)],
+        "examples": example_sentences(deps.service, number) if body.examples else [],
     }
     plan = RoundPlan(
-        wish.one, wish.two, wish.title, wish.raters, wish.sentences, comparison_id=wish.comparison, about=about
+        body.one, body.two, body.title, body.raters, body.sentences, comparison_id=body.comparison, about=about
     )  # fmt: skip
-    return shown(desk, new_round(store, number, texts_of(store, wish.comparison), plan))
+    return shown(deps, new_round(store, number, texts_of(store, body.comparison), plan))
 
 
 @router.get("/ratings/{number}", dependencies=[may("read")])
-def get_round(desk: DeskDep, number: Id) -> Round:
+def get_round(deps: DepsDep, number: Id) -> Round:
     """One round with its raters, how far they are, and their addresses."""
-    return shown(desk, desk.store.ratings.get(number))
+    return shown(deps, deps.store.ratings.get(number))
 
 
 @router.patch("/ratings/{number}", dependencies=[may("write")])
-def change_round(desk: DeskDep, number: Id, change: RoundChange) -> Round:
+def change_round(deps: DepsDep, number: Id, change: RoundChange) -> Round:
     """Another title; close a round, or open it again."""
     from engine.store.tables import now
 
-    row = desk.store.ratings.get(number)
+    row = deps.store.ratings.get(number)
     given: dict[str, object] = {}
     if change.title is not None:
         given["title"] = change.title.strip()
     if change.closed is not None and change.closed != (row.closed is not None):
         given["closed"] = now() if change.closed else None
-    return shown(desk, desk.store.ratings.update(number, **given) if given else row)
+    return shown(deps, deps.store.ratings.update(number, **given) if given else row)
 
 
 @router.delete("/ratings/{number}", status_code=204, dependencies=[may("write")])
-def delete_round(desk: DeskDep, number: Id) -> Response:
+def delete_round(deps: DepsDep, number: Id) -> Response:
     """Remove a round with all answers."""
-    desk.store.ratings.get(number)
-    desk.store.ratings.delete(number)
+    deps.store.ratings.get(number)
+    deps.store.ratings.delete(number)
     return Response(status_code=204)
 
 
 @router.post("/ratings/{number}/raters", status_code=201, dependencies=[may("write")])
-def add_rater(desk: DeskDep, number: Id, wish: RaterWish) -> Round:
+def add_rater(deps: DepsDep, number: Id, body: RaterWish) -> Round:
     """Another rater with an address of its own."""
-    desk.store.ratings.get(number)
-    desk.store.ratings.add_rater(number, wish.name)
-    return shown(desk, desk.store.ratings.get(number))
+    deps.store.ratings.get(number)
+    deps.store.ratings.add_rater(number, body.name)
+    return shown(deps, deps.store.ratings.get(number))
 
 
 @router.delete("/ratings/{number}/raters/{rater}", status_code=204, dependencies=[may("write")])
-def remove_rater(desk: DeskDep, number: Id, rater: RaterId) -> Response:
+def remove_rater(deps: DepsDep, number: Id, rater: RaterId) -> Response:
     """Take a rater and all its answers out."""
-    desk.store.ratings.remove_rater(rater_of(desk, number, rater).id)
+    deps.store.ratings.remove_rater(rater_of(deps, number, rater).id)
     return Response(status_code=204)
 
 
 # -- rating
 
 
-def task_of(desk: Deps, rater: RaterRow) -> Task:
+def task_of(deps: Deps, rater: RaterRow) -> Task:
     from engine.workflows.human_rating import task
 
-    return Task.model_validate(task(desk.store, rater).to_mapping())
+    return Task.model_validate(task(deps.store, rater).to_mapping())
 
 
 @router.get("/ratings/{number}/raters/{rater}/task", dependencies=[may("read")])
-def get_task(desk: DeskDep, number: Id, rater: RaterId) -> Task:
+def get_task(deps: DepsDep, number: Id, rater: RaterId) -> Task:
     """What the rater decides next."""
-    return task_of(desk, rater_of(desk, number, rater))
+    return task_of(deps, rater_of(deps, number, rater))
 
 
 @router.post("/ratings/{number}/raters/{rater}/answers", dependencies=[may("write")])
-def answer(desk: DeskDep, number: Id, rater: RaterId, wish: AnswerWish) -> Task:
+def answer(deps: DepsDep, number: Id, rater: RaterId, body: AnswerWish) -> Task:
     """Note an answer in the rater's name; one on the same question of the item is replaced."""
     from engine.workflows.human_rating import choose
 
-    row = rater_of(desk, number, rater)
-    choose(desk.store, row, wish.item, wish.question, wish.side)
-    return task_of(desk, row)
+    row = rater_of(deps, number, rater)
+    choose(deps.store, row, body.item, body.question, body.side)
+    return task_of(deps, row)
 
 
 @router.post("/ratings/{number}/raters/{rater}/skip", dependencies=[may("write")])
-def skip_item(desk: DeskDep, number: Id, rater: RaterId, wish: ItemWish) -> Task:
+def skip_item(deps: DepsDep, number: Id, rater: RaterId, body: ItemWish) -> Task:
     """Pass an item over; it counts for nothing."""
     from engine.workflows.human_rating import skip
 
-    row = rater_of(desk, number, rater)
-    skip(desk.store, row, wish.item)
-    return task_of(desk, row)
+    row = rater_of(deps, number, rater)
+    skip(deps.store, row, body.item)
+    return task_of(deps, row)
 
 
 @router.post("/ratings/{number}/raters/{rater}/undo", dependencies=[may("write")])
-def undo_answer(desk: DeskDep, number: Id, rater: RaterId) -> Task:
+def undo_answer(deps: DepsDep, number: Id, rater: RaterId) -> Task:
     """Take the rater's last decision back."""
     from engine.workflows.human_rating import undo
 
-    row = rater_of(desk, number, rater)
-    undo(desk.store, row)
-    return task_of(desk, row)
+    row = rater_of(deps, number, rater)
+    undo(deps.store, row)
+    return task_of(deps, row)
 
 
 @router.post("/ratings/{number}/raters/{rater}/again", dependencies=[may("write")])
-def ask_again(desk: DeskDep, number: Id, rater: RaterId) -> Task:
+def ask_again(deps: DepsDep, number: Id, rater: RaterId) -> Task:
     """Ask the skipped items again."""
     from engine.workflows import human_rating as rounds
 
-    row = rater_of(desk, number, rater)
-    rounds.ask_again(desk.store, row)
-    return task_of(desk, row)
+    row = rater_of(deps, number, rater)
+    rounds.ask_again(deps.store, row)
+    return task_of(deps, row)
 
 
 # -- what came out
@@ -261,11 +261,11 @@ class Summary(BaseModel):
 
 
 @router.get("/ratings/{number}/summary", dependencies=[may("read")])
-def get_summary(desk: DeskDep, number: Id) -> Summary:
+def get_summary(deps: DepsDep, number: Id) -> Summary:
     """The table of a round: system one against system two, Fleiss' kappa where several raters rated the same."""
     from engine.workflows.human_rating import summary
 
-    result = summary(desk.store, desk.store.ratings.get(number))
+    result = summary(deps.store, deps.store.ratings.get(number))
     return Summary(summary=rows.finite(result.to_mapping()), text=result.table())
 
 
@@ -280,11 +280,11 @@ def get_summary(desk: DeskDep, number: Id) -> Summary:
         }
     },
 )
-def export_round(desk: DeskDep, number: Id, format: Annotated[Literal["csv", "json"], Query()] = "csv") -> Response:
+def export_round(deps: DepsDep, number: Id, format: Annotated[Literal["csv", "json"], Query()] = "csv") -> Response:
     """Everything of a round but the raters' addresses: a line an answer as CSV, or the whole with the table as JSON."""
     from engine.workflows import human_rating as rounds
 
-    row, store = desk.store.ratings.get(number), desk.store
+    row, store = deps.store.ratings.get(number), deps.store
     named = {"Content-Disposition": f'attachment; filename="rating-{number}.{format}"'}
     if format == "csv":
         return PlainTextResponse(rounds.as_csv(store, row), 200, named, media_type="text/csv")

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from studio.api import serializers as rows
-from studio.api.deps import DeskDep, Id
+from studio.api.deps import DepsDep, Id
 from studio.api.errors import Problem
 from studio.api.jobs import base_of
 from studio.api.permissions import may
@@ -45,30 +45,30 @@ class Look(BaseModel):
 
 
 @router.post("/projects/{number}/runs/estimate", dependencies=[may("read")])
-def estimate_run(desk: DeskDep, number: Id, wish: models.RunWish) -> Estimate:
+def estimate_run(deps: DepsDep, number: Id, body: models.RunWish) -> Estimate:
     """What a training on the project's samples would take, on this machine; nothing is queued."""
-    project = desk.store.projects.get(number)
-    request = wish.request().replace(base=base_of(desk, project, wish))
-    made = Runs(desk.service).estimate(project, request)
+    project = deps.store.projects.get(number)
+    request = body.request().replace(base=base_of(deps, project, body))
+    made = Runs(deps.service).estimate(project, request)
     if made is None:
         raise Problem(409, "This project has no samples that were read yet. Add some first.")
     return Estimate.model_validate(made.to_mapping())
 
 
 @router.get("/projects/{number}/runs/{run}/curve", dependencies=[may("read")])
-def get_run_curve(desk: DeskDep, number: Id, run: Id) -> models.Curve:
+def get_run_curve(deps: DepsDep, number: Id, run: Id) -> models.Curve:
     """The figures of one training, update by update."""
-    desk.store.projects.get(number)
-    job = next((one for one in desk.service.runs(number) if one.id == run), None)
+    deps.store.projects.get(number)
+    job = next((one for one in deps.service.runs(number) if one.id == run), None)
     if job is None:
         raise Problem(404, f"There is no run {run} in this project.")
-    return models.Curve(rows=rows.finite(desk.service.curve(number, job)))
+    return models.Curve(rows=rows.finite(deps.service.curve(number, job)))
 
 
 @router.get("/projects/{number}/look", dependencies=[may("read")])
-def get_look(desk: DeskDep, number: Id) -> Look:
+def get_look(deps: DepsDep, number: Id) -> Look:
     """The first look, which comes by itself after samples were read."""
-    job, result = Runs(desk.service).look(desk.store.projects.get(number))
+    job, result = Runs(deps.service).look(deps.store.projects.get(number))
     return Look(
         rows=[dict(row) for row in result.get("rows", [])],
         differ=int(result.get("differ", 0)),
@@ -78,9 +78,9 @@ def get_look(desk: DeskDep, number: Id) -> Look:
 
 
 @router.post("/projects/{number}/look", status_code=202, dependencies=[may("write")])
-def make_look(desk: DeskDep, number: Id) -> models.Job:
+def make_look(deps: DepsDep, number: Id) -> models.Job:
     """Queue a first look at the samples as they are; one that is under way is not queued again."""
-    project = desk.store.projects.get(number)
-    if not desk.service.sample_files(number):
+    project = deps.store.projects.get(number)
+    if not deps.service.sample_files(number):
         raise Problem(409, "This project has no samples yet. Add some first.")
-    return rows.job(Runs(desk.service).look_again(project))
+    return rows.job(Runs(deps.service).look_again(project))

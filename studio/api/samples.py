@@ -9,11 +9,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, File, Form, Path, Query, UploadFile
 
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DeskDep, Id, Limit, Offset
+from studio.api.deps import Deps, DepsDep, Id, Limit, Offset
 from studio.api.errors import Problem
 from studio.api.permissions import may
 from studio.api.schemas import models
-from studio.api.uploads import kept
+from studio.api.uploads import stored_uploads
 from studio.services.edited_pairs import check_direction, learn
 from studio.services.jsonl_pages import open_lines
 
@@ -22,28 +22,28 @@ router = APIRouter(tags=["samples"])
 FileName = Annotated[str, Path(max_length=255, description="A file's name, as the list of samples gives it.")]
 
 
-def shown(desk: Deps, number: int) -> models.Samples:
-    labels, reading = desk.service.labels(number), desk.service.reading(number)
+def shown(deps: Deps, number: int) -> models.Samples:
+    labels, reading = deps.service.labels(number), deps.service.reading(number)
     return models.Samples(
         files=[
             models.SampleFile(name=path.name, bytes=path.stat().st_size, domain=labels.get(path.name, ""))
-            for path in desk.service.sample_files(number)
+            for path in deps.service.sample_files(number)
         ],
-        report=dict(desk.service.report(number)),
+        report=dict(deps.service.report(number)),
         job=rows.job(reading) if reading else None,
     )
 
 
 @router.get("/projects/{number}/samples", dependencies=[may("read")])
-def list_samples(desk: DeskDep, number: Id) -> models.Samples:
+def list_samples(deps: DepsDep, number: Id) -> models.Samples:
     """The files, the import report, and the job that reads them."""
-    desk.store.projects.get(number)
-    return shown(desk, number)
+    deps.store.projects.get(number)
+    return shown(deps, number)
 
 
 @router.post("/projects/{number}/samples", status_code=202, dependencies=[may("write")])
 def upload_samples(
-    desk: DeskDep,
+    deps: DepsDep,
     number: Id,
     files: Annotated[list[UploadFile], File(description="Files with sentences; all of them are read anew.")],
     domains: Annotated[
@@ -51,9 +51,9 @@ def upload_samples(
     ] = "",
 ) -> models.Job:
     """Add files and queue the job that reads the project's samples and finds phrases."""
-    project = desk.store.projects.get(number)
-    with kept(desk.service.settings, files) as places:
-        return rows.job(desk.service.add_samples(project, places, labels_of(domains)))
+    project = deps.store.projects.get(number)
+    with stored_uploads(deps.service.settings, files) as paths:
+        return rows.job(deps.service.add_samples(project, paths, labels_of(domains)))
 
 
 def labels_of(text: str) -> dict[str, str] | None:
@@ -69,36 +69,36 @@ def labels_of(text: str) -> dict[str, str] | None:
 
 
 @router.post("/projects/{number}/samples/bundled", status_code=202, dependencies=[may("write")])
-def use_bundled_samples(desk: DeskDep, number: Id, wish: models.UseSamples) -> models.Job:
+def use_bundled_samples(deps: DepsDep, number: Id, body: models.UseSamples) -> models.Job:
     """Add corpora that came with the program; each is a domain of its own."""
-    project, catalog = desk.store.projects.get(number), desk.service.catalog
+    project, catalog = deps.store.projects.get(number), deps.service.catalog
     known = {one.name: one for one in catalog.samples()}
-    for name in wish.names:
+    for name in body.names:
         if name not in known:
             raise Problem(404, f"No sample corpus is called {name}. There are: {', '.join(known) or 'none'}.")
-    chosen = [known[name] for name in dict.fromkeys(wish.names)]
+    chosen = [known[name] for name in dict.fromkeys(body.names)]
     for one in chosen:
         position = one.files[0].parent
         if not catalog.accepted(one.card, position):
-            if not wish.accept_terms:
+            if not body.accept_terms:
                 raise Problem(409, f"{one.title} is for {one.card.license_name}. Set accept_terms to use it.")
             catalog.accept(one.card, position)
     labels = {file.name: one.title[:40] for one in chosen for file in one.files}
-    return rows.job(desk.service.add_samples(project, [file for one in chosen for file in one.files], labels))
+    return rows.job(deps.service.add_samples(project, [file for one in chosen for file in one.files], labels))
 
 
 @router.post("/projects/{number}/samples/pairs", status_code=201, dependencies=[may("write")])
-def add_pair(desk: DeskDep, number: Id, wish: models.PairWish) -> models.PairAdded:
+def add_pair(deps: DepsDep, number: Id, body: models.PairWish) -> models.PairAdded:
     """Add a text and its edited translation to the project's samples, in a file of their own; the same pair twice is one."""
-    project = desk.store.projects.get(number)
-    check_direction(project, wish.source or "", wish.target or "")
-    made = learn(desk.service, project, wish.text, wish.translation, replaces=wish.replaces)
+    project = deps.store.projects.get(number)
+    check_direction(project, body.source or "", body.target or "")
+    made = learn(deps.service, project, body.text, body.translation, replaces=body.replaces)
     return models.PairAdded(added=made.added, pairs=made.count, job=rows.job(made.job) if made.job else None)
 
 
 @router.get("/projects/{number}/samples/segments", dependencies=[may("read")])
 def list_segments(
-    desk: DeskDep,
+    deps: DepsDep,
     number: Id,
     offset: Offset = 0,
     limit: Limit = 100,
@@ -107,50 +107,50 @@ def list_segments(
     domain: Annotated[str, Query(max_length=80)] = "",
 ) -> models.Page[models.Segment]:
     """The kept sentences, in the order of the files."""
-    desk.store.projects.get(number)
-    lines = open_lines(desk.service.workspace(number) / "corpus.jsonl")
+    deps.store.projects.get(number)
+    lines = open_lines(deps.service.workspace(number) / "corpus.jsonl")
     if lines is None:
         return models.Page[models.Segment](items=[], total=0, offset=offset)
 
     def fits(row: Mapping[str, Any]) -> bool:
         return (not file or row.get("file") == file) and (not domain or row.get("domain") == domain)
 
-    places = lines.search(search, fits if file or domain else None, (file, domain))
-    part = lines.get(places[offset : offset + limit])
+    positions = lines.search(search, fits if file or domain else None, (file, domain))
+    part = lines.get(positions[offset : offset + limit])
     items = [models.Segment(**{key: row[key] for key in models.Segment.model_fields if key in row}) for row in part]
-    return models.Page[models.Segment](items=items, total=len(places), offset=offset)
+    return models.Page[models.Segment](items=items, total=len(positions), offset=offset)
 
 
 @router.patch("/projects/{number}/samples/{name}", status_code=202, dependencies=[may("write")])
-def label_sample(desk: DeskDep, number: Id, name: FileName, change: models.SampleChange) -> models.Job:
+def label_sample(deps: DepsDep, number: Id, name: FileName, change: models.SampleChange) -> models.Job:
     """Another domain label for a file; the samples are read anew."""
-    project = desk.store.projects.get(number)
-    find_file(desk, number, name)
-    return rows.job(desk.service.label_sample(project, name, change.domain))
+    project = deps.store.projects.get(number)
+    find_file(deps, number, name)
+    return rows.job(deps.service.label_sample(project, name, change.domain))
 
 
 @router.delete("/projects/{number}/samples/{name}", status_code=202, dependencies=[may("write")])
-def remove_sample(desk: DeskDep, number: Id, name: FileName) -> models.Job:
+def remove_sample(deps: DepsDep, number: Id, name: FileName) -> models.Job:
     """Take a file out; the others are read anew."""
-    project = desk.store.projects.get(number)
-    find_file(desk, number, name)
-    if len(desk.service.sample_files(number)) == 1:
+    project = deps.store.projects.get(number)
+    find_file(deps, number, name)
+    if len(deps.service.sample_files(number)) == 1:
         raise Problem(409, "This is the project's only file. Add another one first, or delete the project.")
-    return rows.job(desk.service.remove_sample(project, name))
+    return rows.job(deps.service.remove_sample(project, name))
 
 
-def find_file(desk: Deps, number: int, name: str) -> None:
-    if name not in {path.name for path in desk.service.sample_files(number)}:
+def find_file(deps: Deps, number: int, name: str) -> None:
+    if name not in {path.name for path in deps.service.sample_files(number)}:
         raise Problem(404, f"{name[:80]} is no file of project {number}.")
 
 
 @router.get("/samples", dependencies=[may("read")])
-def list_bundled_samples(desk: DeskDep) -> list[models.BundledSample]:
+def list_bundled_samples(deps: DepsDep) -> list[models.BundledSample]:
     """The sample corpora that came with the program."""
     return [
         models.BundledSample(
             name=one.name, title=one.title, kind=one.kind, source=one.source, target=one.target, lines=one.lines,
             license=one.card.license_name, restricted=one.card.restricted, goes_with=list(one.goes_with),
         )
-        for one in desk.service.catalog.samples()
+        for one in deps.service.catalog.samples()
     ]  # fmt: skip

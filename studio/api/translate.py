@@ -14,7 +14,7 @@ from engine.core.flagged import flag_of
 from engine.errors import OptionError
 from engine.serving.turns import Ticket
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DeskDep, Route
+from studio.api.deps import Deps, DepsDep, Route
 from studio.api.errors import Problem
 from studio.api.permissions import Caller, may
 from studio.api.schemas import translate as bodies
@@ -35,9 +35,9 @@ class Markup:
 
 async def translated(
     request: Request,
-    desk: Deps,
+    deps: Deps,
     caller: Caller,
-    means: Route,
+    route: Route,
     texts: Sequence[str],
     markup: Markup,
     *,
@@ -50,7 +50,7 @@ async def translated(
     CAT tools send the short tags that they show (<g1>, <x2/>) in texts that they call plain; these are kept too. Raises
     Problem or a TailorError.
     """
-    work = means.work(strength, decoding, terms)  # settings are checked before any work
+    work = route.work(strength, decoding, terms)  # settings are checked before any work
     if any(len(text) > MOST_TEXT for text in texts):
         raise Problem(413, f"A text has more than {MOST_TEXT:,} characters. Send it in parts, or as a document.")
 
@@ -65,14 +65,14 @@ async def translated(
             cut = TaggedMarkup(texts, "short", markup.split)
         else:
             cut = PlainTextLayout(texts, markup.split)
-        with counted(desk, caller, sum(map(len, texts))):
-            return cut.join(desk.through(means, work, cut.units, ticket))
+        with counted(deps, caller, sum(map(len, texts))):
+            return cut.join(deps.through(route, work, cut.units, ticket))
 
-    return await desk.apart(request, run)
+    return await deps.apart(request, run)
 
 
 @contextlib.contextmanager
-def counted(desk: Deps, caller: Caller, characters: int) -> Iterator[None]:
+def counted(deps: Deps, caller: Caller, characters: int) -> Iterator[None]:
     """Counts what is translated or queued inside, and gives it back where that fails. Raises Problem over the token's quota.
 
     Before, so that requests at the same time cannot pass a quota together. Waits: for a thread.
@@ -80,7 +80,7 @@ def counted(desk: Deps, caller: Caller, characters: int) -> Iterator[None]:
 
     def count(number: int) -> None:
         if caller.token is None:
-            desk.characters += number
+            deps.characters += number
         caller.spend(number)
 
     count(characters)
@@ -93,59 +93,59 @@ def counted(desk: Deps, caller: Caller, characters: int) -> Iterator[None]:
 
 @router.post("/translate")
 async def translate(
-    request: Request, desk: DeskDep, wish: bodies.TranslateWish, caller: Annotated[Caller, may("translate")]
+    request: Request, deps: DepsDep, body: bodies.TranslateWish, caller: Annotated[Caller, may("translate")]
 ) -> bodies.Translated:
     """Translate texts, one result each. Lines and blank space stay as they are.
 
     A named plugin decides what translates; else a named project and its default plugin; else the project of these languages
     that changed last, with its default plugin; else a base that knows them.
     """
-    means = await run_in_threadpool(
-        desk.means, wish.source or "", wish.target or "", wish.project or "", wish.plugin, "\n".join(wish.texts[:20])
+    route = await run_in_threadpool(
+        deps.route, body.source or "", body.target or "", body.project or "", body.plugin, "\n".join(body.texts[:20])
     )
-    terms = await run_in_threadpool(desk.terms, means) if wish.terminology else ""
+    terms = await run_in_threadpool(deps.terms, route) if body.terminology else ""
     translations = await translated(
-        request, desk, caller, means, wish.texts, Markup(wish.format), strength=wish.strength, decoding=wish.decoding,
+        request, deps, caller, route, body.texts, Markup(body.format), strength=body.strength, decoding=body.decoding,
         terms=terms,
     )  # fmt: skip
     read: Sequence[Any] = [None] * len(translations)
-    if wish.reads:
-        if wish.format != "text":
+    if body.reads:
+        if body.format != "text":
             raise OptionError("reads: what was read is told of plain texts alone. Leave format at text.")
-        pairs = list(zip(wish.texts, translations, strict=True))
-        read = await desk.apart(request, lambda ticket: desk.reads(means, pairs, wish.top, ticket))
+        pairs = list(zip(body.texts, translations, strict=True))
+        read = await deps.apart(request, lambda ticket: deps.reads(route, pairs, body.top, ticket))
     return bodies.Translated(
         translations=[
             bodies.Reading(text=text, flag=flag_of(text), reads=one)
             for text, one in zip(translations, read, strict=True)
         ],
-        source=means.source,
-        target=means.target,
-        base=rows.base_name(means.base),
-        project=means.project.id if means.project else None,
-        plugin=means.plugin.id if means.plugin else None,
+        source=route.source,
+        target=route.target,
+        base=rows.base_name(route.base),
+        project=route.project.id if route.project else None,
+        plugin=route.plugin.id if route.plugin else None,
     )
 
 
 @router.post("/alternatives")
 async def alternatives(
-    request: Request, desk: DeskDep, wish: bodies.AlternativesWish, caller: Annotated[Caller, may("translate")]
+    request: Request, deps: DepsDep, body: bodies.AlternativesWish, caller: Annotated[Caller, may("translate")]
 ) -> bodies.AlternativesFound:
     """Other translations of a sentence: the best of its beam, with a beginning that is kept, and words that could follow."""
     from studio.services.translation import alternatives_of
 
-    means = await run_in_threadpool(
-        desk.means, wish.source or "", wish.target or "", wish.project or "", wish.plugin, wish.text
+    route = await run_in_threadpool(
+        deps.route, body.source or "", body.target or "", body.project or "", body.plugin, body.text
     )
 
     def run(ticket: Ticket) -> bodies.AlternativesFound:
-        base = desk.service.models.base(means.base, means.source, means.target)
-        with counted(desk, caller, len(wish.text)):
+        base = deps.service.models.base(route.base, route.source, route.target)
+        with counted(deps, caller, len(body.text)):
             found = alternatives_of(
-                desk.service, base, means.plugin, wish.strength, wish.text, wish.prefix, wish.count
+                deps.service, base, route.plugin, body.strength, body.text, body.prefix, body.count
             )  # fmt: skip
         return bodies.AlternativesFound(
             sentences=found.sentences, words=[bodies.Word(**vars(one)) for one in found.words]
         )
 
-    return await desk.apart(request, run)
+    return await deps.apart(request, run)

@@ -106,14 +106,14 @@ def safe_name(name: str) -> str:
 
 
 @contextlib.contextmanager
-def kept(settings: Settings, files: Sequence[UploadFile]) -> Iterator[list[Path]]:
+def stored_uploads(settings: Settings, files: Sequence[UploadFile]) -> Iterator[list[Path]]:
     """The uploaded files in a folder of the home, which is gone afterwards. Raises Problem 413, 422, StorageError."""
     root = settings.home_dir / "uploads"
     with storage_errors("the upload", root):
         root.mkdir(exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix="api-", dir=root))
     try:
-        places: list[Path] = []
+        paths: list[Path] = []
         for file in files:
             path = folder / safe_name(file.filename or "")
             if path.exists():
@@ -125,8 +125,8 @@ def kept(settings: Settings, files: Sequence[UploadFile]) -> Iterator[list[Path]
                         raise Problem(
                             413, f"{path.name} is larger than {settings.max_upload_mib} MiB. Split it into parts."
                         )
-            places.append(path)
-        yield places
+            paths.append(path)
+        yield paths
     except TailorError as error:
         # Where uploads lie is no business of a program elsewhere.
         raise type(error)(error.message.naming(f"{folder}/", "")) from error

@@ -66,7 +66,7 @@ def test_an_error_is_said_as_ever(tailormt: Run, models: ModelCache, tiny: Path,
 
 
 def test_the_socket_is_this_users_alone(models: ModelCache, home: Path) -> None:
-    place = home / resident.NAME
+    place = home / resident.SOCKET_NAME
     assert stat.S_IMODE(place.stat().st_mode) == 0o600
     assert [one.name for one in home.iterdir() if "socket" in one.name] == [], "nothing is left beside it"
     assert resident.listen(ModelCache(load_settings())) is None, "one answers already"
@@ -75,7 +75,7 @@ def test_the_socket_is_this_users_alone(models: ModelCache, home: Path) -> None:
 def test_a_file_left_behind_is_replaced(home: Path, tiny: Path) -> None:
     home.mkdir()
     with socket.socket(socket.AF_UNIX) as old:
-        old.bind(str(home / resident.NAME))
+        old.bind(str(home / resident.SOCKET_NAME))
     assert resident.ask(load_settings(), work(tiny), LINES) is None, "nobody listens there"
     server = resident.listen(ModelCache(load_settings()))
     assert server is not None
@@ -87,10 +87,10 @@ def test_others_are_left_to_themselves(models: ModelCache, tiny: Path, monkeypat
     settings = load_settings()
     assert resident.ask(settings, work(tiny), LINES) is not None
     assert resident.ask(settings.replace(threads=1), work(tiny), LINES) is None
-    assert resident.ask(settings, work(tiny), ["a" * (resident.MOST + 1)]) is None
+    assert resident.ask(settings, work(tiny), ["a" * (resident.MAX_CHARACTERS + 1)]) is None
     assert resident.ask(settings, work(tiny / "gone"), LINES) is None
-    asked = {"settings": resident._shared(settings), "work": {}, "texts": LINES, "release": "0.0.1"}
-    assert resident._answer(asked, models) is None
+    request = {"settings": resident._shared(settings), "work": {}, "texts": LINES, "release": "0.0.1"}
+    assert resident._answer(request, models) is None
 
 
 def test_a_base_at_work_is_not_waited_for(models: ModelCache, tiny: Path) -> None:
@@ -120,10 +120,10 @@ def test_a_base_that_has_changed_on_disk(models: ModelCache, tiny: Path, tmp_pat
 
 @pytest.mark.parametrize("said", [b"", b"no\n", b"[]\n", b'{"translations": ["too few"]}\n'])
 def test_whoever_answers_otherwise(home: Path, tiny: Path, said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resident, "WAITING", 0.4)
+    monkeypatch.setattr(resident, "ANSWER_SECONDS", 0.4)
     home.mkdir()
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(home / resident.NAME))
+        server.bind(str(home / resident.SOCKET_NAME))
         server.listen()
         held: list[socket.socket] = []
 

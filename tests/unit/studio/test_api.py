@@ -184,7 +184,7 @@ def test_a_fault_of_the_program_tells_no_traceback(api: TestClient, monkeypatch:
         raise RuntimeError("secret detail")
 
     monkeypatch.setattr(Service, "runs", broken)
-    store = Store(f"sqlite:///{api.app.state.desk.service.settings.home_dir / 'tailor.db'}")  # type: ignore[attr-defined]
+    store = Store(f"sqlite:///{api.app.state.deps.service.settings.home_dir / 'tailor.db'}")  # type: ignore[attr-defined]
     store.projects.create("x", "en", "zh", "en-zh")
     answer = api.get("/api/v1/projects/1/runs")
     assert "an error in the studio" in said(answer, 500, "fault")
@@ -550,13 +550,13 @@ def test_plugins_are_found_as_glossaries_and_styles(
     (style,) = api.get("/v3/style_rules").json()["style_rules"]
     assert style["style_id"] == result["glossary_id"]
     assert api.get("/v2/glossaries/x").json() == {"message": "There is no glossary x."}
-    desk = api.app.state.desk  # type: ignore[attr-defined]
-    assert desk.means(plugin=str(row.id)).plugin == row
-    assert desk.means(project="lu xun", plugin="style").plugin == row
-    assert desk.means(project="Lu Xun", plugin="base").plugin is None
-    assert desk.means("en", "zh").plugin == row, "the default of the project of these languages"
-    assert desk.means("zh", "en", project="Lu Xun").plugin is None, "the other direction is the base's"
-    assert desk.means("", "zh", text="The rain stopped, and nobody came.").source == "en"
+    deps = api.app.state.deps  # type: ignore[attr-defined]
+    assert deps.route(plugin=str(row.id)).plugin == row
+    assert deps.route(project="lu xun", plugin="style").plugin == row
+    assert deps.route(project="Lu Xun", plugin="base").plugin is None
+    assert deps.route("en", "zh").plugin == row, "the default of the project of these languages"
+    assert deps.route("zh", "en", project="Lu Xun").plugin is None, "the other direction is the base's"
+    assert deps.route("", "zh", text="The rain stopped, and nobody came.").source == "en"
 
 
 # -- requests of other services, refused in their words

@@ -23,7 +23,7 @@ SENTENCE = "The rain stopped and nobody came."
 
 @pytest.fixture
 def api(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> TestClient:
-    monkeypatch.setattr(Deps, "through", lambda self, means, work, units, ticket: [Result(one.parts) for one in units])
+    monkeypatch.setattr(Deps, "through", lambda self, route, work, units, ticket: [Result(one.parts) for one in units])
     store.projects.create("Lu Xun", "en", "zh", str(EN_ZH))
     settings = Settings(home=str(tmp_path), device="cpu", max_upload_mib=1)
     return TestClient(

@@ -122,7 +122,7 @@ def test_glossaries_of_several_pairs_of_languages(api: TestClient) -> None:
 
 
 def test_a_glossary_is_seen_by_its_account_and_by_admins(api: TestClient) -> None:
-    glossaries = Glossaries(api.app.state.desk.service)  # type: ignore[attr-defined]
+    glossaries = Glossaries(api.app.state.deps.service)  # type: ignore[attr-defined]
     with act_as(Actor("ann", "member", user=1)):
         own = glossaries.create("Ann's", [Dictionary("en", "zh", {"rain": "雨"})])
         assert glossaries.list() == [own]
@@ -134,7 +134,7 @@ def test_a_glossary_is_seen_by_its_account_and_by_admins(api: TestClient) -> Non
 
 
 def test_a_damaged_file_takes_no_other_glossary_with_it(api: TestClient) -> None:
-    glossaries = Glossaries(api.app.state.desk.service)  # type: ignore[attr-defined]
+    glossaries = Glossaries(api.app.state.deps.service)  # type: ignore[attr-defined]
     whole = glossaries.create("Whole", [Dictionary("en", "zh", {"rain": "雨"})])
     for text in ("{", "[]", '{"name": "No dictionaries"}', '{"name": "x", "dictionaries": [{"source": "en"}]}'):
         damaged = glossaries.create("Damaged", [Dictionary("en", "zh", {"snow": "雪"})])

@@ -38,7 +38,7 @@ class Studio:
         self.batcher = HeldBatcher()
         self.service.batcher = self.batcher
         api = create_api(self.service)
-        self.desk = api.state.desk
+        self.deps = api.state.deps
         self.app = Gateway(
             api,
             settings=self.service.settings,
@@ -146,7 +146,7 @@ def test_beyond_the_bound_a_client_is_asked_to_come_again_and_others_come_in(
             asyncio.create_task(studio.ask(LIBRE, small | {"q": f"m{i}"}, token=secrets[0]))
             for i in range(OWN_THREADS + 3)
         ]
-        line = studio.desk._own_threads
+        line = studio.deps._own_threads
         await until(lambda: any(one.statistics().tasks_waiting == 3 for one in line.values()))
         for path, body in (
             (LIBRE, small),
