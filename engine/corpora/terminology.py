@@ -20,7 +20,7 @@ from engine.errors import InputError
 
 MOST_TERMS = 20_000  # of one file
 DELIMITERS = ",;\t|"
-TERM_FILES = (".tbx", ".csv", ".tsv", ".txt")
+TERM_FILES = (".tbx", ".xml", ".csv", ".tsv", ".tab", ".txt")
 ENDING = r"\w{0,2}"
 
 

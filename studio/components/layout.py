@@ -48,6 +48,7 @@ WORDS = {
     "phrase_map": mark("Drawing the map"),
     "translate": mark("Translating a document"),
     "add_base": mark("Adding a base"),
+    "ablate": mark("Replacing a plugin's memory"),
 }
 SWITCH = script("layout.js")
 # The page of a kind of job.
@@ -59,6 +60,7 @@ AT_WORK = {
     "phrase_map": "phrases",
     "translate": "translate",
     "add_base": "bases",
+    "ablate": "plugins",
 }
 
 

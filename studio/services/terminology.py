@@ -37,8 +37,13 @@ def set_terms(service: Service, project: ProjectRow, text: str) -> int:
 
 def read_file(project: ProjectRow, path: Path) -> str:
     """The terms of a TBX, CSV or text file for the languages of a project, as `set_terms` takes them. Raises InputError."""
-    from engine.corpora.terminology import lines_of, read_terms
+    from engine.corpora.terminology import TERM_FILES, lines_of, read_terms
 
+    if path.suffix.lower() not in TERM_FILES:
+        raise InputError(
+            "{file} is not a file of terms; choose one that ends in {endings}.",
+            file=path.name, endings=", ".join(TERM_FILES),
+        )  # fmt: skip
     try:
         terms = read_terms(path, project.target, project.source)
     except InputError as error:

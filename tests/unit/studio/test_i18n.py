@@ -166,3 +166,10 @@ def test_the_catalog_holds_nothing_that_is_no_longer_said() -> None:
     file = Path(i18n.LOCALE) / "zh.po"
     said_now = collected()
     assert [entry.msgid for entry in polib.pofile(str(file)) if entry.msgid not in said_now] == []
+
+
+def test_every_kind_of_job_has_a_name_on_the_pages() -> None:
+    from engine.jobs.registry import KINDS
+    from studio.components.layout import WORDS
+
+    assert set(WORDS) == set(KINDS)
