@@ -104,8 +104,9 @@ def parse_card(text: str, name: str = "") -> ModelCard:
     """A card from the text of a README.md; `name` is its title where it gives none. Never raises."""
     text = text[:LARGEST].replace("\r\n", "\n").removeprefix("\ufeff")
     metadata, body = _front_matter(text)
-    heading = re.search(r"^#\s+(.+?)\s*#*\s*$", body, re.MULTILINE)
-    title = _text(metadata, "pretty_name") or (_plain_words(heading[1]) if heading else "") or name
+    heading = re.search(r"^#[ \t]+(\S.*)", body, re.MULTILINE)
+    words = heading[1][:LONGEST_PARAGRAPH].rstrip().rstrip("#") if heading else ""
+    title = _text(metadata, "pretty_name") or _plain_words(words) or name
     license_id = metadata.get("license", "")
     if isinstance(license_id, list):  # the Hub allows several
         license_id = ", ".join(map(str, license_id))
@@ -181,6 +182,6 @@ def _summary(body: str) -> str:
 
 def _plain_words(markdown: str) -> str:
     """Markdown's inline marks removed: links to their words, no emphasis, no code quotes."""
-    text = re.sub(r"!\[[^][]*\]\([^)]*\)", "", markdown)
-    text = re.sub(r"\[([^][]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"!\[[^][]*\]\([^)]{0,500}\)", "", markdown)
+    text = re.sub(r"\[([^][]*)\]\([^)]{0,500}\)", r"\1", text)
     return " ".join(re.sub(r"\*\*|__|`", "", text).split())

@@ -229,7 +229,7 @@ def listed(words: list[str]) -> str:
 
 TEXTS = ("label", "placeholder", "info")
 BUTTONS = ("button", "uploadbutton", "downloadbutton")
-PIECE = re.compile(r"<[^>]*>|[^<]+")
+PIECE = re.compile(r"<[^<>]*>|[^<]+")
 ATTRIBUTE = re.compile(r' (aria-label|placeholder|title)="([^"]+)"')
 
 
@@ -340,7 +340,7 @@ class LanguageMiddleware:
 
 def _opened(body: bytes, code: str) -> bytes:
     """A page with its language in it, for the browser, for Gradio's own words and for the studio's scripts."""
-    body = re.sub(rb'(<html[^>]*?\blang=")[^"]*(")', rb"\g<1>" + TAGS[code].encode() + rb"\g<2>", body, count=1)
+    body = re.sub(rb'(<html[^<>]*?\blang=")[^"<>]*(")', rb"\g<1>" + TAGS[code].encode() + rb"\g<2>", body, count=1)
     if b"window.gradio_config" not in body:
         return body
     return body.replace(b"<head>", b"<head><script>" + _script(code).encode() + b"</script>", 1)

@@ -13,7 +13,7 @@ from engine.builders.parsers.conllu import Broken
 from engine.phrases.token_spans import BRACKETS
 
 ROOT = re.compile(r"\(\s*(ROOT|TOP|S1)\b")
-START = re.compile(r"\(\s*(ROOT|TOP|S1)?\s*(\(|$)")
+START = re.compile(r"\(\s*(?:(?:ROOT|TOP|S1)\s*)?(?:\(|$)")
 
 
 def read_brackets(lines: Iterable[str]) -> Iterator[tuple[int, Any | str]]:

@@ -12,7 +12,7 @@ from engine.errors import InputError
 from engine.messages import Message
 
 Kind = Literal["xml", "html", "short"]
-NAME = r"[A-Za-z_:\u0080-\U0010ffff][-\w.:\u0080-\U0010ffff]*"
+NAME = r"[A-Za-z_:\u0080-\U0010ffff][-\w.:\u0080-\U0010ffff]*+"
 ATTRIBUTE = rf"""\s+{NAME}\s*=\s*(?:"[^"<]*"|'[^'<]*')"""
 # What is opened and never closed goes on to the end, so that every character is looked at once.
 TOKEN = {
@@ -24,7 +24,7 @@ TOKEN = {
     ),
     "html": re.compile(
         rf"(?P<opaque><!--.*?(?:-->|\Z)|<![A-Za-z][^<>]*+>|<\?[^<>]*+>|<!\[CDATA\[.*?(?:\]\]>|\Z))"
-        rf"|<(?P<close>/)(?P<closed>{NAME})[^>]*>|<(?P<name>{NAME})(?P<rest>(?:[^<>\"']|\"[^\"]*\"|'[^']*')*?)(?P<empty>/?)>",
+        rf"|<(?P<close>/)(?P<closed>{NAME})[^<>]*+>|<(?P<name>{NAME})(?P<rest>(?:[^<>\"']|\"[^\"]*\"|'[^']*')*?)(?P<empty>/?)>",
         re.DOTALL,
     ),
     # The tags that CAT tools show in place of a format's own, in what is plain text otherwise: <g1>, </g1>, <x2/>.
