@@ -96,7 +96,9 @@ def test_languages_are_tags_in_any_shape(folder: Path, pair: LanguagePair) -> No
 
 @pytest.mark.parametrize(("source", "target"), [("en", "tlh"), ("en", "en"), ("en", "no language")])
 def test_languages_that_it_does_not_know(folder: Path, source: str, target: str) -> None:
-    with pytest.raises(ModelError, match=r"does not support the language|two different languages|to Chinese only, not from"):
+    with pytest.raises(
+        ModelError, match=r"does not support the language|two different languages|to Chinese only, not from"
+    ):
         BaseModel.load(folder, source, target)
 
 
