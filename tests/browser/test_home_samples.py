@@ -78,7 +78,7 @@ def test_skipped_lines_are_a_click_away_and_have_an_address(studio: Studio, page
     expect(rows).to_have_count(8)
     expect(rows.first).to_contain_text(re.compile(r"similar to export\.csv \d+:"))
     page.get_by_role("link", name=re.compile("^All")).click()
-    expect(rows).to_have_count(10)
+    expect(rows).to_have_count(25)
     page.get_by_role("searchbox", name="Search the sentences").fill("<img src=x>")
     page.get_by_role("searchbox", name="Search the sentences").press("Enter")
     expect(page.get_by_text("No sentence matches.")).to_be_visible()
