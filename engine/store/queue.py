@@ -32,6 +32,13 @@ ASKED = 20  # the priority of what somebody has just asked for and waits for
 AT_FIRST: JobFigures = {"step": "", "step_index": 0, "steps": 1, "done": 0.0, "total": None, "eta": None, "note": ""}
 
 
+def _due(job: Any, moment: datetime.datetime) -> ColumnElement[bool]:
+    """Whether the job need not wait any longer at `moment`."""
+    # Nothing waits longer than the longest pause: a moment further off means that the clock was set back.
+    late = moment + datetime.timedelta(seconds=FURTHEST_SECONDS)
+    return or_(job.not_before.is_(None), job.not_before <= moment, job.not_before > late)
+
+
 class Jobs(JobRecovery):
     """Jobs: what is asked, claimed, reported and ended."""
 
@@ -84,13 +91,10 @@ class Jobs(JobRecovery):
         job, other, turn = tables.Job, aliased(tables.Job), tables.JobTurn
         moment = tables.now()
         free = ~exists().where(other.project_id == job.project_id, other.state == JobState.RUNNING)
-        # Nothing waits longer than the longest pause: a moment further off means that the clock was set back.
-        late = moment + datetime.timedelta(seconds=FURTHEST_SECONDS)
-        due = or_(job.not_before.is_(None), job.not_before <= moment, job.not_before > late)
         served = select(turn.served).where(turn.party == job.party).scalar_subquery()
         first = (
             select(job.id)
-            .where(job.state == JobState.QUEUED, free, due)
+            .where(job.state == JobState.QUEUED, free, _due(job, moment))
             .order_by(job.priority.desc(), func.coalesce(served, 0), job.id)
             .limit(1)
             .with_for_update(skip_locked=True, of=job)  # PostgreSQL; SQLite has one writer at a time anyway
@@ -136,9 +140,11 @@ class Jobs(JobRecovery):
         there is none. Without `anyone` only one of the same owner counts.
         """
         other = tables.Job
-        due = or_(other.not_before.is_(None), other.not_before <= tables.now())
         query = select(other).where(
-            other.state == JobState.QUEUED, other.priority >= ASKED, other.priority > job.priority, due
+            other.state == JobState.QUEUED,
+            other.priority >= ASKED,
+            other.priority > job.priority,
+            _due(other, tables.now()),
         )
         if not anyone:
             query = query.where(other.owner == job.owner)

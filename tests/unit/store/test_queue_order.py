@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import update
 
 from engine.store import JobRow, Store, tables
+from engine.store.queue import ASKED
 
 
 def claim(store: Store, *devices: str) -> JobRow:
@@ -96,6 +97,14 @@ def test_a_clock_that_was_set_back_does_not_hold_a_job_for_hours(store: Store) -
     store.jobs.retry(running.id, 1, "no answer", most=3, seconds=10)
     turn_back(store, -3600)  # as if it had been an hour later then
     assert claim(store).id == running.id
+    urgent = store.jobs.enqueue("count", {}, priority=ASKED)
+    again = claim(store)
+    assert again.id == urgent.id
+    store.jobs.retry(again.id, again.attempt, "no answer", most=3, seconds=10)
+    turn_back(store, -3600)
+    first = store.jobs.first_before(running, anyone=True)
+    assert first is not None
+    assert first.id == urgent.id
 
 
 def test_a_lost_job_goes_on_and_is_given_up_only_when_it_gets_no_further(store: Store) -> None:

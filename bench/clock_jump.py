@@ -1,0 +1,112 @@
+"""Set the clock forward and back by hours while a plugin is made, and compare the plugin with an undisturbed one.
+
+    apt install faketime
+    python bench/clock_jump.py
+
+A data folder of its own and a worker as a process, whose wall clock is libfaketime's; the monotonic clock stays the
+machine's, as it does where an administrator or NTP sets the time. A small customization of a bundled base is made
+undisturbed, and again while the clock jumps three hours ahead, a day back, and to the right time again. Neither may the
+job be taken for dead, nor be interrupted, nor wait for hours, and both plugins must have the same weights bit for bit.
+Printed is what the store and the job's log say; the exit code is 1 where something differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from soak import LONGEST, Machine, ask, digest  # noqa: E402
+
+from engine.store import JobRow  # noqa: E402
+
+LIBRARIES = (
+    Path("/usr/lib/x86_64-linux-gnu/faketime"),
+    Path("/usr/lib/aarch64-linux-gnu/faketime"),
+    Path("/usr/lib/faketime"),
+)
+JUMPS = ("+3h", "-1d", "+0")
+BETWEEN = 6.0  # seconds between two jumps
+
+
+def library() -> Path:
+    """libfaketime for programs with threads, of Debian's package."""
+    for folder in LIBRARIES:
+        if (folder / "libfaketimeMT.so.1").exists():
+            return folder / "libfaketimeMT.so.1"
+    sys.exit("libfaketime is not installed: apt install faketime")
+
+
+class Clock:
+    """The wall clock of the processes that get `environment`, as far ahead as its file says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "clock"
+        self.environment = {
+            "LD_PRELOAD": str(library()), "FAKETIME_TIMESTAMP_FILE": str(self.file), "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_RESET": "1",
+        }  # fmt: skip
+        self.set("+0")
+
+    def set(self, ahead: str) -> None:
+        self.file.write_text(ahead + "\n", encoding="ascii")
+
+    def reads(self) -> str:
+        """The time as a process with this clock sees it."""
+        done = subprocess.run(
+            ["date", "-u", "+%F %T"], env=os.environ | self.environment, capture_output=True, check=True
+        )
+        return done.stdout.decode().strip()
+
+
+def customize(machine: Machine, updates: int, clock: Clock | None) -> tuple[JobRow, float]:
+    """A customization from its place in the queue to its end, and its seconds; the clock jumps in it where there is one."""
+    job, begin, jumps = ask(machine, updates).id, time.monotonic(), list(JUMPS)
+    moment = begin + BETWEEN
+    while (row := machine.store.jobs.get(job)).state != "succeeded" and time.monotonic() < begin + LONGEST:
+        machine.keep_up(["worker"])
+        if clock and jumps and time.monotonic() > moment:
+            clock.set(jumps.pop(0))
+            print(
+                f"{row.state} {row.step!r} {row.done:g} of {row.total}: the clock now reads {clock.reads()}", flush=True
+            )
+            moment = time.monotonic() + BETWEEN
+        time.sleep(0.2)
+    return row, time.monotonic() - begin
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--updates", type=int, default=60, help="updates of each training [60]")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tailormt-clock-") as folder:
+        clock = Clock(Path(folder))
+        machine = Machine(Path(folder), None, 1)
+        machine.environment |= clock.environment
+        try:
+            quiet, alone = customize(machine, given.updates, None)
+            jumped, seconds = customize(machine, given.updates, clock)
+            log = Path(jumped.log_path).read_text(encoding="utf-8", errors="replace") if jumped.log_path else ""
+            weights = [
+                digest(Path(row.result["plugin"])) if row.state == "succeeded" else row.error for row in (quiet, jumped)
+            ]
+        finally:
+            clock.set("+0")
+            machine.close()
+    print(f"undisturbed: {quiet.state} in {alone:.0f} s, attempt {quiet.attempt}, weights {weights[0]}")
+    print(
+        f"the clock set {', '.join(JUMPS)}: {jumped.state} in {seconds:.0f} s, attempt {jumped.attempt}, weights {weights[1]}"
+    )
+    wrong = [line for line in log.splitlines() if "Traceback" in line]
+    return 0 if jumped.state == "succeeded" and jumped.attempt == 1 and weights[0] == weights[1] and not wrong else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
