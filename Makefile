@@ -66,6 +66,7 @@ bench: $(READY)
 
 pictures: $(READY)
 	$(BIN)/python docs/make_pictures.py
+	$(BIN)/python docs/make_pictures.py --every build/pictures
 
 messages: $(READY)
 	$(BIN)/python -m studio.i18n.extract

@@ -138,10 +138,10 @@ def spread(
 
     Parts come in their order, several at once where an earlier one was late: only over many does a pace mean something.
     """
-    from engine.jobs.backends.ray_data import RaySpread
+    from engine.jobs.backends.ray_data import RayMap
 
     begin = time.perf_counter()
-    results = RaySpread(settings.replace(ray_actors=workers)).take(stage, arguments, parts, Progress())
+    results = RayMap(settings.replace(ray_actors=workers)).take(stage, arguments, parts, Progress())
     assert results is not None, "the cluster has no room"
     at = [time.perf_counter() - begin for _ in results]
     half = len(at) // 2

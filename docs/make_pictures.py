@@ -3,6 +3,7 @@
     make pictures                                   or: python docs/make_pictures.py
     python docs/make_pictures.py --only compare     some of them
     python docs/make_pictures.py --language zh      to look at the Chinese interface: written beside the others as *-zh.png
+    python docs/make_pictures.py --every FOLDER     every page whole, on a desk and on a phone, light and dark, in both languages
 
 The home is prepared once, by the program itself and with nothing invented: the bundled sample is read, a plugin is trained with
 the budget `quick`, sentences are translated. That takes some minutes; what is done is kept in the cache folder, so that it goes
@@ -33,6 +34,10 @@ from studio.services.service import Service
 IMAGES = Path(__file__).resolve().parent / "images"
 SAMPLE = "literary-zh"
 SIZE = {"width": 1280, "height": 800}
+SIZES = {"desk": SIZE, "phone": {"width": 390, "height": 844}}
+LOCALES = {"en": "en-US", "zh": "zh-CN"}
+# Ends what fades in; what turns without end cannot be ended.
+FADED = "document.getAnimations().forEach(one => { try { one.finish() } catch { /* endless */ } })"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 WAIT = 90_000  # milliseconds for translating on a slow machine
 
@@ -107,13 +112,18 @@ def main() -> None:
     )
     parser.add_argument("--language", choices=["en", "zh"], default="en", help="of the interface")
     parser.add_argument("--dark", action="store_true", help="in dark colours: written as *-dark.png")
+    parser.add_argument("--every", type=Path, metavar="FOLDER", help="every page in every form, written there")
     args = parser.parse_args()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         settings = Settings(home=str(args.home), port=free.getsockname()[1], device="cpu")
     project = prepare(Service(settings))
     serve(settings)
-    shoot(f"http://127.0.0.1:{settings.port}", project, args.only, args.language, args.dark)
+    url = f"http://127.0.0.1:{settings.port}"
+    if args.every:
+        shoot_every(url, project, args.every)
+    else:
+        shoot(url, project, args.only, args.language, args.dark)
 
 
 def serve(settings: Settings) -> None:
@@ -135,16 +145,20 @@ def serve(settings: Settings) -> None:
             time.sleep(0.3)
 
 
+def started(driver: Any) -> Any:
+    """Headless Chromium."""
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    return driver.chromium.launch(executable_path=chromium, args=FLAGS)
+
+
 def shoot(url: str, project: ProjectRow, names: list[str], language: str, dark: bool) -> None:
     from playwright.sync_api import sync_playwright
 
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     ending = ("-zh" if language == "zh" else "") + ("-dark" if dark else "")
     IMAGES.mkdir(exist_ok=True)
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
-        locale = "zh-CN" if language == "zh" else "en-US"
-        context = browser.new_context(viewport=SIZE, locale=locale, color_scheme="dark" if dark else "light")
+        browser = started(driver)
+        context = browser.new_context(viewport=SIZE, locale=LOCALES[language], color_scheme="dark" if dark else "light")
         for name in names:
             page = context.new_page()
             page.set_default_timeout(60_000)
@@ -154,6 +168,37 @@ def shoot(url: str, project: ProjectRow, names: list[str], language: str, dark: 
             page.screenshot(path=str(file))
             print(f"{re.sub(r'^.*/docs/', 'docs/', str(file))}")
             page.close()
+        browser.close()
+
+
+def shoot_every(url: str, project: ProjectRow, folder: Path) -> None:
+    """Every page from its top to its end, in both languages, both sizes and both colours, as PAGE-LANGUAGE-SIZE-COLOUR.png."""
+    from playwright.sync_api import sync_playwright
+
+    from studio.components.layout import PAGES as STEPS
+
+    addresses = {"home": "/", "new": "/samples?project=new"}
+    addresses |= {name: f"/{name}?project={project.id}" for name in (*STEPS, "cat-tools")}
+    addresses |= {"bases": "/bases", "unknown": "/no-such-page"}
+    folder.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as driver:
+        browser = started(driver)
+        for language, locale in LOCALES.items():
+            for colour in ("light", "dark"):
+                for size, viewport in SIZES.items():
+                    context = browser.new_context(
+                        viewport=viewport, locale=locale, color_scheme=colour, has_touch=size == "phone"
+                    )
+                    page = context.new_page()
+                    page.set_default_timeout(60_000)
+                    for name, address in addresses.items():
+                        page.goto(url + address)
+                        page.wait_for_load_state("networkidle")
+                        page.wait_for_timeout(800)
+                        page.evaluate(FADED)
+                        page.screenshot(path=str(folder / f"{name}-{language}-{size}-{colour}.png"), full_page=True)
+                        print(f"{name}-{language}-{size}-{colour}.png", flush=True)
+                    context.close()
         browser.close()
 
 

@@ -72,8 +72,8 @@ def _numbered(text: str, numbers: dict[tuple[str, str, int], int]) -> str:
     still_open: list[tuple[str, str, int]] = []
     for match in _tags(text):
         closing, name, attributes, _ = match.groups()
-        told = IDENTITY.search(attributes)
-        kind = (name.lower(), told[1] if told else "")
+        identity = IDENTITY.search(attributes)
+        kind = (name.lower(), identity[1] if identity else "")
         if closing:
             position = next(
                 (one for one in reversed(still_open) if one[0] == kind[0] and kind[1] in ("", one[1])), None

@@ -12,7 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from engine.core.languages import canonical, primary_language, read_tag, same_language
 from studio.api.deps import Deps
-from studio.api.form_or_json import Values, Wish, values_of, wished
+from studio.api.form_or_json import Model, Values, validated_body, values_of
 from studio.api.permissions import Caller, check
 
 if TYPE_CHECKING:
@@ -43,9 +43,11 @@ class Sent:
     typed: bool
     caller: Caller
 
-    def read(self, model: type[Wish]) -> Wish:
+    def read(self, model: type[Model]) -> Model:
         """The values as the model; null means that a value is not given. Raises RequestValidationError."""
-        return wished(model, {name: value for name, value in self.values.items() if value is not None}, self.typed)
+        return validated_body(
+            model, {name: value for name, value in self.values.items() if value is not None}, self.typed
+        )
 
 
 async def admit(request: Request, key: str, many: tuple[str, ...] = (), scope: str = "translate") -> Sent:

@@ -26,18 +26,18 @@ from studio.api.schemas.comparisons import (
     ComparisonChange,
     ComparisonMade,
     ComparisonQueued,
+    ComparisonRequest,
     ComparisonRows,
-    ComparisonWish,
     Figure,
     Line,
     Lines,
     ReadPlace,
-    SheetWish,
-    StrengthWish,
+    SheetRequest,
+    StrengthRequest,
     System,
-    SystemWish,
+    SystemRequest,
     Terms,
-    TermsWish,
+    TermsRequest,
     WordCandidate,
     WordReading,
 )
@@ -87,7 +87,7 @@ def list_comparisons(deps: DepsDep, number: Id, offset: Offset = 0, limit: Limit
 
 @router.post("/projects/{number}/comparisons", status_code=201)
 async def compare(
-    request: Request, deps: DepsDep, number: Id, body: ComparisonWish, caller: Annotated[Caller, may("translate")]
+    request: Request, deps: DepsDep, number: Id, body: ComparisonRequest, caller: Annotated[Caller, may("translate")]
 ) -> ComparisonMade:
     """Translate a few sentences here and now, with the base and with a plugin, and keep both side by side."""
     texts = said(body.texts)
@@ -132,7 +132,7 @@ def said(texts: Sequence[str]) -> list[str]:
 
 @router.post("/projects/{number}/comparisons/sheets", status_code=202)
 def compare_many(
-    deps: DepsDep, number: Id, body: SheetWish, caller: Annotated[Caller, may("translate")]
+    deps: DepsDep, number: Id, body: SheetRequest, caller: Annotated[Caller, may("translate")]
 ) -> ComparisonQueued:
     """Queue a comparison of the base alone with up to three plugins: a job translates, and measures with references or by
     the samples' style.
@@ -164,7 +164,7 @@ def compare_files(
     """The same for the sentences of a file, or of two: sentences and their references."""
     from engine.workflows.compare.input import read_sentences
 
-    project, requested = deps.store.projects.get(number), systems_wished(systems)
+    project, requested = deps.store.projects.get(number), requested_systems(systems)
     with stored_uploads(deps.service.settings, files) as paths:
         result = read_sentences(paths, project.source, project.target)
     name = files[0].filename or "file"
@@ -172,11 +172,11 @@ def compare_files(
     return made.model_copy(update={"notes": result.notes})
 
 
-def systems_wished(text: str) -> list[SystemWish]:
+def requested_systems(text: str) -> list[SystemRequest]:
     if not text.strip():
         return []
     try:
-        result = TypeAdapter(list[SystemWish]).validate_python(json.loads(text))
+        result = TypeAdapter(list[SystemRequest]).validate_python(json.loads(text))
     except (ValueError, RecursionError, ValidationError):
         raise Problem(422, 'systems: a JSON list is needed, as [{"plugin": "3", "strength": 0.8}].') from None
     if len(result) > 3:
@@ -185,7 +185,7 @@ def systems_wished(text: str) -> list[SystemWish]:
 
 
 def queued(
-    deps: Deps, project: ProjectRow, lines: Sequence[tuple[str, str | None]], requested: Sequence[SystemWish], title: str,
+    deps: Deps, project: ProjectRow, lines: Sequence[tuple[str, str | None]], requested: Sequence[SystemRequest], title: str,
     file: str, caller: Caller,
 ) -> ComparisonQueued:  # fmt: skip
     from engine.workflows.compare.systems import systems_of
@@ -221,7 +221,7 @@ def get_terms(deps: DepsDep, number: Id) -> Terms:
 
 
 @router.put("/projects/{number}/terms", dependencies=[may("write")])
-def set_terms(deps: DepsDep, number: Id, body: TermsWish) -> Terms:
+def set_terms(deps: DepsDep, number: Id, body: TermsRequest) -> Terms:
     """Replace the terms, one per line: a target-language term, or source term, tab or =, target term."""
     from studio.services import terminology
 
@@ -278,7 +278,7 @@ def measure(deps: DepsDep, number: Id) -> models.Job:
 
 
 @router.put("/comparisons/{number}/systems/{place}", dependencies=[may("write")])
-def set_strength(deps: DepsDep, number: Id, place: Place, body: StrengthWish) -> Comparison:
+def set_strength(deps: DepsDep, number: Id, place: Place, body: StrengthRequest) -> Comparison:
     """Set another strength for a plugin; a shared comparison is copied first. Measure it to translate again."""
     from studio.services.comparisons import Comparisons
 

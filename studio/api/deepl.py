@@ -53,7 +53,7 @@ Formality = Literal["default", "more", "less", "prefer_more", "prefer_less"]
 Tags = list[Annotated[str, StringConstraints(max_length=200)]]
 
 
-class DeepLWish(BaseModel):
+class DeepLRequest(BaseModel):
     """What /v2/translate takes; other values are passed over."""
 
     model_config = ConfigDict(extra="ignore")
@@ -128,7 +128,7 @@ def plugin_id(number: int) -> str:
     return ID.format(number)
 
 
-def wanted_plugin(body: DeepLWish, request: Request, plugin: str, glossaries: Sequence[str]) -> str:
+def wanted_plugin(body: DeepLRequest, request: Request, plugin: str, glossaries: Sequence[str]) -> str:
     """What names the plugin: the address, then style, glossary, header; `glossaries` are ids of others."""
     named = [plugin, body.style_id, body.glossary_id, *body.glossary_ids, request.headers.get("x-tailormt-plugin", "")]
     name = next((one.strip() for one in named if one.strip() and one.strip() not in glossaries), "")
@@ -136,13 +136,13 @@ def wanted_plugin(body: DeepLWish, request: Request, plugin: str, glossaries: Se
     return str(whole_number(match[1], high=UNLIMITED) or 0) if match else name
 
 
-def terms_of(deps: Deps, body: DeepLWish, route: Route) -> str:
+def terms_of(deps: Deps, body: DeepLRequest, route: Route) -> str:
     """The terms of the glossaries that a request names, for the languages of its route. Raises InputError where one lacks them."""
     dictionaries = [one.dictionary(route.source, route.target) for one in glossaries_of(deps, body)]
     return "\n".join(one.terms for one in dictionaries)
 
 
-def glossaries_of(deps: Deps, body: DeepLWish) -> list[Glossary]:
+def glossaries_of(deps: Deps, body: DeepLRequest) -> list[Glossary]:
     """The glossaries that a request names; an id of none is a plugin's."""
     known = Glossaries(deps.service)
     glossaries = (known.find(name.strip()) for name in (body.glossary_id, *body.glossary_ids))
@@ -155,7 +155,7 @@ def check_formality(formality: str) -> None:
         raise InputError("formality: no language here has it. Send prefer_more or prefer_less, which are ignored then.")
 
 
-def named(deps: Deps, request: Request, selection: Selection, body: DeepLWish) -> Selection:
+def named(deps: Deps, request: Request, selection: Selection, body: DeepLRequest) -> Selection:
     """The project and plugin that a request names, in its address, values or headers."""
     project = selection.project or request.headers.get("x-tailormt-project", "")
     return Selection(
@@ -163,7 +163,7 @@ def named(deps: Deps, request: Request, selection: Selection, body: DeepLWish) -
     )
 
 
-def route_of(deps: Deps, selection: Selection, body: DeepLWish, sample: str = "") -> Route:
+def route_of(deps: Deps, selection: Selection, body: DeepLRequest, sample: str = "") -> Route:
     """The route of a request. Raises as `Deps.route`, in DeepL's words where nothing translates to the language."""
     try:
         return deps.route(body.source_lang, body.target_lang, selection.project, selection.plugin, sample)
@@ -177,7 +177,7 @@ def route_of(deps: Deps, selection: Selection, body: DeepLWish, sample: str = ""
 
 async def run(request: Request, deps: Deps, selection: Selection) -> DeepLTranslated:
     sent = await admit(request, "auth_key", LISTS)
-    body = sent.read(DeepLWish)
+    body = sent.read(DeepLRequest)
     sample = "\n".join(body.text[:20])
     selection = await run_in_threadpool(named, deps, request, selection, body)
     more = {"model_type_used": body.model_type} if body.model_type else {}
@@ -205,7 +205,7 @@ async def run(request: Request, deps: Deps, selection: Selection) -> DeepLTransl
     )
 
 
-@cat_routes.post("/v2/translate", openapi_extra=body_schema(DeepLWish), response_model_exclude_none=True)
+@cat_routes.post("/v2/translate", openapi_extra=body_schema(DeepLRequest), response_model_exclude_none=True)
 async def translate(request: Request, deps: DepsDep, selection: SelectionDep) -> DeepLTranslated:
     """Translate texts."""
     return await run(request, deps, selection)

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 from engine.core.languages import same_language
 from engine.errors import InputError
 from studio.api.cat_tools import Selection, SelectionDep, admit, mount
-from studio.api.deepl import ANSWERS, DeepLWish, Formality, check_formality, named, route_of, terms_of
+from studio.api.deepl import ANSWERS, DeepLRequest, Formality, check_formality, named, route_of, terms_of
 from studio.api.deps import LARGEST_ID, Deps, DepsDep
 from studio.api.documents import characters_of, documents
 from studio.api.errors import Problem
@@ -55,7 +55,7 @@ class DocumentStatus(BaseModel):
     error_message: str | None = None
 
 
-class KeyWish(BaseModel):
+class KeyRequest(BaseModel):
     document_key: str = Field(max_length=200)
     auth_key: str = Field("", max_length=200)
 
@@ -82,7 +82,7 @@ class Fields:
         self.filename = filename
         self.output_format, self.auth_key = output_format, auth_key
         ids = [one.strip() for one in glossary_ids.split(",") if one.strip()][:5]
-        self.body = DeepLWish.model_construct(
+        self.body = DeepLRequest.model_construct(
             source_lang=source_lang, target_lang=target_lang, formality=formality, style_id=style_id,
             glossary_id=glossary_id, glossary_ids=ids,
         )  # fmt: skip
@@ -170,7 +170,7 @@ def status_of(paper: TranslatedDocument) -> DocumentStatus:
     return status
 
 
-@cat_routes.post("/v2/document/{number}", openapi_extra=body_schema(KeyWish), response_model_exclude_none=True)
+@cat_routes.post("/v2/document/{number}", openapi_extra=body_schema(KeyRequest), response_model_exclude_none=True)
 async def document_status(request: Request, deps: DepsDep, number: DocumentId) -> DocumentStatus:
     """How far a document is."""
     return status_of(await asked(request, deps, number))
@@ -184,7 +184,7 @@ def result_of(paper: TranslatedDocument) -> FileResponse:
 
 @cat_routes.post(
     "/v2/document/{number}/result",
-    openapi_extra=body_schema(KeyWish),
+    openapi_extra=body_schema(KeyRequest),
     response_class=FileResponse,
     responses={200: {"content": {"application/octet-stream": {}}, "description": "The translated document."}},
 )

@@ -28,7 +28,7 @@ cat_routes = APIRouter()  # also for a project or plugin in the address
 TSV = "text/tab-separated-values"
 
 
-class DictionaryWish(BaseModel):
+class DictionaryRequest(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     source_lang: str = Field(min_length=2, max_length=35, examples=["EN"])
@@ -42,26 +42,26 @@ class DictionaryWish(BaseModel):
         )
 
 
-class GlossaryWish(DictionaryWish):
+class GlossaryRequest(DictionaryRequest):
     name: str = Field(max_length=1_024)
     auth_key: str = Field("", max_length=200)
 
 
-class GlossariesWish(BaseModel):
+class GlossariesRequest(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     name: str = Field(max_length=1_024)
-    dictionaries: list[DictionaryWish] = Field(min_length=1, max_length=100)
+    dictionaries: list[DictionaryRequest] = Field(min_length=1, max_length=100)
 
 
-class ChangeWish(BaseModel):
+class ChangeRequest(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     name: str | None = Field(None, max_length=1_024)
-    dictionaries: list[DictionaryWish] = Field([], max_length=100)
+    dictionaries: list[DictionaryRequest] = Field([], max_length=100)
 
 
-class PairWish(BaseModel):
+class PairRequest(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     source_lang: str = Field(min_length=2, max_length=35)
@@ -127,10 +127,10 @@ async def list_glossaries(request: Request, deps: DepsDep, selection: SelectionD
     return {"glossaries": shown}
 
 
-@cat_routes.post("/v2/glossaries", status_code=201, openapi_extra=body_schema(GlossaryWish))
+@cat_routes.post("/v2/glossaries", status_code=201, openapi_extra=body_schema(GlossaryRequest))
 async def create_glossary(request: Request, deps: DepsDep) -> dict[str, Any]:
     """Keep a glossary of one pair of languages."""
-    body = (await admitted(request, deps, change=True)).read(GlossaryWish)
+    body = (await admitted(request, deps, change=True)).read(GlossaryRequest)
     glossary = await run_in_threadpool(lambda: Glossaries(deps.service).create(body.name, [body.made()]))
     return v2_glossary(glossary, glossary.dictionaries[0])
 
@@ -180,10 +180,10 @@ async def list_glossaries_v3(request: Request, deps: DepsDep) -> dict[str, Any]:
     return {"glossaries": [v3_glossary(one) for one in await run_in_threadpool(Glossaries(deps.service).list)]}
 
 
-@router.post("/v3/glossaries", status_code=201, openapi_extra=body_schema(GlossariesWish))
+@router.post("/v3/glossaries", status_code=201, openapi_extra=body_schema(GlossariesRequest))
 async def create_glossary_v3(request: Request, deps: DepsDep) -> dict[str, Any]:
     """Keep a glossary of one or more pairs of languages."""
-    body = (await admitted(request, deps, change=True)).read(GlossariesWish)
+    body = (await admitted(request, deps, change=True)).read(GlossariesRequest)
     dictionaries = [one.made() for one in body.dictionaries]
     return v3_glossary(await run_in_threadpool(Glossaries(deps.service).create, body.name, dictionaries))
 
@@ -211,10 +211,10 @@ async def get_entries_v3(
     }
 
 
-@router.patch("/v3/glossaries/{glossary}", openapi_extra=body_schema(ChangeWish))
+@router.patch("/v3/glossaries/{glossary}", openapi_extra=body_schema(ChangeRequest))
 async def change_glossary(request: Request, deps: DepsDep, glossary: Named) -> dict[str, Any]:
     """Another name, or further entries; an entry of the same source term is exchanged."""
-    body = (await admitted(request, deps, change=True)).read(ChangeWish)
+    body = (await admitted(request, deps, change=True)).read(ChangeRequest)
 
     def change() -> Glossary:
         glossaries = Glossaries(deps.service)
@@ -229,10 +229,10 @@ async def change_glossary(request: Request, deps: DepsDep, glossary: Named) -> d
     return v3_glossary(await run_in_threadpool(change))
 
 
-@router.put("/v3/glossaries/{glossary}/dictionaries", openapi_extra=body_schema(DictionaryWish))
+@router.put("/v3/glossaries/{glossary}/dictionaries", openapi_extra=body_schema(DictionaryRequest))
 async def put_dictionary(request: Request, deps: DepsDep, glossary: Named) -> dict[str, Any]:
     """The entries of a pair of languages, in the place of those there are."""
-    body = (await admitted(request, deps, change=True)).read(DictionaryWish)
+    body = (await admitted(request, deps, change=True)).read(DictionaryRequest)
 
     def put() -> Dictionary:
         glossaries, new = Glossaries(deps.service), body.made()
@@ -248,7 +248,7 @@ async def put_dictionary(request: Request, deps: DepsDep, glossary: Named) -> di
 @router.delete("/v3/glossaries/{glossary}/dictionaries", status_code=204)
 async def delete_dictionary(request: Request, deps: DepsDep, glossary: Named) -> None:
     """Take the entries of a pair of languages out, which are not the only ones."""
-    body = (await admitted(request, deps, change=True)).read(PairWish)
+    body = (await admitted(request, deps, change=True)).read(PairRequest)
 
     def delete() -> None:
         glossaries = Glossaries(deps.service)

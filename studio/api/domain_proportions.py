@@ -36,7 +36,7 @@ class Shown(BaseModel):
     examples: list[models.JsonObject]
 
 
-class FitWish(models.Given):
+class FitRequest(models.Given):
     plugin: models.Number | None = Field(
         None, description="A domain_mixing plugin of this project: its own proportions."
     )
@@ -77,7 +77,7 @@ KINDS: dict[str, type[Any]] = {"domains": list, "held_out": dict, "corpus": dict
 
 
 @router.post("/projects/{number}/proportions/fit", status_code=202, dependencies=[may("write")])
-def fit(deps: DepsDep, number: Id, body: FitWish) -> models.Job:
+def fit(deps: DepsDep, number: Id, body: FitRequest) -> models.Job:
     """Queue the fitting of the samples' proportions, or the reading of a plugin's."""
     from engine.jobs import enqueue
 
@@ -94,7 +94,7 @@ async def share(
     request: Request,
     deps: DepsDep,
     number: Id,
-    body: bodies.ProportionsWish,
+    body: bodies.ProportionsRequest,
     caller: Annotated[Caller, may("translate")],
 ) -> bodies.Proportions:
     """What each word of some sentences shares with each domain, by the samples' proportions or by a plugin's own."""
@@ -108,7 +108,7 @@ async def share(
     return shares
 
 
-def shares_of(deps: Deps, project: ProjectRow, body: bodies.ProportionsWish) -> bodies.Proportions:
+def shares_of(deps: Deps, project: ProjectRow, body: bodies.ProportionsRequest) -> bodies.Proportions:
     from engine.methods.domain_mixing.model import ProportionModel
     from engine.methods.domain_mixing.proportions import proportions_of, reversed_base
     from engine.workflows.explore.domain_proportions import folder_of

@@ -120,7 +120,7 @@ def add_handlers(app: FastAPI) -> None:
         return shaped(request.url.path, status, "invalid", sentence(error.errors()))
 
     @app.exception_handler(TailorError)
-    async def told(request: Request, error: TailorError) -> JSONResponse:
+    async def handle_error(request: Request, error: TailorError) -> JSONResponse:
         status = status_of(error)
         headers = {"Retry-After": RETRY_AFTER} if status == 503 else None
         code = "missing" if isinstance(error, MissingError) else CODES[status]

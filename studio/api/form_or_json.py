@@ -15,7 +15,7 @@ from starlette.datastructures import ImmutableMultiDict
 from studio.api.errors import Problem
 from studio.auth.wellformed import FORMS, MOST_FIELDS, kind_of, repeated
 
-Wish = TypeVar("Wish", bound=BaseModel)
+Model = TypeVar("Model", bound=BaseModel)
 Values = dict[str, object]
 
 
@@ -69,7 +69,7 @@ def _plain(given: ImmutableMultiDict[str, Any], many: tuple[str, ...]) -> Values
     return values
 
 
-def wished(model: type[Wish], values: Values, typed: bool) -> Wish:
+def validated_body(model: type[Model], values: Values, typed: bool) -> Model:
     """The values as the model: from JSON with their types, from a form read from text. Raises RequestValidationError."""
     try:
         return model.model_validate(values, strict=typed)

@@ -19,7 +19,7 @@ from studio.api.uploads import stored_uploads
 router = APIRouter(tags=["samples"])
 
 
-class ReadingWish(models.Given):
+class ReadingRequest(models.Given):
     options: models.JsonObject = Field(description="Settings of reading, as /options/corpus describes them.")
 
 
@@ -27,7 +27,7 @@ class Reading(BaseModel):
     options: models.JsonObject = Field(description="Settings that differ from the defaults.")
 
 
-class PathWish(models.Given):
+class PathRequest(models.Given):
     path: Annotated[str, StringConstraints(min_length=1, max_length=4000)] = Field(
         description="A file or a folder on the studio's machine, from the root."
     )
@@ -38,7 +38,7 @@ class Sentence(models.Given):
     source: Annotated[str, StringConstraints(max_length=100_000)] | None = None
 
 
-class DecisionWish(models.Given):
+class DecisionRequest(models.Given):
     action: Literal["exclude", "approve", "clear"]
     sentences: Annotated[list[Sentence], Field(min_length=1, max_length=1000)]
 
@@ -65,7 +65,7 @@ def get_options(deps: DepsDep, number: Id) -> Reading:
 
 
 @router.put("/projects/{number}/samples/options", dependencies=[may("write")])
-def set_options(deps: DepsDep, number: Id, body: ReadingWish) -> Reading:
+def set_options(deps: DepsDep, number: Id, body: ReadingRequest) -> Reading:
     """Other settings; they count from the next reading."""
     deps.store.projects.get(number)
     deps.service.set_import_options(number, body.options)
@@ -82,7 +82,7 @@ def read_again(deps: DepsDep, number: Id) -> models.Job:
 
 
 @router.post("/projects/{number}/samples/paths", status_code=202, dependencies=[may("write")])
-def add_path(deps: DepsDep, number: Id, body: PathWish) -> models.Job:
+def add_path(deps: DepsDep, number: Id, body: PathRequest) -> models.Job:
     """Take files that lie on the studio's machine already, where its settings allow that."""
     from studio.services.uploads import server_files
 
@@ -110,7 +110,7 @@ def list_decisions(deps: DepsDep, number: Id) -> Decided:
 
 
 @router.post("/projects/{number}/decisions", dependencies=[may("write")])
-def decide(deps: DepsDep, number: Id, body: DecisionWish) -> Decided:
+def decide(deps: DepsDep, number: Id, body: DecisionRequest) -> Decided:
     """Leave sentences out, keep them, or take a decision back, in one step."""
     from engine.corpora.overrides import segment_key
 

@@ -170,7 +170,7 @@ def list_runs(deps: DepsDep, number: Id, offset: Offset = 0, limit: Limit = 100)
 
 
 @router.post("/projects/{number}/runs", status_code=202, dependencies=[may("write")], tags=["runs"])
-def start_run(deps: DepsDep, number: Id, body: models.RunWish) -> models.Job:
+def start_run(deps: DepsDep, number: Id, body: models.RunRequest) -> models.Job:
     """Queue a training on the project's samples. The plugin appears in /plugins when its job has succeeded."""
     project = deps.store.projects.get(number)
     request = body.request()
@@ -179,7 +179,7 @@ def start_run(deps: DepsDep, number: Id, body: models.RunWish) -> models.Job:
     return rows.job(deps.service.start_run(project, request.replace(base=base_of(deps, project, body))))
 
 
-def base_of(deps: Deps, project: ProjectRow, body: models.RunWish) -> str:
+def base_of(deps: Deps, project: ProjectRow, body: models.RunRequest) -> str:
     """The base that a run asks for; the project's where it names none. Raises Problem 404, InputError."""
     from engine.base.metadata import knows
 

@@ -20,7 +20,7 @@ from studio.api.cat_tools import Selection, SelectionDep, admit, already_in, mou
 from studio.api.catalog import languages
 from studio.api.deps import Deps, DepsDep
 from studio.api.errors import answers_of
-from studio.api.form_or_json import body_schema, wished
+from studio.api.form_or_json import body_schema, validated_body
 from studio.api.translate import Markup, translated
 from studio.auth.identity import tokens_needed
 
@@ -40,7 +40,7 @@ router = APIRouter(tags=["LibreTranslate"], responses=answers_of(LibreError, wit
 cat_routes = APIRouter()  # also for a project or plugin in the address
 
 
-class LibreWish(BaseModel):
+class LibreRequest(BaseModel):
     """What /translate takes; other values are passed over."""
 
     model_config = ConfigDict(extra="ignore")
@@ -56,7 +56,7 @@ class LibreWish(BaseModel):
     strength: float = Field(1.0, ge=0, le=2)
 
 
-class DetectWish(BaseModel):
+class DetectRequest(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     q: str | list[str]
@@ -82,7 +82,7 @@ class LibreLanguage(BaseModel):
 
 async def run(request: Request, deps: Deps, selection: Selection) -> dict[str, object]:
     sent = await admit(request, "api_key", ("q",))
-    body = sent.read(LibreWish)
+    body = sent.read(LibreRequest)
     texts = list(body.q) if isinstance(body.q, list) else [body.q]
     if len(texts) > MOST_TEXTS:
         raise InputError(f"{len(texts)} texts are too many for one request; send up to {MOST_TEXTS}.")
@@ -109,7 +109,7 @@ async def run(request: Request, deps: Deps, selection: Selection) -> dict[str, o
     return await answer_of(body, translations, route.source, sample)
 
 
-async def answer_of(body: LibreWish, texts: list[str], language: str, sample: str) -> dict[str, object]:
+async def answer_of(body: LibreRequest, texts: list[str], language: str, sample: str) -> dict[str, object]:
     """What LibreTranslate answers: the texts, and where the source was not named the language of the sample of it."""
     batch = isinstance(body.q, list)
     answer: dict[str, object] = {"translatedText": texts if batch else texts[0]}
@@ -129,7 +129,7 @@ def sure(text: str, language: str) -> float:
     return round(100 * dict(confidences(text, wanted)).get(wanted, 0.0), 1)
 
 
-POSTED = body_schema(LibreWish)
+POSTED = body_schema(LibreRequest)
 ASKED = {
     "parameters": [
         {"name": "q", "in": "query", "required": True, "schema": {"type": "string"}},
@@ -178,13 +178,13 @@ def of_project(row: ProjectRow) -> list[LibreLanguage]:
     ]
 
 
-@router.post("/detect", openapi_extra=body_schema(DetectWish))
+@router.post("/detect", openapi_extra=body_schema(DetectRequest))
 async def detect(request: Request, deps: DepsDep) -> list[Detected]:
     """The languages that a text may be in, the likeliest first."""
     from engine.corpora.language import confidences
 
     sent = await admit(request, "api_key")
-    body = wished(DetectWish, sent.values, sent.typed)
+    body = validated_body(DetectRequest, sent.values, sent.typed)
     text = "\n".join(body.q) if isinstance(body.q, list) else body.q
     short = {
         tag.language for pair in await run_in_threadpool(deps.directions) for one in pair if (tag := read_tag(one))

@@ -62,7 +62,7 @@ class Holding(BaseModel):
     line: int
 
 
-class BackWish(models.Given):
+class BackRequest(models.Given):
     phrases: Annotated[list[PhraseText], Field(min_length=1, max_length=500)]
 
 
@@ -151,7 +151,7 @@ def get_tree(deps: DepsDep, number: Id, sentence: Annotated[str, Query(min_lengt
 
 @router.post("/projects/{number}/phrases/back-translations")
 async def back_translate(
-    request: Request, deps: DepsDep, number: Id, body: BackWish, caller: Annotated[Caller, may("translate")]
+    request: Request, deps: DepsDep, number: Id, body: BackRequest, caller: Annotated[Caller, may("translate")]
 ) -> dict[str, str]:
     """Phrases by the base turned round, where it translates both ways; they are kept and shown with the phrases."""
     from engine.decoding.greedy_search import back_translate as translate

@@ -59,7 +59,7 @@ def list_phrases(
     return models.Page[models.Phrase](items=part, total=len(phrases), offset=query.offset)
 
 
-class ExclusionWish(models.Given):
+class ExclusionRequest(models.Given):
     action: Literal["exclude", "restore"]
     phrases: Annotated[
         list[Annotated[str, StringConstraints(min_length=1, max_length=2000)]], Field(min_length=1, max_length=10_000)
@@ -94,7 +94,7 @@ def list_exclusions(deps: DepsDep, number: Id) -> Excluded:
 
 
 @router.post("/projects/{number}/phrases/exclusions", dependencies=[may("write")])
-def change_exclusions(deps: DepsDep, number: Id, body: ExclusionWish) -> Excluded:
+def change_exclusions(deps: DepsDep, number: Id, body: ExclusionRequest) -> Excluded:
     """Leave phrases out, or take them back in, in one step."""
     from engine.phrases.exclusions import Exclusions
 

@@ -126,7 +126,7 @@ def check_plugin(
 
 
 @router.post("/projects/{number}/blends", status_code=201, dependencies=[may("write")])
-def blend(deps: DepsDep, number: Id, body: models.BlendWish) -> models.Plugin:
+def blend(deps: DepsDep, number: Id, body: models.BlendRequest) -> models.Plugin:
     """Make one plugin of several, as a style and a domain, each at its own weight; it holds them whole."""
     project = deps.store.projects.get(number)
     for part in body.parts:

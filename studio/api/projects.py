@@ -25,7 +25,7 @@ def list_projects(deps: DepsDep, offset: Offset = 0, limit: Limit = 100) -> mode
 
 
 @router.post("", status_code=201, dependencies=[may("write")])
-def create_project(deps: DepsDep, body: models.ProjectWish) -> models.Project:
+def create_project(deps: DepsDep, body: models.ProjectRequest) -> models.Project:
     """A new project without samples."""
     from engine.base.registry import BaseRegistry
     from engine.core.languages import canonical
@@ -76,7 +76,7 @@ def delete_project(
 
 
 @router.put("/{number}/default-plugin", dependencies=[may("write")])
-def set_default_plugin(deps: DepsDep, number: Id, body: models.DefaultWish) -> models.Project:
+def set_default_plugin(deps: DepsDep, number: Id, body: models.DefaultRequest) -> models.Project:
     """Which plugin is used where a request names none. Before a choice it is the newest that was not imported."""
     deps.store.projects.get(number)
     if body.plugin is not None:

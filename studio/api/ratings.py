@@ -25,7 +25,7 @@ RaterId = Annotated[int, Path(ge=1, le=LARGEST_ID, description="The rater's numb
 RaterName = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=r"\S")]
 
 
-class RoundWish(models.Given):
+class RoundRequest(models.Given):
     comparison: models.Number = Field(description="The comparison whose sentences are rated.")
     one: models.Reference = Field(description="A system of it, by name, as `vanilla` or a plugin's.")
     two: models.Reference = Field(description="The system that it is rated against.")
@@ -40,7 +40,7 @@ class RoundChange(models.Given):
     closed: bool | None = Field(None, description="A closed round takes no more answers.")
 
 
-class RaterWish(models.Given):
+class RaterRequest(models.Given):
     name: RaterName
 
 
@@ -83,13 +83,13 @@ class Task(BaseModel):
     answers: dict[str, str] = Field(description="What of this item is answered already: a, same or b by question.")
 
 
-class AnswerWish(models.Given):
+class AnswerRequest(models.Given):
     item: Annotated[int, Field(ge=0, le=10_000)]
     question: Literal["content", "fluency", "style"]
     side: Literal["a", "same", "b"] = Field(description="The better text.")
 
 
-class ItemWish(models.Given):
+class ItemRequest(models.Given):
     item: Annotated[int, Field(ge=0, le=10_000)]
 
 
@@ -133,7 +133,7 @@ def list_rounds(deps: DepsDep, number: Id, offset: Offset = 0, limit: Limit = 10
 
 
 @router.post("/projects/{number}/ratings", status_code=201, dependencies=[may("write")])
-def start_round(deps: DepsDep, number: Id, body: RoundWish) -> Round:
+def start_round(deps: DepsDep, number: Id, body: RoundRequest) -> Round:
     """Start a blind round over the sentences that two systems of a comparison translated differently."""
     from engine.workflows.human_rating import RoundPlan, new_round, texts_of
 
@@ -181,7 +181,7 @@ def delete_round(deps: DepsDep, number: Id) -> Response:
 
 
 @router.post("/ratings/{number}/raters", status_code=201, dependencies=[may("write")])
-def add_rater(deps: DepsDep, number: Id, body: RaterWish) -> Round:
+def add_rater(deps: DepsDep, number: Id, body: RaterRequest) -> Round:
     """Another rater with an address of its own."""
     deps.store.ratings.get(number)
     deps.store.ratings.add_rater(number, body.name)
@@ -211,7 +211,7 @@ def get_task(deps: DepsDep, number: Id, rater: RaterId) -> Task:
 
 
 @router.post("/ratings/{number}/raters/{rater}/answers", dependencies=[may("write")])
-def answer(deps: DepsDep, number: Id, rater: RaterId, body: AnswerWish) -> Task:
+def answer(deps: DepsDep, number: Id, rater: RaterId, body: AnswerRequest) -> Task:
     """Note an answer in the rater's name; one on the same question of the item is replaced."""
     from engine.workflows.human_rating import choose
 
@@ -221,7 +221,7 @@ def answer(deps: DepsDep, number: Id, rater: RaterId, body: AnswerWish) -> Task:
 
 
 @router.post("/ratings/{number}/raters/{rater}/skip", dependencies=[may("write")])
-def skip_item(deps: DepsDep, number: Id, rater: RaterId, body: ItemWish) -> Task:
+def skip_item(deps: DepsDep, number: Id, rater: RaterId, body: ItemRequest) -> Task:
     """Pass an item over; it counts for nothing."""
     from engine.workflows.human_rating import skip
 

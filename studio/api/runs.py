@@ -45,7 +45,7 @@ class Look(BaseModel):
 
 
 @router.post("/projects/{number}/runs/estimate", dependencies=[may("read")])
-def estimate_run(deps: DepsDep, number: Id, body: models.RunWish) -> Estimate:
+def estimate_run(deps: DepsDep, number: Id, body: models.RunRequest) -> Estimate:
     """What a training on the project's samples would take, on this machine; nothing is queued."""
     project = deps.store.projects.get(number)
     request = body.request().replace(base=base_of(deps, project, body))

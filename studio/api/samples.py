@@ -88,7 +88,7 @@ def use_bundled_samples(deps: DepsDep, number: Id, body: models.UseSamples) -> m
 
 
 @router.post("/projects/{number}/samples/pairs", status_code=201, dependencies=[may("write")])
-def add_pair(deps: DepsDep, number: Id, body: models.PairWish) -> models.PairAdded:
+def add_pair(deps: DepsDep, number: Id, body: models.PairRequest) -> models.PairAdded:
     """Add a text and its edited translation to the project's samples, in a file of their own; the same pair twice is one."""
     project = deps.store.projects.get(number)
     check_direction(project, body.source or "", body.target or "")

@@ -93,7 +93,7 @@ def counted(deps: Deps, caller: Caller, characters: int) -> Iterator[None]:
 
 @router.post("/translate")
 async def translate(
-    request: Request, deps: DepsDep, body: bodies.TranslateWish, caller: Annotated[Caller, may("translate")]
+    request: Request, deps: DepsDep, body: bodies.TranslateRequest, caller: Annotated[Caller, may("translate")]
 ) -> bodies.Translated:
     """Translate texts, one result each. Lines and blank space stay as they are.
 
@@ -129,7 +129,7 @@ async def translate(
 
 @router.post("/alternatives")
 async def alternatives(
-    request: Request, deps: DepsDep, body: bodies.AlternativesWish, caller: Annotated[Caller, may("translate")]
+    request: Request, deps: DepsDep, body: bodies.AlternativesRequest, caller: Annotated[Caller, may("translate")]
 ) -> bodies.AlternativesFound:
     """Other translations of a sentence: the best of its beam, with a beginning that is kept, and words that could follow."""
     from studio.services.translation import alternatives_of

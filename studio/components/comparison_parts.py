@@ -21,15 +21,15 @@ from studio.services.comparisons import Comparisons
 
 
 def table_of(
-    desk: Comparisons, project: ProjectRow, url: CompareUrl, sheet: ComparisonRecord | None, asked: str = ""
+    comparisons: Comparisons, project: ProjectRow, url: CompareUrl, sheet: ComparisonRecord | None, asked: str = ""
 ) -> str:
     """The table of a comparison; without one, how to make it. `asked` is the number of one that is not there."""
-    store = desk.store
+    store = comparisons.store
     if sheet is None:
         return invitation(project, bool(store.plugins.list(project.id)), asked)
     base = project.base.rstrip("/").rsplit("/", 1)[-1]
     offset = url.offset if url.offset < sheet.lines else 0
-    job = desk.job(sheet)
+    job = comparisons.job(sheet)
     busy = job is not None and job.active and job.step_index < 2
     return compare_table(
         sheet,
@@ -39,27 +39,27 @@ def table_of(
         order=url.order,
         offset=offset,
         word=url.word,
-        gone=desk.gone(project, sheet),
+        gone=comparisons.gone(project, sheet),
     )
 
 
-def figures_of(desk: Comparisons, sheet: ComparisonRecord | None) -> str:
+def figures_of(comparisons: Comparisons, sheet: ComparisonRecord | None) -> str:
     """The figures below the table; nothing for the base alone."""
     if sheet is None or len(sheet.systems) < 2:
         return ""
-    job = desk.job(sheet)
+    job = comparisons.job(sheet)
     metrics = []
     for system in sheet.systems[1:]:
         try:
-            metrics.append(desk.store.plugins.get(int(system["plugin_id"] or 0)).metrics)
+            metrics.append(comparisons.store.plugins.get(int(system["plugin_id"] or 0)).metrics)
         except TailorError:
             metrics.append({})
     moved = any(float(system["strength"]) != 1 for system in sheet.systems[1:])
     return figure_cards(sheet, busy=job is not None and str(job.state) != "succeeded", plugins=metrics, moved=moved)
 
 
-def menus_of(desk: Comparisons, project: ProjectRow, sheet: ComparisonRecord | None) -> str:
+def menus_of(comparisons: Comparisons, project: ProjectRow, sheet: ComparisonRecord | None) -> str:
     """Earlier comparisons; sharing and exporting the one shown."""
-    titles = desk.store.sheets.titles(project.id)
+    titles = comparisons.store.sheets.titles(project.id)
     menu = earlier_menu(titles, project.id, sheet) if titles else ""
     return menu + (share_menu(sheet) + export_menu(sheet) if sheet else "")

@@ -43,7 +43,7 @@ class ComparePage:
     """/compare: a comparison opened, shown page by page, shared and deleted."""
 
     def __init__(self, demo: gr.Blocks, service: Service) -> None:
-        self.demo, self.service, self.desk = demo, service, Comparisons(service)
+        self.demo, self.service, self.comparisons = demo, service, Comparisons(service)
         self.editor = Editor(service)
 
     def layout(self) -> None:
@@ -95,7 +95,7 @@ class ComparePage:
 
     def need(self, project: ProjectRow, url: CompareUrl) -> ComparisonRecord:
         """The comparison on the page. Raises InputError when it was deleted meanwhile."""
-        sheet = self.desk.sheet(project, str(url.comparison or "new"))
+        sheet = self.comparisons.sheet(project, str(url.comparison or "new"))
         if sheet is None:
             raise InputError("This comparison no longer exists. Reload the page.")
         return sheet
@@ -110,16 +110,16 @@ class ComparePage:
             self.file: gr.update(
                 value=file_card(sheet, project.id) if sheet and from_file else "", visible=visible_if(from_file)
             ),
-            self.state: progress_card(self.desk.job(sheet)),
+            self.state: progress_card(self.comparisons.job(sheet)),
             **self.result(project, sheet, url, asked),
-            self.menus: menus_of(self.desk, project, sheet),
+            self.menus: menus_of(self.comparisons, project, sheet),
             self.here: replace(url, comparison=sheet.comparison_id if sheet else 0).text(),
         }
 
     def result(self, project: ProjectRow, sheet: ComparisonRecord | None, url: CompareUrl, asked: str = "") -> Values:
         return {
-            self.table: table_of(self.desk, project, url, sheet, asked),
-            self.figures: figures_of(self.desk, sheet),
+            self.table: table_of(self.comparisons, project, url, sheet, asked),
+            self.figures: figures_of(self.comparisons, sheet),
         }
 
     def fill(self, request: gr.Request) -> Values:
@@ -134,10 +134,10 @@ class ComparePage:
         rows = self.service.store.plugins.list(project.id)
         plugin = str(request.query_params.get("plugin", ""))
         number = "new" if plugin else str(request.query_params.get("comparison", ""))
-        sheet, url = self.desk.sheet(project, number), CompareUrl.of(dict(request.query_params))
+        sheet, url = self.comparisons.sheet(project, number), CompareUrl.of(dict(request.query_params))
         if sheet is None or url.comparison != sheet.comparison_id:
             url = CompareUrl()
-        chosen = self.desk.chosen_plugins(project, sheet, whole_number(plugin))
+        chosen = self.comparisons.chosen_plugins(project, sheet, whole_number(plugin))
         return {
             **usable,
             self.nothing: "",
@@ -151,7 +151,7 @@ class ComparePage:
         project = self.service.need(wanted(request))
         yield {self.state: reading_card(listed([Path(file).name for file in files]))}
         try:
-            sheet, typed = self.desk.opened(project, files)
+            sheet, typed = self.comparisons.opened(project, files)
         except TailorError:
             yield {self.state: ""}
             raise
@@ -167,8 +167,8 @@ class ComparePage:
         """Another order, or another page of the table."""
         project, url = self.service.need(wanted(request)), CompareUrl.read(here)
         url = CompareUrl.of({**asdict(url), "order": event.order, "offset": str(event.offset)})
-        sheet = self.desk.sheet(project, str(url.comparison))
-        return {self.table: table_of(self.desk, project, url, sheet), self.here: url.text()}
+        sheet = self.comparisons.sheet(project, str(url.comparison))
+        return {self.table: table_of(self.comparisons, project, url, sheet), self.here: url.text()}
 
     def keep(self, request: gr.Request, here: str, event: gr.EventData) -> None:
         """A name, and nothing in it changes any more."""
@@ -177,7 +177,7 @@ class ComparePage:
 
     def remove(self, request: gr.Request, here: str) -> Values:
         project = self.service.need(wanted(request))
-        self.desk.delete(self.need(project, CompareUrl.read(here)))
+        self.comparisons.delete(self.need(project, CompareUrl.read(here)))
         return {**self.content(project, None, CompareUrl()), self.panel: ""}
 
 

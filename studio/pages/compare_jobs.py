@@ -25,7 +25,7 @@ class CompareJobs:
     """The events that start or watch a job."""
 
     def __init__(self, page: ComparePage) -> None:
-        self.page, self.desk, self.service, self.terms = page, page.desk, page.service, page.terms
+        self.page, self.comparisons, self.service, self.terms = page, page.comparisons, page.service, page.terms
 
     def events(self, ready: Any) -> None:
         """`ready` is the event that has filled the page."""
@@ -46,15 +46,20 @@ class CompareJobs:
         """Measure, or go on with what the job was to do; or cancel it."""
         sheet = self.page.need(self.service.need(wanted(request)), CompareUrl.read(here))
         if event.act == "cancel":
-            job = self.desk.job(sheet)
+            job = self.comparisons.job(sheet)
             if job is not None and job.active:
                 self.service.store.jobs.cancel(job.id)
         else:
-            before = self.desk.job(sheet)
+            before = self.comparisons.job(sheet)
             again = event.act == "again" and before is not None
-            self.desk.enqueue(sheet, measure=bool(before.arguments.get("measure", True)) if again and before else True)
+            self.comparisons.enqueue(
+                sheet, measure=bool(before.arguments.get("measure", True)) if again and before else True
+            )
             sheet = self.service.store.sheets.get(sheet.comparison_id)
-        return {self.page.state: progress_card(self.desk.job(sheet)), self.page.figures: figures_of(self.desk, sheet)}
+        return {
+            self.page.state: progress_card(self.comparisons.job(sheet)),
+            self.page.figures: figures_of(self.comparisons, sheet),
+        }
 
     def fill_terms(self, request: gr.Request) -> Values:
         project = self.service.project(wanted(request))
@@ -77,25 +82,25 @@ class CompareJobs:
         """Store the project's terms, and measure the comparison on the page by them."""
         project, url = self.service.need(wanted(request)), CompareUrl.read(here)
         line = trn("{count} term is kept.", "{count} terms are kept.", set_terms(self.service, project, words))
-        sheet = self.desk.sheet(project, str(url.comparison)) if url.comparison else None
+        sheet = self.comparisons.sheet(project, str(url.comparison)) if url.comparison else None
         measured = sheet is not None and len(sheet.systems) > 1
-        job = self.desk.enqueue(sheet) if sheet is not None and measured else self.desk.job(sheet)
+        job = self.comparisons.enqueue(sheet) if sheet is not None and measured else self.comparisons.job(sheet)
         return {self.terms.state: line, self.page.state: progress_card(job)}
 
     def poll(self, request: gr.Request, here: str, before: str) -> Values:
         """While a job is at work its progress, and after each part of it the table."""
         project, url = self.service.project(wanted(request)), CompareUrl.read(here)
-        sheet = self.desk.sheet(project, str(url.comparison)) if project and url.comparison else None
-        job = self.desk.go_on(project, sheet) if project and sheet else None
+        sheet = self.comparisons.sheet(project, str(url.comparison)) if project and url.comparison else None
+        job = self.comparisons.go_on(project, sheet) if project and sheet else None
         stamp = f"{job.id} {job.state} {job.step} {job.done} {job.cancel_requested}" if job else ""
         if project is None or sheet is None or stamp == before.partition("/")[0]:
             return {self.page.stamp: gr.skip()}
         done = job is not None and not job.active
-        table = table_of(self.desk, project, url, sheet)
+        table = table_of(self.comparisons, project, url, sheet)
         lines = str(zlib.crc32(table.partition("</tbody>")[0].encode()))  # a table that is the same is not drawn anew
         values: Values = {self.page.state: progress_card(job), self.page.stamp: f"{stamp}/{lines}"}
         if done or lines != before.partition("/")[2]:
             values[self.page.table] = table
         if done:
-            values[self.page.figures] = figures_of(self.desk, sheet)
+            values[self.page.figures] = figures_of(self.comparisons, sheet)
         return values

@@ -25,7 +25,7 @@ class CompareTranslation:
     """The events that ask for translations; `CompareJobs` fills the table as they come."""
 
     def __init__(self, page: ComparePage) -> None:
-        self.page, self.desk = page, page.desk
+        self.page, self.comparisons = page, page.comparisons
 
     def events(self, ready: Any) -> None:
         """`ready` is the event that has filled the page."""
@@ -46,7 +46,7 @@ class CompareTranslation:
         yield {
             self.page.run: gr.update(interactive=False, value=tr("Translating"))
         }  # a second click would make a second one
-        sheet, like = self.desk.asked(project, url.comparison, lines, plugins or [])
+        sheet, like = self.comparisons.asked(project, url.comparison, lines, plugins or [])
         yield self.changed(project, sheet, CompareUrl(sheet.comparison_id, url.order if like else "place"))
 
     def release(self) -> Values:
@@ -55,27 +55,27 @@ class CompareTranslation:
     def turn(self, request: gr.Request, here: str, event: gr.EventData) -> Values:
         """Another strength of a plugin."""
         project, url = self.page.service.need(wanted(request)), CompareUrl.read(here)
-        sheet = self.desk.turn(project, self.page.need(project, url), int(event.system), float(event.strength))
+        sheet = self.comparisons.turn(project, self.page.need(project, url), int(event.system), float(event.strength))
         return self.changed(project, sheet, replace(url, comparison=sheet.comparison_id, word=""))
 
     def go_on(self, request: gr.Request, here: str) -> Values:
         """What is left in the comparison that was opened is queued, where nobody is at work on it."""
         project, url = self.page.service.project(wanted(request)), CompareUrl.read(here)
-        sheet = self.desk.sheet(project, str(url.comparison)) if project and url.comparison else None
+        sheet = self.comparisons.sheet(project, str(url.comparison)) if project and url.comparison else None
         if project is None or sheet is None:
             return {self.page.state: gr.skip()}
-        return {self.page.state: progress_card(self.desk.go_on(project, sheet))}
+        return {self.page.state: progress_card(self.comparisons.go_on(project, sheet))}
 
     def changed(self, project: ProjectRow, sheet: ComparisonRecord, url: CompareUrl) -> Values:
         """A comparison that was asked for; a job translates what is missing in it."""
-        job = self.desk.job(sheet)
+        job = self.comparisons.job(sheet)
         if self.page.service.store.sheets.pending(sheet.comparison_id, 1) or not sheet.figures:
-            job = self.desk.enqueue(sheet, measure=bool(sheet.file))
+            job = self.comparisons.enqueue(sheet, measure=bool(sheet.file))
             sheet = self.page.service.store.sheets.get(sheet.comparison_id)
         return {
             **self.page.result(project, sheet, url),
             self.page.state: progress_card(job),
-            self.page.menus: menus_of(self.desk, project, sheet),
+            self.page.menus: menus_of(self.comparisons, project, sheet),
             self.page.here: url.text(),
             self.page.panel: "",
         }

@@ -51,11 +51,11 @@ class WordPanel:
 
     def attribution(self, project: ProjectRow, url: CompareUrl) -> str:
         """What was read for the open word."""
-        desk = self.page.desk
-        sheet, word = desk.sheet(project, str(url.comparison)), url.at()
+        comparisons = self.page.comparisons
+        sheet, word = comparisons.sheet(project, str(url.comparison)), url.at()
         if sheet is None or word is None:
             return ""
-        attribution = desk.read(project, sheet, *word)
+        attribution = comparisons.read(project, sheet, *word)
         system = sheet.systems[word[1]]
         return reading_panel(
             attribution, system=str(system["name"]) if word[1] else tr("Vanilla"), strength=float(system["strength"]),

@@ -148,12 +148,12 @@ def test_back_translation_over_actors_is_line_for_line_that_of_one_machine_also_
     cluster: Any, settings: Settings, base: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from engine.decoding import resumable
-    from engine.jobs.backends.ray_data import RaySpread
+    from engine.jobs.backends.ray_data import RayMap
 
     monkeypatch.setattr(resumable, "PART", 8)
     texts = (SAMPLES / "elizabethan-en" / "elizabethan-en.txt").read_text(encoding="utf-8").splitlines()[:96]
     alone = resumable.back_translate_all(base, texts, None, Progress())
-    spread, progress = RaySpread(settings), Killing(cluster)
+    spread, progress = RayMap(settings), Killing(cluster)
     with use_remote_mapper(spread):
         partial = tmp_path / "partial.jsonl"
         assert resumable.back_translate_all(base, texts, partial, progress) == alone
@@ -166,7 +166,7 @@ def test_back_translation_over_actors_is_line_for_line_that_of_one_machine_also_
 def test_phrases_parsed_over_actors_are_those_of_one_machine(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from engine.jobs.backends.ray_data import RaySpread
+    from engine.jobs.backends.ray_data import RayMap
     from engine.phrases import PhraseOptions, extract
     from engine.phrases.extract import extract_phrases
 
@@ -183,7 +183,7 @@ def test_phrases_parsed_over_actors_are_those_of_one_machine(
 
     alone, drawn = found()
     assert "constituents" in alone.parser or "subtrees" in alone.parser
-    spread = RaySpread(settings.replace(ray_actors=1))
+    spread = RayMap(settings.replace(ray_actors=1))
     with use_remote_mapper(spread):
         again, drawn_again = found()
     assert spread.taken == 4
@@ -195,7 +195,7 @@ def test_a_corpus_translated_over_actors_with_a_plugin_is_that_of_one_machine(
     settings: Settings, base: Any, bundle: Path, tmp_path: Path
 ) -> None:
     from engine.base.decoding_options import Decoding
-    from engine.jobs.backends.ray_data import RaySpread
+    from engine.jobs.backends.ray_data import RayMap
     from engine.plugins import Plugin
     from engine.serving.units.translate import BaseTranslator
     from engine.workflows.documents import translate_document
@@ -211,7 +211,7 @@ def test_a_corpus_translated_over_actors_with_a_plugin_is_that_of_one_machine(
         translate_document(file, tmp_path / name, translator, partial=tmp_path / "partial.jsonl")
         return (tmp_path / name).read_text(encoding="utf-8")
 
-    alone, spread = made("alone.txt"), RaySpread(settings.replace(ray_actors=1))
+    alone, spread = made("alone.txt"), RayMap(settings.replace(ray_actors=1))
     with use_remote_mapper(spread):
         assert made("spread.txt") == alone
     assert spread.taken >= 2
@@ -221,19 +221,19 @@ def test_another_base_at_the_same_path_of_a_node_is_refused(settings: Settings, 
     from engine.base.remote import base_arguments
     from engine.decoding.remote import BACK_TRANSLATE
     from engine.jobs.backends.ray_data import Worker
-    from engine.jobs.backends.remote_errors import raise_told
+    from engine.jobs.backends.remote_errors import raise_remote_error
 
     other = base_arguments(base) | {"fingerprint": "sha256:0", "decoding": None, "settings": settings.to_mapping()}
     actor = Worker(BACK_TRANSLATE, json.dumps(other))  # as Ray makes it on a node
     answer = json.loads(actor({"part": ['["a"]']})["result"][0])
     with pytest.raises(ModelError, match="on this node"):
-        raise_told(answer["told"])
+        raise_remote_error(answer["error"])
 
 
 def test_where_there_is_no_room_for_actors_the_job_does_all_itself(settings: Settings, base: Any) -> None:
-    from engine.jobs.backends.ray_data import RaySpread
+    from engine.jobs.backends.ray_data import RayMap
 
-    crowded = RaySpread(settings.replace(threads=64))
+    crowded = RayMap(settings.replace(threads=64))
     assert crowded.take("engine.phrases.remote:Parse", {}, [[], []], Progress()) is None
 
 

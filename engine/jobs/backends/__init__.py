@@ -36,9 +36,9 @@ def spread_for(settings: Settings) -> RemoteMapper | None:
     """What a job's process offers parts of its work to; None where it does all by itself."""
     if settings.backend != "ray" or not settings.ray_actors:
         return None
-    from engine.jobs.backends.ray_data import RaySpread
+    from engine.jobs.backends.ray_data import RayMap
 
-    return RaySpread(settings)
+    return RayMap(settings)
 
 
 def open_batcher(models: ModelCache) -> Batcher:

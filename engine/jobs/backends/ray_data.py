@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.core.progress import Progress
 from engine.jobs.backends.ray_cluster import import_ray, join, room, share, wants_gpu, without_secrets
-from engine.jobs.backends.remote_errors import raise_told, tell
+from engine.jobs.backends.remote_errors import describe_error, raise_remote_error
 
 if TYPE_CHECKING:
     from engine.core.settings import Settings
@@ -38,7 +38,7 @@ class Worker:
         try:
             self.stage = getattr(importlib.import_module(module), name)(**json.loads(arguments))
         except Exception as error:  # Ray would make the actor again and again
-            self.fault = tell(error, os.uname().nodename)
+            self.fault = describe_error(error, os.uname().nodename)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
         text = self.fault
@@ -46,11 +46,11 @@ class Worker:
             try:
                 return {"result": [json.dumps({"done": self.stage(json.loads(part))}) for part in batch["part"]]}
             except Exception as error:
-                text = tell(error, os.uname().nodename)
-        return {"result": [json.dumps({"told": text}) for _ in batch["part"]]}
+                text = describe_error(error, os.uname().nodename)
+        return {"result": [json.dumps({"error": text}) for _ in batch["part"]]}
 
 
-class RaySpread:
+class RayMap:
     """Takes parts to the actors of a cluster, as many as the settings allow and there is room for."""
 
     def __init__(self, settings: Settings) -> None:
@@ -90,8 +90,8 @@ class RaySpread:
                 if isinstance(item, BaseException):
                     raise item
                 answer = json.loads(item)
-                if "told" in answer:
-                    raise_told(answer["told"])
+                if "error" in answer:
+                    raise_remote_error(answer["error"])
                 done += 1
                 self.taken += 1
                 yield answer["done"]

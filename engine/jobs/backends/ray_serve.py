@@ -21,7 +21,7 @@ from engine.base.quick_imports import quick_imports
 from engine.core.settings import Settings
 from engine.errors import InputError
 from engine.jobs.backends.ray_cluster import import_ray, join, room, share, wants_gpu, without_secrets
-from engine.jobs.backends.remote_errors import raise_told, tell
+from engine.jobs.backends.remote_errors import describe_error, raise_remote_error
 from engine.serving.batcher import MOST_WAITING, MOST_WEIGHT, Batcher, TranslationSpec
 from engine.serving.model_cache import ModelCache
 from engine.serving.turns import OverloadedError
@@ -58,7 +58,7 @@ class Translator:
         self.loads = 0
 
     async def translate(self, work: str, texts: list[str]) -> dict[str, Any]:
-        """The translations, or the error as serialised by `told`."""
+        """The translations, or the error as serialised by `describe_error`."""
         try:
             asked = _read(work)
             if asked.plugin:
@@ -67,7 +67,7 @@ class Translator:
         except OverloadedError as error:
             return {"busy": error.message}
         except Exception as error:
-            return {"told": tell(error, os.uname().nodename)}
+            return {"error": describe_error(error, os.uname().nodename)}
 
     async def held(self, plugin: str) -> str:
         """Tells Serve that this copy holds the plugin; `Models` loads it with the first text."""
@@ -178,8 +178,8 @@ class ReplicaBatcher(Batcher):
                 time.sleep(0.5)  # Serve makes another copy; a translation asked twice is the same
         if "busy" in answer:
             raise OverloadedError(answer["busy"])
-        if "told" in answer:
-            raise_told(answer["told"])
+        if "error" in answer:
+            raise_remote_error(answer["error"])
         results: list[str] = answer["done"]
         return results
 

@@ -12,20 +12,20 @@ from engine.errors import TailorError
 from engine.messages import pack, unpack
 
 
-def tell(error: Exception, where: str) -> dict[str, Any]:
-    """What `raise_told` raises again."""
+def describe_error(error: Exception, where: str) -> dict[str, Any]:
+    """What `raise_remote_error` raises again."""
     if isinstance(error, TailorError):
         return pack({"error": type(error).__name__, "sentence": error.message})
     last = "".join(traceback.format_exception(error)).strip()
     return {"error": type(error).__name__, "sentence": f"{error} ({where})", "trace": last}
 
 
-def raise_told(told: Mapping[str, Any]) -> None:
-    """Raise what was told: the same class where it is one of `engine.errors`, its nearest otherwise. A fault of the program
+def raise_remote_error(error: Mapping[str, Any]) -> None:
+    """Raise an error of another node: the same class where it is one of `engine.errors`, its nearest otherwise. A fault of the program
     becomes a RuntimeError with the trace from where it was.
     """
-    if "trace" in told:
-        raise RuntimeError(f"{told['error']}: {told['sentence']}\n{told['trace']}")
-    kind = getattr(errors, told["error"], TailorError)
+    if "trace" in error:
+        raise RuntimeError(f"{error['error']}: {error['sentence']}\n{error['trace']}")
+    kind = getattr(errors, error["error"], TailorError)
     known = inspect.isclass(kind) and issubclass(kind, TailorError)
-    raise (kind if known else TailorError)(unpack(told)["sentence"])
+    raise (kind if known else TailorError)(unpack(error)["sentence"])

@@ -14,22 +14,22 @@ Title = Annotated[str, StringConstraints(max_length=120)]
 Strength = Annotated[float, Field(ge=0, le=2)]
 
 
-class ComparisonWish(models.Given):
+class ComparisonRequest(models.Given):
     texts: Annotated[list[models.Text], Field(min_length=1, max_length=500)]
     title: Title = ""
     plugin: models.Reference | None = Field(None, description="Number or name; without, the project's default.")
     strength: Strength = 1.0
 
 
-class SystemWish(models.Given):
+class SystemRequest(models.Given):
     plugin: models.Reference = Field(description="Number or name of a plugin of the project.")
     strength: Strength = 1.0
 
 
-class SheetWish(models.Given):
+class SheetRequest(models.Given):
     texts: Annotated[list[models.Text], Field(min_length=1, max_length=10_000)]
     references: list[models.Text] | None = Field(None, description="As many as texts; an empty one is none.")
-    systems: Annotated[list[SystemWish], Field(max_length=3)] = Field(
+    systems: Annotated[list[SystemRequest], Field(max_length=3)] = Field(
         [], description="Plugins beside the base alone; none: the project's default."
     )
     title: Title = ""
@@ -40,7 +40,7 @@ class ComparisonChange(models.Given):
     kept: bool | None = Field(None, description="A kept one does not change any more, since somebody has its address.")
 
 
-class StrengthWish(models.Given):
+class StrengthRequest(models.Given):
     strength: Annotated[float, Field(ge=0, le=1)]
 
 
@@ -122,7 +122,7 @@ class Terms(BaseModel):
     text: str = Field(description="One a line: a target term, or source term, tab or =, target term.")
 
 
-class TermsWish(models.Given):
+class TermsRequest(models.Given):
     text: Annotated[str, Field(max_length=MOST_CHARACTERS)]
 
 

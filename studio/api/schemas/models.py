@@ -68,7 +68,7 @@ class Project(BaseModel):
     default_plugin: int | None = Field(description="Plugin that is used where none is named; null: the base alone.")
 
 
-class ProjectWish(Given):
+class ProjectRequest(Given):
     name: Name
     source: Code = Field(examples=["en"])
     target: Code = Field(examples=["zh"])
@@ -145,7 +145,7 @@ class SampleChange(Given):
     domain: Annotated[str, StringConstraints(max_length=80)] = Field(description="The file's domain; empty for none.")
 
 
-class PairWish(Given):
+class PairRequest(Given):
     text: Text = Field(examples=["The rain stopped."])
     translation: Text = Field(examples=["雨停了。"])
     source: Code | None = Field(None, description="Checked against the project's, where it is given.")
@@ -200,7 +200,7 @@ class Phrase(BaseModel):
 # -- runs
 
 
-class RunWish(Given):
+class RunRequest(Given):
     """A training, as `CustomizeRequest` has it. What is not given comes from the budget, then from the method's defaults."""
 
     method: Reference | None = Field(
@@ -334,10 +334,10 @@ class BlendPart(Given):
     weight: Annotated[float, Field(ge=0, le=1)] = Field(1.0, description="1: as trained, 0.5: half as strongly.")
 
 
-class BlendWish(Given):
+class BlendRequest(Given):
     name: Name
     parts: Annotated[list[BlendPart], Field(min_length=2, max_length=4)]
 
 
-class DefaultWish(Given):
+class DefaultRequest(Given):
     plugin: Number | None = Field(description="A plugin of this project; null for the base alone.")

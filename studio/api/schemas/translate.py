@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from studio.api.schemas.models import Code, Given, JsonObject, Number, Reference, Text
 
 
-class SystemWish(Given):
+class SystemRequest(Given):
     """By which base or plugin, and between which languages."""
 
     source: Code | None = Field(None, description="Without, it is the project's, or detected in the text.")
@@ -21,7 +21,7 @@ class SystemWish(Given):
     strength: Annotated[float, Field(ge=0, le=2)] = Field(1.0, description="0: the base exactly, 1: as trained.")
 
 
-class TranslateWish(SystemWish):
+class TranslateRequest(SystemRequest):
     texts: Annotated[list[Text], Field(min_length=1, max_length=1000)] = Field(examples=[["The rain stopped."]])
     format: Literal["text", "xml", "html"] = Field("text", description="Tags of xml and html are kept, well-formed.")
     decoding: JsonObject = Field({}, description="Settings of decoding, as /options/decoding describes them.")
@@ -49,7 +49,7 @@ class Translated(BaseModel):
     plugin: int | None
 
 
-class AlternativesWish(SystemWish):
+class AlternativesRequest(SystemRequest):
     text: Annotated[str, Field(min_length=1, max_length=5000)] = Field(
         description="One sentence.", examples=["The rain stopped."]
     )
@@ -69,7 +69,7 @@ class AlternativesFound(BaseModel):
     words: list[Word] = Field(description="Words that could follow the beginning, the likeliest first.")
 
 
-class ProportionsWish(Given):
+class ProportionsRequest(Given):
     sentences: Annotated[list[Text], Field(min_length=1, max_length=100)]
     side: Literal["decoder", "encoder"] = Field(
         "decoder", description="decoder: sentences in the target language; encoder: in the source language."

@@ -206,7 +206,7 @@ def test_the_openapi_describes_every_operation_and_its_errors(api: TestClient) -
     assert count > 50
     references = set(re.findall(r'"\$ref": "#/components/schemas/(\w+)"', json.dumps(spec)))
     assert references <= set(spec["components"]["schemas"])
-    for name in ("TranslateWish", "RunWish", "Job", "Plugin"):
+    for name in ("TranslateRequest", "RunRequest", "Job", "Plugin"):
         assert spec["components"]["schemas"][name]["properties"]
 
 
