@@ -21,8 +21,9 @@ def describe_error(error: Exception, where: str) -> dict[str, Any]:
 
 
 def raise_remote_error(error: Mapping[str, Any]) -> None:
-    """Raise an error of another node: the same class where it is one of `engine.errors`, its nearest otherwise. A fault of the program
-    becomes a RuntimeError with the trace from where it was.
+    """Raise an error of another node: the same class where it is one of `engine.errors`, its nearest otherwise.
+
+    A fault of the program becomes a RuntimeError with the trace from where it was.
     """
     if "trace" in error:
         raise RuntimeError(f"{error['error']}: {error['sentence']}\n{error['trace']}")

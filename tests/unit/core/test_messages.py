@@ -10,7 +10,7 @@ import pytest
 
 from engine.core.atomic_files import read_json, write_json
 from engine.errors import BundleError, InputError, TailorError, storage_errors
-from engine.jobs.backends.remote_errors import raise_told, tell
+from engine.jobs.backends.remote_errors import raise_remote_error, describe_error
 from engine.messages import Message, mark, pack, unpack
 
 
@@ -51,7 +51,7 @@ def test_errors_cross_processes_and_machines_whole() -> None:
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
     assert (str(again), again.message.template, again.params) == (str(error), error.message.template, error.params)
     with pytest.raises(BundleError) as caught:
-        raise_told(json.loads(json.dumps(tell(error, "there"))))
+        raise_remote_error(json.loads(json.dumps(describe_error(error, "there"))))
     assert caught.value.message.to_mapping() == error.message.to_mapping()
 
 
