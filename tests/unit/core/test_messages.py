@@ -10,7 +10,7 @@ import pytest
 
 from engine.core.atomic_files import read_json, write_json
 from engine.errors import BundleError, InputError, TailorError, storage_errors
-from engine.jobs.backends.remote_errors import raise_remote_error, describe_error
+from engine.jobs.backends.remote_errors import describe_error, raise_remote_error
 from engine.messages import Message, mark, pack, unpack
 
 
