@@ -52,7 +52,8 @@ def main() -> None:
     sys.path.insert(0, str(ROOT))
     from engine.core.settings import Settings
     from engine.jobs import start_background_worker, stop_background_worker
-    from studio.services.runs import Plan, Runs
+    from engine.workflows.customize.request import CustomizeRequest
+    from studio.services.runs import Runs
     from studio.services.service import Service
 
     lines = (SAMPLES / "literary-zh" / "literary-zh.txt").read_text(encoding="utf-8").splitlines()
@@ -80,7 +81,7 @@ def main() -> None:
             rows += [(f"– {step}", seconds) for step, seconds in shares(look)]
             if args.train:
                 begin = time.monotonic()
-                run = Runs(service).start(project, Plan("memory_adapter", "quick", project.base))
+                run = Runs(service).start(project, CustomizeRequest(method="memory_adapter", budget="quick"))
                 run = ended(service.store, run.id)
                 rows.append(("start to the plugin, memory adapter, `quick`", time.monotonic() - begin))
                 rows += [(f"– {step}", seconds) for step, seconds in shares(run)]

@@ -151,6 +151,19 @@ def started(driver: Any) -> Any:
     return driver.chromium.launch(executable_path=chromium, args=FLAGS)
 
 
+def settle(page: Any) -> None:
+    """Wait until the text of the page has stayed the same for two seconds, half a minute at most."""
+    page.wait_for_load_state("networkidle")
+    before, same = "", 0
+    for _ in range(60):
+        page.wait_for_timeout(500)
+        text = page.evaluate("document.body.innerText")
+        same, before = same + 1 if text == before else 0, text
+        if same == 4:
+            break
+    page.evaluate(FADED)
+
+
 def shoot(url: str, project: ProjectRow, names: list[str], language: str, dark: bool) -> None:
     from playwright.sync_api import sync_playwright
 
@@ -193,9 +206,7 @@ def shoot_every(url: str, project: ProjectRow, folder: Path) -> None:
                     page.set_default_timeout(60_000)
                     for name, address in addresses.items():
                         page.goto(url + address)
-                        page.wait_for_load_state("networkidle")
-                        page.wait_for_timeout(800)
-                        page.evaluate(FADED)
+                        settle(page)
                         page.screenshot(path=str(folder / f"{name}-{language}-{size}-{colour}.png"), full_page=True)
                         print(f"{name}-{language}-{size}-{colour}.png", flush=True)
                     context.close()

@@ -77,7 +77,7 @@ def memory_opening(setup: Setup) -> list[Row]:
 
     def opened(place: Path | None) -> Callable[[], None]:
         def run() -> None:
-            reader.kept = place
+            reader.graph_path = place
             reader.project()
 
         return run

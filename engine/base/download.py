@@ -166,8 +166,8 @@ def download(name: str, revision: str, staging: Path, convert: bool, progress: P
 
 
 @contextlib.contextmanager
-def hub_errors(name: str, revision: str, place: Path) -> Iterator[None]:
-    """What goes wrong with the hub, in a sentence; `place` is where the base's files would lie. Others pass."""
+def hub_errors(name: str, revision: str, folder: Path) -> Iterator[None]:
+    """What goes wrong with the hub, in a sentence; `folder` is where the base's files would lie. Others pass."""
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
     try:
@@ -193,16 +193,16 @@ def hub_errors(name: str, revision: str, place: Path) -> Iterator[None]:
     except Exception as error:  # the hub's client and what it stands on have many types for one thing
         if isinstance(error, OSError) and error.errno in OF_THE_DISK:
             raise
-        raise offline(name, place, error) from error
+        raise offline(name, folder, error) from error
 
 
-def offline(name: str, place: Path, error: Exception) -> MissingError:
-    """The sentence for a machine without a connection; `place` is where the base's files belong."""
+def offline(name: str, folder: Path, error: Exception) -> MissingError:
+    """The sentence for a machine without a connection; `folder` is where the base's files belong."""
     return MissingError(
         "The base {name} could not be fetched: the hub does not answer ({error}). On a machine with a connection "
         "run `hf download {name} --local-dir FOLDER`, bring the folder here and run `tailormt base add FOLDER`; or "
         "copy its files ({needed}) into {folder}.",
-        name=name, error=type(error).__name__, needed=NEEDED, folder=place,
+        name=name, error=type(error).__name__, needed=NEEDED, folder=folder,
     )  # fmt: skip
 
 

@@ -52,9 +52,9 @@ def without_compiler() -> Iterator[None]:
         COMPILER: StandIn(COMPILER),
         INDEX_TRACING: StandIn(INDEX_TRACING, {"TransformGetItemToIndex": index_tracing}),
     }
-    if MODELS not in sys.modules and (found := find_spec("transformers")) and found.origin:
+    if MODELS not in sys.modules and (spec := find_spec("transformers")) and spec.origin:
         stand_ins[MODELS] = StandIn(MODELS, {})
-        stand_ins[MODELS].__path__ = [str(Path(found.origin).parent / "models")]
+        stand_ins[MODELS].__path__ = [str(Path(spec.origin).parent / "models")]
     sys.modules.update(stand_ins)
     available = distributed.is_available
     distributed.is_available = lambda: False

@@ -18,15 +18,15 @@ _stopped = False
 def stop_on_interrupt() -> None:
     """Make the first Ctrl-C (or SIGTERM) a wish that long work hears at its next check; a second one ends at once."""
 
-    def wish(number: int, frame: FrameType | None) -> None:
+    def on_signal(number: int, frame: FrameType | None) -> None:
         global _stopped  # noqa: PLW0603 - a signal handler has nowhere else to write
         if _stopped:
             raise KeyboardInterrupt
         _stopped = True
         print("\nStopping at the next safe point …", file=sys.stderr, flush=True)
 
-    signal.signal(signal.SIGINT, wish)
-    signal.signal(signal.SIGTERM, wish)
+    signal.signal(signal.SIGINT, on_signal)
+    signal.signal(signal.SIGTERM, on_signal)
 
 
 class TerminalProgress(Progress):
@@ -54,8 +54,8 @@ class TerminalProgress(Progress):
         if self.quiet or not self.step or (now - self.shown < (0.1 if self.live else 10) and done != total):
             return
         self.shown = now
-        place, count = self.numbered()
-        step = f"[{place + 1}/{count}] " if self.steps > 1 else ""
+        index, count = self.numbered()
+        step = f"[{index + 1}/{count}] " if self.steps > 1 else ""
         share = f" {done / total:4.0%}" if total else ""
         left = f", {duration(eta)} left" if eta else ""
         line = f"{step}{self.step}{share}{left}{', ' + note if note else ''}"

@@ -199,7 +199,7 @@ class Codes:
         _, tag, value = min(fitting, key=lambda row: row[0])
         return self._name(tag) if tag.language == wanted.language else wanted.short, value
 
-    def _rank(self, wanted: Tag, tag: Tag, place: int) -> tuple[int, ...] | None:
+    def _rank(self, wanted: Tag, tag: Tag, index: int) -> tuple[int, ...] | None:
         """How well a code fits, smaller is better; None where it does not."""
         if tag.language != wanted.language and not self._stands_for(tag, wanted):
             return None
@@ -213,7 +213,7 @@ class Codes:
             region,
             tag.own != wanted.own,
             not tag.explicit,
-            place,
+            index,
         )
 
     @staticmethod

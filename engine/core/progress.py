@@ -17,7 +17,7 @@ class Eta:
         self.last = time.monotonic()
         self.end: float | None = None  # when it ends at the latest
         self.done: float | None = None  # units at the last report
-        self.pace: float | None = None  # seconds a unit
+        self.seconds_per_unit: float | None = None  # smoothed
 
     def update(self, done: float, total: float | None) -> float | None:
         """Seconds left when `done` of `total` units are finished, or None while nothing is known.
@@ -31,9 +31,11 @@ class Eta:
             self.done, self.last = done, now if done else self.last
         elif done > self.done:
             recent = (now - self.last) / (done - self.done)
-            self.pace = recent if self.pace is None else 0.8 * self.pace + 0.2 * recent
+            self.seconds_per_unit = (
+                recent if self.seconds_per_unit is None else 0.8 * self.seconds_per_unit + 0.2 * recent
+            )
             self.done, self.last = done, now
-        left = None if self.pace is None else max(0.0, (total - done) * self.pace)
+        left = None if self.seconds_per_unit is None else max(0.0, (total - done) * self.seconds_per_unit)
         if left is None or self.end is None or done >= total:
             return left
         return min(left, max(0.0, self.end - now))

@@ -1,7 +1,7 @@
 """Work that may be done on several machines at once: the same parts as on one, in the same order, so the same results.
 
-    with spreading(a_spread):
-        results = offered("engine.decoding.remote:BackTranslate", lambda: arguments, parts, progress)
+    with use_remote_mapper(mapper):
+        results = map_remotely("engine.decoding.remote:BackTranslate", lambda: arguments, parts, progress)
 
 Steps of the main job cut their work into parts and offer them. Where nobody takes them, which is the usual case, the
 step does them itself. A part is done by the same code either way and never depends on its neighbours.
@@ -35,16 +35,16 @@ _now: list[RemoteMapper] = []  # the innermost last; a job's process has one at 
 
 
 @contextlib.contextmanager
-def use_remote_mapper(spread: RemoteMapper | None) -> Iterator[None]:
-    """Offer parts to `spread` for the length of the block."""
-    if spread is None:
+def use_remote_mapper(mapper: RemoteMapper | None) -> Iterator[None]:
+    """Offer parts to `mapper` for the length of the block."""
+    if mapper is None:
         yield
         return
-    _now.append(spread)
+    _now.append(mapper)
     try:
         yield
     finally:
-        _now.remove(spread)
+        _now.remove(mapper)
 
 
 def map_remotely(

@@ -32,7 +32,7 @@ EXPECTED_SHARE = 0.7  # of a corpus in the target language; with less there is a
 LEAST_SHARE = 0.1  # with less, a corpus of at least LEAST_SENTENCES is refused
 LEAST_SENTENCES = 20
 MANY_OTHERS = 20  # sentences in another language that a warning is worth
-MOST_TOLD = 5_000  # sentences whose language is told, in about five seconds
+MOST_DETECTED = 5_000  # sentences whose language is detected, in about five seconds
 MOST_COMPARED = 50_000  # sentences among which near-duplicates are looked for, in about ten seconds
 EVERY = 200  # records between two looks at the progress
 
@@ -151,7 +151,7 @@ def _read_file(
                 progress.show(reading.position(), None, None, file.name)
     finally:
         file.encoding, file.lines, file.unit = reading.encoding, reading.lines(), reading.unit
-        file.notes, file.found = reading.notes, dict(reading.found)
+        file.notes, file.found = reading.notes, dict(reading.stated_languages)
         report.warnings += reading.warnings
     _check_something_left(path, file, reading, report)
 
@@ -268,7 +268,7 @@ def _check_language(sample: Sequence[tuple[int, Segment]], report: ImportReport)
     segments = [segment for _, segment in sample]
     wanted = base_language(report.language)
     expected = [report.language, *([report.source_language] if report.source_language else [])]
-    seen = detect([segment.text for segment in segments], *expected, most=MOST_TOLD)
+    seen = detect([segment.text for segment in segments], *expected, most=MOST_DETECTED)
     if seen is None:
         report.warnings.append(
             Message(
@@ -277,7 +277,7 @@ def _check_language(sample: Sequence[tuple[int, Segment]], report: ImportReport)
             )
         )
         return
-    if report.kept > MOST_TOLD:
+    if report.kept > MOST_DETECTED:
         report.files[-1].notes.append(
             Message("Languages were detected in {count:,} evenly selected sentences.", count=len(seen))
         )
@@ -359,15 +359,15 @@ class _Within(Progress):
     def __init__(self, whole: Progress, size: int) -> None:
         super().__init__()
         self.whole, self.size = whole, size
-        self.said = time.monotonic()
+        self.shown_at = time.monotonic()
 
     def check(self) -> None:
         self.whole.check()
 
     def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
-        if time.monotonic() - self.said < SELDOM:
+        if time.monotonic() - self.shown_at < SELDOM:
             return
-        self.said = time.monotonic()
+        self.shown_at = time.monotonic()
         share = f" {done / total:.0%}" if total else ""
         self.whole.advance(self.size, self.size, f"near-duplicates{share}")
 

@@ -55,7 +55,7 @@ def _detector(codes: frozenset[str]) -> Any:
     return LanguageDetectorBuilder.from_languages(*sorted(languages, key=lambda item: item.name)).build()
 
 
-def spread(items: Sequence[Item], count: int = SAMPLE) -> list[Item]:
+def evenly_spaced(items: Sequence[Item], count: int = SAMPLE) -> list[Item]:
     """At most `count` of the items, evenly spread from the first to the last."""
     if len(items) <= count:
         return list(items)
@@ -81,10 +81,10 @@ def detect(texts: Sequence[str], *expected: str, most: int = SAMPLE) -> list[tup
     """(index, code) for a sample of at most that many of the texts, spread over all; None as in `identify`."""
     if expected and _lingua_language(expected[0]) is None:
         return None
-    sample = spread(range(len(texts)), 3 * most)
+    sample = evenly_spaced(range(len(texts)), 3 * most)
     telling = [position for position in sample if _telling(texts[position])]
     # With too few telling ones (a list of exclamations) a rough answer is better than one from a handful.
-    sample = spread(telling if len(telling) * 5 >= len(sample) else sample, most)
+    sample = evenly_spaced(telling if len(telling) * 5 >= len(sample) else sample, most)
     if not sample:
         return None
     detector = _detector(_codes(expected))

@@ -75,7 +75,9 @@ def beam_search(
                 .float()
             )  # (b * k, V)
             b, k = state.scores.shape
-            best = candidates(logits, state.running[:, :, :length], state.scores, logits_processor, rules.kept)
+            best = candidates(
+                logits, state.running[:, :, :length], state.scores, logits_processor, rules.candidate_count
+            )
             owners, finished = state.extend(*best, length, rules)
             result[state.alive[finished]] = state.ended[finished, 0]
             at_work = int(state.going.sum())
@@ -109,7 +111,7 @@ class _Rules:
     """The settings of a search: hypotheses and candidates a sentence, tokens of the prompt and at most, when it stops."""
 
     beams: int
-    kept: int
+    candidate_count: int
     prompt: int
     longest: int
     penalty: float
@@ -168,7 +170,7 @@ class _Hypotheses:
         lines = self.running.gather(1, owners[..., None].expand(-1, -1, longest))  # (b, C, T)
         lines[:, :, length] = tokens
         hits = torch.isin(tokens, rules.ends) | (length + 1 >= longest)  # (b, C)
-        good = hits & (torch.arange(rules.kept, device=tokens.device) < beams)  # (b, C)
+        good = hits & (torch.arange(rules.candidate_count, device=tokens.device) < beams)  # (b, C)
 
         # The hypotheses that go on, and the ones that are done and better than those there are.
         left = values + hits * NEVER  # (b, C)
@@ -201,9 +203,9 @@ class _Hypotheses:
 
 
 def candidates(
-    logits: Tensor, running: Tensor, scores: Tensor, processors: Any, kept: int
+    logits: Tensor, running: Tensor, scores: Tensor, processors: Any, count: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The best `kept` continuations of each sentence's hypotheses (b, k, length): their scores, tokens and hypotheses,
+    """The best `count` continuations of each sentence's hypotheses (b, k, length): their scores, tokens and hypotheses,
     (b, C) each. Logits are (b * k, V), scores (b, k).
     """
     import torch
@@ -211,14 +213,14 @@ def candidates(
     b, k = scores.shape
     if len(processors):
         chances = processors(running.reshape(b * k, -1), torch.log_softmax(logits, -1))  # (b * k, V)
-        best, tokens = chances.topk(min(kept, chances.shape[-1]))  # (b * k, c)
+        best, tokens = chances.topk(min(count, chances.shape[-1]))  # (b * k, c)
     else:
-        best, tokens = logits.topk(min(kept, logits.shape[-1]))  # (b * k, c)
+        best, tokens = logits.topk(min(count, logits.shape[-1]))  # (b * k, c)
         best = best - logits.logsumexp(-1, keepdim=True)  # (b * k, c)
     # What a processor forbids stays finite, so that a sum never becomes "not a number".
     best = best.clamp(min=NEVER).view(b, k, -1) + scores[..., None]  # (b, k, c)
-    values, places = best.flatten(1).topk(min(kept, best.shape[1] * best.shape[2]))  # (b, C)
-    return values, tokens.reshape(b, -1).gather(1, places), places // best.shape[2]
+    values, indices = best.flatten(1).topk(min(count, best.shape[1] * best.shape[2]))  # (b, C)
+    return values, tokens.reshape(b, -1).gather(1, indices), indices // best.shape[2]
 
 
 def source_attention(model: Any) -> list[nn.Module]:

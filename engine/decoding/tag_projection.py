@@ -42,7 +42,7 @@ def project(parts: Sequence[str | Tag], target: str, alignment: Alignment, *, sp
     marks: list[tuple[int, Tag, bool]] = []
     links = Links(alignment)
     _fit(root, links)
-    _place(root, (0, len(alignment.target)), (0, len(target)), text, links, marks)
+    _insert_tags(root, (0, len(alignment.target)), (0, len(target)), text, links, marks)
     result: TaggedText = []
     at = 0
     for position, tag, apart in marks:
@@ -130,7 +130,9 @@ def _fit(node: Node, links: Links) -> None:
         _fit(child, links)
 
 
-def _place(node: Node, words: Range, chars: Range, text: str, links: Links, marks: list[tuple[int, Tag, bool]]) -> None:
+def _insert_tags(
+    node: Node, words: Range, chars: Range, text: str, links: Links, marks: list[tuple[int, Tag, bool]]
+) -> None:
     """Add the tags in a node, which has the target's `words` and `chars`, to `marks` in the order in which they stand."""
     pairs = [child for child in node.children if child.words]
     chosen = _spans(pairs, node.words, words, links)
@@ -153,7 +155,7 @@ def _place(node: Node, words: Range, chars: Range, text: str, links: Links, mark
             marks.append((start, child.alone, apart))
             continue
         marks.append((start, Tag("open", child.id), False))
-        _place(child, span, (start, end), text, links, marks)
+        _insert_tags(child, span, (start, end), text, links, marks)
         marks.append((end, Tag("close", child.id), False))
 
 

@@ -254,10 +254,10 @@ class Search:
         for i, result in first.items():
             self.texts[i] = Flagged(self.texts[i], left[i].kind if i in left else f"{result.kind}-repaired")
 
-    def _alike(self, places: Iterable[int], budget: int) -> list[list[int]]:
+    def _alike(self, indices: Iterable[int], budget: int) -> list[list[int]]:
         """Batches of rows of one length, whose translations then end where their own source says."""
         by_length: dict[int, list[int]] = {}
-        for i in places:
+        for i in indices:
             by_length.setdefault(len(self.rows[i]), []).append(i)
         return [
             [rows[k] for k in batch]

@@ -45,12 +45,12 @@ def piece_spans(text: str, pieces: Sequence[str | None]) -> list[Span] | None:
     without case. Returns None where they cannot be brought together.
     """
     shown: list[str] = []
-    places: list[int] = []
+    offsets: list[int] = []
     for index, character in enumerate(text):
         for plain in unicodedata.normalize("NFKC", character).casefold():
             if not plain.isspace():
                 shown.append(plain)
-                places.append(index)
+                offsets.append(index)
     joined = "".join(shown)
     results: list[Span] = []
     at, unknown = 0, 0
@@ -63,23 +63,23 @@ def piece_spans(text: str, pieces: Sequence[str | None]) -> list[Span] | None:
         begin = joined.find(body, at + unknown) if unknown else at
         if begin < 0 or not joined.startswith(body, begin):
             return None
-        _spread(results, unknown, places, at, begin, text)
+        _divide_evenly(results, unknown, offsets, at, begin, text)
         unknown = 0
-        start = places[begin] if begin < len(places) else len(text)
-        results.append((start, places[begin + len(body) - 1] + 1 if body else start))
+        start = offsets[begin] if begin < len(offsets) else len(text)
+        results.append((start, offsets[begin + len(body) - 1] + 1 if body else start))
         at = begin + len(body)
     if not unknown and at != len(joined):
         return None
-    _spread(results, unknown, places, at, len(joined), text)
+    _divide_evenly(results, unknown, offsets, at, len(joined), text)
     return results
 
 
-def _spread(found: list[Span], unknown: int, places: Sequence[int], begin: int, end: int, text: str) -> None:
-    """Give the characters between two known pieces to the unknown ones at the end of `found`, evenly."""
+def _divide_evenly(spans: list[Span], unknown: int, offsets: Sequence[int], begin: int, end: int, text: str) -> None:
+    """Give the characters between two known pieces to the unknown ones at the end of `spans`, evenly."""
     for k in range(unknown):
         first, last = begin + (end - begin) * k // unknown, begin + (end - begin) * (k + 1) // unknown
-        start = places[first] if first < len(places) else len(text)
-        found[len(found) - unknown + k] = (start, places[last - 1] + 1 if last > first else start)
+        start = offsets[first] if first < len(offsets) else len(text)
+        spans[len(spans) - unknown + k] = (start, offsets[last - 1] + 1 if last > first else start)
 
 
 def even_alignment(source: str, target: str) -> Alignment:
@@ -245,15 +245,15 @@ def _shares(span: Span, words: Sequence[Span]) -> list[tuple[int, float]]:
     return [(i, size / total) for i, size in inside]
 
 
-def _certain(source: str, target: str, found: Alignment) -> Alignment:
+def _certain(source: str, target: str, alignment: Alignment) -> Alignment:
     """A word that occurs once in both texts (a name, a number) is aligned to itself; closing punctuation to closing
     punctuation.
     """
-    ours = [source[a:b].casefold() for a, b in found.source]
-    theirs = [target[a:b].casefold() for a, b in found.target]
+    ours = [source[a:b].casefold() for a, b in alignment.source]
+    theirs = [target[a:b].casefold() for a, b in alignment.target]
     for j, word in enumerate(theirs):
         if any(map(str.isalnum, word)) and theirs.count(word) == 1 and ours.count(word) == 1:
-            found.weights[j] = {ours.index(word): 1.0}
+            alignment.weights[j] = {ours.index(word): 1.0}
     if ours and theirs and not ours[-1].isalnum() and not theirs[-1].isalnum():
-        found.weights[-1] = {len(ours) - 1: 1.0}
-    return found
+        alignment.weights[-1] = {len(ours) - 1: 1.0}
+    return alignment

@@ -12,13 +12,13 @@ def edits(left: list[str], right: list[str]) -> int:
     """The fewest insertions, deletions and replacements from one to the other, by bit vectors (Hyyrö, 2003)."""
     if not left or not right:
         return max(len(left), len(right))
-    places: dict[str, int] = {}
+    masks: dict[str, int] = {}
     for i, token in enumerate(left):
-        places[token] = places.get(token, 0) | (1 << i)
+        masks[token] = masks.get(token, 0) | (1 << i)
     last, whole = 1 << (len(left) - 1), (1 << len(left)) - 1
     plus, minus, distance = whole, 0, len(left)
     for token in right:
-        match = places.get(token, 0) | minus
+        match = masks.get(token, 0) | minus
         both = (((match & plus) + plus) ^ plus) | match
         up, down = minus | (~(both | plus) & whole), plus & both
         distance += bool(up & last) - bool(down & last)

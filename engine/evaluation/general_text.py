@@ -42,7 +42,7 @@ def general_text(
     """
     from engine.decoding.greedy_search import back_translate
 
-    selected = kept_text(assets, backward, folder, most)
+    selected = cached_general_text(assets, backward, folder, most)
     references = drawn(assets, backward, most)
     if selected is not None or not references:
         return selected
@@ -54,7 +54,7 @@ def general_text(
     return made
 
 
-def kept_text(assets: Path, backward: BaseModel, folder: Path, most: int = MOST) -> GeneralText | None:
+def cached_general_text(assets: Path, backward: BaseModel, folder: Path, most: int = MOST) -> GeneralText | None:
     """The same where it was made before; None where it has to be made."""
     cached = read(folder / FILE)
     if cached.get("stamp") != stamp_of(backward, drawn(assets, backward, most)):

@@ -42,11 +42,11 @@ def hallucinated_stems(
     if not general or not sources:
         return {}
     held = [stems(text) for text in sources]
-    places: dict[str, list[int]] = defaultdict(list)
+    occurrences: dict[str, list[int]] = defaultdict(list)
     for i, own in enumerate(held):
         for stem in own:
-            places[stem].append(i)
-    candidates = _frequent(places, len(sources), [stems(text) for text in general])
+            occurrences[stem].append(i)
+    candidates = _frequent(occurrences, len(sources), [stems(text) for text in general])
     if not candidates:
         return {}
     units = [stems(text) for text in targets]
@@ -54,7 +54,7 @@ def hallucinated_stems(
     return {stem: where for stem, where in candidates.items() if not _explained(where, units, counts)}
 
 
-def _frequent(places: dict[str, list[int]], sentences: int, general: Sequence[set[str]]) -> dict[str, list[int]]:
+def _frequent(occurrences: dict[str, list[int]], sentences: int, general: Sequence[set[str]]) -> dict[str, list[int]]:
     """The stems that are a far larger part of what is written than of general text, whose sentences may be shorter."""
     import numpy as np
 
@@ -63,15 +63,18 @@ def _frequent(places: dict[str, list[int]], sentences: int, general: Sequence[se
     usual = Counter(stem for own in general for stem in own)
     some = [
         stem
-        for stem, where in places.items()
+        for stem, where in occurrences.items()
         if len(where) >= max(LEAST, SHARE * sentences)
         and usual[stem] <= USUAL * len(general)
         and (len(stem) >= SHORT or not stem.isascii())
     ]
-    own, other = np.array([len(places[stem]) for stem in some]), np.array([usual[stem] for stem in some])  # (C,), (C,)
-    result = keyness(own, other, sum(map(len, places.values())), sum(usual.values()))
+    own, other = (
+        np.array([len(occurrences[stem]) for stem in some]),
+        np.array([usual[stem] for stem in some]),
+    )  # (C,), (C,)
+    result = keyness(own, other, sum(map(len, occurrences.values())), sum(usual.values()))
     often = (result.log_ratio >= TIMES) & (result.log_likelihood >= SURE)  # (C,)
-    return {stem: places[stem] for stem, good in zip(some, often, strict=True) if good}
+    return {stem: occurrences[stem] for stem, good in zip(some, often, strict=True) if good}
 
 
 def _explained(where: Sequence[int], units: Sequence[set[str]], counts: Counter[str]) -> bool:

@@ -139,9 +139,9 @@ def joined(sentences: Sequence[Sequence[int]], start: int) -> tuple[np.ndarray, 
     import numpy as np
 
     flat = np.array([token for one in sentences for token in (start, *one, END)], np.int64)
-    places = np.arange(len(flat))
-    begin = np.maximum.accumulate(np.where(flat == start, places, 0))
-    return flat, places - begin + 1
+    indices = np.arange(len(flat))
+    begin = np.maximum.accumulate(np.where(flat == start, indices, 0))
+    return flat, indices - begin + 1
 
 
 def discounts(counts: np.ndarray) -> np.ndarray:

@@ -70,10 +70,10 @@ def learn_style(
     folder.mkdir(parents=True, exist_ok=True)
     progress.begin("Learning what the style expects", steps.start, steps.stop)
     language_model = StyleLanguageModel.learn(texts, base.target)
-    places = random.Random(1).sample(range(len(texts)), min(MOST, len(texts)))
-    style = [" ".join(texts[i].split()) for i in places]
+    indices = random.Random(1).sample(range(len(texts)), min(MOST, len(texts)))
+    style = [" ".join(texts[i].split()) for i in indices]
     general = [line for line in general_sentences(assets, base.target) if line not in set(style)]
-    given = [sources[i] if sources else None for i in places]
+    given = [sources[i] if sources else None for i in indices]
     progress.begin("Putting samples into the base's own words", steps.start + 1, steps.stop)
     reworded = in_own_words(style[:REWORDED], given[:REWORDED], base, backward, progress)
     progress.begin("Training the style classifier", steps.start + 2, steps.stop)

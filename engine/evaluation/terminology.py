@@ -24,12 +24,12 @@ def term_counts(
     return results
 
 
-def _called_for(term: Term, place: int, sources: Sequence[str] | None, references: Sequence[str] | None) -> bool:
+def _called_for(term: Term, index: int, sources: Sequence[str] | None, references: Sequence[str] | None) -> bool:
     asked = term.in_source is not None and sources is not None
-    if asked and not (term.in_source and sources and term.in_source.search(sources[place])):
+    if asked and not (term.in_source and sources and term.in_source.search(sources[index])):
         return False
     if references is not None:
-        return bool(term.in_target.search(references[place]))
+        return bool(term.in_target.search(references[index]))
     return asked
 
 

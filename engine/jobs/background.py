@@ -29,9 +29,9 @@ def start_background_worker(settings: Settings, *, kinds: Sequence[str] = ()) ->
 
     store = Store(settings.store_url)
     alive = any(worker_alive(row) for row in store.workers.list())
-    position = store.place
+    address = store.address
     store.close()
-    if alive or _starting(settings, position):
+    if alive or _starting(settings, address):
         return None
     log = settings.home_dir / "worker.log"
     arguments = ["--background", *(word for name in kinds for word in ("--kinds", name))]
@@ -42,7 +42,7 @@ def start_background_worker(settings: Settings, *, kinds: Sequence[str] = ()) ->
             raise StorageError("The worker could not be started: {strerror}.", strerror=error.strerror) from error
         assert process.stdin is not None
         process.stdin.close()
-    write_json(_file(settings), {"pid": process.pid, "store": position, "started": time.time()}, "the worker's number")
+    write_json(_file(settings), {"pid": process.pid, "store": address, "started": time.time()}, "the worker's number")
     process.returncode = 0  # it is meant to outlive us: no warning about a child that still runs
     return process.pid
 
@@ -64,11 +64,11 @@ def stop_background_worker(settings: Settings) -> bool:
     return True
 
 
-def _starting(settings: Settings, place: str) -> bool:
+def _starting(settings: Settings, address: str) -> bool:
     """Whether a worker for this store was started a moment ago and has not entered itself in the store yet."""
     note = _note(settings)
     young = 0 <= time.time() - float(note.get("started", 0)) < STARTING_SECONDS
-    return note.get("store") == place and young and _is_worker(int(note.get("pid", 0)))
+    return note.get("store") == address and young and _is_worker(int(note.get("pid", 0)))
 
 
 def _is_worker(pid: int) -> bool:

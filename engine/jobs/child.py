@@ -24,7 +24,7 @@ from engine.core.oom import out_of_memory
 from engine.core.remote_map import use_remote_mapper
 from engine.core.settings import Settings
 from engine.errors import Cancelled, InputError, StorageError, TailorError
-from engine.jobs.backends import spread_for
+from engine.jobs.backends import remote_mapper_for
 from engine.jobs.paths import job_workspace, log_file
 from engine.jobs.processes import STOP, end_tree, receive
 from engine.jobs.progress import RowProgress, StopReason, plain
@@ -92,7 +92,7 @@ def _work(
         if job.kind not in kinds:
             raise InputError("This version of Tailor MT has no kind of job called {kind}.", kind=job.kind)
         progress.gives_way_to = kinds[job.kind].gives_way_to
-        with use_remote_mapper(spread_for(settings)):
+        with use_remote_mapper(remote_mapper_for(settings)):
             result = kinds[job.kind].do(JobContext(job, store, settings, job_workspace(settings, job), progress))
         _ignore_signals()
         return lambda: jobs.finish(*key, plain(result))

@@ -93,8 +93,8 @@ class RowProgress(Progress):
         known = self.step
         super().begin(step, index, steps)
         if step != known:
-            place, count = self.numbered()
-            log.info("%s (step %d of %d)", step, place + 1, count)
+            position, count = self.numbered()
+            log.info("%s (step %d of %d)", step, position + 1, count)
 
     def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
         index, steps = self.numbered()

@@ -85,7 +85,7 @@ class _Worker:
         self.pulses = HeartbeatMonitor()
         self.backend = open_backend(settings)
         self.name = f"{HOST}:{os.getpid()}:{secrets.token_hex(4)}"
-        self.slots = self.backend.places(settings)
+        self.slots = self.backend.slots(settings)
         self.at_work: dict[int, Slot] = {}  # by the job's number
         self.threads: list[threading.Thread] = []
         self.change = threading.Event()  # a slot is free again
@@ -95,9 +95,9 @@ class _Worker:
         if not alone:
             self.store.workers.beat(self.name, HOST, os.getpid())
         elif not self.store.workers.register_alone(self.name, HOST, os.getpid(), worker_alive):
-            log.info("another worker serves %s", self.store.place)
+            log.info("another worker serves %s", self.store.address)
             return
-        log.info("worker %s serves %s: %s", self.name, self.store.place, ", ".join(slot.name for slot in self.slots))
+        log.info("worker %s serves %s: %s", self.name, self.store.address, ", ".join(slot.name for slot in self.slots))
         try:
             while not self.stop.is_set() and not self.store.lost():
                 self.change.clear()
@@ -114,7 +114,7 @@ class _Worker:
             for thread in self.threads:
                 thread.join()
             if self.store.lost():  # a write would make a new, empty file there
-                log.warning("%s was removed or replaced", self.store.place)
+                log.warning("%s was removed or replaced", self.store.address)
             else:
                 with _patience():
                     self.store.workers.gone(self.name)

@@ -27,11 +27,11 @@ NEVER = -1.0e9
 
 
 class ApproximateAttention:
-    """Made once of keys (N, d), with whatever scales the scores in them, and memory rows (N, d); on the CPU, in float32. `kept` is
+    """Made once of keys (N, d), with whatever scales the scores in them, and memory rows (N, d); on the CPU, in float32. `path` is
     where graph and clusters are kept for the next time (engine/memory/hnsw_index.py).
     """
 
-    def __init__(self, keys: Tensor, memory: Tensor, k: int, breadth: int, kept: Path | None = None) -> None:
+    def __init__(self, keys: Tensor, memory: Tensor, k: int, breadth: int, path: Path | None = None) -> None:
         import torch
 
         keys = keys.detach().float().contiguous()  # (N, d)
@@ -40,7 +40,7 @@ class ApproximateAttention:
         # The mean adds the same to every product with a query: the order stays without it. With it the keys of cross-attention are
         # alike and nearly equally long, and most are out of the graph's reach (docs/performance.md).
         self.mean = keys.mean(0)  # (d,)
-        self.index, self.cluster = graph_and_clusters(keys - self.mean, kept)  # (N,)
+        self.index, self.cluster = graph_and_clusters(keys - self.mean, path)  # (N,)
         self.index.hnsw.efSearch = self.breadth
         clusters = int(self.cluster.max()) + 1
         self.counts = torch.bincount(self.cluster, minlength=clusters).float()  # (C,)

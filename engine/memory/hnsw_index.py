@@ -27,21 +27,21 @@ LINKS, CONSTRUCTION = 32, 40
 BLOCK = 65_536
 
 
-def graph_and_clusters(keys: Tensor, kept: Path | None = None) -> tuple[Any, Tensor]:
+def graph_and_clusters(keys: Tensor, path: Path | None = None) -> tuple[Any, Tensor]:
     """A FAISS graph over keys (N, d) in float32, by inner products, and the cluster (N,) of each.
 
-    With `kept`, a path without its ending, they are read from there where they were made of the same keys, and else written there.
+    With `path`, a path without its ending, they are read from there where they were made of the same keys, and else written there.
     Raises MissingError without faiss.
     """
     faiss = faiss_for("Reading a memory by its likeliest phrases")
-    known = digest(keys) if kept else ""
-    if kept is not None and (result := read(faiss, kept, known, keys)) is not None:
+    known = digest(keys) if path else ""
+    if path is not None and (result := read(faiss, path, known, keys)) is not None:
         return result
     index = make_graph(faiss, keys)
     cluster = make_clusters(faiss, keys)  # (N,)
-    if kept is not None:
+    if path is not None:
         with contextlib.suppress(StorageError):  # a disk that is full costs the time of the next start, no more
-            write(faiss, kept, known, index, cluster)
+            write(faiss, path, known, index, cluster)
     return index, cluster
 
 
@@ -75,27 +75,27 @@ def digest(keys: Tensor) -> str:
     return made.hexdigest()
 
 
-def write(faiss: Any, kept: Path, known: str, index: Any, cluster: Tensor) -> None:
+def write(faiss: Any, path: Path, known: str, index: Any, cluster: Tensor) -> None:
     import torch
     from safetensors.torch import save_file
 
-    with atomic_write(kept.with_suffix(".faiss"), "the memory's graph") as temporary:
+    with atomic_write(path.with_suffix(".faiss"), "the memory's graph") as temporary:
         faiss.write_index(index, str(temporary), faiss.IO_FLAG_SKIP_STORAGE)
-    with atomic_write(kept.with_suffix(".safetensors"), "the memory's clusters") as temporary:
+    with atomic_write(path.with_suffix(".safetensors"), "the memory's clusters") as temporary:
         save_file({"cluster": cluster.to(torch.int16)}, temporary, metadata={"keys": known})
 
 
-def read(faiss: Any, kept: Path, known: str, keys: Tensor) -> tuple[Any, Tensor] | None:
+def read(faiss: Any, path: Path, known: str, keys: Tensor) -> tuple[Any, Tensor] | None:
     """What was kept of just these keys; None where there is nothing of the kind, or it is damaged."""
     from safetensors import SafetensorError, safe_open
 
     count, d = keys.shape
     try:
-        with safe_open(kept.with_suffix(".safetensors"), "pt") as file:
+        with safe_open(path.with_suffix(".safetensors"), "pt") as file:
             if (file.metadata() or {}).get("keys") != known:
                 return None
             cluster = file.get_tensor("cluster").long()  # (N,)
-        index = faiss.read_index(str(kept.with_suffix(".faiss")), faiss.IO_FLAG_SKIP_STORAGE)
+        index = faiss.read_index(str(path.with_suffix(".faiss")), faiss.IO_FLAG_SKIP_STORAGE)
         if not sound_graph(faiss, index, count, d, faiss.METRIC_INNER_PRODUCT):
             return None
     except (OSError, SafetensorError, RuntimeError, MemoryError, AssertionError, ValueError):

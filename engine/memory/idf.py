@@ -110,28 +110,30 @@ class IdfIndex:
         order = np.lexsort((result, -scores))[:most]
         return result[order].astype(np.int64), scores[order]
 
-    def _kth(self, found: NDArray[np.int32], shared: Floats, most: int, blocked: NDArray[np.bool_] | None) -> float:
+    def _kth(
+        self, candidates: NDArray[np.int32], shared: Floats, most: int, blocked: NDArray[np.bool_] | None
+    ) -> float:
         """A lower bound of the `most`-th best score, from what is known so far."""
         if blocked is not None:
-            found = found[~blocked[self.owners[found]]]
-        if len(found) < most:
+            candidates = candidates[~blocked[self.owners[candidates]]]
+        if len(candidates) < most:
             return float("-inf")
-        scores = 3 * shared[found] - self.sums[found]
+        scores = 3 * shared[candidates] - self.sums[candidates]
         return float(np.partition(scores, len(scores) - most)[len(scores) - most])
 
     def _complete(
-        self, found: NDArray[np.int32], scores: Floats, tokens: Ints, f: Floats, left: float, most: int
+        self, candidates: NDArray[np.int32], scores: Floats, tokens: Ints, f: Floats, left: float, most: int
     ) -> tuple[NDArray[np.int32], Floats]:
         """Add what candidates share of the tokens whose lists were not gone through, for those that can still be best."""
-        if len(found) > most:
+        if len(candidates) > most:
             bound = np.partition(scores, len(scores) - most)[len(scores) - most]
             able = scores + 3 * left >= bound - 1e-9
-            found, scores = found[able], scores[able]
+            candidates, scores = candidates[able], scores[able]
         for token, weight in zip(tokens, f, strict=True):
             postings = self.list_of(int(token))
-            places = np.minimum(np.searchsorted(postings, found), len(postings) - 1)
-            scores = scores + 3 * weight * (postings[places] == found)
-        return found, scores
+            positions = np.minimum(np.searchsorted(postings, candidates), len(postings) - 1)
+            scores = scores + 3 * weight * (postings[positions] == candidates)
+        return candidates, scores
 
 
 def distinct(tokens: Ints, begins: Ints, sizes: Ints, vocabulary: int) -> tuple[Ints, Ints]:

@@ -19,12 +19,12 @@ def assign_layers(lengths: Sequence[int], layers: int, order: str = "short_to_lo
     """
     if order not in ORDERS:
         raise OptionError("order: {order!r} is not one of {orders}.", order=order, orders=", ".join(ORDERS))
-    places = list(range(len(lengths)))
+    indices = list(range(len(lengths)))
     if order == "random":
-        random.Random(seed).shuffle(places)
+        random.Random(seed).shuffle(indices)
     else:
-        places.sort(key=lambda i: lengths[i] if order == "short_to_long" else -lengths[i])
+        indices.sort(key=lambda i: lengths[i] if order == "short_to_long" else -lengths[i])
     result = [0] * len(lengths)
-    for rank, i in enumerate(places):
-        result[i] = rank * layers // len(places)
+    for rank, i in enumerate(indices):
+        result[i] = rank * layers // len(indices)
     return result

@@ -80,8 +80,10 @@ def translate_phrases(
     if rules.unit == "pieces":
         special = backward.special_ids
         own = [sum(i not in special for i in ids) for ids in backward.encode([phrase.text for phrase in phrases])]
-    places: Sequence[int | None] = deal(own) if bounds or rules.per_layer is not None else [0] * len(own)
-    selected = [(phrases[i], own[i]) for i in within_cap(phrases, own, places, rules.per_layer, rules.typicality)]
+    assigned_layers: Sequence[int | None] = deal(own) if bounds or rules.per_layer is not None else [0] * len(own)
+    selected = [
+        (phrases[i], own[i]) for i in within_cap(phrases, own, assigned_layers, rules.per_layer, rules.typicality)
+    ]
     texts = [phrase.text for phrase, _ in selected]
     missing = [text for text in texts if text not in known]
     made = dict(zip(missing, back_translate_all(backward, missing, partial, progress), strict=True))
@@ -99,23 +101,23 @@ def translate_phrases(
         )
         if source and similar(a, b) and similar(returned.get(phrase.text, b), b)
     ]
-    places = deal([length for _, length, _ in good])
+    assigned_layers = deal([length for _, length, _ in good])
     return [
         PhrasePair(layer, phrase.text, source, length, phrase.count)
-        for (phrase, length, source), layer in zip(good, places, strict=True)
+        for (phrase, length, source), layer in zip(good, assigned_layers, strict=True)
         if layer is not None
     ]
 
 
 def within_cap(
-    phrases: Sequence[Phrase], lengths: Sequence[int], places: Sequence[int | None], per_layer: int | None,
+    phrases: Sequence[Phrase], lengths: Sequence[int], assigned_layers: Sequence[int | None], per_layer: int | None,
     typicality: Sequence[float] | None,
 ) -> list[int]:  # fmt: skip
-    """Which phrases (from 0) a memory of `per_layer` phrases a layer holds; `places` are the phrases' layers."""
+    """Which phrases (from 0) a memory of `per_layer` phrases a layer holds; `assigned_layers` are the phrases' layers."""
     values = [phrase.count for phrase in phrases] if typicality is None else typicality
     chosen: list[int] = []
-    for layer in sorted({position for position in places if position is not None}):
-        mine = [i for i, position in enumerate(places) if position == layer]
+    for layer in sorted({one for one in assigned_layers if one is not None}):
+        mine = [i for i, assigned in enumerate(assigned_layers) if assigned == layer]
         if per_layer is not None:
             best = stratified(
                 [lengths[i] for i in mine], [values[i] for i in mine], [phrases[i].example for i in mine], per_layer
@@ -159,8 +161,8 @@ def by_bounds(lengths: Sequence[int], bounds: Sequence[int], layers: int) -> lis
             bounds=", ".join(map(str, bounds)),
             layers=layers,
         )
-    places = [bisect.bisect_left(bounds, length) for length in lengths]
-    return [position if position < layers else None for position in places]
+    indices = [bisect.bisect_left(bounds, length) for length in lengths]
+    return [index if index < layers else None for index in indices]
 
 
 def save_pairs(pairs: Sequence[PhrasePair], path: Path) -> None:

@@ -43,7 +43,7 @@ FILE, TEXTS = "memory.safetensors", "memory.jsonl"
 SURVEYED = 20_000  # rows that the axes of a place are computed from
 MOST_ROWS = 1024  # read for an input sentence, at most
 
-Place = tuple[int, str]  # a decoder layer and which of its attentions
+Location = tuple[int, str]  # a decoder layer and which of its attentions
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ class Shortlist:
     coverage: torch.Tensor  # (B, R) share of the input's IDF mass that the row's sentence has, 0 to 1
     known: torch.Tensor  # (B,) share of it that any sample has
 
-    def shifted(self, places: int) -> Shortlist:
-        """The same, but each sentence has that of the one so many places before it."""
-        return Shortlist(*(value.roll(places, 0) for value in (self.rows, self.real, self.coverage, self.known)))
+    def shifted(self, offset: int) -> Shortlist:
+        """The same, but each sentence has that of the one `offset` positions before it."""
+        return Shortlist(*(value.roll(offset, 0) for value in (self.rows, self.real, self.coverage, self.known)))
 
 
 @dataclass
@@ -88,8 +88,8 @@ class SentenceMemory:
     """R rows of N sentences."""
 
     tokens: torch.Tensor  # (R,) int32
-    keys: dict[Place, torch.Tensor]  # (R, r) float16 each
-    axes: dict[Place, Axes]
+    keys: dict[Location, torch.Tensor]  # (R, r) float16 each
+    axes: dict[Location, Axes]
     sources: Sources
     sentences: list[SentencePair] = field(default_factory=list)  # empty where they were left out
 
@@ -131,8 +131,8 @@ class SentenceMemory:
         from safetensors.torch import save_file
 
         tensors = {"tokens": self.tokens}
-        for (layer, place), keys in self.keys.items():
-            axes, name = self.axes[layer, place], f"{layer}.{place}"
+        for (layer, attention), keys in self.keys.items():
+            axes, name = self.axes[layer, attention], f"{layer}.{attention}"
             tensors |= {f"{name}.keys": keys, f"{name}.basis": axes.basis, f"{name}.mean": axes.mean}
         with atomic_write(folder / FILE, "the memory") as temporary:
             save_file({key: value.contiguous() for key, value in tensors.items()}, temporary)
@@ -152,21 +152,21 @@ class SentenceMemory:
         except (SafetensorError, OSError):
             raise BundleError("{file} is missing or damaged. Get a new copy of the bundle.", file=FILE) from None
         tokens = data.pop("tokens", torch.zeros(0))  # (R,)
-        keys: dict[Place, torch.Tensor] = {}
-        axes: dict[Place, Axes] = {}
+        keys: dict[Location, torch.Tensor] = {}
+        axes: dict[Location, Axes] = {}
         try:
             for name in sorted(key.removesuffix(".keys") for key in data if key.endswith(".keys")):
-                layer, _, place = name.partition(".")
-                keys[int(layer), place] = data.pop(f"{name}.keys")
-                axes[int(layer), place] = Axes(data.pop(f"{name}.mean"), data.pop(f"{name}.basis"))
+                layer, _, attention = name.partition(".")
+                keys[int(layer), attention] = data.pop(f"{name}.keys")
+                axes[int(layer), attention] = Axes(data.pop(f"{name}.mean"), data.pop(f"{name}.basis"))
         except (LookupError, ValueError):
             raise BundleError("{file} lacks a part of its keys. Get a new copy of the bundle.", file=FILE) from None
         d = base.d_model
         fits = not data and tokens.dim() == 1 and tokens.dtype == torch.int32 and len(tokens) > 0 and all(
-            own.shape == (len(tokens), len(axes[place].basis)) and own.dtype == torch.float16
-            and axes[place].basis.shape == (own.shape[1], d) and axes[place].mean.shape == (d,)
-            and all(bool(one.isfinite().all()) for one in (axes[place].basis, axes[place].mean))
-            for place, own in keys.items()
+            own.shape == (len(tokens), len(axes[location].basis)) and own.dtype == torch.float16
+            and axes[location].basis.shape == (own.shape[1], d) and axes[location].mean.shape == (d,)
+            and all(bool(one.isfinite().all()) for one in (axes[location].basis, axes[location].mean))
+            for location, own in keys.items()
         )  # fmt: skip
         if not fits or int(tokens.min()) < 0 or int(tokens.max()) >= int(base.model.config.vocab_size):
             raise BundleError("{file} does not fit the base. Get a new copy of the bundle.", file=FILE)
@@ -180,10 +180,10 @@ class SentenceMemory:
 def record_sentences(
     base: BaseModel,
     pairs: Sequence[SentencePair],
-    places: Sequence[Place],
+    locations: Sequence[Location],
     size: int,
     progress: Progress | None = None,
-    axes: Mapping[Place, Axes] | None = None,
+    axes: Mapping[Location, Axes] | None = None,
 ) -> SentenceMemory:
     """One teacher-forced pass of the frozen base over the pairs, keys of `size` numbers; `axes`, where given, are used again.
 
@@ -205,17 +205,19 @@ def record_sentences(
     starts = np.concatenate([[0], np.cumsum([len(row) for row in labels])]).astype(np.int64)
     if axes is None:
         some = range(0, len(sentences), max(1, int(starts[-1]) // SURVEYED))
-        states: dict[Place, list[torch.Tensor]] = {place: [] for place in places}
-        for _, given in forced_states(base, [inputs[i] for i in some], [labels[i] for i in some], places):
-            for place, rows in given.items():
-                states[place].append(rows)
-        axes = {place: Axes.of(torch.cat(rows), min(size, base.d_model)) for place, rows in states.items()}
-    keys = {place: torch.empty(int(starts[-1]), len(axes[place].basis), dtype=torch.float16) for place in places}
+        states: dict[Location, list[torch.Tensor]] = {location: [] for location in locations}
+        for _, given in forced_states(base, [inputs[i] for i in some], [labels[i] for i in some], locations):
+            for location, rows in given.items():
+                states[location].append(rows)
+        axes = {location: Axes.of(torch.cat(rows), min(size, base.d_model)) for location, rows in states.items()}
+    keys = {
+        location: torch.empty(int(starts[-1]), len(axes[location].basis), dtype=torch.float16) for location in locations
+    }
     largest, done = torch.finfo(torch.float16).max, 0
-    for numbers, given in forced_states(base, inputs, labels, places):
+    for numbers, given in forced_states(base, inputs, labels, locations):
         rows = torch.cat([torch.arange(starts[i], starts[i + 1]) for i in numbers])  # (M,)
-        for place, own in given.items():
-            keys[place][rows] = axes[place](own).clamp(-largest, largest).half()
+        for location, own in given.items():
+            keys[location][rows] = axes[location](own).clamp(-largest, largest).half()
         done += len(numbers)
         progress.advance(done, len(sentences))
     tokens = torch.tensor([token for row in labels for token in row], dtype=torch.int32)  # (R,)
@@ -237,16 +239,16 @@ def index_of(
 
 
 def forced_states(
-    base: BaseModel, inputs: Sequence[Sequence[int]], labels: Sequence[Sequence[int]], places: Sequence[Place]
-) -> Iterator[tuple[list[int], dict[Place, torch.Tensor]]]:
+    base: BaseModel, inputs: Sequence[Sequence[int]], labels: Sequence[Sequence[int]], locations: Sequence[Location]
+) -> Iterator[tuple[list[int], dict[Location, torch.Tensor]]]:
     """For batches of the sentences: which they are, and the states (M, d) of their M target tokens at each place, one sentence
     after the other. The state is what a reader's query is (method.py: `hook`).
     """
     import torch
 
-    seen: dict[Place, torch.Tensor] = {}
+    seen: dict[Location, torch.Tensor] = {}
     lengths = [max(len(a), len(b)) for a, b in zip(inputs, labels, strict=True)]
-    with base.lock, fast_products(base), torch.no_grad(), watched(base, places, seen):
+    with base.lock, fast_products(base), torch.no_grad(), watched(base, locations, seen):
         for numbers in length_batches(lengths, base.batch_tokens):
             sources, wanted = (
                 base.pad_batch([rows[i] for i in numbers]) for rows in (inputs, labels)
@@ -260,22 +262,22 @@ def forced_states(
             real = torch.zeros_like(wanted, dtype=torch.bool)  # (B, T)
             for row, i in zip(real, numbers, strict=True):
                 row[: len(labels[i])] = True
-            yield list(numbers), {place: states[real].float().cpu() for place, states in seen.items()}
+            yield list(numbers), {location: states[real].float().cpu() for location, states in seen.items()}
 
 
 @contextlib.contextmanager
-def watched(base: BaseModel, places: Sequence[Place], seen: dict[Place, torch.Tensor]) -> Iterator[None]:
+def watched(base: BaseModel, locations: Sequence[Location], seen: dict[Location, torch.Tensor]) -> Iterator[None]:
     """The states (B, T, d) at these places are put into `seen` whenever the decoder runs inside the block."""
 
-    def watch(place: Place) -> Any:
+    def watch(location: Location) -> Any:
         def hook(module: Any, args: Any, kwargs: Any, output: Any) -> None:
             asks = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]  # (B, T, d)
-            seen[place] = output[0] if place[1] == "self_attn" else asks
+            seen[location] = output[0] if location[1] == "self_attn" else asks
 
         return hook
 
     with contextlib.ExitStack() as stack:
-        for layer, name in places:
+        for layer, name in locations:
             attention = getattr(base.decoder_layers[layer], name)
             stack.callback(attention.register_forward_hook(watch((layer, name)), with_kwargs=True).remove)
         yield

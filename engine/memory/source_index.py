@@ -85,14 +85,14 @@ class Sources:
         nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32), 0.0
         if not len(self.features):
             return nothing
-        places = np.minimum(np.searchsorted(self.features, asked), len(self.features) - 1)
-        known = self.features[places] == asked
-        places = places[known]
-        if not len(places):
+        positions = np.minimum(np.searchsorted(self.features, asked), len(self.features) - 1)
+        known = self.features[positions] == asked
+        positions = positions[known]
+        if not len(positions):
             return nothing
         count = len(self.starts) - 1
-        lists = [self.lists[self.begins[i] : self.begins[i + 1]] for i in places]
-        weights = np.repeat(self.weights[places], [len(one) for one in lists])
+        lists = [self.lists[self.begins[i] : self.begins[i + 1]] for i in positions]
+        weights = np.repeat(self.weights[positions], [len(one) for one in lists])
         scores = np.bincount(np.concatenate(lists), weights, minlength=count)  # (N,)
         scores[list(blocked)] = 0
         best = np.flatnonzero(scores > 0)
@@ -101,7 +101,7 @@ class Sources:
             best = best[sharing >= np.partition(sharing, len(best) - most)[len(best) - most]]
         best = best[np.lexsort((best, -scores[best]))][:most]
         # A feature that no sample has weighs as one that a single sample has.
-        shared = float(self.weights[places].sum())
+        shared = float(self.weights[positions].sum())
         whole = shared + float(np.log1p(count)) * int((~known).sum())
         return best, (scores[best] / whole).astype(np.float32), shared / whole
 

@@ -151,13 +151,13 @@ def gaussian_like(rows: Tensor, count: int, generator: torch.Generator) -> Tenso
     return (mean + draws @ root.T).float()  # (count, d)
 
 
-def spread_out(values: Tensor, count: int) -> Tensor:
+def evenly_spaced(values: Tensor, count: int) -> Tensor:
     """At most `count` of the values (N,), each as often as its share of them: evenly spaced in their sorted order."""
     import torch
 
     ordered = values.sort().values  # (N,)
-    places = torch.linspace(0, len(ordered) - 1, min(count, len(ordered))).round().long()  # (count,)
-    return ordered[places]  # (count,)
+    indices = torch.linspace(0, len(ordered) - 1, min(count, len(ordered))).round().long()  # (count,)
+    return ordered[indices]  # (count,)
 
 
 class Rows:

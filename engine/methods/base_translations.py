@@ -26,7 +26,7 @@ def keep_settings(samples: Samples, config: Any) -> None:
     write_json(samples.workspace / SETTINGS, config.to_mapping(), "the method's settings")
 
 
-def kept_settings(samples: Samples, cls: Any) -> Any:
+def prepared_settings(samples: Samples, cls: Any) -> Any:
     """The settings that the method prepared with; the defaults where it did not."""
     file = samples.workspace / SETTINGS
     return cls.from_mapping(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else cls()

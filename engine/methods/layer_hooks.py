@@ -79,7 +79,7 @@ def norms(layer: nn.Module) -> list[str]:
     return [name for name in names if hasattr(layer, name)]
 
 
-def hook(layer: nn.Module, place: str, part: Any, strength: float) -> Any:
+def hook(layer: nn.Module, position: str, part: Any, strength: float) -> Any:
     """Set a part to work on what a layer passes on at a place; returns the handle that takes it away again.
 
     layer        the whole layer's output
@@ -100,10 +100,10 @@ def hook(layer: nn.Module, place: str, part: Any, strength: float) -> Any:
     def as_norm(module: Any, args: Any, output: Any) -> Any:
         return part(module, args[0], strength).to(output.dtype)
 
-    if place == "hidden":
+    if position == "hidden":
         return layer.fc2.register_forward_pre_hook(at_input)  # type: ignore[union-attr, operator]
-    target = layer if place == "layer" else getattr(layer, place)
-    return target.register_forward_hook(as_norm if place.endswith("_norm") else at_output)
+    target = layer if position == "layer" else getattr(layer, position)
+    return target.register_forward_hook(as_norm if position.endswith("_norm") else at_output)
 
 
 @contextlib.contextmanager

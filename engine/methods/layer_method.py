@@ -37,7 +37,7 @@ class LayerMethod(Method):
     def prepare(self, samples: Samples, config: LayerOptions, progress: Progress) -> Artefacts:
         """Nothing is made of the samples; what the base lacks is refused before any work is done."""
         layers = chosen_layers(samples.pair.forward, config)
-        if not any(self.places(layer, config) for _, _, layer in layers):
+        if not any(self.positions(layer, config) for _, _, layer in layers):
             raise OptionError(
                 "places: none of the named places is in the chosen layers. Name another place, or more layers."
             )
@@ -48,16 +48,16 @@ class LayerMethod(Method):
 
         module = LayerModules(config)
         for side, number, layer in chosen_layers(base, config):
-            for position in self.places(layer, config):
+            for position in self.positions(layer, config):
                 module.put(side, number, position, self.part(base, layer, position, config))
         return module.to(base.device)
 
     @abstractmethod
-    def places(self, layer: nn.Module, config: Any) -> list[str]:
+    def positions(self, layer: nn.Module, config: Any) -> list[str]:
         """Where in a layer of the base parts stand; see `engine.methods.layer_hooks.hook`."""
 
     @abstractmethod
-    def part(self, base: BaseModel, layer: nn.Module, place: str, config: Any) -> nn.Module:
+    def part(self, base: BaseModel, layer: nn.Module, position: str, config: Any) -> nn.Module:
         """A new part for a place."""
 
     def changes_encoder(self, module: Any) -> bool:

@@ -23,21 +23,21 @@ class LayerModules(nn.Module):
         super().__init__()
         self.config: Any = config
 
-    def put(self, side: str, number: int, place: str, part: nn.Module) -> None:
+    def put(self, side: str, number: int, position: str, part: nn.Module) -> None:
         at: Any = self
         for name in (side, str(number)):
             if name not in at._modules:
                 at.add_module(name, nn.Module())
             at = at._modules[name]
-        at.add_module(place, part)
+        at.add_module(position, part)
 
     def placed(self) -> list[tuple[str, int, str, Any]]:
         """(side, layer, place, part), in the order in which they were put."""
         return [
             (side, int(number), position, part)
             for side, layers in self.named_children()
-            for number, places in layers.named_children()
-            for position, part in places.named_children()
+            for number, layer in layers.named_children()
+            for position, part in layer.named_children()
         ]
 
     @property

@@ -30,10 +30,10 @@ class Inputs:
         # Marian scales outside of its embedding, the others inside.
         self.scale = 1.0 if hasattr(self.embedding, "embed_scale") else float(getattr(stack, "embed_scale", 1.0))
         self.norm = getattr(stack, "layernorm_embedding", None)
-        places = stack.embed_positions
+        table = stack.embed_positions
         # M2M100 counts from behind the padding's number, mBART from 2, Marian from 0.
-        self.first = places.padding_idx + 1 if hasattr(places, "weights") else int(getattr(places, "offset", 0))
-        self.positions: Tensor = places.weights if hasattr(places, "weights") else places.weight  # (P, d)
+        self.first = table.padding_idx + 1 if hasattr(table, "weights") else int(getattr(table, "offset", 0))
+        self.positions: Tensor = table.weights if hasattr(table, "weights") else table.weight  # (P, d)
         self.longest = len(self.positions) - self.first
 
     def tokens(self, ids: Tensor) -> Tensor:
@@ -43,8 +43,8 @@ class Inputs:
     def __call__(self, ids: Tensor) -> Tensor:
         """Embeddings with positions (B, L, d) of right-padded ids (B, L)."""
         width = ids.shape[1]
-        places = self.positions[self.first : self.first + width].detach()  # (L, d)
-        states = self.tokens(ids) + places  # (B, L, d)
+        positions = self.positions[self.first : self.first + width].detach()  # (L, d)
+        states = self.tokens(ids) + positions  # (B, L, d)
         return states if self.norm is None else self.norm(states)  # (B, L, d)
 
 
@@ -178,7 +178,7 @@ class Layout:
         device, self.rows, self.width = mask.device, rows, max(1, *totals)
         self.row = torch.tensor(list(owners), device=device)[:, None].expand_as(mask)[mask]  # (N,), N tokens in all
         within = torch.arange(mask.shape[1], device=device)  # (L,)
-        self.place = (torch.tensor(offsets, device=device)[:, None] + within)[mask]  # (N,)
+        self.column = (torch.tensor(offsets, device=device)[:, None] + within)[mask]  # (N,)
         sizes = torch.tensor(totals, device=device)  # (B,)
         # A row without any token has its first place unmasked, since attention needs one; `any` says that it is empty.
         self.mask = torch.arange(self.width, device=device) < sizes.clamp(min=1)[:, None]  # (B, K)
@@ -187,4 +187,4 @@ class Layout:
     def put(self, values: Tensor) -> Tensor:
         """Values (E, L, ...) of the sentences' tokens at their places (B, K, ...), zeros elsewhere."""
         empty = values.new_zeros(self.rows, self.width, *values.shape[2:])  # (B, K, ...)
-        return empty.index_put((self.row, self.place), values[self.from_mask])  # (B, K, ...)
+        return empty.index_put((self.row, self.column), values[self.from_mask])  # (B, K, ...)

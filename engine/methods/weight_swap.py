@@ -35,7 +35,7 @@ NAMES = {
 }
 
 
-def places_of(model: nn.Module) -> dict[int, list[tuple[str, nn.Module, str]]]:
+def parameter_holders(model: nn.Module) -> dict[int, list[tuple[str, nn.Module, str]]]:
     """{id of a Parameter: [(its full name, the module that holds it, its name there)]}, in the model's order."""
     result: dict[int, list[tuple[str, nn.Module, str]]] = {}
     for prefix, module in model.named_modules():
@@ -75,11 +75,11 @@ class TunedWeights(nn.Module):
         self.which = which
         self.norms = [module for module in base.model.modules() if isinstance(module, nn.LayerNorm)]
         self.slots: list[tuple[str, list[tuple[nn.Module, str]], nn.Parameter]] = []
-        for places in places_of(base.model).values():
-            if chosen([full for full, _, _ in places], which):
-                full, module, name = places[0]
+        for holders in parameter_holders(base.model).values():
+            if chosen([full for full, _, _ in holders], which):
+                full, module, name = holders[0]
                 own: Any = module._parameters[name]
-                self.slots.append((full, [(holder, key) for _, holder, key in places], own))
+                self.slots.append((full, [(holder, key) for _, holder, key in holders], own))
                 # Over a base in half precision the copies are trained in float32.
                 self.put(full, nn.Parameter(own.detach().float().clone()))
         if not self.slots:
@@ -116,11 +116,11 @@ class TunedWeights(nn.Module):
             return
         before: list[tuple[nn.Module, str, Any]] = []
         try:
-            for (_, places, own), (_, tuned) in zip(self.slots, self.pairs(), strict=True):
-                holder, key = places[0]
+            for (_, holders, own), (_, tuned) in zip(self.slots, self.pairs(), strict=True):
+                holder, key = holders[0]
                 now: Any = holder._parameters[key]
                 new = tuned if strength == 1.0 and now is own else moved(now, own, tuned, strength)
-                for holder, key in places:
+                for holder, key in holders:
                     before.append((holder, key, holder._parameters[key]))
                     holder._parameters[key] = new
             before += self.widen_norms()

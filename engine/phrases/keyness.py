@@ -51,8 +51,8 @@ def keyness(own: np.ndarray, general: np.ndarray, own_words: int, general_words:
     likelihood = 2 * (_times_log(a, n * both / (n + m)) + _times_log(b, m * both / (n + m)))
     ratio = np.log2(np.where(a, a, 0.5) / n) - np.log2(np.where(b, b, 0.5) / m)
     middle = np.log((a + 0.5) / (n + 0.5)) - np.log((b + 0.5) / (m + 0.5))
-    spread = np.sqrt(np.maximum(0.0, 1 / (a + 0.5) - 1 / (n + 0.5) + 1 / (b + 0.5) - 1 / (m + 0.5)))
-    low, high = (middle - Z * spread) / np.log(2), (middle + Z * spread) / np.log(2)
+    standard_error = np.sqrt(np.maximum(0.0, 1 / (a + 0.5) - 1 / (n + 0.5) + 1 / (b + 0.5) - 1 / (m + 0.5)))
+    low, high = (middle - Z * standard_error) / np.log(2), (middle + Z * standard_error) / np.log(2)
     value = np.where(low > 0, low, np.where(high < 0, high, 0.0))
     return Keyness(np.maximum(likelihood, 0.0), ratio, low, high, value)
 

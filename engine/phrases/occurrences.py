@@ -29,13 +29,13 @@ class Finder:
     def __init__(self, phrases: Sequence[str], language: str) -> None:
         self.language = language
         self.size = len(phrases)
-        self._places: dict[str, list[int]] = {}
+        self._indices: dict[str, list[int]] = {}
         self._beginnings: set[str] = set()
         for index, phrase in enumerate(phrases):
             units = self.units(phrase)
             whole = " ".join(units)
             if whole:
-                self._places.setdefault(whole, []).append(index)
+                self._indices.setdefault(whole, []).append(index)
                 self._beginnings.update(itertools.accumulate(units, "{} {}".format))
 
     def units(self, text: str) -> list[str]:
@@ -47,12 +47,12 @@ class Finder:
         return self._find(self.units(text))
 
     def _find(self, units: Sequence[str]) -> Iterable[int]:
-        beginnings, places = self._beginnings, self._places
+        beginnings, indices = self._beginnings, self._indices
         for first, unit in enumerate(units):
             seen, after = unit, first + 1
             while seen in beginnings:
-                if seen in places:
-                    yield from places[seen]
+                if seen in indices:
+                    yield from indices[seen]
                 if after == len(units):
                     break
                 seen = f"{seen} {units[after]}"

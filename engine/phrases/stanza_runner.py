@@ -12,7 +12,7 @@ from engine.errors import ModelError
 from engine.phrases.parsed_sentence import Parsed, read_stanza
 from engine.phrases.token_spans import parts
 
-PACE = 0.8  # seconds a batch should take, so that cancelling and the bar are prompt
+BATCH_SECONDS = 0.8  # seconds a batch should take, so that cancelling and the bar are prompt
 FIRST_BATCH, LARGEST_BATCH = 16, 2048
 HOPELESS = 20  # sentences that fail one after the other before anything was parsed
 # What stanza takes for a space; each becomes one space, so that its offsets stay those of the sentence.
@@ -45,8 +45,8 @@ def parse_sentences(
         for index, readings in enumerate(results):
             yield position + index, readings
         position += len(batch)
-        pace = (time.monotonic() - begun) / len(batch)
-        size = max(1, min(LARGEST_BATCH, 2 * size, int(PACE / max(pace, 1e-6))))
+        seconds_per_sentence = (time.monotonic() - begun) / len(batch)
+        size = max(1, min(LARGEST_BATCH, 2 * size, int(BATCH_SECONDS / max(seconds_per_sentence, 1e-6))))
     progress.advance(len(sentences), len(sentences), "parsing")
 
 

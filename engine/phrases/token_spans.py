@@ -97,21 +97,21 @@ def trim(tokens: Sequence[str], first: int, last: int) -> Offsets:
     return first, last
 
 
-def _partner(tokens: Sequence[str], first: int, last: int, place: int) -> int | None:
-    """The token inside [first, last) that closes or opens the bracket or quote at `place`, if there is one."""
-    mark = BRACKETS.get(tokens[place], tokens[place])
+def _partner(tokens: Sequence[str], first: int, last: int, position: int) -> int | None:
+    """The token inside [first, last) that closes or opens the bracket or quote at `position`, if there is one."""
+    mark = BRACKETS.get(tokens[position], tokens[position])
     if mark in STRAIGHT or mark in ("``", "''"):
         same = ("``", "''") if mark in ("``", "''") else (mark,)
         others = [index for index in range(first, last) if tokens[index] in same]
         if len(others) % 2:
             return None
-        index = others.index(place)
+        index = others.index(position)
         return others[index + 1 if index % 2 == 0 else index - 1]
     for opener, closer in PAIRS:
         if mark == opener:
-            result = _matching(tokens, range(place, last), opener, closer)
+            result = _matching(tokens, range(position, last), opener, closer)
         elif mark == closer:
-            result = _matching(tokens, range(place, first - 1, -1), closer, opener)
+            result = _matching(tokens, range(position, first - 1, -1), closer, opener)
         else:
             continue
         if result is not None:
@@ -119,9 +119,9 @@ def _partner(tokens: Sequence[str], first: int, last: int, place: int) -> int | 
     return None
 
 
-def _matching(tokens: Sequence[str], places: range, mark: str, mate: str) -> int | None:
+def _matching(tokens: Sequence[str], indices: range, mark: str, mate: str) -> int | None:
     depth = 0
-    for index in places:
+    for index in indices:
         form = BRACKETS.get(tokens[index], tokens[index])
         depth += (form == mark) - (form == mate)
         if depth == 0:

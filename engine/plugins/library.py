@@ -71,7 +71,7 @@ class Library:
     def take_in(self, project: ProjectRow, file: Path, shown: str = "", *, move: bool = False) -> PluginRow:
         """Copy (or move) a checked bundle into the project and enter it; `shown` is the file's name for people."""
         card = read_bundle_card(file)
-        with free_place(self.folder(project.id), Path(shown or file.name).stem) as target:
+        with reserved_path(self.folder(project.id), Path(shown or file.name).stem) as target:
             if move:
                 with storage_errors("the plugin", target):
                     file.replace(target)
@@ -173,7 +173,7 @@ class Library:
                 "{strange} belongs to another project. Import it into this project first.", strange=strange.name
             )
         parts = [Part(present(row), weights[row.id], row.name) for row in rows]
-        with free_place(self.folder(project.id), name) as target:
+        with reserved_path(self.folder(project.id), name) as target:
             card = make_blend(target, name, parts, base=base, progress=progress)
         return self.store.plugins.create(
             project.id, str(card["name"]), method=str(card["method"]), path=str(target),
@@ -213,7 +213,7 @@ def needs_texts(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def free_place(folder: Path, name: str) -> Iterator[Path]:
+def reserved_path(folder: Path, name: str) -> Iterator[Path]:
     """A file name for a bundle that nobody else has, held for the block: letters of any script and digits, else hyphens."""
     stem = re.sub(r"[\W_]+", "-", name.lower()).strip("-")[:60] or "plugin"
     path, number = folder / f"{stem}.zip", 2

@@ -62,8 +62,8 @@ class MixedBatch:
         """A batch of these texts begins; returns the order, as places in `texts`, in which its rows must stand."""
         import torch
 
-        order = sorted(range(len(texts)), key=lambda place: self.which[texts[place]])
-        self.owners = torch.tensor([self.which[texts[place]] for place in order])  # (B,)
+        order = sorted(range(len(texts)), key=lambda index: self.which[texts[index]])
+        self.owners = torch.tensor([self.which[texts[index]] for index in order])  # (B,)
         counts = self.owners.bincount(minlength=len(self.plugins))  # (P,)
         self.begins = self.firsts = [0, *counts.cumsum(0).tolist()]
         return order
@@ -100,13 +100,13 @@ class MixedBatch:
     def attached(self, base: BaseModel, strength: float = 1.0) -> Iterator[None]:
         """All plugins, each for its rows. Raises OptionError on a strength below 0 or above 2."""
         check_strength(strength)
-        places: dict[tuple[Any, bool], list[tuple[int, Any]]] = {}
+        changes_by_target: dict[tuple[Any, bool], list[tuple[int, Any]]] = {}
         for number, plugin in enumerate(self.plugins):
             for spot in (spots_of(base, plugin, strength) or ()) if plugin is not None else ():
-                places.setdefault((spot.target, spot.at_input), []).append((number, spot.change))
+                changes_by_target.setdefault((spot.target, spot.at_input), []).append((number, spot.change))
         handles = []
         try:
-            for (target, at_input), changes in places.items():
+            for (target, at_input), changes in changes_by_target.items():
                 if at_input:
                     handles.append(target.register_forward_pre_hook(self.at_input(changes)))
                 else:

@@ -92,7 +92,7 @@ def swap_bundle(
         replaced = method.swap(forward, plugin.module, pairs, Path(folder), progress).files
         if plugin.knn is not None:
             replaced |= another(forward, plugin.knn, pairs, Path(folder), progress, plugin)[1]
-        write_bundle(output, described(plugin, len(pairs)), {**kept(plugin), **replaced})
+        write_bundle(output, described(plugin, len(pairs)), {**copied_files(plugin), **replaced})
     return {"output": str(output), "method": method.name, "sentences": len(pairs), "bytes": output.stat().st_size}
 
 
@@ -108,7 +108,7 @@ def weighed(
     return [replace(one, plausibility=next(values).plausibility) if one.synthetic else one for one in pairs]
 
 
-def kept(plugin: Plugin) -> dict[str, Path]:
+def copied_files(plugin: Plugin) -> dict[str, Path]:
     """The files of a loaded bundle that a copy takes over, the weights among them."""
     assert plugin.folder is not None
     skipped = {CONFIG, MANIFEST, "README.md"}

@@ -159,9 +159,9 @@ class Batcher:
 
     def _batch(self, batch: list[_Share]) -> None:
         """Translate these texts of these requests. What goes wrong with one plugin is the end of its requests alone."""
-        works = [request.work for request, places in batch for _ in places]
+        works = [request.work for request, indices in batch for _ in indices]
         try:
-            results = iter(self._translate(works, [request.texts[i] for request, places in batch for i in places]))
+            results = iter(self._translate(works, [request.texts[i] for request, indices in batch for i in indices]))
         except BaseException as error:
             if len(set(works)) > 1:
                 for work in dict.fromkeys(works):
@@ -174,9 +174,9 @@ class Batcher:
                 self._end(request, error)
             return
         self._alone.difference_update(works)  # what was wrong has passed
-        for request, places in batch:
+        for request, indices in batch:
             with self._change:
-                request.results |= {i: next(results) for i in places}
+                request.results |= {i: next(results) for i in indices}
                 done = len(request.results) == len(request.texts)
             if done:
                 self._end(request)
@@ -296,11 +296,11 @@ class Batcher:
         for index, work in enumerate(works):
             groups.setdefault((work.strength, own_decoding(work, base, plugins[work])), []).append(index)
         results = [""] * len(texts)
-        for (strength, decoding), places in groups.items():
-            some = [texts[index] for index in places]
-            own = [plugins[works[index]] for index in places]
+        for (strength, decoding), indices in groups.items():
+            some = [texts[index] for index in indices]
+            own = [plugins[works[index]] for index in indices]
             result = translate_mixed(base, some, own, strength=strength, decoding=decoding)
-            for index, text in zip(places, result, strict=True):
+            for index, text in zip(indices, result, strict=True):
                 results[index] = text
         return results
 

@@ -108,6 +108,6 @@ class ModelCache:
         return base.path, base.source, base.target, path, Path(path).stat().st_mtime
 
     def _drop(self, path: str) -> None:
-        places = {base.path for base in self._bases.pop(path).values()}
-        for key in [key for key in self._plugins if key[0] in places]:
+        paths = {base.path for base in self._bases.pop(path).values()}
+        for key in [key for key in self._plugins if key[0] in paths]:
             del self._plugins[key]

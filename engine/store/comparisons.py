@@ -129,12 +129,12 @@ class ComparisonTables:
             raise InputError("There is no sentence to compare. Enter at least one.")
         made = self._store.comparisons.create(project_id, title, [])
         columns = [list(one) for one in (texts or {}).values()]
-        places = list(texts or {})
+        system_indices = list(texts or {})
         for begin in range(0, len(lines), PART):
             with self._store.write() as session:
                 for index, (source, reference) in enumerate(lines[begin : begin + PART], begin):
                     row: list[str | None] = [None] * len(systems)
-                    for system, column in zip(places, columns, strict=True):
+                    for system, column in zip(system_indices, columns, strict=True):
                         row[system] = column[index]
                     session.add(
                         ComparisonLine(
@@ -205,12 +205,12 @@ class ComparisonTables:
         }.get(order, (line.place,))
         return self._lines(comparison_id, by, offset=offset, limit=limit)
 
-    def line(self, comparison_id: int, place: int) -> ComparisonLineRow:
+    def line(self, comparison_id: int, index: int) -> ComparisonLineRow:
         """One line. Raises InputError when there is none."""
         with self._store.read() as session:
-            record = session.get(ComparisonLine, (comparison_id, place))
+            record = session.get(ComparisonLine, (comparison_id, index))
             if record is None:
-                raise InputError("The comparison has no sentence {place}. Reload the page.", place=place + 1)
+                raise InputError("The comparison has no sentence {place}. Reload the page.", place=index + 1)
             return out(record)
 
     def lines(self, comparison_id: int) -> Iterator[ComparisonLineRow]:

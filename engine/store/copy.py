@@ -33,7 +33,7 @@ def copy_store(
         raise InputError(
             "A worker serves {place} on {host}. Stop the studio and all workers first, so that nothing changes "
             "while it is copied.",
-            place=source.place,
+            place=source.address,
             host=workers[0].host,
         )
     tables = [table for table in Base.metadata.sorted_tables if table is not SchemaVersion.__table__]
@@ -42,12 +42,12 @@ def copy_store(
     progress.begin("copying")
     try:
         with (
-            sentences(source.place),
+            sentences(source.address),
             source._engine.connect().execution_options(**level) as origin,
-            sentences(target.place),
+            sentences(target.address),
             target._writer.begin() as goal,
         ):
-            _refuse_rows(goal, tables, target.place)
+            _refuse_rows(goal, tables, target.address)
             total = sum(origin.scalar(select(func.count()).select_from(table)) or 0 for table in tables)
             for table in tables:
                 counts[table.name] = _copy(origin, goal, table, progress, sum(counts.values()), total)
@@ -58,12 +58,12 @@ def copy_store(
     return counts
 
 
-def _refuse_rows(goal: Connection, tables: list[Table], place: str) -> None:
+def _refuse_rows(goal: Connection, tables: list[Table], address: str) -> None:
     for table in tables:
         if goal.execute(select(table).limit(1)).first() is not None:
             raise InputError(
                 "The store at {place} already contains rows ({table}). Specify an empty database with --to.",
-                place=place,
+                place=address,
                 table=table.name,
             )
 

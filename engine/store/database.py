@@ -117,8 +117,8 @@ def unreachable(error: BaseException | None) -> bool:
 
 
 @contextlib.contextmanager
-def sentences(place: str) -> Iterator[None]:
-    """The database's errors in words for a user; `place` is the store's address as it may be shown."""
+def sentences(address: str) -> Iterator[None]:
+    """The database's errors in words for a user; `address` is the store's address as it may be shown."""
     try:
         yield
     except IntegrityError as error:
@@ -131,49 +131,49 @@ def sentences(place: str) -> Iterator[None]:
         raise InputError("A number is too large, or a text contains an invalid character.") from error
     except TimeoutError as error:  # SQLAlchemy's: all connections of this process are taken
         raise StorageError(
-            "The store at {place} is receiving more requests than it can answer. Try again.", place=place
+            "The store at {place} is receiving more requests than it can answer. Try again.", place=address
         ) from error
     except DataError as error:
         raise InputError(
-            "The store at {place} cannot hold a value: {first_line}.", place=place, first_line=_first_line(error.orig)
+            "The store at {place} cannot hold a value: {first_line}.", place=address, first_line=_first_line(error.orig)
         ) from error
     except DatabaseError as error:
         words = str(error.orig).lower()
         if "not a database" in words or "malformed" in words:
             raise InputError(
-                "The store at {place} is damaged or no database. Move it away or restore a backup.", place=place
+                "The store at {place} is damaged or no database. Move it away or restore a backup.", place=address
             ) from error
         if "locked" in words or "busy" in words or "lock timeout" in words:
             raise StorageError(
                 "The store at {place} has been busy for more than {busy_seconds} s: another program is using it.",
-                place=place,
+                place=address,
                 busy_seconds=BUSY_SECONDS,
             ) from error
-        if "full" in words or "no space" in words or ("disk i/o error" in words and _no_room(place)):
+        if "full" in words or "no space" in words or ("disk i/o error" in words and _no_room(address)):
             raise StorageError(
-                "The disk is full: {place} could not be written. Free some space.", place=place
+                "The disk is full: {place} could not be written. Free some space.", place=address
             ) from error
         if "readonly" in words or "unable to open" in words:
             raise StorageError(
-                "The store at {place} cannot be opened or written: {orig}.", place=place, orig=error.orig
+                "The store at {place} cannot be opened or written: {orig}.", place=address, orig=error.orig
             ) from error
         if error.connection_invalidated or "connection" in words:
             raise StorageError(
                 "The database at {place} cannot be reached: {first_line}.",
-                place=place,
+                place=address,
                 first_line=_first_line(error.orig),
             ) from error
         if isinstance(error, OperationalError):
             raise StorageError(
-                "The store at {place} cannot be used: {first_line}.", place=place, first_line=_first_line(error.orig)
+                "The store at {place} cannot be used: {first_line}.", place=address, first_line=_first_line(error.orig)
             ) from error
         raise
 
 
-def _no_room(place: str) -> bool:
+def _no_room(address: str) -> bool:
     """Is the disk of an SQLite store full? SQLite says "disk I/O error" where its shared memory cannot grow."""
     try:
-        return shutil.disk_usage(Path(place).parent).free < 1 << 20
+        return shutil.disk_usage(Path(address).parent).free < 1 << 20
     except OSError:
         return False
 

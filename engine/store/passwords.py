@@ -29,19 +29,19 @@ def hashed(password: str) -> str:
         return str(_hasher().hash(password.encode("utf-8", "surrogatepass")))
 
 
-def matches(kept: str, password: str) -> bool:
+def matches(stored_hash: str, password: str) -> bool:
     """Is it the password of this hash? An empty hash takes as long and matches nothing."""
     from argon2.exceptions import InvalidHashError, VerificationError
 
-    compared = kept or _nobody()
+    compared = stored_hash or _nobody()
     try:
         with _AT_ONCE:
             result = bool(_hasher().verify(compared, password.encode("utf-8", "surrogatepass")))
     except (VerificationError, InvalidHashError):
         return False
-    return result and bool(kept)
+    return result and bool(stored_hash)
 
 
-def worn(kept: str) -> bool:
+def worn(stored_hash: str) -> bool:
     """Was the hash made with other parameters than those of today?"""
-    return bool(_hasher().check_needs_rehash(kept))
+    return bool(_hasher().check_needs_rehash(stored_hash))

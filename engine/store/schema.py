@@ -61,13 +61,13 @@ def standing(connection: Connection) -> Standing:
     return Standing(version, revision is not None)
 
 
-def check(standing: Standing, place: str) -> None:
+def check(standing: Standing, address: str) -> None:
     """Raises InputError where the store was made by a newer program."""
     if standing.version > newest():
         raise InputError(
             "The store at {place} was made by a newer Tailor MT (schema {version}, this program knows up to "
             "{newest}). Update Tailor MT, or set TAILORMT_HOME to another folder.",
-            place=place, version=standing.version, newest=newest(),
+            place=address, version=standing.version, newest=newest(),
         )  # fmt: skip
 
 

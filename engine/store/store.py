@@ -46,7 +46,7 @@ class Store:
 
     def __init__(self, url: str, *, wait: float = 0.0) -> None:
         self.url = parse(url)
-        self.place = shown(self.url)
+        self.address = shown(self.url)
         self._engine = open_engine(self.url)
         self._writer = writing(self._engine)
         self.access: Callable[[], Actor] = current_actor  # whom each session works for (engine.store.row_access)
@@ -99,7 +99,7 @@ class Store:
 
     @contextlib.contextmanager
     def _session(self, engine: Engine, alone: bool = False, guarded: bool = True) -> Iterator[Session]:
-        with sentences(self.place), self._reached(engine, alone) as session:
+        with sentences(self.address), self._reached(engine, alone) as session:
             session.info["access"] = self.access() if guarded else None
             try:
                 yield session
@@ -129,10 +129,10 @@ class Store:
     def _bring_up(self, deadline: float) -> None:
         while True:
             try:
-                with sentences(self.place):
+                with sentences(self.address):
                     with self._engine.connect() as connection:
                         result = schema.standing(connection)
-                    schema.check(result, self.place)
+                    schema.check(result, self.address)
                     if not result.current:
                         schema.upgrade(self._engine)
                     return

@@ -78,7 +78,7 @@ def translate_document(
         partial.unlink(missing_ok=True)
     doubts = [
         {
-            "place": unit.place,
+            "place": unit.location,
             "source": _excerpt(unit.text),
             "translation": _excerpt(text_of(result.parts)),
             "why": result.doubt,
@@ -90,7 +90,7 @@ def translate_document(
         title=document.title,
         units=len(document.units),
         characters=sum(len(unit.text) for unit in document.units),
-        kept=dict(document.kept),
+        kept=dict(document.skipped),
         doubtful=len(doubts),
         doubts=doubts[:MOST_DOUBTS],
         segments=list(zip(document.units, results, strict=True)),

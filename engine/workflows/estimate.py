@@ -174,7 +174,7 @@ class _Estimator:
         self.shape = Shape.of(config, count_parameters(Path(request.base)))
         method = get_method(request.method)
         self.needs, self.parsed = method.capabilities, method.reads_phrases(self.config)
-        self.paces = ThroughputLog(settings, shape_key(config))
+        self.throughput = ThroughputLog(settings, shape_key(config))
         self.kind = machine(settings).split(", ")[1]
         count = threads(settings)
         self.device = (
@@ -182,17 +182,17 @@ class _Estimator:
         )
         self.parts: dict[str, float] = {}
         self.how: dict[str, str] = {}
-        measured = self.paces.get("tokens a character " + counts.language)
+        measured = self.throughput.get("tokens a character " + counts.language)
         self.per_character = measured.value if measured else 0.8 if unspaced(counts.language or "en") else 0.28
         self.forward, self.known = self._forward()
         half = settings.precision != "float32" and (self.kind != "cpu" or has_fast_half())
         self.slower = 1.0 if half else SLOW  # in training
-        held = self.kept(1.0)
+        held = self.training_characters(1.0)
         self.work = Workload(
             self.shape,
             counts.sentences,
             counts.characters * self.per_character / max(1, counts.sentences),
-            self.kept(self.options.keep_pairs),
+            self.training_characters(self.options.keep_pairs),
             held,
             held * self.per_character,
             float(counts.phrases or counts.sentences * 12),
@@ -202,10 +202,10 @@ class _Estimator:
 
     def _forward(self) -> tuple[float, bool]:
         """Tokens a second of a forward pass over sentence pairs, and whether that was measured."""
-        result = self.paces.get("weighing")
+        result = self.throughput.get("weighing")
         if result:
             return result.value * self.per_character * WORK["weighing"], True
-        result = self.paces.get("datastore")
+        result = self.throughput.get("datastore")
         if result:
             return result.value * self.per_character * WORK["datastore"], True
         shape = self.shape
@@ -213,11 +213,11 @@ class _Estimator:
         speed = FLOPS.get(self.kind, FLOPS["cpu"]) * (threads(self.settings) if self.kind == "cpu" else 1)
         return speed / (2 * used), False
 
-    def add(self, part: str, amount: float, pace: str, fallback: float) -> None:
+    def add(self, part: str, amount: float, key: str, fallback: float) -> None:
         """A step of `amount` units: at the measured pace, else `fallback` seconds."""
         if amount <= 0:
             return
-        result = self.paces.get(pace)
+        result = self.throughput.get(key)
         self.parts[part] = self.parts.get(part, 0.0) + (amount / result.value if result else fallback)
         self.how[part] = "measured" if result else "scaled" if self.known else "guessed"
 
@@ -225,7 +225,7 @@ class _Estimator:
         request, counts = self.request, self.counts
         characters, tokens = counts.characters, counts.characters * self.per_character
         missing = 1 - counts.sourced
-        started = self.paces.get("start")
+        started = self.throughput.get("start")
         if "start" not in self.done:
             self.parts["start"] = started.value if started else START + self.shape.weights * 4 / (500 * MiB)
             self.how["start"] = "measured" if started else "scaled" if self.known else "guessed"
@@ -257,7 +257,7 @@ class _Estimator:
         sure = self.sure(seconds)
         weights = int(cost.weights)
         files = cost.files + (self.work.datastore() if request.knn else 0)
-        peak = self.paces.get(f"peak {request.method} {self.options.tokens_per_batch}")
+        peak = self.throughput.get(f"peak {request.method} {self.options.tokens_per_batch}")
         return Estimate(
             seconds=round(seconds, 1),
             low=round(seconds / SURE[sure], 1),
@@ -276,7 +276,7 @@ class _Estimator:
     def passes(self, kind: str, tokens: float) -> float:
         return WORK[kind] * tokens / self.forward
 
-    def kept(self, keep_pairs: float) -> float:
+    def training_characters(self, keep_pairs: float) -> float:
         """Characters of the sentences that are learnt from: all but the held-out ones, and that share of those whose sources
         are synthetic.
         """
@@ -297,12 +297,12 @@ class _Estimator:
         updates = float(options.max_updates)
         if options.max_epochs is not None:
             updates = min(updates, whole * options.max_epochs / options.accumulate)
-        used = self.paces.get(f"share {self.request.method} {self.request.budget}")
+        used = self.throughput.get(f"share {self.request.method} {self.request.budget}")
         if used and options.patience:
             updates *= used.value
         # A batch cannot hold more than there is.
         full = min(1.0, tokens * 1.1 / options.tokens_per_batch)
-        result = self.paces.get(f"training {self.request.method}")
+        result = self.throughput.get(f"training {self.request.method}")
         if result:
             seconds = self.cost.terms * updates * batch * full / result.value
             how = "measured"

@@ -239,7 +239,7 @@ def _both(base: BaseModel, knn: Knn, sources: Sequence[str], progress: Progress)
 
 
 def _note(
-    paces: ThroughputLog, pair: LanguagePair, train: Sequence[Segment], valid: Sequence[Segment], seconds: dict[str, float],
+    throughput: ThroughputLog, pair: LanguagePair, train: Sequence[Segment], valid: Sequence[Segment], seconds: dict[str, float],
     stamps: StepCache,
 ) -> None:  # fmt: skip
     """What the look says about this machine's speed with this base."""
@@ -257,4 +257,4 @@ def _note(
     written = seconds.get("Writing source sentences", 0.0)
     if "sources" in stamps.made and written > 0.05:
         figures["sources"] = missing / written
-    paces.note_all(figures)
+    throughput.note_all(figures)

@@ -181,30 +181,30 @@ def record_run(run: Run) -> None:
         f"peak {method} {training.tokens_per_batch}": peak_memory(),
     }
     if "phrases" in stamps.made:
-        answer["phrases"] = _pace(sum(len(segment.text) for segment in samples.train), steps.get("Finding phrases"))
+        answer["phrases"] = _rate(sum(len(segment.text) for segment in samples.train), steps.get("Finding phrases"))
     if "sources" in stamps.made:
-        answer["sources"] = _pace(missing, steps.get("Writing source sentences"))
+        answer["sources"] = _rate(missing, steps.get("Writing source sentences"))
     if "pairs" in stamps.made:
-        answer["weighing"] = _pace(missing, steps.get("Filtering synthetic pairs"))
+        answer["weighing"] = _rate(missing, steps.get("Filtering synthetic pairs"))
     if "method" in own.made:
         whole = get_method(method).capabilities.holds_samples or run.artefacts.remembered
-        answer[f"method {method}"] = _pace(
+        answer[f"method {method}"] = _rate(
             (run.artefacts.memory and remembered) or (held if whole else learnt), times.get("memory")
         )
     if "Translating the sources" in steps:
         held_out = sum(len(pair.target) for pair in samples.pairs("valid"))
-        answer["translations"] = _pace(learnt + held_out, steps["Translating the sources"])
+        answer["translations"] = _rate(learnt + held_out, steps["Translating the sources"])
     if "knn" in own.made:
-        answer["datastore"] = _pace(held, times.get("knn"))
+        answer["datastore"] = _rate(held, times.get("knn"))
     if "evaluation" in own.made:
         tokens = answer[f"tokens a character {base.target}"] * sum(map(len, (one.text for one in samples.valid)))
         decoded = decoded_tokens(len(samples.valid) / 2, tokens / max(1, len(samples.valid)))
-        answer[f"evaluation {method}"] = _pace(decoded, times.get("evaluation"))
+        answer[f"evaluation {method}"] = _rate(decoded, times.get("evaluation"))
     if result is not None and result.updates:
         batch = training.tokens_per_batch * training.accumulate
         tokens = learnt * answer[f"tokens a character {base.target}"]
         full = min(1.0, 1.1 * tokens / training.tokens_per_batch)
-        answer[f"training {method}"] = _pace(result.updates * batch * full, result.seconds)
+        answer[f"training {method}"] = _rate(result.updates * batch * full, result.seconds)
         limit = training.max_updates
         if training.max_epochs is not None:
             limit = min(
@@ -228,5 +228,5 @@ def tokens_a_character(base: BaseModel, texts: Sequence[str]) -> float:
     return sum(map(len, base.label(some))) / max(1, sum(map(len, some)))
 
 
-def _pace(amount: float, seconds: float | None) -> float:
+def _rate(amount: float, seconds: float | None) -> float:
     return amount / seconds if seconds and seconds > SHORTEST else 0.0

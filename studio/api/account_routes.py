@@ -152,14 +152,14 @@ class SignIn:
             self.first_code = ""
         return self._begin_session(request, account, "/")
 
-    def _begin_session(self, request: Request, account: AccountRow, place: str) -> Response:
+    def _begin_session(self, request: Request, account: AccountRow, location: str) -> Response:
         """A new secret, whatever cookie the browser showed."""
         seconds = self.service.settings.session_hours * 3600
         address = _guest(request).address
         with act_as(THIS_MACHINE):
             secret = self.service.store.sign_ins.open(account.id, seconds, address)
             self.service.store.audit.note(Actor(account.name, address=address), "sign in")
-        response = RedirectResponse(place, 303)
+        response = RedirectResponse(location, 303)
         response.set_cookie(value=secret, max_age=seconds, **_cookie(request))
         return response
 
@@ -189,10 +189,10 @@ def _cookie(request: Request) -> Cookie:
 
 
 def _add_account(app: FastAPI, service: Service, checks: PasswordChecks) -> None:
-    def shown(request: Request, **said: str) -> Response:
+    def shown(request: Request, **values: str) -> Response:
         who = _who(request)
         tokens = service.store.tokens.list(user_id=who.id)
-        return pages.account_page(who, tokens, service.store.projects.list(), **said)
+        return pages.account_page(who, tokens, service.store.projects.list(), **values)
 
     @app.get("/account", include_in_schema=False)
     def account(request: Request) -> Response:
@@ -254,11 +254,11 @@ def _add_account(app: FastAPI, service: Service, checks: PasswordChecks) -> None
 
 
 def _add_admin(app: FastAPI, service: Service) -> None:
-    def shown(request: Request, action: str = "", before: int | None = None, **said: str) -> Response:
+    def shown(request: Request, action: str = "", before: int | None = None, **values: str) -> Response:
         who = _who(request)
         store = service.store
         log = store.audit.list(action=action, before=before, limit=SHOWN)
-        return pages.admin_page(who, store.accounts.list(), log, wanted=action, full=SHOWN, **said)
+        return pages.admin_page(who, store.accounts.list(), log, wanted=action, full=SHOWN, **values)
 
     def act(request: Request, run: Callable[[], Any]) -> Response:
         if _who(request).role != "admin":
@@ -342,7 +342,7 @@ def _add_members(app: FastAPI, service: Service) -> None:
         return act(request, number, lambda: service.store.members.remove(number, user))
 
 
-def _inside(place: str) -> str:
+def _inside(path: str) -> str:
     """A path of this studio; the first page for anything else, so that a link leads nobody elsewhere."""
-    inside = place.startswith("/") and not place.startswith(("//", "/\\")) and place.isprintable() and "\\" not in place
-    return place if inside and len(place) < 1000 else "/"
+    inside = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() and "\\" not in path
+    return path if inside and len(path) < 1000 else "/"

@@ -31,7 +31,7 @@ from studio.api.schemas.comparisons import (
     Figure,
     Line,
     Lines,
-    ReadPlace,
+    MemoryRead,
     SheetRequest,
     StrengthRequest,
     System,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 router = APIRouter(tags=["comparisons"])
 Format = Literal["xlsx", "tmx", "html", "json"]
-Place = Annotated[int, Path(ge=0, le=10**6, description="From 0.")]
+Position = Annotated[int, Path(ge=0, le=10**6, description="From 0.")]
 
 
 def shown(deps: Deps, sheet: ComparisonRecord) -> Comparison:
@@ -90,7 +90,7 @@ async def compare(
     request: Request, deps: DepsDep, number: Id, body: ComparisonRequest, caller: Annotated[Caller, may("translate")]
 ) -> ComparisonMade:
     """Translate a few sentences here and now, with the base and with a plugin, and keep both side by side."""
-    texts = said(body.texts)
+    texts = nonempty_texts(body.texts)
     project = await run_in_threadpool(deps.store.projects.get, number)
     route = await run_in_threadpool(deps.route, "", "", str(number), body.plugin)
     alone = Route(project.base, project.source, project.target, project)
@@ -107,7 +107,7 @@ async def compare(
         more = {"plugin_id": route.plugin.id, "plugin": route.plugin.name, "method": route.plugin.method,
                 "strength": body.strength}  # fmt: skip
     made = [
-        {"source": text, "vanilla": before, "customized": after, **flags_said(before, after)} | more
+        {"source": text, "vanilla": before, "customized": after, **flag_fields(before, after)} | more
         for text, before, after in zip(texts, vanilla, customized, strict=True)
     ]
     title = body.title.strip() or texts[0][:60]
@@ -117,13 +117,13 @@ async def compare(
     return ComparisonMade(**dict(comparison), rows=row.rows, changed=changed)
 
 
-def flags_said(vanilla: str, customized: str | None) -> dict[str, dict[str, str]]:
+def flag_fields(vanilla: str, customized: str | None) -> dict[str, dict[str, str]]:
     """`flags` of a row, where there are any: {"vanilla": "repetition-repaired"}."""
     flags = {name: flag_of(text) for name, text in (("vanilla", vanilla), ("customized", customized)) if flag_of(text)}
     return {"flags": flags} if flags else {}
 
 
-def said(texts: Sequence[str]) -> list[str]:
+def nonempty_texts(texts: Sequence[str]) -> list[str]:
     results = [" ".join(text.split()) for text in texts]
     if not any(results):
         raise Problem(422, "texts: at least one of them must say something.", code="invalid")
@@ -278,7 +278,7 @@ def measure(deps: DepsDep, number: Id) -> models.Job:
 
 
 @router.put("/comparisons/{number}/systems/{place}", dependencies=[may("write")])
-def set_strength(deps: DepsDep, number: Id, place: Place, body: StrengthRequest) -> Comparison:
+def set_strength(deps: DepsDep, number: Id, place: Position, body: StrengthRequest) -> Comparison:
     """Set another strength for a plugin; a shared comparison is copied first. Measure it to translate again."""
     from studio.services.comparisons import Comparisons
 
@@ -329,7 +329,7 @@ def list_figures(deps: DepsDep, number: Id) -> list[Figure]:
 def read_word(
     deps: DepsDep,
     number: Id,
-    place: Place,
+    place: Position,
     caller: Annotated[Caller, may("translate")],
     system: Annotated[int, Query(ge=0, le=3, description="Which system, from 0, the base alone.")],
     start: Annotated[int, Query(ge=0, le=100_000, description="The word's first character.")],
@@ -342,10 +342,10 @@ def read_word(
     if place >= sheet.lines:
         raise Problem(404, f"Comparison {number} has no line {place}: it has {sheet.lines}.")
     result = Comparisons(deps.service).read(deps.store.projects.get(sheet.project_id), sheet, place, system, start, end)
-    places = [ReadPlace(**rows.finite(vars(one))) for one in result.places]
+    reads = [MemoryRead(**rows.finite(vars(one))) for one in result.reads]
     by_base, by_plugin = ([WordCandidate(**vars(one)) for one in some] for some in (result.by_base, result.by_plugin))
     return WordReading(
-        word=result.word, start=result.start, end=result.end, places=places, why=result.why, by_base=by_base,
+        word=result.word, start=result.start, end=result.end, places=reads, why=result.why, by_base=by_base,
         by_plugin=by_plugin,
     )  # fmt: skip
 

@@ -88,13 +88,13 @@ class Fields:
         )  # fmt: skip
 
 
-def document_id(paper: TranslatedDocument) -> str:
-    return f"{paper.job.id:032X}"
+def document_id(document: TranslatedDocument) -> str:
+    return f"{document.job.id:032X}"
 
 
-def document_key(paper: TranslatedDocument) -> str:
-    secret = FilePath(str(paper.job.arguments["document"])).parent.name
-    return hashlib.sha256(f"{secret}/{paper.job.id}".encode()).hexdigest().upper()
+def document_key(document: TranslatedDocument) -> str:
+    secret = FilePath(str(document.job.arguments["document"])).parent.name
+    return hashlib.sha256(f"{secret}/{document.job.id}".encode()).hexdigest().upper()
 
 
 def taken(
@@ -115,8 +115,8 @@ def taken(
             raise InputError(f"output_format: a document keeps its format, {ending}. Leave it out.")
         characters = characters_of(deps, row, paths[0])
         with counted(deps, caller, characters):
-            paper = documents(deps).add(row, paths[0], plugin=route.plugin, terms=terms_of(deps, form.body, route))
-    return Uploaded(document_id=document_id(paper), document_key=document_key(paper))
+            document = documents(deps).add(row, paths[0], plugin=route.plugin, terms=terms_of(deps, form.body, route))
+    return Uploaded(document_id=document_id(document), document_key=document_key(document))
 
 
 FormDep = Annotated[Fields, Depends(Fields)]
@@ -138,31 +138,31 @@ async def upload_document(
 async def asked(request: Request, deps: Deps, number: str) -> TranslatedDocument:
     """The document of an id and its key. Raises Problem 404 where either is wrong."""
     key = (await admit(request, "auth_key")).values.get("document_key")
-    return await run_in_threadpool(paper_of, deps, number, key if isinstance(key, str) else "")
+    return await run_in_threadpool(document_of, deps, number, key if isinstance(key, str) else "")
 
 
-def paper_of(deps: Deps, number: str, key: str) -> TranslatedDocument:
+def document_of(deps: Deps, number: str, key: str) -> TranslatedDocument:
     unknown = Problem(404, "There is no document of this id and key: it may have been deleted.")
     try:
         job = int(number, 16) if HEX.fullmatch(number) else 0
-        paper = documents(deps).get(job) if 0 < job <= LARGEST_ID else None
+        document = documents(deps).get(job) if 0 < job <= LARGEST_ID else None
     except InputError:
-        paper = None
-    if paper is None or not hmac.compare_digest(document_key(paper).encode(), key.upper().encode()):
+        document = None
+    if document is None or not hmac.compare_digest(document_key(document).encode(), key.upper().encode()):
         raise unknown
-    return paper
+    return document
 
 
-def status_of(paper: TranslatedDocument) -> DocumentStatus:
-    job = paper.job
+def status_of(document: TranslatedDocument) -> DocumentStatus:
+    job = document.job
     state: Any = STATES.get(job.state.value, "error")
-    status = DocumentStatus(document_id=document_id(paper), status=state)
-    if state == "done" and paper.output is None:
+    status = DocumentStatus(document_id=document_id(document), status=state)
+    if state == "done" and document.output is None:
         return status.model_copy(
             update={"status": "error", "error_message": "The translation is no longer on the disk."}
         )
     if state == "done":
-        status.billed_characters = int(paper.report.get("characters", 0))
+        status.billed_characters = int(document.report.get("characters", 0))
     elif state == "translating" and job.eta is not None:
         status.seconds_remaining = max(1, round(job.eta))
     elif state == "error":
@@ -176,10 +176,10 @@ async def document_status(request: Request, deps: DepsDep, number: DocumentId) -
     return status_of(await asked(request, deps, number))
 
 
-def result_of(paper: TranslatedDocument) -> FileResponse:
-    if paper.output is None:
+def result_of(document: TranslatedDocument) -> FileResponse:
+    if document.output is None:
         raise Problem(404, "This document is not translated yet.")
-    return FileResponse(paper.output, filename=paper.output.name, media_type="application/octet-stream")
+    return FileResponse(document.output, filename=document.output.name, media_type="application/octet-stream")
 
 
 @cat_routes.post(

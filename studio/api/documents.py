@@ -60,17 +60,17 @@ def documents(deps: Deps) -> Documents:
     return documents_of(deps.service)
 
 
-def shown(paper: TranslatedDocument) -> Document:
+def shown(document: TranslatedDocument) -> Document:
     return Document(
-        id=paper.job.id,
-        project=paper.job.project_id,
-        name=paper.name,
-        plugin=paper.plugin_id,
-        plugin_name=paper.plugin,
-        strength=paper.strength,
-        output=paper.output.name if paper.output else "",
-        report=rows.finite({key: value for key, value in paper.report.items() if key != "output"}),
-        job=rows.job(paper.job),
+        id=document.job.id,
+        project=document.job.project_id,
+        name=document.name,
+        plugin=document.plugin_id,
+        plugin_name=document.plugin,
+        strength=document.strength,
+        output=document.output.name if document.output else "",
+        report=rows.finite({key: value for key, value in document.report.items() if key != "output"}),
+        job=rows.job(document.job),
     )
 
 
@@ -116,7 +116,7 @@ def translate_document(
     with stored_uploads(deps.service.settings, [file]) as paths:
         characters = characters_of(deps, project, paths[0], given)
         with counted(deps, caller, characters):
-            paper = documents(deps).add(
+            document = documents(deps).add(
                 project,
                 paths[0],
                 plugin=row,
@@ -124,7 +124,7 @@ def translate_document(
                 options=given,
                 terms=terms,
             )
-    return shown(paper)
+    return shown(document)
 
 
 def options_of(text: str) -> models.JsonObject:
@@ -153,10 +153,10 @@ def get_document(deps: DepsDep, number: Id) -> Document:
 )
 def download_document(deps: DepsDep, number: Id) -> FileResponse:
     """The translation, in the document's own format."""
-    paper = documents(deps).get(number)
-    if paper.output is None:
-        raise Problem(409, f"There is no translation of {paper.name} yet. Wait until its job has succeeded.")
-    return FileResponse(paper.output, filename=paper.output.name, media_type="application/octet-stream")
+    document = documents(deps).get(number)
+    if document.output is None:
+        raise Problem(409, f"There is no translation of {document.name} yet. Wait until its job has succeeded.")
+    return FileResponse(document.output, filename=document.output.name, media_type="application/octet-stream")
 
 
 @router.get("/documents/{number}/segments", dependencies=[may("read")])

@@ -59,7 +59,7 @@ class Problem(HTTPException):
         self.code = code or CODES.get(status, "error")
 
 
-SAID = {
+DESCRIPTIONS = {
     400: "What was asked cannot be done as it stands.",
     401: "A token is needed, or the one given is unknown or revoked.",
     403: "The token lacks the scope, or the request comes from a page of another site.",
@@ -78,7 +78,7 @@ Answers = dict[int | str, dict[str, object]]  # as FastAPI takes them
 
 def answers_of(model: type[BaseModel], *, without: int = 0) -> Answers:
     """The errors of a router for the OpenAPI, in the shape of a model."""
-    return {status: {"model": model, "description": text} for status, text in SAID.items() if status != without}
+    return {status: {"model": model, "description": text} for status, text in DESCRIPTIONS.items() if status != without}
 
 
 ERRORS = answers_of(ErrorBody)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("studio.requests")
 OWN = re.compile(r"[\w.-]{1,64}")
 JOB_BUCKETS = (10.0, 60.0, 300.0, 1800.0, 3600.0, 14400.0, 86400.0)  # seconds
-KEPT = 5.0  # seconds that the figures of the store are kept, however often somebody asks
+CACHE_SECONDS = 5.0  # seconds that the figures of the store are kept, however often somebody asks
 
 
 class MetricsMiddleware:
@@ -142,13 +142,13 @@ class Figures:
     def __init__(self, service: Service) -> None:
         self.service = service
         self._lock = threading.Lock()
-        self._text, self._moment = b"", -KEPT
+        self._text, self._moment = b"", -CACHE_SECONDS
 
     def text(self) -> bytes:
         from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, generate_latest
 
         with self._lock:
-            if time.monotonic() - self._moment >= KEPT:
+            if time.monotonic() - self._moment >= CACHE_SECONDS:
                 registry = CollectorRegistry()
                 ProcessCollector(registry=registry)
                 PlatformCollector(registry=registry)

@@ -51,13 +51,13 @@ def add_phrase_routes(app: FastAPI, service: Service) -> None:
         return Response(gzip.decompress(data), media_type="application/json", headers=headers)
 
 
-def lines(found: Phrases, view: PhraseView) -> Iterator[str]:
+def lines(phrases: Phrases, view: PhraseView) -> Iterator[str]:
     """The rows of a view as CSV with a head; with a mark at the start that spreadsheets know UTF-8 by."""
     text = io.StringIO("\ufeff")
     text.seek(1)
     write_row(text, HEADS)
-    for number, position in enumerate(found.select(view), 1):
-        row = found.row(int(position))
+    for number, position in enumerate(phrases.select(view), 1):
+        row = phrases.row(int(position))
         ratios = [] if row.ratio is None else [row.ratio, row.low, row.high, row.log_likelihood]
         general = [row.general, *(f"{one:.3f}" for one in ratios)] if ratios else [""] * 5
         write_row(text, [

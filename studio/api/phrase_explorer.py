@@ -95,13 +95,13 @@ def list_typical(
     from studio.services.phrases import PhraseView
 
     columns = phrases(deps, deps.store.projects.get(number))
-    places = columns.select(PhraseView(words=search, show="all"))
-    items = [key_phrase(columns, int(one)) for one in places[offset : offset + limit]]
-    return models.Page[KeyPhrase](items=items, total=len(places), offset=offset)
+    indices = columns.select(PhraseView(words=search, show="all"))
+    items = [key_phrase(columns, int(one)) for one in indices[offset : offset + limit]]
+    return models.Page[KeyPhrase](items=items, total=len(indices), offset=offset)
 
 
-def key_phrase(columns: Phrases, place: int) -> KeyPhrase:
-    row = columns.row(place)
+def key_phrase(columns: Phrases, index: int) -> KeyPhrase:
+    row = columns.row(index)
     measured = row.ratio is not None
     return KeyPhrase(
         **{name: getattr(row, name) for name in ("text", "source", "label", "length", "count", "layer", "excluded")},
@@ -127,13 +127,13 @@ def list_holding(
     from studio.services.phrase_sentences import holding
 
     project, sentences = deps.store.projects.get(number), deps.service.sentences(number)
-    places = holding(sentences, phrase, project.target) if phrase.strip() else []
+    indices = holding(sentences, phrase, project.target) if phrase.strip() else []
     items = []
-    for position in places[offset : offset + limit]:
-        row = sentences[position]
+    for index in indices[offset : offset + limit]:
+        row = sentences[index]
         fields = {key: row[key] for key in ("text", "file", "line") if key in row}
-        items.append(Holding(**{"file": "", "line": 0, **fields}, place=position, source=row.get("source")))
-    return models.Page[Holding](items=items, total=len(places), offset=offset)
+        items.append(Holding(**{"file": "", "line": 0, **fields}, place=index, source=row.get("source")))
+    return models.Page[Holding](items=items, total=len(indices), offset=offset)
 
 
 @router.get("/projects/{number}/phrases/tree", dependencies=[may("read")])

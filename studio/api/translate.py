@@ -141,11 +141,11 @@ async def alternatives(
     def run(ticket: Ticket) -> bodies.AlternativesFound:
         base = deps.service.models.base(route.base, route.source, route.target)
         with counted(deps, caller, len(body.text)):
-            found = alternatives_of(
+            result = alternatives_of(
                 deps.service, base, route.plugin, body.strength, body.text, body.prefix, body.count
             )  # fmt: skip
         return bodies.AlternativesFound(
-            sentences=found.sentences, words=[bodies.Word(**vars(one)) for one in found.words]
+            sentences=result.sentences, words=[bodies.Word(**vars(one)) for one in result.words]
         )
 
     return await deps.apart(request, run)

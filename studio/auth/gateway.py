@@ -155,8 +155,8 @@ class Gateway:
         path = scope["path"]
         if scope["method"] in SAFE and "text/html" in headers.get("accept", "") and not path.startswith(ROOT):
             query = scope.get("query_string", b"").decode("latin-1")
-            wish = f"?next={quote(path + (f'?{query}' if query else ''))}" if path != "/" or query else ""
-            return RedirectResponse(f"/sign-in{wish}", 303)
+            next_query = f"?next={quote(path + (f'?{query}' if query else ''))}" if path != "/" or query else ""
+            return RedirectResponse(f"/sign-in{next_query}", 303)
         return PlainTextResponse("Sign in first.", 403)
 
     def _same_site(self, headers: dict[str, str], identity: RequestIdentity, api: bool) -> bool:

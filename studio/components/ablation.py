@@ -48,7 +48,7 @@ def _rows(figures: Mapping[str, Any]) -> list[dict[str, object]]:
     return [
         {
             "memory": tr(NAMES[one["memory"]]),
-            "figures": ["" if one[key] is None else f"{one[key]:.{places}f}" for key, places in digits.items()],
+            "figures": ["" if one[key] is None else f"{one[key]:.{decimals}f}" for key, decimals in digits.items()],
             "reason": translate_message(one["reason"]) if one.get("reason") else "",
         }
         for one in ({**figures["base"], "memory": BASE}, *figures["variants"])

@@ -29,7 +29,7 @@ POLICY = (
     "frame-ancestors 'none'"
 )
 PRIVATE = {"Cache-Control": "no-store"}
-SAID = {
+LABELS = {
     "viewer": mark("viewer"), "member": mark("member"), "admin": mark("admin"), "owner": mark("owner"),
     "read": mark("read"), "translate": mark("translate"), "write": mark("write"), "metrics": mark("metrics"),
 }  # fmt: skip
@@ -53,7 +53,7 @@ def _page(
     """A template in the frame of the door; with an error the status is 400 where none is given."""
     style = f"{plain_colours()}\n{(STATIC / 'door.css').read_text(encoding='utf-8')}"
     page = render(
-        template, title=title, narrow=narrow, who=who, error=error, said=SAID, about=ABOUT, moment=moment, scopes=_scopes,
+        template, title=title, narrow=narrow, who=who, error=error, said=LABELS, about=ABOUT, moment=moment, scopes=_scopes,
         style=style, language=language(),
         languages=LANGUAGES.items(), **values,
     )  # fmt: skip
@@ -136,4 +136,4 @@ def members_page(
 
 
 def _scopes(token: TokenRow) -> str:
-    return ", ".join(tr(SAID[scope]) for scope in token.scopes.split(",") if scope in SAID)
+    return ", ".join(tr(LABELS[scope]) for scope in token.scopes.split(",") if scope in LABELS)

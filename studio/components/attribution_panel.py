@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.workflows.compare.attribution import Place, WordAttribution
+from engine.workflows.compare.attribution import MemoryRead, WordAttribution
 from studio.components.templating import render
 from studio.i18n.translate import mark, tr, translate_message
 
-PLACES = {
+MODULE_NAMES = {
     "self_attn": mark("self-attention"),
     "encoder_attn": mark("cross-attention"),
     "decoder": mark("decoder"),
@@ -49,7 +49,7 @@ class Group:
     """All that was read at one place of the model; `foot` says what its share means, the figure in the middle."""
 
     key: str
-    place: Place
+    read: MemoryRead
     name: str
     title: str
     entries: Sequence[Item]
@@ -58,7 +58,7 @@ class Group:
 
 def reading_panel(attribution: WordAttribution, *, system: str, strength: float, source: str, target: str) -> str:
     """The panel of a word; `source` and `target` are language codes."""
-    groups = [_group(position, target) for position in attribution.places]
+    groups = [_group(read, target) for read in attribution.reads]
     return render(
         "reading_panel.html",
         waiting=False,
@@ -70,7 +70,7 @@ def reading_panel(attribution: WordAttribution, *, system: str, strength: float,
         target=target,
         groups=groups,
         words=_words(attribution, system),
-        open=max(groups, key=lambda group: abs(group.place.share)).key if groups else "",
+        open=max(groups, key=lambda group: abs(group.read.share)).key if groups else "",
         columns=_columns(groups),
     )
 
@@ -80,26 +80,26 @@ def waiting_panel(word: str) -> str:
     return render("reading_panel.html", waiting=True, word=word, target="")
 
 
-def _group(place: Place, target: str) -> Group:
-    name = tr(PLACES.get(place.place, place.place))
-    if place.layer >= 0:
-        name = tr("layer {number}, {where}", number=place.layer + 1, where=name)
-    title, meaning = KINDS.get(place.place, ("", FROM_MEMORY))
-    heaviest = max((item["weight"] for item in place.items), default=0.0) or 1.0
-    items = [_item(item, heaviest, "" if place.place == "decoder" else target) for item in place.items]
-    return Group(f"{place.layer}-{place.place}", place, name, title, items, _foot(place, meaning))
+def _group(read: MemoryRead, target: str) -> Group:
+    name = tr(MODULE_NAMES.get(read.place, read.place))
+    if read.layer >= 0:
+        name = tr("layer {number}, {where}", number=read.layer + 1, where=name)
+    title, meaning = KINDS.get(read.place, ("", FROM_MEMORY))
+    heaviest = max((item["weight"] for item in read.items), default=0.0) or 1.0
+    items = [_item(item, heaviest, "" if read.place == "decoder" else target) for item in read.items]
+    return Group(f"{read.layer}-{read.place}", read, name, title, items, _foot(read, meaning))
 
 
-def _foot(place: Place, meaning: str) -> tuple[str, str, str] | None:
+def _foot(read: MemoryRead, meaning: str) -> tuple[str, str, str] | None:
     if not meaning:
         return None
     own = ""
-    if place.place in ("self_attn", "encoder_attn"):
-        if place.share < 0:
-            return _share_line(place.share), "", ""
-        own = " · " + tr("{share} from the base", share=_percent(1 - place.share))
+    if read.place in ("self_attn", "encoder_attn"):
+        if read.share < 0:
+            return _share_line(read.share), "", ""
+        own = " · " + tr("{share} from the base", share=_percent(1 - read.share))
     before, after = tr(meaning, share=SHARE).split(SHARE)
-    return before, _percent(place.share), after + own
+    return before, _percent(read.share), after + own
 
 
 def _words(attribution: WordAttribution, system: str) -> list[dict[str, object]]:
@@ -163,19 +163,19 @@ def _columns(groups: Sequence[Group]) -> list[dict[str, object]]:
     """The share that was read, by layer: a column each, to be pressed."""
     by_layer: dict[int, Group] = {}
     for group in groups:
-        layer, share = group.place.layer, group.place.share
-        if layer >= 0 and (layer not in by_layer or abs(share) > abs(by_layer[layer].place.share)):
+        layer, share = group.read.layer, group.read.share
+        if layer >= 0 and (layer not in by_layer or abs(share) > abs(by_layer[layer].read.share)):
             by_layer[layer] = group
-    if len(by_layer) < 2 or groups[0].place.place == "decoder":  # of domains there is no share of memory
+    if len(by_layer) < 2 or groups[0].read.place == "decoder":  # of domains there is no share of memory
         return []
-    largest = max(0.01, *(abs(group.place.share) for group in by_layer.values()))
+    largest = max(0.01, *(abs(group.read.share) for group in by_layer.values()))
     return [
         {
             "key": group.key,
             "layer": layer + 1,
-            "title": _share_line(group.place.share),
-            "height": max(3.0, 64 * abs(group.place.share) / largest),
-            "away": group.place.share < 0,
+            "title": _share_line(group.read.share),
+            "height": max(3.0, 64 * abs(group.read.share) / largest),
+            "away": group.read.share < 0,
         }
         for layer, group in sorted(by_layer.items())
     ]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from engine.base.recommend import memory_needed, table_date
-from studio.components.layout import step_said
+from studio.components.layout import step_text
 from studio.components.model_cards import license_line
 from studio.components.templating import render
 from studio.i18n.translate import day, listed, tr, translate_message
 from studio.services.base_models import BaseModels, ShelfBase
-from studio.services.catalog import LANGUAGES, language_name, pair_said
+from studio.services.catalog import LANGUAGES, language_name, language_pair_text
 from studio.services.uploads import paths_offered
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def jobs_box(models: BaseModels) -> str:
     rows = [
         (
             job,
-            waits if job.state == "queued" else f"{step_said(job)} · {job.note}".rstrip(" ·"),
+            waits if job.state == "queued" else f"{step_text(job)} · {job.note}".rstrip(" ·"),
             translate_message(job.error),
         )
         for job in jobs
@@ -41,7 +41,7 @@ def shelf_box(models: BaseModels, project: ProjectRow | None) -> str:
     bases = models.at_hand(project)
     accepted = models.service.catalog.accepted
     pairs = {
-        (one.source, one.target): pair_said(one.source, one.target) if one.source else ""
+        (one.source, one.target): language_pair_text(one.source, one.target) if one.source else ""
         for base in bases
         for one in base.scores
     }
@@ -50,7 +50,7 @@ def shelf_box(models: BaseModels, project: ProjectRow | None) -> str:
         bases=bases,
         project=project,
         pairs=pairs,
-        ways={base.name: way_said(base) for base in bases},
+        ways={base.name: directions_text(base) for base in bases},
         licences={base.name: Markup(license_line(base.card)) for base in bases},
         asks={base.name: not accepted(base.card, base.path) for base in bases},
         may_change=models.may_change,
@@ -74,10 +74,10 @@ def known_box(models: BaseModels, source: str, target: str) -> str:
     )
 
 
-def way_said(base: ShelfBase) -> str:
+def directions_text(base: ShelfBase) -> str:
     """Which languages a base translates: `English and German, both ways`, `English to Chinese`, `100 languages, …`."""
     if base.one_way:
-        return pair_said(base.sources[0], base.targets[0])
+        return language_pair_text(base.sources[0], base.targets[0])
     if not base.sources or not base.targets:
         known = base.sources or base.targets
         names = listed([language_name(code) for code in known[:FEW]])

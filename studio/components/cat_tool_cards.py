@@ -37,7 +37,7 @@ def tool_cards(made: Connection, project: ProjectRow | None) -> str:
 
 def filled(text: str, made: Connection) -> str:
     """The value of a field: names between square brackets are those of the connection."""
-    return re.sub(r"\[(\w+)]", lambda found: str(getattr(made, found[1])), text)
+    return re.sub(r"\[(\w+)]", lambda match: str(getattr(made, match[1])), text)
 
 
 def refused(guide: Guide, made: Connection) -> bool:

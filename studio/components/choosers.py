@@ -12,7 +12,7 @@ from studio.components.html import number
 from studio.components.model_cards import card_fold, license_line
 from studio.components.templating import render, script
 from studio.i18n.translate import listed, mark, tr
-from studio.services.catalog import language_name, pair_said
+from studio.services.catalog import language_name, language_pair_text
 
 CHOOSE = script("choosers.js")
 KINDS = {"style": mark("style"), "domain": mark("domain"), "bilingual": mark("bilingual"), "dirty": mark("untidy")}
@@ -37,7 +37,7 @@ def sample_cards(corpora: Sequence[SampleCorpus], title: str = "") -> str:
 def _card(corpus: SampleCorpus, others: list[str]) -> dict[str, object]:
     count = number(corpus.lines)
     if corpus.source:
-        languages, lines = pair_said(corpus.source, corpus.target), tr("{count} pairs", count=count)
+        languages, lines = language_pair_text(corpus.source, corpus.target), tr("{count} pairs", count=count)
     else:
         languages = language_name(corpus.target)
         lines = tr("{count} lines", count=count) if corpus.kind == "dirty" else tr("{count} sentences", count=count)

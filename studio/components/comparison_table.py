@@ -21,7 +21,7 @@ from studio.components.html import empty, number, way
 from studio.components.layout import address
 from studio.components.templating import render
 from studio.i18n.translate import mark, moment, span, tr, translate_message
-from studio.services.catalog import pair_said
+from studio.services.catalog import language_pair_text
 
 PAGE = 25  # lines on a page
 ORDERS = {
@@ -102,8 +102,8 @@ def compare_table(
     )
 
 
-def _column(place: int, system: Mapping[str, Any], gone: bool) -> Column:
-    if not place:
+def _column(index: int, system: Mapping[str, Any], gone: bool) -> Column:
+    if not index:
         return Column(tr("Vanilla"), gone=gone)
     method = str(system["method"])
     return Column(
@@ -126,15 +126,15 @@ def _line(line: ComparisonLineRow, languages: Languages) -> Line:
     return Line(line.place + 1, line.source, line.reference or "", cells)
 
 
-def _flag(line: ComparisonLineRow, place: int) -> str:
+def _flag(line: ComparisonLineRow, index: int) -> str:
     """Why a translation should be looked at."""
-    flag = line.flags[place]
+    flag = line.flags[index]
     return tr(FLAGS[flag]) if flag else ""
 
 
-def _score(line: ComparisonLineRow, place: int) -> str:
+def _score(line: ComparisonLineRow, index: int) -> str:
     """A sentence's own score: chrF where it has a reference, else how sure the classifier is of the style."""
-    score = line.scores[place] if place < len(line.scores) else None
+    score = line.scores[index] if index < len(line.scores) else None
     if score is None:
         return ""
     return f"chrF {score:.0f}" if line.reference else tr("style {value} %", value=f"{score:.0f}")
@@ -176,8 +176,8 @@ def progress_card(job: JobRow | None) -> str:
 def _progress_line(job: JobRow) -> str:
     """Its step, how many lines of how many, and the time left."""
     waiting = str(job.state) == "queued"
-    place = tr(" ({place} of {all})", place=job.step_index + 1, all=job.steps) if job.step else ""
-    step = tr(job.step or "Starting") + place
+    position = tr(" ({place} of {all})", place=job.step_index + 1, all=job.steps) if job.step else ""
+    step = tr(job.step or "Starting") + position
     counted = job.total and job.total > 1 and job.step_index == 1
     parts = (
         tr("Waiting for a worker") if waiting else step,
@@ -229,5 +229,5 @@ def invitation(project: ProjectRow, has_plugins: bool, asked: str = "") -> str:
         if has_plugins
         else tr("There is no plugin yet, so only the base translates.")
     )
-    languages = pair_said(project.source, project.target)
+    languages = language_pair_text(project.source, project.target)
     return empty(tr("Compare {languages}", languages=languages), words, more)

@@ -39,13 +39,13 @@ def add_document_routes(app: FastAPI, service: Service) -> None:
     @app.get("/download/documents/{number}", include_in_schema=False)
     def document_download(number: int) -> Response:
         try:
-            paper = documents_of(service).get(number)
+            document = documents_of(service).get(number)
         except TailorError as error:
             return PlainTextResponse(translate_message(error.message), status_code=404)
-        if paper.output is None:
-            return PlainTextResponse(f"There is no translation of {paper.name}.", status_code=404)
+        if document.output is None:
+            return PlainTextResponse(f"There is no translation of {document.name}.", status_code=404)
         # Nothing is opened in the browser: a page of somebody else's would run as one of ours.
-        return FileResponse(paper.output, filename=paper.output.name, media_type="application/octet-stream")
+        return FileResponse(document.output, filename=document.output.name, media_type="application/octet-stream")
 
 
 def _how(document: TranslatedDocument) -> str:
@@ -125,13 +125,13 @@ def result_box(
     )  # fmt: skip
 
 
-def segments_card(paper: TranslatedDocument, project: ProjectRow, offset: int = 0) -> str:
+def segments_card(document: TranslatedDocument, project: ProjectRow, offset: int = 0) -> str:
     """A page of a document's segments, source beside translation, to be edited; a sentence where there are none to show."""
     offset = max(0, offset)
-    segments, count = segments_of(paper, offset, SEGMENTS)
+    segments, count = segments_of(document, offset, SEGMENTS)
     return render(
-        "document_segments.html", document=paper, segments=segments, count=count, offset=offset, page=SEGMENTS,
-        last=offset + len(segments), project=project, strength=f"{paper.strength:g}",
+        "document_segments.html", document=document, segments=segments, count=count, offset=offset, page=SEGMENTS,
+        last=offset + len(segments), project=project, strength=f"{document.strength:g}",
         source_name=language_name(project.source), target_name=language_name(project.target),
     )  # fmt: skip
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BINS = [f"{low}–{low + 10} %" for low in range(0, 100, 10)]
 LISTED = 14  # words of a list
-FOUND = 12  # words of a search
+SEARCH_LIMIT = 12  # words of a search
 WORD_SCRIPT = script("domain-figures.js")
 MARK = script("proportions.js")
 
@@ -171,7 +171,7 @@ def word_card(shown: Shown, side: str, word: str, language: str) -> str:
     index.sort(key=lambda row: (row["text"] != sought, not row["text"].startswith(sought), -row["count"], row["text"]))
     return render(
         "word_shares.html",
-        rows=[word_row(row, domains) for row in index[:FOUND]],
+        rows=[word_row(row, domains) for row in index[:SEARCH_LIMIT]],
         language=language,
         count=number(corpus["word_count"]),
         word=word,

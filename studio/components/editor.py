@@ -58,10 +58,10 @@ class Editor:
             if row is not None and row.project_id != project.id:
                 raise InputError("This plugin belongs to another project. Reload the page.")
             base, source = self.service.base_model(project), str(event.source)
-            found = alternatives_of(self.service, base, row, float(event.strength), source, str(event.prefix))
+            result = alternatives_of(self.service, base, row, float(event.strength), source, str(event.prefix))
         except TailorError as error:
             return {self.reply: render("alternatives.html", **words, found=None, why=translate_message(error.message))}
-        return {self.reply: render("alternatives.html", **words, found=found, why="", language=project.target)}
+        return {self.reply: render("alternatives.html", **words, found=result, why="", language=project.target)}
 
     def learn(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
         """Add what was edited to the samples of the project."""

@@ -8,7 +8,7 @@ from studio.auth.identity import guest
 from studio.components.layout import address
 from studio.components.templating import render
 from studio.i18n.translate import ago, tr, trn
-from studio.services.catalog import pair_said
+from studio.services.catalog import language_pair_text
 from studio.services.projects import Glance
 
 
@@ -30,7 +30,7 @@ def _card(one: Glance) -> dict[str, object]:
         "project": one.project,
         "address": address(one.next, one.project.id),
         "state": one.state,
-        "languages": pair_said(one.project.source, one.project.target),
+        "languages": language_pair_text(one.project.source, one.project.target),
         "counts": [*counts, *plugins],
         "best": one.best,
         "changed": ago(one.changed),

@@ -69,9 +69,9 @@ def empty(title: str, text: str = "", more: str = "") -> str:
     return piece("empty", title, text, more)
 
 
-def way(place: str, words: str) -> str:
+def way(url: str, words: str) -> str:
     """The next step of an empty page: a link below its sentence."""
-    return piece("way", place, words)
+    return piece("way", url, words)
 
 
 def note(text: str, *, bad: bool = False) -> str:

@@ -7,11 +7,11 @@ from typing import Any
 
 from engine.store import JobRow, ProjectRow
 from studio.components.html import note, number
-from studio.components.layout import address, step_said
+from studio.components.layout import address, step_text
 from studio.components.link_button import link_button
 from studio.components.templating import render
 from studio.i18n.translate import mark, tr, translate_message, trn
-from studio.services.catalog import pair_said
+from studio.services.catalog import language_pair_text
 
 FEW = mark(
     "The base back-translates the missing sources, and their quality is poor. If you provide translations (a "
@@ -34,7 +34,7 @@ def summary(report: Mapping[str, Any], project: ProjectRow) -> str:
         sum(1 for file in report.get("files", []) if file.get("kept") or not file.get("error")),
         kept=number(report.get("kept", 0)),
         skipped=number(sum(report.get("skipped", {}).values())),
-        languages=pair_said(project.source, project.target),
+        languages=language_pair_text(project.source, project.target),
     )
 
 
@@ -66,5 +66,5 @@ def job_line(job: JobRow | None, something: bool = False) -> str:
         return ""
     step = ""
     if job.state == "running":
-        step = step_said(job) + (f" · {translate_message(job.note)}" if job.note else "")
+        step = step_text(job) + (f" · {translate_message(job.note)}" if job.note else "")
     return render("import_job.html", job=job, title=tr(READING.get(job.kind, job.kind)), step=step)

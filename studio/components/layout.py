@@ -197,15 +197,15 @@ def foot_boxes(seen: Overview) -> str:
     elif job is not None:
         left = tr("{time} left in this step", time=span(job.eta)) if job.eta is not None else tr("estimating")
         queued = " · " + tr("{count} queued", count=seen.waiting) if seen.waiting else ""
-        place = tr(" ({place} of {all})", place=job.step_index + 1, all=job.steps) if job.step else ""
-        step = tr(job.step or "starting") + place
+        position = tr(" ({place} of {all})", place=job.step_index + 1, all=job.steps) if job.step else ""
+        step = tr(job.step or "starting") + position
         lines = [step, left + queued]
     base = seen.project.base.rstrip("/").rsplit("/", 1)[-1] if seen.project else ""
     return render(
         "foot_boxes.html", job=job, title=tr(WORDS.get(job.kind, job.kind)) if job else "",
         state=(tr("waiting") if job.state == "queued" else f"{job.fraction:.0%}") if job else "",
         lines=lines, job_page=AT_WORK.get(job.kind, "samples") if job else "", address=address,
-        device=device_said(seen.device), project=seen.project.id if seen.project else None,
+        device=device_text(seen.device), project=seen.project.id if seen.project else None,
         base=tr("base {name}, frozen", name=base) if base else tr("Bases"),
     )  # fmt: skip
 
@@ -216,7 +216,7 @@ def signed_in() -> str:
     return render("signed_in.html", name=identity.account.name) if identity and identity.account else ""
 
 
-def step_said(job: JobRow) -> str:
+def step_text(job: JobRow) -> str:
     """What a job does now: `Finding phrases (step 2 of 7), 40 s left in this step`."""
     step = tr(job.step) if job.step else tr("Starting")
     values = {"step": step, "place": job.step_index + 1, "all": job.steps}
@@ -225,7 +225,7 @@ def step_said(job: JobRow) -> str:
     return tr("{step} (step {place} of {all}), {time} left in this step", time=span(job.eta), **values)
 
 
-def device_said(line: str) -> str:
+def device_text(line: str) -> str:
     """`CPU, 2 cores · 3.1 of 24 GiB`, `CPU, 2 threads` in the reader's language."""
     if threads := re.fullmatch(r"CPU, (\d+) threads?", line):
         return trn("CPU, {count} thread", "CPU, {count} threads", int(threads[1]))

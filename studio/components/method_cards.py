@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine.store import ProjectRow
 from engine.workflows.customize.request import AUTO
 from studio.components.html import size
-from studio.components.layout import address, device_said
+from studio.components.layout import address, device_text
 from studio.components.templating import render, script
 from studio.i18n.translate import mark, span, tr, translate_message
 from studio.services.service import Service
@@ -144,7 +144,7 @@ def estimate_line(estimate: Estimate | None, machine: Mapping[str, Any], project
         time=span(estimate.seconds),
         gib=lambda bytes_, digits=1: f"{bytes_ / 2**30:.{digits}f}",
         machine=machine,
-        device=device_said(estimate.device),
+        device=device_text(estimate.device),
         steps=", ".join(f"{tr(name)} {span(seconds)}" for name, seconds in estimate.parts.items()),
         sure=tr("{low} to {high}, {sure}.", low=low, high=high, sure=tr(estimate.sentence)),
         notes=[translate_message(one) for one in estimate.notes],

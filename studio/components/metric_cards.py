@@ -45,7 +45,7 @@ def figure_cards(
     return render(
         "metric_cards.html",
         earlier="",
-        groups=[{"title": title_said(group[0]), "rows": [_shown(row) for row in group]} for group in groups.values()],
+        groups=[{"title": title_text(group[0]), "rows": [_shown(row) for row in group]} for group in groups.values()],
         rows=[_shown(row) for row in rows],
         shares=share_rows(sheet.figures),
         randomised=any(row.p_ar is not None for row in rows),
@@ -71,7 +71,7 @@ def _shown(row: Row) -> dict[str, str]:
             change = f"{100 * (row.score - row.before) / row.before:+.0f} %"
     parts = [change.replace("-", "−"), f"95 % {interval}", sure(row.p)]
     return {
-        "title": title_said(row),
+        "title": title_text(row),
         "system": named(row.system),
         "value": value(row.metric, row.score),
         "interval": interval,
@@ -91,7 +91,7 @@ def _chance(p: float | None) -> str:
     return sure(p).removeprefix("p ").removeprefix("= ")
 
 
-def title_said(row: Row) -> str:
+def title_text(row: Row) -> str:
     """`BLEU, style`: metric and kind of text; and which way is better where one might not know."""
     metric, _, kind = row.title.partition(", ")
     title = tr("{metric}, {text}", metric=tr(metric), text=tr(kind)) if kind else tr(metric)

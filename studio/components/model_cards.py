@@ -30,11 +30,11 @@ def _parser() -> MarkdownIt:
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(["table", "strikethrough"])
 
-    def image(self: Any, tokens: Any, place: int, options: Any, env: Any) -> str:
-        return f"<span class=tm-quiet>[{esc(tokens[place].content or tr('picture'))}]</span>"
+    def image(self: Any, tokens: Any, index: int, options: Any, env: Any) -> str:
+        return f"<span class=tm-quiet>[{esc(tokens[index].content or tr('picture'))}]</span>"
 
-    def link(self: Any, tokens: Any, place: int, options: Any, env: Any) -> str:
-        address = str(tokens[place].attrGet("href") or "")
+    def link(self: Any, tokens: Any, index: int, options: Any, env: Any) -> str:
+        address = str(tokens[index].attrGet("href") or "")
         if not WEB.match(address):  # a link to another file of the folder leads nowhere here
             return "<a>"
         return f'<a href="{esc(address)}" target="_blank" rel="noopener noreferrer nofollow">'
@@ -50,7 +50,7 @@ def render_markdown(text: str) -> str:
     return re.sub(r"<(/?)h([1-6])>", lambda m: f"<{m[1]}h{min(6, int(m[2]) + 2)}>", shown)
 
 
-def license_said(card: ModelCard) -> str:
+def license_text(card: ModelCard) -> str:
     """The card's sentence on its licence; where none is named, in the reader's language."""
     known = re.match(r"(Licence|License): ", card.license_line)
     return tr("Licence: {name}", name=card.license_line[known.end() :]) if known else tr(card.license_line)
@@ -58,7 +58,7 @@ def license_said(card: ModelCard) -> str:
 
 def license_line(card: ModelCard) -> str:
     """The licence in one quiet line; set off where it restricts the use."""
-    return render("licence.html", words=license_said(card), restricted=card.restricted)
+    return render("licence.html", words=license_text(card), restricted=card.restricted)
 
 
 def card_fold(card: ModelCard, label: str) -> str:

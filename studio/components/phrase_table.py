@@ -162,7 +162,7 @@ def detail_card(row: Row | None, sentences: Sequence[Mapping[str, Any]], languag
     """
     if row is None:
         return render("phrase_unchosen.html")
-    places = holding(sentences, row.text, language)
+    indices = holding(sentences, row.text, language)
     rates = [times / max(1, words) for _, times, words in row.per_domain]
     domains = [
         (name, times, 100 * rate / (sum(rates) or 1.0), DOMAINS[min(index, len(DOMAINS) - 1)])
@@ -172,8 +172,8 @@ def detail_card(row: Row | None, sentences: Sequence[Mapping[str, Any]], languag
         "phrase_detail.html",
         row=row,
         target=language,
-        examples=[parted(str(sentences[index]["text"]), row.text, language) for index in places[:EXAMPLES]],
-        sentences=len(places),
+        examples=[parted(str(sentences[index]["text"]), row.text, language) for index in indices[:EXAMPLES]],
+        sentences=len(indices),
         domains=domains,
         times_as_often=times_as_often,
         frequencies=tr(

@@ -180,11 +180,11 @@ def _origin(data: PluginCardData) -> dict[str, object]:
     rows.append((tr("created"), tr("{when} by Tailor MT {version}", when=moment, version=version)))
     provenance = {key: value for key, value in made.items() if key not in PLAIN and value not in ("", None)}
     decoding, config = data.about.get("decoding", {}), data.about.get("config", {})
-    rows += [(setting_said(key), _value(value)) for some in (provenance, decoding) for key, value in some.items()]
+    rows += [(setting_label(key), _value(value)) for some in (provenance, decoding) for key, value in some.items()]
     return {
         "origin": _made_from(made),
         "provenance": rows,
-        "settings": [(setting_said(key), _value(value)) for key, value in sorted(config.items())],
+        "settings": [(setting_label(key), _value(value)) for key, value in sorted(config.items())],
     }
 
 
@@ -198,7 +198,7 @@ def _made_from(made: Mapping[str, Any]) -> str:
     return line + (tr(", budget {name}", name=tr(str(made["budget"]))) if made.get("budget") else "")
 
 
-def setting_said(key: str) -> str:
+def setting_label(key: str) -> str:
     """A setting's name in a table: `learning rate`."""
     name = tr(label(key))
     return name[:1].lower() + name[1:]

@@ -12,7 +12,7 @@ from engine.store import JobRow, ProjectRow
 from engine.workflows.preview import understood
 from studio.components.diff import marked
 from studio.components.html import lang_attribute, number
-from studio.components.layout import step_said
+from studio.components.layout import step_text
 from studio.components.templating import render, script
 from studio.i18n.translate import span, tr
 
@@ -48,7 +48,7 @@ def look_card(project: ProjectRow, job: JobRow | None, preview: Mapping[str, Any
         "preview.html",
         job=job,
         state=state,
-        step=step_said(job) if job is not None and state == "running" else "",
+        step=step_text(job) if job is not None and state == "running" else "",
         folded=folded,
         opened=state in ("queued", "running") and not preview,
         rows=[_row(row, project.target) for row in look_rows(preview)],

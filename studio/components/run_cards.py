@@ -16,7 +16,7 @@ from engine.workflows.customize.request import CustomizeRequest
 from studio.components.diff import marked
 from studio.components.html import empty, lang_attribute, number, size, way
 from studio.components.layout import address
-from studio.components.plugin_cards import setting_said
+from studio.components.plugin_cards import setting_label
 from studio.components.templating import render, script
 from studio.i18n.translate import mark, span, tr, translate_message
 from studio.services.runs import can_continue, own_settings, stopped_by_time
@@ -194,11 +194,11 @@ def runs_table(
     jobs: Sequence[JobRow],
     plugins: Mapping[int, PluginRow],
     project: ProjectRow,
-    places: Mapping[int, int] | None = None,
+    queue_positions: Mapping[int, int] | None = None,
     picked: Sequence[int] = (),
     shown: int | None = None,
 ) -> str:
-    """All runs, newest first, with what can be done with each. `places`: how many jobs come before each waiting one;
+    """All runs, newest first, with what can be done with each. `queue_positions`: how many jobs come before each waiting one;
     `picked`: those that are compared; `shown`: the one on the page.
     """
     runs = [
@@ -207,7 +207,7 @@ def runs_table(
             "number": len(jobs) - index,
             "plugin": plugins.get(job.id),
             "title": title_of(job).replace(" · ", tr(", ")),
-            "state": _state(job, (places or {}).get(job.id)),
+            "state": _state(job, (queue_positions or {}).get(job.id)),
             "colour": STATES.get(job.state, ""),
             "style": _bleu(plugins.get(job.id), "style"),
             "general": _bleu(plugins.get(job.id), "general"),
@@ -261,7 +261,7 @@ def compare_card(jobs: Sequence[tuple[int, JobRow]], plugins: Mapping[int, Plugi
     for key in dict.fromkeys(key for settings in given for key in settings):
         values = [settings.get(key, tr("set by the budget")) for settings in given]
         if len(set(values)) > 1:
-            rows.append((setting_said(key), values))
+            rows.append((setting_label(key), values))
     for name, reader in OUTCOMES:
         values = [reader(job, plugins.get(job.id)) for _, job in jobs]
         if any(value != "–" for value in values):

@@ -115,7 +115,7 @@ class RunsPanel:
         self._show_run(sent, project, jobs, job, curve, watched)
         plugins = self.runs.plugins(project.id)
         chosen = [int(number) for number in run_numbers(compared)]
-        table = runs_table(jobs, plugins, project, self.runs.places(), chosen, job.id)
+        table = runs_table(jobs, plugins, project, self.runs.queue_positions(), chosen, job.id)
         sent.put(self.table, "runs", table)
         together = [(len(jobs) - index, one) for index, one in enumerate(jobs) if one.id in chosen][::-1]
         self._show_comparison(sent, together, plugins, measure)
@@ -141,7 +141,7 @@ class RunsPanel:
 
         rows, number = self.runs.curve(job), len(jobs) - jobs.index(job)
         sent.put(self.look, "look", look_card(project, *self.runs.look(project), folded=True))
-        sent.put(self.status, "status", progress_card(job, number, rows, self.runs.places().get(job.id, 0)))
+        sent.put(self.status, "status", progress_card(job, number, rows, self.runs.queue_positions().get(job.id, 0)))
         sent.put(self.device, "device", device_card(job, self.store.usage.get(job.id), cores()))
         sent.put(self.log, "log", log_card(log_tail(job, LOG)))
         sent.put(self.figures, "figures", figure_card(job, rows, project, sample))

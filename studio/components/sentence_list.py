@@ -27,7 +27,7 @@ DECIDED = {"exclude": (mark("excluded"), "bad"), "approve": (mark("kept by you")
 
 
 def sentence_card(
-    found: Listing,
+    listing: Listing,
     counts: Mapping[str, int | None],
     project: int,
     language: str,
@@ -36,8 +36,8 @@ def sentence_card(
     several: bool,
 ) -> str:
     """The card with tabs, filter and rows. `several`: the samples are more than one file."""
-    view = found.view
-    rows = "".join(_row(one, language, source_language, view, several=several) for one in found.items)
+    view = listing.view
+    rows = "".join(_row(one, language, source_language, view, several=several) for one in listing.items)
     position = tr("place") if several else tr("line")
     heads = (
         f'<thead><tr><th>{esc(tr("sentence"))}</th><th class="num">{esc(position)}</th>'
@@ -49,7 +49,7 @@ def sentence_card(
     table = f'<table class="tm tm-sentences">{heads}<tbody>{rows}</tbody></table>' if rows else nothing
     return (
         f'<div class="tm-card tm-browser" id="sentences" data-query="{esc(view.query(at=view.at))}">{_tabs(view, counts, project)}'
-        f"{_filter(found, project)}{table}{_foot(found, project)}</div>"
+        f"{_filter(listing, project)}{table}{_foot(listing, project)}</div>"
     )
 
 
@@ -71,16 +71,16 @@ def _tabs(view: View, counts: Mapping[str, int | None], project: int) -> str:
     return f'<nav class="tm-tabs" aria-label="{esc(tr("Views of the sentences"))}">{links}</nav>'
 
 
-def _filter(found: Listing, project: int) -> str:
-    view = found.view
+def _filter(listing: Listing, project: int) -> str:
+    view = listing.view
     if view.view == "random":
         return ""
     fields = (
         f'<input type="search" data-filter="words" value="{esc(view.words)}" placeholder="{esc(tr("Search"))}" '
         f'aria-label="{esc(tr("Search the sentences"))}" maxlength="200">'
     )
-    if found.reasons:
-        counted = {reason: f"{tr(reason)} ({number(count)})" for reason, count in found.reasons.items()}
+    if listing.reasons:
+        counted = {reason: f"{tr(reason)} ({number(count)})" for reason, count in listing.reasons.items()}
         options = f'<option value="">{esc(tr("any reason"))}</option>' + "".join(
             f'<option value="{esc(reason)}"{" selected" if reason == view.reason else ""}>{esc(words)}</option>'
             for reason, words in counted.items()
@@ -93,12 +93,12 @@ def _filter(found: Listing, project: int) -> str:
                 f'<span class="tm-chip">{esc(word)}: {esc(value)} <a {link} aria-label="{esc(tr("Any {what}", what=word))}">×</a>'
                 "</span>"
             )
-    return f'<div class="tm-find">{fields}<span class="tm-right">{_bulk(found)}</span></div>'
+    return f'<div class="tm-find">{fields}<span class="tm-right">{_bulk(listing)}</span></div>'
 
 
-def _bulk(found: Listing) -> str:
+def _bulk(listing: Listing) -> str:
     """Deciding on all that the view shows, where the view is narrow enough to be meant."""
-    view, total = found.view, found.total
+    view, total = listing.view, listing.total
     if not total:
         return ""
     words = {
@@ -112,7 +112,7 @@ def _bulk(found: Listing) -> str:
         "leaks": ["exclude"],
         "noticed": ["exclude", "approve"] if narrowed else [],
         "kept": ["exclude"] if view.words else [],
-        "skipped": ["approve"] if narrowed and any(one.usable for one in found.items) else [],
+        "skipped": ["approve"] if narrowed and any(one.usable for one in listing.items) else [],
         "decided": ["clear"],
     }.get(view.view, [])
     return " ".join(
@@ -121,7 +121,7 @@ def _bulk(found: Listing) -> str:
     )
 
 
-def note_said(note: str) -> str:
+def note_text(note: str) -> str:
     """What was noticed in the reader's language: the reason alone, or with what was found after a colon."""
     reason, colon, result = note.partition(": ")
     known = tr(note)
@@ -133,13 +133,13 @@ def _row(one: Item, language: str, source_language: str, view: View, *, several:
     if one.source is not None:
         text += f'<div class="tm-quiet"{lang_attribute(source_language, auto=True)}>{esc(one.source)}</div>'
     message = NEAR_DUPLICATE if view.view == "near" else view.reason
-    tags = "".join(tag(note_said(note)) for note in one.notes if note != message)
+    tags = "".join(tag(note_text(note)) for note in one.notes if note != message)
     if one.domain and not view.domain:
         tags += tag(one.domain, "accent")
     if one.decided:
         tags += tag(tr(DECIDED[one.decided][0]), DECIDED[one.decided][1])
     if one.beside:
-        word = tr("in {place}:" if view.view == "leaks" else "similar to {place}:", place=one.beside_place)
+        word = tr("in {place}:" if view.view == "leaks" else "similar to {place}:", place=one.beside_location)
         text += (
             f'<div class="tm-beside"><span>{esc(word)}</span> '
             f"<span{lang_attribute(language, auto=True)}>{esc(one.beside)}</span></div>"
@@ -156,7 +156,7 @@ def _buttons(one: Item, view: View) -> str:
         actions = [("clear", tr("Reset"))]
     elif not one.usable:
         actions = []
-    elif one.kept:
+    elif one.imported:
         odd = bool(one.notes) and view.view != "leaks"
         actions = [("approve", tr("Keep"))] * odd + [("exclude", tr("Exclude"))]
     else:
@@ -169,8 +169,8 @@ def _buttons(one: Item, view: View) -> str:
     )
 
 
-def _foot(found: Listing, project: int) -> str:
-    view, total = found.view, found.total
+def _foot(listing: Listing, project: int) -> str:
+    view, total = listing.view, listing.total
     if view.view == "random":
         if total < RANDOM:
             return ""

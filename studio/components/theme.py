@@ -100,10 +100,10 @@ def layer_colours(layers: int) -> list[str]:
     """One colour a layer, from light (bottom) to dark (top)."""
     if layers <= 1:
         return [LAYERS[-1]]
-    places = [index * (len(LAYERS) - 1) / (layers - 1) for index in range(layers)]
+    positions = [index * (len(LAYERS) - 1) / (layers - 1) for index in range(layers)]
     return [
         _mix(LAYERS[int(position)], LAYERS[min(int(position) + 1, len(LAYERS) - 1)], position % 1)
-        for position in places
+        for position in positions
     ]
 
 

@@ -57,7 +57,7 @@ def collected() -> dict[str, str]:
     result: dict[str, str] = {}
     for file in _files():
         tree = ast.parse(file.read_text(encoding="utf-8"))
-        for one, many in _Messages(tree).found():
+        for one, many in _Messages(tree).entries():
             if one.strip():
                 result[one] = many or result.get(one, "")
     for one, many in template_messages():
@@ -103,15 +103,15 @@ class _Messages(ast.NodeVisitor):
     """The messages of one module."""
 
     def __init__(self, tree: ast.Module) -> None:
-        self._found: list[tuple[str, str]] = []
+        self._entries: list[tuple[str, str]] = []
         self._constants: dict[str, ast.expr] = {}
         for node in tree.body:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 self._constants[node.targets[0].id] = node.value
         self.visit(tree)
 
-    def found(self) -> list[tuple[str, str]]:
-        return self._found
+    def entries(self) -> list[tuple[str, str]]:
+        return self._entries
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
@@ -119,14 +119,14 @@ class _Messages(ast.NodeVisitor):
         owner = getattr(getattr(node.func, "value", None), "id", "")
         if name == "trn" and len(node.args) > 1:
             for one, many in zip(self._texts(node.args[0]), self._texts(node.args[1]), strict=False):
-                self._found.append((one, many))
+                self._entries.append((one, many))
         elif name in SPOKEN and not owner:
             for position in SPOKEN[name]:
                 if position < len(node.args):
                     self._add(node.args[position])
         elif name == "view" and not owner and node.args:
             for text in self._texts(node.args[0]):
-                self._found += [(one, "") for one in _pieces(text)]
+                self._entries += [(one, "") for one in _pieces(text)]
         elif owner == "gr":
             for word in node.keywords:
                 if word.arg in LABELS or (word.arg == "value" and name in WORDED):
@@ -140,7 +140,7 @@ class _Messages(ast.NodeVisitor):
         self.generic_visit(node)
         if isinstance(node.exc, ast.Call) and node.exc.args:
             for text in self._texts(node.exc.args[0]):
-                self._found.append((text, ""))
+                self._entries.append((text, ""))
 
     def _choices(self, node: ast.expr) -> None:
         node = self._constants.get(node.id, node) if isinstance(node, ast.Name) else node
@@ -150,7 +150,7 @@ class _Messages(ast.NodeVisitor):
                     self._add(one.elts[0])
 
     def _add(self, node: ast.expr) -> None:
-        self._found += [(text, "") for text in self._texts(node)]
+        self._entries += [(text, "") for text in self._texts(node)]
 
     def _texts(self, node: ast.expr) -> Iterator[str]:
         """The texts that an expression may be: itself, a constant of the module, either side of a condition."""
@@ -214,20 +214,20 @@ class _EngineMessages(_Messages):
         self.generic_visit(node)
         name, value = getattr(node.target, "id", ""), node.value
         if isinstance(value, ast.Call) and getattr(value.func, "id", "") == "option" and self._settings:
-            self._found.append((label(name), ""))
+            self._entries.append((label(name), ""))
             self._add(value.args[1])
         elif name == "name" and isinstance(value, ast.Constant) and "ClassVar" in ast.unparse(node.annotation):
-            self._found.append((str(value.value).replace("_", " "), ""))
+            self._entries.append((str(value.value).replace("_", " "), ""))
 
 
 @cache
 def engine_messages() -> tuple[str, ...]:
     """The sentences of the engine that a page may show."""
-    places = {file.relative_to(ENGINE).as_posix(): file for file in sorted(ENGINE.rglob("*.py"))}
+    files = {file.relative_to(ENGINE).as_posix(): file for file in sorted(ENGINE.rglob("*.py"))}
     trees = {
-        position: ast.parse(file.read_text(encoding="utf-8"))
-        for position, file in places.items()
-        if not position.startswith(COMMANDS)
+        path: ast.parse(file.read_text(encoding="utf-8"))
+        for path, file in files.items()
+        if not path.startswith(COMMANDS)
     }
     errors = {"TailorError"}
     classes = [node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
@@ -239,8 +239,8 @@ def engine_messages() -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(
             one
-            for position, tree in trees.items()
-            for one, _ in _EngineMessages(tree, errors, position.startswith(SETTINGS)).found()
+            for path, tree in trees.items()
+            for one, _ in _EngineMessages(tree, errors, path.startswith(SETTINGS)).entries()
         )
     )
 

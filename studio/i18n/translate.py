@@ -72,8 +72,8 @@ def chosen_of(request: Any) -> str:
 
 def choose(asked: str, cookie: str, accepted: str) -> str:
     """The address's wish, else the cookie's, else the first of the browser's languages that there is, else English."""
-    for wish in (asked, _cookie(cookie)):
-        if known := _known(wish):
+    for candidate in (asked, _cookie(cookie)):
+        if known := _known(candidate):
             return known
     weighed = []
     for index, part in enumerate(accepted.split(",")):
@@ -199,7 +199,7 @@ def span(seconds: float | None) -> str:
     if language() == "en":
         return text
     units = {"s": tr("s"), "min": tr("min"), "h": tr("h"), "unknown": tr("unknown")}
-    return re.sub("[a-z]+", lambda found: units.get(found[0], found[0]), text)
+    return re.sub("[a-z]+", lambda match: units.get(match[0], match[0]), text)
 
 
 def moment(when: datetime.datetime) -> str:
@@ -254,7 +254,7 @@ def _component(one: dict[str, Any]) -> dict[str, Any]:
         if kind in BUTTONS:
             new["value"] = tr(value)
         elif kind == "html":
-            new["value"] = html_said(value)
+            new["value"] = translated_html(value)
     if isinstance(new.get("choices"), list):
         new["choices"] = [[tr(pair[0]), *pair[1:]] if _pair(pair) else pair for pair in new["choices"]]
     return {**one, "props": new}
@@ -264,11 +264,11 @@ def _pair(choice: Any) -> bool:
     return isinstance(choice, list | tuple) and len(choice) > 1 and isinstance(choice[0], str)
 
 
-def html_said(text: str) -> str:
+def translated_html(text: str) -> str:
     """HTML of the studio's own that was written once, with the texts in it translated; never what a user gave."""
 
-    def piece(found: re.Match[str]) -> str:
-        words = found[0]
+    def piece(match: re.Match[str]) -> str:
+        words = match[0]
         if words.startswith("<"):
             return ATTRIBUTE.sub(lambda one: f' {one[1]}="{_escaped(one[2])}"', words)
         bare = words.strip()

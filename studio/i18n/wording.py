@@ -40,12 +40,12 @@ def entries(code: str) -> tuple[Entry, ...]:
 
 def findings(code: str, text: str) -> list[Finding]:
     """The banned forms in a text of a language. Text between braces is the name of a value and is ignored."""
-    said = re.sub(r"\{[^{}]*\}", "{}", text)
+    without_values = re.sub(r"\{[^{}]*\}", "{}", text)
     return [
         Finding(text, form, entry.term)
         for entry in entries(code)
         for form in entry.instead_of
-        if _pattern(code, form).search(said)
+        if _pattern(code, form).search(without_values)
     ]
 
 

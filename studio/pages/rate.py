@@ -127,8 +127,8 @@ class RatePage:
         }
         if row is not None or not saved:
             return values
-        wish = str(request.query_params.get("comparison", ""))
-        first = next((number for number, *_ in saved if str(number) == wish), saved[0][0])
+        requested = str(request.query_params.get("comparison", ""))
+        first = next((number for number, *_ in saved if str(number) == requested), saved[0][0])
         choices = [(f"{moment(made)} · {title}", number) for number, title, made in saved]
         comparison = gr.update(choices=choices, value=first)
         return values | {self.comparison: comparison} | self.choose_comparison(first, USUAL)

@@ -17,7 +17,7 @@ from studio.components.layout import QUIET, guard, heading, page, wanted
 from studio.components.templating import script
 from studio.i18n.translate import tr
 from studio.pages.translate_preview import DocumentPreview
-from studio.services.catalog import pair_said
+from studio.services.catalog import language_pair_text
 from studio.services.document_segments import documents_of
 from studio.services.service import Service
 from studio.services.terminology import project_terms
@@ -146,7 +146,7 @@ class TranslatePage:
             self.plugin: gr.update(choices=choices, value=chosen.id if chosen else 0),
             self.strength: gr.update(value=_strength(request), visible=visible_if(chosen is not None)),
             self.terms: gr.update(visible=visible_if(bool(project_terms(service, project)))),
-            self.pair: esc(f"{pair_said(project.source, project.target)} · {tr('base {name}', name=base)}"),
+            self.pair: esc(f"{language_pair_text(project.source, project.target)} · {tr('base {name}', name=base)}"),
             self.text: str(asked.get("text", ""))[:MOST],
             self.result: result_box([], project),
             self.preview.card: self.preview.asked(project, asked.get("document")),
@@ -188,9 +188,9 @@ class TranslatePage:
     def act(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
         """Cancel, resume, delete or preview a document."""
         project, job = self.service.need(wanted(request)), int(event.job)
-        paper = self.preview.own(project, job)
+        document = self.preview.own(project, job)
         if event.act == "preview":
-            return {self.preview.card: segments_card(paper, project)}
+            return {self.preview.card: segments_card(document, project)}
         if event.act in ("cancel", "resume", "delete"):
             getattr(self.documents, event.act)(job)
         return {self.preview.card: "" if event.act == "delete" else gr.skip()}

@@ -38,18 +38,18 @@ class DocumentPreview:
 
     def own(self, project: ProjectRow, job: int) -> TranslatedDocument:
         """The document of that job. Raises InputError where it is another project's."""
-        paper = documents_of(self.service).get(job)
-        if paper.job.project_id != project.id:
+        document = documents_of(self.service).get(job)
+        if document.job.project_id != project.id:
             raise InputError("This document belongs to another project. Reload the page.")
-        return paper
+        return document
 
     def asked(self, project: ProjectRow, number: object) -> str:
         """The preview that the address names; nothing where it names none."""
         try:
-            paper = self.own(project, whole_number(number) or 0) if number else None
+            document = self.own(project, whole_number(number) or 0) if number else None
         except TailorError:
             return ""
-        return segments_card(paper, project) if paper else ""
+        return segments_card(document, project) if document else ""
 
     def leaf(self, request: gr.Request, event: gr.EventData) -> Values:
         """Another page of it, or none any more."""

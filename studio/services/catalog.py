@@ -36,7 +36,7 @@ def language_name(code: str) -> str:
     return tr(LANGUAGES.get(re.split("[_-]", code, maxsplit=1)[0].lower(), "")) or other(code)
 
 
-def pair_said(source: str, target: str) -> str:
+def language_pair_text(source: str, target: str) -> str:
     """`English to Chinese`."""
     return tr("{source} to {target}", source=language_name(source), target=language_name(target))
 
@@ -110,14 +110,14 @@ class Catalog:
 
     # -- licences that ask for a word of the user
 
-    def accepted(self, card: ModelCard, place: str | Path) -> bool:
+    def accepted(self, card: ModelCard, path: str | Path) -> bool:
         """Does nothing stand in the way of using this: no restriction, or one that was accepted here before?"""
-        return not card.restricted or read_json(self._accepted).get(_key(place)) == _terms(card)
+        return not card.restricted or read_json(self._accepted).get(_key(path)) == _terms(card)
 
-    def accept(self, card: ModelCard, place: str | Path) -> None:
-        """Remember that the licence of the model at `place` was accepted. Changed terms have to be accepted again."""
+    def accept(self, card: ModelCard, path: str | Path) -> None:
+        """Remember that the licence of the model at `path` was accepted. Changed terms have to be accepted again."""
         known: Mapping[str, Any] = read_json(self._accepted)
-        write_json(self._accepted, {**known, _key(place): _terms(card)}, "the accepted licences")
+        write_json(self._accepted, {**known, _key(path): _terms(card)}, "the accepted licences")
 
     @property
     def _accepted(self) -> Path:
@@ -133,8 +133,8 @@ def _fits(card: Mapping[str, Any], languages: tuple[str, ...]) -> bool:
     return not card["languages"] or set(languages) <= set(card["languages"])
 
 
-def _key(place: str | Path) -> str:
-    return str(Path(place).resolve())
+def _key(path: str | Path) -> str:
+    return str(Path(path).resolve())
 
 
 def _terms(card: ModelCard) -> str:

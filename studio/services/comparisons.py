@@ -229,12 +229,12 @@ class Comparisons:
     # -- words
 
     def read(
-        self, project: ProjectRow, sheet: ComparisonRecord, place: int, system: int, start: int, end: int
+        self, project: ProjectRow, sheet: ComparisonRecord, index: int, system: int, start: int, end: int
     ) -> WordAttribution:
         """What the system read for the characters `start` to `end` of its translation of a line."""
         from engine.workflows.compare.attribution import read_word
 
-        line = self.store.sheets.line(sheet.comparison_id, place)
+        line = self.store.sheets.line(sheet.comparison_id, index)
         if not 0 <= system < len(line.texts) or line.texts[system] is None:
             raise InputError("That translation is not finished yet.")
         translate = self.translator(project)

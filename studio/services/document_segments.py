@@ -35,12 +35,12 @@ def documents_of(service: Service) -> Documents:
     return Documents(service.store, service.settings)
 
 
-def segments_of(paper: TranslatedDocument, offset: int, limit: int) -> tuple[list[DocumentSegment], int]:
+def segments_of(document: TranslatedDocument, offset: int, limit: int) -> tuple[list[DocumentSegment], int]:
     """Segments of a document from `offset` on, and how many it has; none while it has no translation."""
-    lines = open_lines(paper.segments) if paper.segments else None
+    lines = open_lines(document.segments) if document.segments else None
     if lines is None:
         return [], 0
-    places = range(offset, min(len(lines), offset + limit))
+    indices = range(offset, min(len(lines), offset + limit))
     segments = [
         DocumentSegment(
             index,
@@ -50,7 +50,7 @@ def segments_of(paper: TranslatedDocument, offset: int, limit: int) -> tuple[lis
             str(row["doubt"]),
             bool(row.get("edited")),
         )
-        for index, row in zip(places, lines.get(places), strict=True)
+        for index, row in zip(indices, lines.get(indices), strict=True)
         if row
     ]
     return segments, len(lines)

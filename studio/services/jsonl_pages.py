@@ -33,13 +33,13 @@ class JsonlPager:
     def __len__(self) -> int:
         return len(self._starts)
 
-    def get(self, places: Sequence[int]) -> list[JsonRow]:
+    def get(self, indices: Sequence[int]) -> list[JsonRow]:
         """The objects in these lines (from 0), in that order; places that are not there are passed over."""
         results = []
         with self.path.open("rb") as file:
-            for position in places:
-                if 0 <= position < len(self._starts):
-                    file.seek(self._starts[position])
+            for index in indices:
+                if 0 <= index < len(self._starts):
+                    file.seek(self._starts[index])
                     results.append(_parsed(file.readline()))
         return results
 
@@ -64,10 +64,10 @@ class JsonlPager:
         if known not in self._searches:
             if len(self._searches) > 40:
                 self._searches.clear()
-            self._searches[known] = list(self._found(words, fits))
+            self._searches[known] = list(self._matches(words, fits))
         return self._searches[known]
 
-    def _found(self, words: str, fits: Callable[[JsonRow], bool] | None) -> Iterator[int]:
+    def _matches(self, words: str, fits: Callable[[JsonRow], bool] | None) -> Iterator[int]:
         raw = json.dumps(words, ensure_ascii=False)[1:-1]
         with self.path.open(encoding="utf-8", errors="replace", newline="\n") as file:
             for index, line in enumerate(file):

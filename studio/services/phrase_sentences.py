@@ -40,11 +40,11 @@ def holding(sentences: Sequence[Mapping[str, Any]], phrase: str, language: str) 
     pattern, folded = spots(phrase, language), phrase.casefold()
     first = next(iter(folded.split()), "")
     results = [
-        place
-        for place, row in enumerate(sentences)
+        index
+        for index, row in enumerate(sentences)
         if (phrase in row["text"] or first in row["text"].casefold()) and pattern.search(row["text"])
     ]
-    return sorted(results, key=lambda place: phrase not in sentences[place]["text"])
+    return sorted(results, key=lambda index: phrase not in sentences[index]["text"])
 
 
 def at_sentence(

@@ -124,7 +124,7 @@ class TableIndex:
         self.table = table
 
     @cached_property
-    def places(self) -> dict[str, int]:
+    def index_by_text(self) -> dict[str, int]:
         return {" ".join(text.split()): index for index, text in enumerate(self.table.folded)}
 
     @cached_property
@@ -165,10 +165,10 @@ class Phrases:
     def excluded(self) -> np.ndarray:
         """(n,) which are left out: those themselves, and those around one that goes with its sentences."""
         out = np.zeros(len(self.table), dtype=bool)
-        places = self.index.places
+        index_by_text = self.index.index_by_text
         for key in self.exclusions.phrases:
-            if key in places:
-                out[places[key]] = True
+            if key in index_by_text:
+                out[index_by_text[key]] = True
         held = self.exclusions.holder(self.language)
         firsts = [key.split(" ", maxsplit=1)[0] for key in self.exclusions.with_sentences]
         if len(firsts) > FEW:
@@ -189,7 +189,7 @@ class Phrases:
 
     def find(self, text: str) -> int | None:
         """The place of a phrase, whatever its case."""
-        return self.index.places.get(phrase_key(text))
+        return self.index.index_by_text.get(phrase_key(text))
 
     def select(self, view: PhraseView) -> np.ndarray:
         """The places that fit a view, in its order."""
@@ -233,8 +233,8 @@ class Phrases:
 
     def first_chosen(self, view: PhraseView) -> PhraseView:
         """The view with the first phrase of its table chosen, where it has any."""
-        places = self.select(view)
-        return view.but(phrase=self.table.texts[int(places[0])], sentence=-1) if len(places) else view
+        indices = self.select(view)
+        return view.but(phrase=self.table.texts[int(indices[0])], sentence=-1) if len(indices) else view
 
     def usable(self, view: PhraseView) -> PhraseView:
         """The view in an order that there is: without general text, nothing is typical."""
@@ -244,27 +244,27 @@ class Phrases:
     def _folded_sources(self) -> list[str]:
         return [text.casefold() for text in self.sources]
 
-    def row(self, place: int) -> Row:
+    def row(self, index: int) -> Row:
         """All that is known of one phrase."""
         table, key = self.table, self.table.keyness
         return Row(
-            text=table.texts[place],
-            length=int(table.lengths[place]),
-            count=int(table.counts[place]),
-            label=table.label_names[table.labels[place]],
-            layer=int(self.layers[place]),
-            source=self.sources[place],
-            excluded=bool(self.excluded[place]),
-            own=int(table.own[place]),
-            general=int(table.general[place]),
-            per_domain=tuple(zip(table.domains, table.by_domain[place].tolist(), table.words, strict=True)),
+            text=table.texts[index],
+            length=int(table.lengths[index]),
+            count=int(table.counts[index]),
+            label=table.label_names[table.labels[index]],
+            layer=int(self.layers[index]),
+            source=self.sources[index],
+            excluded=bool(self.excluded[index]),
+            own=int(table.own[index]),
+            general=int(table.general[index]),
+            per_domain=tuple(zip(table.domains, table.by_domain[index].tolist(), table.words, strict=True)),
             words=sum(table.words),
             general_words=table.general_words,
-            ratio=float(key.log_ratio[place]) if table.general_words else None,
-            low=float(key.low[place]),
-            high=float(key.high[place]),
-            sure=bool(key.value[place]),
-            log_likelihood=float(key.log_likelihood[place]),
+            ratio=float(key.log_ratio[index]) if table.general_words else None,
+            low=float(key.low[index]),
+            high=float(key.high[index]),
+            sure=bool(key.value[index]),
+            log_likelihood=float(key.log_likelihood[index]),
         )
 
 
@@ -326,7 +326,7 @@ def own_sources(workspace: Path, made: Mapping[str, str]) -> None:
     write_jsonl(workspace / SOURCES_FILE, rows, "the back-translations")
 
 
-def with_page_of(found: Phrases, look: PhraseView, at: int) -> PhraseView:
+def with_page_of(phrases: Phrases, look: PhraseView, at: int) -> PhraseView:
     """The view with the page of the table that holds a phrase; the same where the filters hide it."""
-    places = (found.select(look) == at).nonzero()[0]
-    return look.but(start=int(places[0]) // PAGE * PAGE) if len(places) else look
+    positions = (phrases.select(look) == at).nonzero()[0]
+    return look.but(start=int(positions[0]) // PAGE * PAGE) if len(positions) else look

@@ -55,7 +55,7 @@ class PendingImports:
     def checks(self, key: str, name: str) -> Iterator[Check]:
         """The checks of a bundle that was kept aside; it is removed where one fails."""
         checks = check_bundle(
-            self._place(key), base=lambda: self.service.base_model(self.project),
+            self._path(key), base=lambda: self.service.base_model(self.project),
             direction=(self.project.source, self.project.target), cache=self.service.settings.home_dir / "unpacked",
             shown=name,
         )  # fmt: skip
@@ -78,14 +78,14 @@ class PendingImports:
         results = []
         for file in sorted(self.folder.glob("*.json")) if self.folder.exists() else []:
             about = read_json(file)
-            if about and self._place(file.stem).exists():
+            if about and self._path(file.stem).exists():
                 results.append(PendingImport(file.stem, str(about.get("name", "")), str(about.get("licence", ""))))
         return results
 
     def finish(self, key: str, name: str = "") -> PluginRow:
         """Take a checked bundle into the project. Raises InputError when it is no longer there."""
         self.service.workspace(self.project.id, change=True)
-        path = self._place(key)
+        path = self._path(key)
         if not path.exists():
             raise InputError("This import has expired. Import the bundle again.")
         known = next((one.name for one in self.waiting() if one.key == key), name)
@@ -95,10 +95,10 @@ class PendingImports:
 
     def drop(self, key: str) -> None:
         """Forget an import."""
-        for file in (self._place(key), self.folder / f"{key}.json"):
+        for file in (self._path(key), self.folder / f"{key}.json"):
             file.unlink(missing_ok=True)
 
-    def _place(self, key: str) -> Path:
+    def _path(self, key: str) -> Path:
         if not re.fullmatch(r"[0-9a-f]{16}", key):
             raise InputError("This import has expired. Import the bundle again.")
         return self.folder / f"{key}.zip"

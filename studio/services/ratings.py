@@ -50,22 +50,23 @@ def _texts(store: Store, comparison: int, revision: int, done: int) -> Texts:
     return texts_of(store, comparison)
 
 
-def start_round(service: Service, project: int, wish: NewRound) -> RoundRow:
+def start_round(service: Service, project: int, request: NewRound) -> RoundRow:
     """Begin a round over a saved comparison. Raises InputError without a rater, or where no sentence differs."""
     from engine.workflows.human_rating import RoundPlan, new_round
 
-    texts = comparison_texts(service.store, wish.comparison)
-    sheet = service.store.sheets.get(int(wish.comparison or 0))
-    raters = [line.strip() for line in wish.names.replace(",", "\n").splitlines() if line.strip()]
+    texts = comparison_texts(service.store, request.comparison)
+    sheet = service.store.sheets.get(int(request.comparison or 0))
+    raters = [line.strip() for line in request.names.replace(",", "\n").splitlines() if line.strip()]
     if not raters:
         raise InputError("Enter at least one rater; each gets a link of their own.")
     about = {
         "comparison": sheet.title,
-        "systems": [system for system in sheet.systems if system["name"] in (wish.one, wish.two)],
-        "examples": example_sentences(service, project) if wish.with_examples else [],
+        "systems": [system for system in sheet.systems if system["name"] in (request.one, request.two)],
+        "examples": example_sentences(service, project) if request.with_examples else [],
     }
     plan = RoundPlan(
-        wish.one, wish.two, raters=raters, sentences=sentence_limit(wish.most), comparison_id=sheet.comparison_id, about=about
+        request.one, request.two, raters=raters, sentences=sentence_limit(request.most),
+        comparison_id=sheet.comparison_id, about=about,
     )  # fmt: skip
     return new_round(service.store, project, texts, plan)
 

@@ -136,7 +136,7 @@ class Runs:
         waiting = next((job for job in reversed(jobs) if job.state == "queued"), None)
         return named or running or waiting or (jobs[0] if jobs else None)
 
-    def places(self) -> dict[int, int]:
+    def queue_positions(self) -> dict[int, int]:
         """{number of a waiting job: how many others of the whole queue come before it}."""
         jobs = self.service.store.jobs.list(states=("queued",))
         waiting = [job.id for job in sorted(jobs, key=lambda job: (-job.priority, job.id))]

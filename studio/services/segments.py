@@ -89,8 +89,8 @@ class Item:
     domain: str = ""
     notes: tuple[str, ...] = ()
     beside: str = ""  # what it is like, or the test sentence
-    beside_place: str = ""
-    kept: bool = True  # in the corpus, or skipped
+    beside_location: str = ""
+    imported: bool = True  # in the corpus, or skipped
     usable: bool = True  # may be kept or left out at all
     decided: str = ""  # "exclude", "approve" or ""
 
@@ -122,12 +122,12 @@ def view_counts(report: Mapping[str, Any], leaks: Mapping[str, Any], decisions: 
 
 def listing(workspace: Path, report: Mapping[str, Any], decisions: Decisions, view: View) -> Listing:
     """The sentences of a view, one page of them."""
-    places, reasons = _places(workspace, report, decisions, view)
+    positions, reasons = _positions(workspace, report, decisions, view)
     if view.view == "random":
-        return Listing(view, _items(workspace, decisions, view, places), len(places), reasons)
-    start = view.at if view.at < len(places) else 0
-    shown = places[start : start + PAGE]
-    return Listing(replace(view, at=start), _items(workspace, decisions, view, shown), len(places), reasons)
+        return Listing(view, _items(workspace, decisions, view, positions), len(positions), reasons)
+    start = view.at if view.at < len(positions) else 0
+    shown = positions[start : start + PAGE]
+    return Listing(replace(view, at=start), _items(workspace, decisions, view, shown), len(positions), reasons)
 
 
 def chosen(workspace: Path, report: Mapping[str, Any], decisions: Decisions, view: View, key: str) -> dict[str, str]:
@@ -135,8 +135,8 @@ def chosen(workspace: Path, report: Mapping[str, Any], decisions: Decisions, vie
 
     Raises InputError when the key is no longer there.
     """
-    places, _ = _places(workspace, report, decisions, view)
-    items = [one for one in _items(workspace, decisions, view, places) if one.usable and key in ("", one.key)]
+    positions, _ = _positions(workspace, report, decisions, view)
+    items = [one for one in _items(workspace, decisions, view, positions) if one.usable and key in ("", one.key)]
     if key and not items:
         raise InputError("The samples were read again in the meantime. Reload the page.")
     return {one.key: one.text for one in items}
@@ -145,7 +145,7 @@ def chosen(workspace: Path, report: Mapping[str, Any], decisions: Decisions, vie
 # -- where the rows of a view are
 
 
-def _places(
+def _positions(
     workspace: Path, report: Mapping[str, Any], decisions: Decisions, view: View
 ) -> tuple[Sequence[Any], dict[str, int]]:
     """Places of the sentences of a view (lines of a file, or keys), and the reasons to choose from."""
@@ -224,24 +224,24 @@ def _by_row(lines: JsonlPager) -> Mapping[int, list[JsonRow]]:
 # -- what they say
 
 
-def _items(workspace: Path, decisions: Decisions, view: View, places: Sequence[Any]) -> list[Item]:
+def _items(workspace: Path, decisions: Decisions, view: View, positions: Sequence[Any]) -> list[Item]:
     if view.view == "decided":
-        return [_of_decision(decisions, key) for key in places]
+        return [_of_decision(decisions, key) for key in positions]
     name = {"skipped": SKIPPED_FILE, "leaks": LEAK_ROWS}.get(view.view, CORPUS_FILE)
     lines = open_lines(workspace / name)
     if lines is None:
         return []
-    rows = lines.get(places)
+    rows = lines.get(positions)
     if view.view == "skipped":
         return [_of_skip(row, decisions) for row in rows]
     if view.view == "leaks":
         return [_of_leak(row, decisions) for row in rows]
     noticed = _noticed_rows(workspace)
     # For near-duplicates the sentence that they are like is shown beside them.
-    likes = {position: one["like"] for position in places for one in noticed.get(position, ()) if "like" in one}
+    likes = {position: one["like"] for position in positions for one in noticed.get(position, ()) if "like" in one}
     beside = dict(zip(likes.values(), lines.get(list(likes.values())), strict=False))
     results = []
-    for position, row in zip(places, rows, strict=False):
+    for position, row in zip(positions, rows, strict=False):
         notes = tuple(_note(one) for one in noticed.get(position, ()))
         like = beside.get(likes.get(position, -1), {})
         results.append(_of_row(row, decisions, notes, like))
@@ -271,7 +271,7 @@ def _of_skip(row: Mapping[str, Any], decisions: Decisions) -> Item:
     key = segment_key(text, source)
     return Item(
         text, key, source, str(row.get("file", "")), int(row.get("line", 0)), notes=(str(row.get("reason", "")),),
-        kept=False, usable=bool(row.get("usable")), decided=_state(decisions, key),
+        imported=False, usable=bool(row.get("usable")), decided=_state(decisions, key),
     )  # fmt: skip
 
 
@@ -281,7 +281,7 @@ def _of_leak(row: Mapping[str, Any], decisions: Decisions) -> Item:
     same = mark("the same") if row.get("same") else mark("nearly the same")
     return Item(
         text, key, source, notes=(same,), beside=str(row.get("test", "")),
-        beside_place=f"{row.get('file', '')} {row.get('line', '')}", decided=_state(decisions, key),
+        beside_location=f"{row.get('file', '')} {row.get('line', '')}", decided=_state(decisions, key),
     )  # fmt: skip
 
 

@@ -150,8 +150,8 @@ class Trainer:
                "tokens": state.tokens, "seconds": round(state.seconds, 1)}  # fmt: skip
         log.write(row)
         progress.metrics(row)
-        pace = f"{row['tokens_per_second']:,.0f} tokens/s"
-        note = f"update {state.update:,}, {state.tokens / 1e6:.1f}M tokens, loss {loss:.2f}, {pace}"
+        speed = f"{row['tokens_per_second']:,.0f} tokens/s"
+        note = f"update {state.update:,}, {state.tokens / 1e6:.1f}M tokens, loss {loss:.2f}, {speed}"
         progress.advance(*self.share(), note)
 
     def share(self) -> tuple[float, float]:

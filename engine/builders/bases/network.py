@@ -91,10 +91,10 @@ class Candidates:
     candidates estimates the sum over the vocabulary.
     """
 
-    def __init__(self, words: Tensor, correction: Tensor, places: Tensor) -> None:
+    def __init__(self, words: Tensor, correction: Tensor, labels: Tensor) -> None:
         self.words = words  # (K,)
         self.correction = correction  # (K,)
-        self.places = places  # (B, L) labels as places in `words`
+        self.labels = labels  # (B, L) labels as indices into `words`
 
 
 def choose_candidates(labels: Tensor, vocabulary: int, number: int, seed: tuple[int, ...]) -> Candidates | None:
@@ -178,7 +178,7 @@ class PackedLoss(nn.Module):
         if candidates is None:
             words, labels, correction = table, batch.labels, table.new_zeros(len(table))
         else:
-            words, labels, correction = table[candidates.words], candidates.places, candidates.correction
+            words, labels, correction = table[candidates.words], candidates.labels, candidates.correction
         return SampledCrossEntropy.apply(  # type: ignore[no-any-return]
             states,
             words.to(self.kind),

@@ -23,7 +23,7 @@ BANDS = ((1, 1), (2, 2), (3, 4), (5, 7), (8, 10))  # phrase lengths that are tol
 KINDS = {"dependency": dependency_spans, "constituency": constituency_spans}
 BATCH = 200  # sentences between two looks at the progress
 AT_MOST = 1000  # test sentences: more only take time
-Places = set[tuple[int, int, int]]  # first character, character after the last, length in tokens
+PhraseSpans = set[tuple[int, int, int]]  # first character, character after the last, length in tokens
 
 
 def measure(language: str, folder: Path, banks: Treebanks, progress: Progress | None = None) -> dict[str, object]:
@@ -118,32 +118,32 @@ def gold_parsed(sentence: Sentence, tree: Any = None) -> Parsed:
     )
 
 
-def spans_by_place(parsed: Parsed, kind: str, longest: int) -> Places:
+def phrase_spans(parsed: Parsed, kind: str, longest: int) -> PhraseSpans:
     """The phrases of one sentence as the extraction takes them, by where they stand in its text."""
     spans = clean_spans(KINDS[kind](parsed), parsed.tokens, shortest=1, longest=longest)
     return {(parsed.offsets[head][0], parsed.offsets[last - 1][1], last - head) for head, last, _ in spans}
 
 
 def phrase_scores(
-    gold: Sequence[Parsed], found: Sequence[Iterable[Parsed]], kind: str, longest: int, sentences: int
+    gold: Sequence[Parsed], predicted: Sequence[Iterable[Parsed]], kind: str, longest: int, sentences: int
 ) -> dict[str, dict[str, float]]:
     """Precision, recall and F1 of phrases by length in tokens, each occurrence counted; a phrase is right when it covers
     the same characters as a phrase of the gold tree. `all` holds every length, `2+` all but single words.
     """
-    right_found, right_wanted, total_found, total_wanted = (
+    right_predicted, right_wanted, total_predicted, total_wanted = (
         Counter[int](),
         Counter[int](),
         Counter[int](),
         Counter[int](),
     )
-    for truth, readings in zip(gold, found, strict=True):
-        wanted = spans_by_place(truth, kind, longest)
-        given = {position for parsed in readings for position in spans_by_place(parsed, kind, longest)}
+    for truth, readings in zip(gold, predicted, strict=True):
+        wanted = phrase_spans(truth, kind, longest)
+        given = {position for parsed in readings for position in phrase_spans(parsed, kind, longest)}
         where = {position[:2] for position in wanted}
         there = {position[:2] for position in given}
         for first, last, length in given:
-            total_found[length] += 1
-            right_found[length] += (first, last) in where
+            total_predicted[length] += 1
+            right_predicted[length] += (first, last) in where
         for first, last, length in wanted:
             total_wanted[length] += 1
             right_wanted[length] += (first, last) in there
@@ -152,7 +152,9 @@ def phrase_scores(
     scores = {}
     for name, (low, high) in bands.items():
         lengths = range(low, min(high, longest) + 1)
-        precision = f1(sum(right_found[n] for n in lengths), sum(total_found[n] for n in lengths), 1)["precision"]
+        precision = f1(sum(right_predicted[n] for n in lengths), sum(total_predicted[n] for n in lengths), 1)[
+            "precision"
+        ]
         recall = f1(sum(right_wanted[n] for n in lengths), 1, sum(total_wanted[n] for n in lengths))["recall"]
         both = precision + recall
         scores[name] = {

@@ -164,11 +164,11 @@ class Paragraphs(Handler[Record | SkippedLine]):
             if self.cells:
                 self.cells[-1].append(item)
             else:
-                self.found.append(item)
+                self.items.append(item)
         elif self.cells is not None and self.row == len(self.path):
             if self.rows is not None:
                 self.rows.append([" ".join(item.text for item in cell).strip() for cell in self.cells])
-            self.found.extend(as_pairs(self.cells, self.columns))
+            self.items.extend(as_pairs(self.cells, self.columns))
             self.cells = None
         self.path.pop()
 

@@ -25,7 +25,7 @@ class Sides:
         self.request = request
         self.language = plain_language(request.language)
         self.source = plain_language(request.source_language) if request.source_language else ""
-        self.found: Counter[str] = Counter()
+        self.stated_languages: Counter[str] = Counter()
 
     def record(
         self, line: int, source: str | None, target: str | None, source_code: str, target_code: str, domain: str = ""
@@ -35,7 +35,7 @@ class Sides:
         from_, into = plain_language(source_code or ""), plain_language(target_code or "")
         for code, text in ((from_, source), (into, target)):
             if code and text and text.strip():
-                self.found[code] += 1
+                self.stated_languages[code] += 1
         if into == self.language or (not into and from_ != self.language):
             if not target or not target.strip():
                 return SkippedLine(line, NO_TRANSLATION, source or "")
@@ -53,9 +53,9 @@ class Sides:
 
     def hint(self) -> str:
         """What languages the file has, for the sentence that says that none of it fits; empty when it states none."""
-        if not self.found or self.language in self.found:
+        if not self.stated_languages or self.language in self.stated_languages:
             return ""
-        names = ", ".join(language_name(code) for code, _ in self.found.most_common(6))
+        names = ", ".join(language_name(code) for code, _ in self.stated_languages.most_common(6))
         return f"the file says that it holds {names}, not {language_name(self.language)}"
 
 
@@ -96,4 +96,11 @@ def read_units(path: Path, handler: UnitHandler, root: str) -> Reading:
             )  # fmt: skip
 
     sides = handler.sides
-    return Reading(encoding, items(), lambda: handler.last_line, lambda: size, found=sides.found, hint=sides.hint)
+    return Reading(
+        encoding,
+        items(),
+        lambda: handler.last_line,
+        lambda: size,
+        stated_languages=sides.stated_languages,
+        hint=sides.hint,
+    )

@@ -20,7 +20,7 @@ from engine.corpora.formats.documents.model import Result, Unit
 from engine.corpora.formats.markup_parser import CODE, INLINE, VOID, Kind, Node, escape, parsed, texts_of
 from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
 
-KEPT = re.compile(r"""\btranslate\s*=\s*["']?no\b|\bclass\s*=\s*["'][^"']*\bnotranslate\b""", re.IGNORECASE)
+UNTRANSLATED = re.compile(r"""\btranslate\s*=\s*["']?no\b|\bclass\s*=\s*["'][^"']*\bnotranslate\b""", re.IGNORECASE)
 
 
 @dataclass(eq=False)
@@ -93,7 +93,7 @@ class TaggedMarkup:
                 self._block(run, parts)
                 run = []
                 parts.append(child.before)
-                if self._kept(child):
+                if self._is_untranslated(child):
                     parts.append("".join(one.raw(self._kind) for one in child.children))
                 else:
                     self._walk(child, parts)
@@ -104,17 +104,17 @@ class TaggedMarkup:
 
     def _holds_split(self, node: Node) -> bool:
         """Does an inline element hold one that splits, as a link around paragraphs?"""
-        if self._kept(node):
+        if self._is_untranslated(node):
             return False
         return any(
             child.name and not child.opaque and (self._splits(child, node) or self._holds_split(child))
             for child in node.children
         )
 
-    def _kept(self, node: Node) -> bool:
+    def _is_untranslated(self, node: Node) -> bool:
         """Is what it holds not to be translated?"""
         name = self._name(node.name)
-        return name in self._ignored or name.lower() in CODE or bool(KEPT.search(node.before))
+        return name in self._ignored or name.lower() in CODE or bool(UNTRANSLATED.search(node.before))
 
     def _block(self, nodes: Sequence[Node], parts: list[str | _Block]) -> None:
         if not any(node.says() for node in nodes):
@@ -145,7 +145,7 @@ class TaggedMarkup:
             elif node.opaque or not (node.says() or node.children):
                 written.append((node.raw(self._kind), ""))
                 parts.append(Tag("alone", number))
-            elif self._kept(node):
+            elif self._is_untranslated(node):
                 written.append((node.raw(self._kind), ""))
                 parts.append(Tag("alone", number))
                 if self._name(node.name).lower() not in CODE and any(map(str.isalnum, "".join(texts_of(node)))):

@@ -111,7 +111,7 @@ def _damaged(path: Path, error: Exception, page: int = 0) -> CorpusError:
     )
 
 
-def _pages(path: Path, reader: Any, pages: int, place: list[int]) -> Iterator[tuple[int, list[str]]]:
+def _pages(path: Path, reader: Any, pages: int, current_page: list[int]) -> Iterator[tuple[int, list[str]]]:
     for number in range(1, pages + 1):
         try:
             text = reader.pages[number - 1].extract_text() or ""
@@ -119,7 +119,7 @@ def _pages(path: Path, reader: Any, pages: int, place: list[int]) -> Iterator[tu
             raise
         except Exception as error:
             raise _damaged(path, error, number) from None
-        place[0] = number
+        current_page[0] = number
         lines = [line.strip() for line in text.splitlines()]
         while lines and (not lines[-1] or PAGE_NUMBER.match(lines[-1])):
             lines.pop()

@@ -45,7 +45,7 @@ def read_po(path: Path, request: Request) -> Reading:
         items(),
         lambda: max((entry.linenum or 0 for entry in messages), default=0),
         lambda: size * position[0] // position[1],
-        found=sides.found,
+        stated_languages=sides.stated_languages,
         hint=sides.hint,
     )
 

@@ -46,7 +46,7 @@ class Reading:
     """A file being read: `lines` and `position` grow while `items` is consumed.
 
     `notes` say how the file was understood, `warnings` what the user should look at; both are sentences. `unit` is what
-    `line` of a record counts: "line", "paragraph" or "page". `found` counts texts by the languages that the file states;
+    `line` of a record counts: "line", "paragraph" or "page". `stated_languages` counts texts by the languages that the file states;
     `hint` says, when nothing of the file fits, what is in it instead.
     """
 
@@ -57,7 +57,7 @@ class Reading:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     unit: str = "line"
-    found: Mapping[str, int] = field(default_factory=dict)
+    stated_languages: Mapping[str, int] = field(default_factory=dict)
     hint: Callable[[], str] = lambda: ""
 
 

@@ -59,11 +59,11 @@ def read_tbx(path: Path, language: str, source_language: str = "") -> Iterator[t
     with path.open("rb") as file:
         encoding = xml_encoding(file.read(1024))
     handler = Concepts()
-    found: Counter[str] = Counter()
+    languages: Counter[str] = Counter()
     any_pair = False
     with path.open("rb") as file:
         for concept in parse(file, handler, path.name, encoding=encoding):
-            found.update({plain_language(term.language) for term in concept})
+            languages.update({plain_language(term.language) for term in concept})
             for pair in pairs_of(concept, language, source_language):
                 any_pair = True
                 yield pair
@@ -74,11 +74,11 @@ def read_tbx(path: Path, language: str, source_language: str = "") -> Iterator[t
         )  # fmt: skip
     if any_pair:
         return
-    if not found:
+    if not languages:
         raise CorpusError("{file} contains no terms.", file=path.name)
-    other = Message(language_name(found.most_common(1)[0][0]))
+    other = Message(language_name(languages.most_common(1)[0][0]))
     wanted = Message(language_name(language))
-    if plain_language(language) not in found:
+    if plain_language(language) not in languages:
         raise CorpusError(
             "{file} has no terms in {language}; most of its terms are in {other}.",
             file=path.name,
@@ -123,7 +123,7 @@ class Concepts(Handler[list[ConceptTerm]]):
         self.size = 0
         self.depth = 0  # of elements inside it
         self.kind = ""
-        self.kept = False  # whether the last term that was read is in the concept
+        self.last_added = False  # whether the last term that was read is in the concept
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         tag = local_name(name)
@@ -159,14 +159,14 @@ class Concepts(Handler[list[ConceptTerm]]):
             self.parts = None
             self._add(text)
         elif local_name(name) in CONCEPTS and self.concept:
-            self.found.append(self.concept)
+            self.items.append(self.concept)
             self.concept = []
 
     def _add(self, text: str) -> None:
         if self.kind == "term":
-            self.kept = bool(text and self.language)
-            if self.kept:
+            self.last_added = bool(text and self.language)
+            if self.last_added:
                 self.concept.append(ConceptTerm(text, self.language))
-        elif self.kept and self.concept:
+        elif self.last_added and self.concept:
             last = self.concept[-1]
             self.concept[-1] = ConceptTerm(last.text, last.language, text)

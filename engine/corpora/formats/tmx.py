@@ -70,7 +70,7 @@ class Tmx(UnitHandler):
         tag = local_name(name)
         if tag == "tu":
             self.in_unit = False
-            self.found.append(self._unit())
+            self.items.append(self._unit())
         elif tag == "prop" and self.domain_parts is not None:
             self.domain, self.domain_parts = "".join(self.domain_parts), None
         self.last_line = self.line()
@@ -82,7 +82,7 @@ class Tmx(UnitHandler):
 
     def _unit(self) -> Record | SkippedLine:
         for code, _, _ in self.variants:
-            self.sides.found[plain_language(code)] += 1
+            self.sides.stated_languages[plain_language(code)] += 1
         target = self._variant(self.sides.request.language)
         if target is None:
             shown = self.variants[0][2].text if self.variants else ""

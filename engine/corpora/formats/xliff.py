@@ -86,7 +86,7 @@ class Xliff(UnitHandler):
             self.flow = None
         tag = self.path.pop()
         if tag in PARENTS:
-            self.found.extend(self._unit())
+            self.items.extend(self._unit())
         self.last_line = self.line()
 
     def _unit(self) -> Iterator[Record | SkippedLine]:

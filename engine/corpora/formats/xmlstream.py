@@ -33,13 +33,13 @@ OPEN_REFERENCE = re.compile(r"&[#\w]{0,12}$")
 
 
 class Handler(Generic[Item]):
-    """What is made of a document: override `start`, `end` and `text`, append to `found`.
+    """What is made of a document: override `start`, `end` and `text`, append to `items`.
 
     Names are "namespace local" or "local"; `line` is the line that is being read.
     """
 
     def __init__(self) -> None:
-        self.found: deque[Item] = deque()
+        self.items: deque[Item] = deque()
         self.line: Callable[[], int] = lambda: 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -134,8 +134,8 @@ def parse(
             held = OPEN_REFERENCE.search(text)
             text, rest = (text[: held.start()], held[0]) if held else (text, "")
             parser.Parse(CONTROL_REFERENCE.sub(" ", text), False)
-            while handler.found:
-                yield handler.found.popleft()
+            while handler.items:
+                yield handler.items.popleft()
         parser.Parse(CONTROL_REFERENCE.sub(" ", rest + decoder.decode(b"", True)), True)
     except expat.ExpatError as error:
         what = expat.ErrorString(error.code) or "unknown error"
@@ -143,5 +143,5 @@ def parse(
             "{where}, line {lineno}: the XML is damaged ({what}); save or export the file again.",
             where=where, lineno=error.lineno, what=what,
         ) from None  # fmt: skip
-    while handler.found:
-        yield handler.found.popleft()
+    while handler.items:
+        yield handler.items.popleft()

@@ -32,7 +32,7 @@ def open_backend(settings: Settings) -> Backend:
     return LocalBackend()
 
 
-def spread_for(settings: Settings) -> RemoteMapper | None:
+def remote_mapper_for(settings: Settings) -> RemoteMapper | None:
     """What a job's process offers parts of its work to; None where it does all by itself."""
     if settings.backend != "ray" or not settings.ray_actors:
         return None

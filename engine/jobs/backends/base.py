@@ -44,7 +44,7 @@ class Backend(Protocol):
     def start(self, job: JobRow, payload: Json, log: Path) -> JobProcess:
         """Start the process of a job, its output appended to `log`. Raises OSError when that cannot be done."""
 
-    def places(self, settings: Settings) -> list[Slot]:
+    def slots(self, settings: Settings) -> list[Slot]:
         """The places for jobs that may be at work at once."""
 
     def close(self) -> None:

@@ -53,7 +53,7 @@ class LocalBackend:
     def start(self, job: JobRow, payload: Json, log: Path) -> LocalProcess:
         return LocalProcess(spawn("engine.jobs.child", [str(job.id)], payload, log))
 
-    def places(self, settings: Settings) -> list[Slot]:
+    def slots(self, settings: Settings) -> list[Slot]:
         return slots_of(settings)
 
     def close(self) -> None:

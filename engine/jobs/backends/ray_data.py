@@ -100,7 +100,7 @@ class RayMap:
 
 
 def _run(
-    rows: list[dict[str, str]], stage: str, arguments: str, actors: int, own: dict[str, float], found: queue.Queue[Any],
+    rows: list[dict[str, str]], stage: str, arguments: str, actors: int, own: dict[str, float], output: queue.Queue[Any],
     over: threading.Event,
 ) -> None:  # fmt: skip
     """In a thread: each result into the queue as it comes, or the error that ended it."""
@@ -119,6 +119,6 @@ def _run(
         for row in results.iter_rows():
             if over.is_set():  # leaving the loop ends the actors
                 break
-            found.put(str(row["result"]))
+            output.put(str(row["result"]))
     except BaseException as error:
-        found.put(error)
+        output.put(error)

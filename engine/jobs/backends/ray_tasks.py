@@ -146,7 +146,7 @@ class RayBackend:
         task = self._task.options(**own, name=f"job {job.id} ({job.kind}), attempt {job.attempt}")
         return RayProcess(task.remote(job.id, payload | {"settings": given}, str(log.resolve())))
 
-    def places(self, settings: Settings) -> list[Slot]:
+    def slots(self, settings: Settings) -> list[Slot]:
         """As many as the cluster has room for when the worker starts, less what the actors of a job take."""
         there, threads = capacity(), settings.threads or 1
         count = max(1, int(there.get("CPU", 0) // threads) - settings.ray_actors)

@@ -27,11 +27,15 @@ def run(context: JobContext) -> Json:
     """Add it; returns its name and folder. Where an earlier attempt came to the end, it is taken as it is."""
     from engine.base.registry import BaseRegistry
 
-    wish, shelf = check(context.job.arguments), BaseRegistry(context.settings)
-    name = wish["name"] or Path(wish["origin"]).name
+    request, shelf = check(context.job.arguments), BaseRegistry(context.settings)
+    name = request["name"] or Path(request["origin"]).name
     entry = next((one for one in shelf.entries() if one.name == name and not one.shipped), None)
-    if entry is None or context.job.attempt < 2 or entry.origin.get("origin") != wish["origin"]:
+    if entry is None or context.job.attempt < 2 or entry.origin.get("origin") != request["origin"]:
         entry = shelf.add(
-            wish["origin"], name=name, revision=wish["revision"], convert=wish["convert"], progress=context.progress
+            request["origin"],
+            name=name,
+            revision=request["revision"],
+            convert=request["convert"],
+            progress=context.progress,
         )
     return {"name": entry.name, "folder": str(entry.folder)}

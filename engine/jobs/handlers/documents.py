@@ -65,14 +65,14 @@ class Documents:
 
     def list(self, project_id: int) -> list[TranslatedDocument]:
         """The documents of a project, newest first."""
-        return [_paper(job) for job in self.store.jobs.list(project_id) if job.kind == KIND]
+        return [_document(job) for job in self.store.jobs.list(project_id) if job.kind == KIND]
 
     def get(self, number: int) -> TranslatedDocument:
         """The document with that job. Raises InputError when there is none."""
         job = self.store.jobs.get(number)
         if job.kind != KIND:
             raise NotFoundError("There is no document {number}: it may have been deleted.", number=number)
-        return _paper(job)
+        return _document(job)
 
     def add(
         self,
@@ -114,47 +114,47 @@ class Documents:
             **({"terms": terms} if terms.strip() else {}),
         }
         try:
-            return _paper(enqueue(self.store, KIND, arguments, project_id=project.id))
+            return _document(enqueue(self.store, KIND, arguments, project_id=project.id))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
 
     def cancel(self, number: int) -> TranslatedDocument:
         """Stop the translation of a document; what is finished is kept."""
-        return _paper(self.store.jobs.cancel(self.get(number).job.id))
+        return _document(self.store.jobs.cancel(self.get(number).job.id))
 
     def resume(self, number: int) -> TranslatedDocument:
         """Go on with a translation that was stopped or failed. Raises InputError where it was not."""
-        return _paper(self.store.jobs.resume(self.get(number).job.id))
+        return _document(self.store.jobs.resume(self.get(number).job.id))
 
     def edit(self, number: int, index: int, text: str) -> None:
         """Give a segment (from 0) of a translated document another translation, and build the document again. Raises InputError
         where it has no segments, DocumentError as `edit_segment` does.
         """
-        paper = self.get(number)
-        if paper.segments is None or paper.output is None or paper.job.project_id is None:
-            raise InputError("{paper} has no segments to edit. Translate it again.", paper=paper.name)
-        project, arguments = self.store.projects.get(paper.job.project_id), paper.job.arguments
+        document = self.get(number)
+        if document.segments is None or document.output is None or document.job.project_id is None:
+            raise InputError("{paper} has no segments to edit. Translate it again.", paper=document.name)
+        project, arguments = self.store.projects.get(document.job.project_id), document.job.arguments
         options = DocumentOptions.from_mapping(arguments.get("options") or {})
-        context = Context(paper.name, project.source, project.target, options)
+        context = Context(document.name, project.source, project.target, options)
         with _EDITING:
-            edit_segment(paper.segments, Path(str(arguments["document"])), paper.output, context, index, text)
+            edit_segment(document.segments, Path(str(arguments["document"])), document.output, context, index, text)
 
     def delete(self, number: int) -> None:
         """Remove a document, its translation and its row. Raises InputError while it is being translated."""
-        paper = self.get(number)
-        if paper.job.state == "running":
-            raise InputError("{paper} is being translated. Cancel that first, then delete it.", paper=paper.name)
+        document = self.get(number)
+        if document.job.state == "running":
+            raise InputError("{paper} is being translated. Cancel that first, then delete it.", paper=document.name)
         self.store.jobs.delete(number)
-        path = Path(str(paper.job.arguments["document"])).parent
-        if paper.job.project_id is not None and path.parent == self._folder(paper.job.project_id):
+        path = Path(str(document.job.arguments["document"])).parent
+        if document.job.project_id is not None and path.parent == self._folder(document.job.project_id):
             shutil.rmtree(path, ignore_errors=True)
 
     def _folder(self, project_id: int) -> Path:
         return self.settings.home_dir / "projects" / str(project_id) / "documents"
 
 
-def _paper(job: JobRow) -> TranslatedDocument:
+def _document(job: JobRow) -> TranslatedDocument:
     text = job.arguments
     number = text.get("plugin_id")
     return TranslatedDocument(
@@ -196,13 +196,13 @@ def run(context: JobContext) -> Json:
     job = context.job
     if job.project_id is None:
         raise InputError("A job that translates belongs to a project, whose base it uses.")
-    project, paper = context.store.projects.get(job.project_id), _paper(job)
+    project, document = context.store.projects.get(job.project_id), _document(job)
     file = Path(str(job.arguments["document"]))
     context.progress.begin("Loading the base")
     base = BaseModel.load(project.base, project.source, project.target, settings=context.settings)
     plugin, bundle = None, ""
-    if paper.plugin_id is not None:
-        row = context.store.plugins.get(paper.plugin_id)
+    if document.plugin_id is not None:
+        row = context.store.plugins.get(document.plugin_id)
         if not row.exists:
             raise InputError(
                 "The bundle of {row} is no longer at {path}. Train it again or import it.", row=row.name, path=row.path
@@ -211,16 +211,16 @@ def run(context: JobContext) -> Json:
         plugin = Plugin.load(row.path, base, cache=context.settings.home_dir / "unpacked")
     glossary = str(job.arguments.get("terms", "")).splitlines()
     terms = parse_terms(glossary, "The terms", project.target, project.source)
-    decoding = base.decoding(plugin.card.get("decoding") if plugin and paper.strength else None)
-    output = file.with_name(f"{Path(paper.name).stem}.{project.target}{Path(paper.name).suffix}")
+    decoding = base.decoding(plugin.card.get("decoding") if plugin and document.strength else None)
+    output = file.with_name(f"{Path(document.name).stem}.{project.target}{Path(document.name).suffix}")
     report = translate_document(
         file,
         output,
-        BaseTranslator(base, plugin, paper.strength, decoding, bundle, terms),
+        BaseTranslator(base, plugin, document.strength, decoding, bundle, terms),
         options=DocumentOptions.from_mapping(job.arguments.get("options") or {}),
         progress=context.progress,
         partial=file.with_name(PARTIAL),
-        name=paper.name,
+        name=document.name,
         most_bytes=context.settings.max_upload_mib << 20,
     )
     write_segments(file.with_name(SEGMENTS), report.segments)

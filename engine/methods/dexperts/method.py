@@ -66,10 +66,10 @@ class DExperts(Method):
 
     def encode(self, base: BaseModel, samples: Samples, part: str, progress: Progress) -> Pairs:
         """Source, sample, and a sentence that the anti-expert learns from: the base's translation, or a general one."""
-        from engine.methods.base_translations import kept_settings, machine_translations
+        from engine.methods.base_translations import machine_translations, prepared_settings
         from engine.methods.dexperts.general import draw_general
 
-        pairs, config = samples.pairs(part), kept_settings(samples, DExpertsConfig)
+        pairs, config = samples.pairs(part), prepared_settings(samples, DExpertsConfig)
         if config.anti == "general":
             machine = draw_general(samples.settings.assets_dir, base.target, len(pairs))
         else:

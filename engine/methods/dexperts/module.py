@@ -87,9 +87,9 @@ class DExpertsModule(nn.Module):
         from transformers import DynamicCache
 
         rows = prefixes.tolist()
-        places = [memory.rows.get(tuple(row[:-1])) for row in rows]
-        if memory.caches and all(position is not None for position in places):
-            chosen = torch.tensor(places, device=prefixes.device)  # (R,)
+        cached_rows = [memory.rows.get(tuple(row[:-1])) for row in rows]
+        if memory.caches and all(row is not None for row in cached_rows):
+            chosen = torch.tensor(cached_rows, device=prefixes.device)  # (R,)
             for cache in memory.caches:
                 cache.batch_select_indices(chosen)
             fresh = prefixes[:, -1:]  # (R, 1)

@@ -12,7 +12,7 @@ from engine.methods.domain_mixing.layers import ProportionLayer, word_losses
 
 RIDGES = (1e-3, 1e-2, 1e-1)
 STEPS = 40  # at most; steps of L-BFGS
-LEAST_SPREAD = 1e-3  # of the mean spread: dimensions that never change tell nothing
+LEAST_STD = 1e-3  # of the mean standard deviation: dimensions that never change tell nothing
 
 
 @contextlib.contextmanager
@@ -44,9 +44,9 @@ def fit_layer(
     """
     x = states.float()  # (n, d)
     layer = ProportionLayer(x.shape[1], domains).to(x.device)
-    spread = x.std(0)  # (d,)
+    std = x.std(0)  # (d,)
     layer.mean = x.mean(0)  # (d,)
-    layer.spread = spread.clamp(min=float(LEAST_SPREAD * spread.mean()) or 1.0)  # (d,)
+    layer.spread = std.clamp(min=float(LEAST_STD * std.mean()) or 1.0)  # (d,)
     x = (x - layer.mean) / layer.spread  # (n, d)
     share = torch.tensor(list(weights), device=x.device)[domain]  # (n,)
     share = share / share.sum()  # (n,)

@@ -18,7 +18,7 @@ def encoder_layers(base: BaseModel) -> Any:
     return base.model.get_encoder().layers
 
 
-def places(base: BaseModel) -> dict[str, int]:
+def proportion_layer_counts(base: BaseModel) -> dict[str, int]:
     """How many places with proportions a side has: the input of each layer, and for the encoder its output."""
     return {"encoder": len(encoder_layers(base)) + 1, "decoder": len(base.decoder_layers)}
 

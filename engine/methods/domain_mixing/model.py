@@ -139,9 +139,9 @@ def _layers(folder: Path, side: str, tensors: dict[str, Tensor], domains: int) -
 
 
 def _check_shape(folder: Path, model: ProportionModel, base: BaseModel) -> None:
-    from engine.methods.domain_mixing.input_hooks import places
+    from engine.methods.domain_mixing.input_hooks import proportion_layer_counts
 
-    counts = places(base)
+    counts = proportion_layer_counts(base)
     for side, layers in model.layers.items():
         if len(layers) != counts[side] or layers[0].weight.shape[1] != base.d_model:
             raise BundleError(

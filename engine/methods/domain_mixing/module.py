@@ -65,11 +65,11 @@ class MixingModule(nn.Module):
         self.register_buffer("domain_weights", torch.tensor(start.weights), persistent=False)
         self.seen: dict[tuple[str, int], Tensor] | None = None  # logits R x, filled while L_mix is to be computed
         for side, layers in start.layers.items():
-            for mine, theirs in zip(self.places(side), layers, strict=True):
+            for mine, theirs in zip(self.proportion_layers(side), layers, strict=True):
                 for part in PARTS:
                     getattr(mine, part).data.copy_(getattr(theirs, part))
 
-    def places(self, side: str) -> Any:
+    def proportion_layers(self, side: str) -> Any:
         """The proportion layers of a side, from the bottom up."""
         return self.proportions[side]
 
@@ -79,7 +79,7 @@ class MixingModule(nn.Module):
     def proportion_model(self) -> ProportionModel:
         """The trained proportion layers, to be read with the module attached."""
         return ProportionModel(
-            list(self.domains), self.epsilon, {side: list(self.places(side)) for side in ("encoder", "decoder")},
+            list(self.domains), self.epsilon, {side: list(self.proportion_layers(side)) for side in ("encoder", "decoder")},
             self.domain_weights.tolist(), self.ridge, base_fingerprint=self.base_fingerprint,  # type: ignore[operator]
         )  # fmt: skip
 
@@ -89,8 +89,8 @@ class MixingModule(nn.Module):
         """
         if self.seen is None:
             with torch.no_grad():
-                return mix(self.places(side)[layer](states), self.epsilon)  # (B, T, k)
-        logits = self.places(side)[layer](states.detach())  # (B, T, k)
+                return mix(self.proportion_layers(side)[layer](states), self.epsilon)  # (B, T, k)
+        logits = self.proportion_layers(side)[layer](states.detach())  # (B, T, k)
         self.seen[side, layer] = logits
         return mix(logits.detach(), self.epsilon)  # (B, T, k)
 
@@ -98,7 +98,7 @@ class MixingModule(nn.Module):
     def hooked(self, base: BaseModel, strength: float) -> Iterator[None]:
         """Hooks on the base's layers and maps for the length of the block."""
         now: dict[tuple[str, int], Tensor] = {}
-        last = len(self.places("encoder")) - 1
+        last = len(self.proportion_layers("encoder")) - 1
 
         def see(side: str, layer: int, states: Tensor) -> None:
             now[side, layer] = self.shares(side, layer, states)  # (B, T, k)
@@ -118,21 +118,26 @@ class MixingModule(nn.Module):
                 handle.remove()
 
     def changed(
-        self, expert: MixedDelta, place: tuple[str, int], now: dict[tuple[str, int], Tensor], own: bool, strength: float
+        self,
+        expert: MixedDelta,
+        position: tuple[str, int],
+        now: dict[tuple[str, int], Tensor],
+        own: bool,
+        strength: float,
     ) -> Any:
         """A forward hook that adds Σ_j D_j(x) ΔW_j x to what a map of the base gives for x."""
 
         def hook(linear: nn.Module, args: Any, output: Tensor) -> Tensor:
             x = args[0]  # (B, T, in)
             # Beams repeat the encoder's output after it was computed, so its shares are read off what comes in.
-            shares = now[place] if not own else self.again(place, x)  # (B, T, k)
+            shares = now[position] if not own else self.again(position, x)  # (B, T, k)
             return output + (strength * expert(x, shares)).to(output.dtype)  # (B, T, out)
 
         return hook
 
-    def again(self, place: tuple[str, int], states: Tensor) -> Tensor:
+    def again(self, position: tuple[str, int], states: Tensor) -> Tensor:
         with torch.no_grad():
-            return mix(self.places(place[0])[place[1]](states), self.epsilon)  # (B, T, k)
+            return mix(self.proportion_layers(position[0])[position[1]](states), self.epsilon)  # (B, T, k)
 
     def mixing_loss(self, real: dict[str, Tensor], domain: Tensor) -> Tensor:
         """L_mix of what was seen: -log D_J a word and layer, weighted by domain, plus the ridge of the first fit.
@@ -146,7 +151,7 @@ class MixingModule(nn.Module):
             words = all_words & (domain >= 0)[:, None]  # (B, T)
             labels = domain[:, None].expand_as(words)[words]  # (n,)
             share = weights.to(torch.float32)[labels]  # (n,)
-            for index, layer in enumerate(self.places(side)):
+            for index, layer in enumerate(self.proportion_layers(side)):
                 logits = self.seen[side, index][words]  # (n, k)
                 each = word_losses(logits, labels, self.epsilon)  # (n,)
                 losses.append((share * each).sum() / max(1, len(labels)) + self.ridge / 2 * layer.weight.square().sum())

@@ -63,7 +63,7 @@ def fit_proportions(
     import torch
 
     from engine.methods.domain_mixing.fit import best_ridge, domain_weights, fit_layer, one_thread
-    from engine.methods.domain_mixing.input_hooks import places
+    from engine.methods.domain_mixing.input_hooks import proportion_layer_counts
     from engine.methods.domain_mixing.states import collect
 
     progress, config = progress or Progress(), config or DomainMixingConfig()
@@ -73,7 +73,9 @@ def fit_proportions(
     given = all(parts(one)[0] for some in sentences.values() for one in some)
     side_base = None if given else reversed_base(base)
     with base.lock, torch.inference_mode(False):
-        budget = min(config.words, LARGEST // (2 * base.d_model * sum(places(base).values()) * len(names)))
+        budget = min(
+            config.words, LARGEST // (2 * base.d_model * sum(proportion_layer_counts(base).values()) * len(names))
+        )
         drawn = [draw(base, list(sentences[name]), budget, random.Random(f"{seed}/{name}")) for name in names]
         chosen = [one for one, _ in drawn for one in one]
         owner = torch.tensor([j for j, (some, _) in enumerate(drawn) for _ in some])  # (sentences,)
@@ -242,8 +244,8 @@ def corpus_summary(
     bounds = [*np.flatnonzero(np.diff(where, prepend=-1)), len(where)]
     spaceless = unspaced(language_of(base, model, side))
     for begin, end in itertools.pairwise(bounds):
-        for text, places in words_of(pieces[begin:end], unspaced=spaceless):
-            rows.append(values[[begin + i for i in places]].mean(0))
+        for text, indices in words_of(pieces[begin:end], unspaced=spaceless):
+            rows.append(values[[begin + i for i in indices]].mean(0))
             owners.append(named[begin])
             texts.append(text)
     return summary(side, model.domains, np.stack(rows), np.array(owners), texts, index)

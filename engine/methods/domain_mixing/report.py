@@ -76,10 +76,10 @@ def summary(
 def word_lists(domains: Sequence[str], mean: np.ndarray, words: Sequence[str]) -> WordLists:
     """{"of": {domain: rows}, "shared": rows} of words that occur at least twice; a row: text, count, proportions, shared."""
     rows: list[WordRow] = []
-    for word, result in places_of(words).items():
-        if len(result) >= LEAST:
-            average = rounded(mean[result].mean(0))
-            rows.append({"text": word, "count": len(result), "proportions": average, "shared": shared(average)})
+    for word, positions in positions_by_word(words).items():
+        if len(positions) >= LEAST:
+            average = rounded(mean[positions].mean(0))
+            rows.append({"text": word, "count": len(positions), "proportions": average, "shared": shared(average)})
     return {
         "of": {
             name: sorted(rows, key=lambda row: (-row["proportions"][j], -row["count"], row["text"]))[:SHOWN]
@@ -89,22 +89,22 @@ def word_lists(domains: Sequence[str], mean: np.ndarray, words: Sequence[str]) -
     }
 
 
-def places_of(words: Sequence[str]) -> dict[str, list[int]]:
+def positions_by_word(words: Sequence[str]) -> dict[str, list[int]]:
     """The positions of each word, ignoring case; a word contains at least one letter."""
-    places: dict[str, list[int]] = {}
+    positions: dict[str, list[int]] = {}
     for i, word in enumerate(words):
         if any(c.isalpha() for c in word):
-            places.setdefault(word.lower(), []).append(i)
-    return places
+            positions.setdefault(word.lower(), []).append(i)
+    return positions
 
 
 def word_index(domains: int, mean: np.ndarray, owner: np.ndarray, words: Sequence[str]) -> list[WordRow]:
     """A row for every word, the most frequent first: text, count, its times in each domain, mean proportions (n, k), shared."""
     rows: list[WordRow] = []
-    for word, result in places_of(words).items():
-        average = rounded(mean[result].mean(0))
-        times = np.bincount(owner[result], minlength=domains).tolist()
+    for word, positions in positions_by_word(words).items():
+        average = rounded(mean[positions].mean(0))
+        times = np.bincount(owner[positions], minlength=domains).tolist()
         rows.append(
-            {"text": word, "count": len(result), "in": times, "proportions": average, "shared": shared(average)}
+            {"text": word, "count": len(positions), "in": times, "proportions": average, "shared": shared(average)}
         )
     return sorted(rows, key=lambda row: (-row["count"], row["text"]))

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from engine.core.progress import Progress
 from engine.decoding.translate import length_batches
-from engine.methods.domain_mixing.input_hooks import places, watching
+from engine.methods.domain_mixing.input_hooks import proportion_layer_counts, watching
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -109,5 +109,5 @@ def run(base: BaseModel, inputs: Tensor, labels: Tensor | None) -> list[tuple[st
                 use_cache=False,
             )
             sides.append(("decoder", before))
-    counts = places(base)
+    counts = proportion_layer_counts(base)
     return [(side, ids, [seen[side, i] for i in range(counts[side])]) for side, ids in sides]

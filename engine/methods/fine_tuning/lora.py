@@ -29,12 +29,12 @@ class LowRank(nn.Module):
         super().__init__()
         self.config = config
         # The wrappers hold the base's own maps, so they are kept where state_dict does not look.
-        self.places: list[tuple[nn.Module, str, Any, float]] = []
+        self.slots: list[tuple[nn.Module, str, Any, float]] = []
         result = targets(base, config)
         self.changes_encoder = any("encoder" in full.split(".") for full, _, _ in result)
         made = wrappers([parent._modules[name] for _, parent, name in result], config)
         for (full, parent, name), wrapper in zip(result, made, strict=True):
-            self.places.append((parent, name, wrapper, float(wrapper.scaling[NAME])))
+            self.slots.append((parent, name, wrapper, float(wrapper.scaling[NAME])))
             self.put(full, wrapper)
 
     def put(self, full: str, wrapper: Any) -> None:
@@ -55,7 +55,7 @@ class LowRank(nn.Module):
             return
         before: list[tuple[nn.Module, str, Any]] = []
         try:
-            for parent, name, wrapper, scaling in self.places:
+            for parent, name, wrapper, scaling in self.slots:
                 now = parent._modules[name]
                 before.append((parent, name, now))
                 wrapper._modules["base_layer"] = now  # over another plugin's wrapper where there is one
@@ -63,7 +63,7 @@ class LowRank(nn.Module):
                 parent._modules[name] = wrapper
             yield
         finally:
-            for (parent, name, old), (_, _, wrapper, scaling) in reversed(list(zip(before, self.places, strict=False))):
+            for (parent, name, old), (_, _, wrapper, scaling) in reversed(list(zip(before, self.slots, strict=False))):
                 parent._modules[name] = old
                 wrapper.scaling[NAME] = scaling
 
@@ -71,7 +71,7 @@ class LowRank(nn.Module):
     def shrink(self, share: float) -> None:
         """Scale all changes once."""
         if share != 1.0:
-            for _, _, wrapper, _ in self.places:
+            for _, _, wrapper, _ in self.slots:
                 wrapper.lora_B[NAME].weight.mul_(share)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from engine.core.options import option
 from engine.methods.layer_hooks import LayerOptions
 
-PLACES = ("self_attn", "encoder_attn", "feed_forward")
+SUBLAYERS = ("self_attn", "encoder_attn", "feed_forward")
 
 
 @dataclass(frozen=True)
@@ -17,8 +17,8 @@ class HoulsbyAdapterConfig(LayerOptions):
     bottleneck: int = option(64, "Size m of the hidden layer. The paper: 64; 8 to 256 worked.", low=1, high=16_384)
     layer_norms: bool = option(True, "Also train the base's layer norms, as differences stored in the plugin (paper).")
     places: tuple[str, ...] = option(
-        PLACES, "Sub-layers after which adapters are inserted: self-attention, cross-attention, feed-forward.",
-        choices=PLACES, advanced=True,
+        SUBLAYERS, "Sub-layers after which adapters are inserted: self-attention, cross-attention, feed-forward.",
+        choices=SUBLAYERS, advanced=True,
     )  # fmt: skip
     activation: str = option(
         "gelu", "The nonlinearity between the two projections.", choices=("gelu", "relu"), advanced=True

@@ -36,14 +36,14 @@ class HoulsbyAdapter(LayerMethod):
         norms = (2 * encoder + 3 * decoder) * 2 * d if config.layer_norms else 0
         return Cost(weights=adapters * one + norms, training=0.7)
 
-    def places(self, layer: nn.Module, config: HoulsbyAdapterConfig) -> list[str]:
+    def positions(self, layer: nn.Module, config: HoulsbyAdapterConfig) -> list[str]:
         results = [name for name in attentions(layer) if name in config.places]
         results += ["fc2"] if "feed_forward" in config.places else []
         return results + (norms(layer) if config.layer_norms else [])
 
-    def part(self, base: BaseModel, layer: nn.Module, place: str, config: HoulsbyAdapterConfig) -> nn.Module:
+    def part(self, base: BaseModel, layer: nn.Module, position: str, config: HoulsbyAdapterConfig) -> nn.Module:
         from engine.methods.modules import Bottleneck, NormShift
 
-        if place.endswith("_norm"):
+        if position.endswith("_norm"):
             return NormShift(base.d_model)
         return Bottleneck(base.d_model, config.bottleneck, normalise=False, bias=True, activation=config.activation)

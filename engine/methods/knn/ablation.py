@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from engine.methods.ablation import Material, UnavailableError, gaussian_like, spread_out
+from engine.methods.ablation import Material, UnavailableError, evenly_spaced, gaussian_like
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -48,7 +48,7 @@ def another_datastore(
         return Knn(
             dataclasses.replace(store, keys=mean.expand(len(store), -1)), None, options, base.device, gate=knn.gate
         )
-    tokens = spread_out(store.tokens, MOST if knn.adaptive is None else options.k or 1)  # (n,)
+    tokens = evenly_spaced(store.tokens, MOST if knn.adaptive is None else options.k or 1)  # (n,)
     keys = mean.expand(len(tokens), -1).contiguous()  # (n, d)
     one = dataclasses.replace(
         store, keys=keys, tokens=tokens, sentences=store.sentences[: len(tokens)], positions=store.positions[: len(tokens)]

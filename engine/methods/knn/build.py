@@ -70,7 +70,12 @@ def make_knn(
     start = time.monotonic()
     progress.begin("Recording the datastore", progress.index, progress.steps)
     datastore = Datastore.build(
-        base, Pairs.encode(base, train), plugin, place=options.keys, max_entries=options.max_entries, progress=progress
+        base,
+        Pairs.encode(base, train),
+        plugin,
+        location=options.keys,
+        max_entries=options.max_entries,
+        progress=progress,
     )
     knn, figures = settled(base, datastore, valid, options, plugin, progress, general)
     figures = {
@@ -137,7 +142,12 @@ def another(
 
     options = knn.options
     datastore = Datastore.build(
-        base, Pairs.encode(base, pairs), plugin, place=options.keys, max_entries=options.max_entries, progress=progress
+        base,
+        Pairs.encode(base, pairs),
+        plugin,
+        location=options.keys,
+        max_entries=options.max_entries,
+        progress=progress,
     )
     assert datastore.keys is not None
     if options.adaptive and (options.k or 1) > len(datastore):

@@ -56,7 +56,7 @@ class Datastore:
         pairs: Pairs,
         plugin: TrainedMethod | None = None,
         *,
-        place: str = "output",
+        location: str = "output",
         max_entries: int | None = None,
         progress: Progress | None = None,
     ) -> Datastore:
@@ -71,7 +71,7 @@ class Datastore:
         keys: Any = torch.empty(0)
         columns = {name: torch.empty(room, dtype=torch.int32) for name in ("tokens", "sentences", "positions")}  # (N,)
         filled = 0
-        for part in forced(base, pairs, plugin, place, progress=progress):
+        for part in forced(base, pairs, plugin, location, progress=progress):
             if not filled:
                 keys = torch.empty(room, part.states.shape[1], dtype=torch.float16)  # (N, d)
             end = filled + len(part.tokens)
@@ -81,11 +81,11 @@ class Datastore:
                 column[filled:end] = getattr(part, name).to("cpu", torch.int32)
             filled = end
         # In the order of the sentences, so that the same pairs give the same file however they were batched.
-        place_of = (
+        sort_keys = (
             columns["sentences"][:filled].long() * (1 + int(columns["positions"][:filled].max()))
             + columns["positions"][:filled].long()
         )  # (N,)
-        order = place_of.argsort()[: max_entries or filled]  # (N,)
+        order = sort_keys.argsort()[: max_entries or filled]  # (N,)
         texts = [(one.source, one.target) for one in pairs.sentences]
         tokens, sentences, positions = (column[order] for column in columns.values())  # (N,) each
         built = cls(keys[order], tokens, sentences, positions, texts)

@@ -251,16 +251,16 @@ class Knn:
         return rows
 
     def item(
-        self, base: BaseModel, seen: dict[str, torch.Tensor], place: int, neighbour: int, share: float
+        self, base: BaseModel, seen: dict[str, torch.Tensor], index: int, neighbour: int, share: float
     ) -> dict[str, object]:
-        entry = int(seen["rows"][place, neighbour])
+        entry = int(seen["rows"][index, neighbour])
         source, target = self.datastore.sentence(entry)
         return {
             "text": target,
             "source": source,
-            "weight": float(seen["mass"][place, neighbour]) / share,
+            "weight": float(seen["mass"][index, neighbour]) / share,
             "token": base.tokenizer.convert_ids_to_tokens([int(self.tokens[entry])])[0],
-            "distance": float(seen["distances"][place, neighbour]),
+            "distance": float(seen["distances"][index, neighbour]),
             "at": int(self.datastore.positions[entry]),
             "row": entry,
         }

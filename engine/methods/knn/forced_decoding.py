@@ -39,8 +39,8 @@ class Forced:
 class StateCapture:
     """Keeps what flows through the place that keys are taken from, without changing it."""
 
-    def __init__(self, base: BaseModel, place: str) -> None:
-        self.module = base.model.get_output_embeddings() if place == "output" else base.decoder_layers[-1].fc1
+    def __init__(self, base: BaseModel, location: str) -> None:
+        self.module = base.model.get_output_embeddings() if location == "output" else base.decoder_layers[-1].fc1
         self.states: Any = None
         self._handle: Any = None
 
@@ -61,7 +61,7 @@ def forced(
     base: BaseModel,
     pairs: Pairs,
     plugin: TrainedMethod | None,
-    place: str,
+    location: str,
     *,
     probabilities: bool = False,
     batch_tokens: int = 4096,
@@ -82,7 +82,7 @@ def forced(
     done = 0
     method, module = (plugin.method, plugin.module) if plugin else (None, None)
     attached: Any = method.attach(base, module, 1.0) if method and module is not None else contextlib.nullcontext()
-    with base.lock, fast_products(base), attached, StateCapture(base, place) as tap, torch.no_grad():
+    with base.lock, fast_products(base), attached, StateCapture(base, location) as tap, torch.no_grad():
         for rows in length_batches(pairs.lengths, batch_tokens):
             sources = base.pad_batch([pairs.sources[i] for i in rows])  # (B, S)
             labels = base.pad_batch([pairs.labels[i] for i in rows])  # (B, T)
@@ -100,7 +100,7 @@ def forced(
                 states = at_targets(tap.states, batch, base.pad)  # (M, d)
             else:
                 states = target_states(base, batch)  # (M, d)
-                if place != "output":
+                if location != "output":
                     states = at_targets(tap.states, batch, base.pad)  # (M, d)
             sentence, position = real.nonzero(as_tuple=True)  # (M,), (M,)
             keep = ~torch.isin(labels[real], codes)  # (M,)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from engine.core.options import Options, option
 
 INDEXES = ("flat", "hnsw", "ivfpq")
-PLACES = ("output", "ffn_input")
+KEY_LOCATIONS = ("output", "ffn_input")
 RETRIEVALS = ("auto", "sentence", "global")  # auto in a bundle, made before there was a choice, is global
 MOST_WEIGHT = 0.99  # the share of the base never vanishes, so that every token keeps a probability
 
@@ -59,7 +59,7 @@ class KnnOptions(Options):
     keys: str = option(
         "output",
         "Which hidden state is the key: the input of the output layer, or of the last feed-forward layer.",
-        choices=PLACES,
+        choices=KEY_LOCATIONS,
     )
     max_entries: int | None = option(
         None, "Most tokens in the datastore, from the first sentences on; none: all.", low=1, advanced=True

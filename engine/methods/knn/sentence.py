@@ -190,7 +190,7 @@ class SentenceReader:
         asked = torch.nn.functional.normalize(queries.float() - self.mean, dim=-1)  # (A, n, d)
         rows = [self.rows[i] for i in sentences]
         wide = max([1, *(len(one.scale) for one in rows)])
-        kept = min(k, wide)
+        count = min(k, wide)
         each = asked.new_full((*asked.shape[:2], wide), NO_ROW)  # (A, n, R) cosines
         for i, one in enumerate(rows):
             # Keys on the left: they are read once, in half the time of the product the other way around.
@@ -199,14 +199,14 @@ class SentenceReader:
         if self.gate is not None and written is not None:
             fits = context(self.before_rows[which, None, :wide], written)  # (A, n, R)
             result = self.gate.scores(each, self.covered[which, None, :wide], fits)  # (A, n, R)
-            best = result.masked_fill_(each == NO_ROW, -math.inf).topk(kept).indices  # (A, n, k')
+            best = result.masked_fill_(each == NO_ROW, -math.inf).topk(count).indices  # (A, n, k')
         else:
-            best = each.topk(kept).indices  # (A, n, k')
+            best = each.topk(count).indices  # (A, n, k')
         cosines = each.gather(-1, best)  # (A, n, k')
         index = (self.starts[which, None, None] + best) * (cosines > NO_ROW)  # (A, n, k')
-        if kept < k:
-            cosines = torch.nn.functional.pad(cosines, (0, k - kept), value=NO_ROW)  # (A, n, k)
-            index = torch.nn.functional.pad(index, (0, k - kept))  # (A, n, k)
+        if count < k:
+            cosines = torch.nn.functional.pad(cosines, (0, k - count), value=NO_ROW)  # (A, n, k)
+            index = torch.nn.functional.pad(index, (0, k - count))  # (A, n, k)
         return Nearest(cosines, self.coverage[index], self.about[index])
 
     def known(self, sentences: torch.Tensor) -> torch.Tensor:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NEIGHBOURS = (1, 2, 4, 8, 16, 32, 64, 128)
 WEIGHTS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
 # Of the median distance: what T means depends on how far apart a base's hidden states lie.
-SPREADS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+TEMPERATURE_FACTORS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 NEAR = 0.005  # nats: fewer neighbours that cost no more than this are taken, since a search for them is quicker
 MARGIN = 0.2  # BLEU by which a less likely setting must be better, so that chance does not choose
 
@@ -110,7 +110,7 @@ def tune(
     finite = evidence.distances[evidence.distances.isfinite()]
     unit = float(finite.median()) if len(finite) else 1.0
     temperatures = [options.temperature] if options.temperature else [
-        float(f"{max(1e-3, unit * spread):.3g}") for spread in SPREADS
+        float(f"{max(1e-3, unit * factor):.3g}") for factor in TEMPERATURE_FACTORS
     ]  # fmt: skip
     weights = [options.weight] if options.weight is not None else list(WEIGHTS)
     rows: list[tuple[float, int, float, float]] = []

@@ -97,13 +97,13 @@ def gather_sentences(
     return SentenceEvidence(*(torch.cat([part[i] for part in parts]).cpu() for i in range(len(parts[0]))))
 
 
-def previous(tokens: torch.Tensor, place: torch.Tensor, none: int) -> torch.Tensor:
-    """The last two tokens (m, 2) before each of the tokens (m,) of sentences that follow each other; `place` (m,) is a token's in
-    its sentence, `none` stands where there are fewer.
+def previous(tokens: torch.Tensor, positions: torch.Tensor, none: int) -> torch.Tensor:
+    """The last two tokens (m, 2) before each of the tokens (m,) of sentences that follow each other; `positions` (m,) are
+    counted from the start of each sentence, `none` stands where there are fewer.
     """
     import torch
 
-    return torch.stack([tokens.roll(i).masked_fill(place < i, none) for i in (1, 2)], -1)  # (m, 2)
+    return torch.stack([tokens.roll(i).masked_fill(positions < i, none) for i in (1, 2)], -1)  # (m, 2)
 
 
 def loss(

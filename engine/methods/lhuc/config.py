@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from engine.core.options import option
 from engine.methods.layer_hooks import LayerOptions
 
-PLACES = ("feed_forward", "attention", "layer")
+UNITS = ("feed_forward", "attention", "layer")
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class LhucConfig(LayerOptions):
         ("feed_forward", "attention"),
         "Units that have a gate: of each feed-forward's hidden layer, of each attention's output, of each layer's output "
         "(as in Sockeye).",
-        choices=PLACES,
+        choices=UNITS,
     )
     speed: float = option(
         20.0,

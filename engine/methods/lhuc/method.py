@@ -35,12 +35,12 @@ class Lhuc(LayerMethod):
         whole = (encoder + decoder) * work.shape.d if "layer" in config.places else 0
         return Cost(weights=attention + forward + whole, training=0.9)
 
-    def places(self, layer: nn.Module, config: LhucConfig) -> list[str]:
+    def positions(self, layer: nn.Module, config: LhucConfig) -> list[str]:
         result = attentions(layer) if "attention" in config.places else []
         result += ["hidden"] if "feed_forward" in config.places else []
         return result + (["layer"] if "layer" in config.places else [])
 
-    def part(self, base: BaseModel, layer: nn.Module, place: str, config: LhucConfig) -> nn.Module:
+    def part(self, base: BaseModel, layer: nn.Module, position: str, config: LhucConfig) -> nn.Module:
         from engine.methods.lhuc.module import Gate
 
-        return Gate(layer.fc2.in_features if place == "hidden" else base.d_model)  # type: ignore[arg-type, union-attr]
+        return Gate(layer.fc2.in_features if position == "hidden" else base.d_model)  # type: ignore[arg-type, union-attr]

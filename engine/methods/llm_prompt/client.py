@@ -80,14 +80,14 @@ class Service:
             httpx.Client(timeout=self.config.timeout, headers=headers) as client,
             ThreadPoolExecutor(self.config.concurrency) as pool,
         ):
-            places = {pool.submit(self.answer, client, body): i for i, body in enumerate(bodies)}
-            open_ones: set[Future[str]] = set(places)
+            indices = {pool.submit(self.answer, client, body): i for i, body in enumerate(bodies)}
+            open_ones: set[Future[str]] = set(indices)
             try:
                 while open_ones:
                     progress.advance(len(bodies) - len(open_ones), len(bodies), self.usage.note(self.config))
                     done, open_ones = wait(open_ones, timeout=0.5, return_when=FIRST_COMPLETED)
                     for one in done:
-                        answers[places[one]] = one.result()
+                        answers[indices[one]] = one.result()
             except BaseException:
                 self._stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)

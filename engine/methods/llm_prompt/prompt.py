@@ -39,8 +39,8 @@ class Examples:
         own = ngrams(text)
         if config.choice == "random":
             draw = random.Random(f"{config.seed}/{text}")
-            places = draw.sample(range(len(self.pairs)), min(config.examples, len(self.pairs)))
-            return [(position, overlap(own, self.grams[position])) for position in places]
+            selected = draw.sample(range(len(self.pairs)), min(config.examples, len(self.pairs)))
+            return [(position, overlap(own, self.grams[position])) for position in selected]
         weighed = [(overlap(own, grams), -position) for position, grams in enumerate(self.grams)]
         return [(-position, value) for value, position in sorted(weighed, reverse=True)[: config.examples]]
 

@@ -34,7 +34,7 @@ def reads(
             base.model(input_ids=sources, decoder_input_ids=base.shift_right(labels), use_cache=False)
         rows = []
         for position, token in enumerate(tokens):
-            for layer, location, reader in readers:
+            for layer, attention, reader in readers:
                 if not reader.seen or "weights" not in reader.seen:
                     continue
                 weights, items = reader.seen["weights"][0, position].topk(min(top, len(reader.memory)))  # (k,), (k,)
@@ -44,7 +44,7 @@ def reads(
                         "position": position,
                         "token": token,
                         "layer": layer,
-                        "place": location,
+                        "place": attention,
                         "gate": float(reader.seen["gate"][0, position]),
                         "items": [item(known, int(i), float(w)) for i, w in zip(items, weights, strict=True)],
                     }

@@ -33,8 +33,8 @@ def prepare(samples: Samples, config: MemoryAdapterConfig, progress: Progress) -
     base, folder = samples.pair.forward, samples.workspace
     if not (folder / FILE).exists():
         progress.begin("Recording the memory", progress.index, progress.steps)
-        places = SentenceReaders(base.d_model, len(base.decoder_layers), config).places()
-        record_sentences(base, samples.pairs("memory"), places, config.key_size, progress).save(folder)
+        locations = SentenceReaders(base.d_model, len(base.decoder_layers), config).locations()
+        record_sentences(base, samples.pairs("memory"), locations, config.key_size, progress).save(folder)
     artefacts = files_of(folder)
     with safe_open(folder / FILE, framework="pt") as tensors:
         artefacts.remembered = tensors.get_slice("tokens").get_shape()[0]
@@ -59,7 +59,7 @@ def build(base: BaseModel, artefacts: Artefacts, config: MemoryAdapterConfig) ->
     memory = SentenceMemory.open(artefacts.files[FILE].parent, base) if FILE in artefacts.files else None
     sizes = {len(axes.basis) for axes in memory.axes.values()} if memory is not None else set()
     if memory is not None and (
-        set(memory.keys) != set(module.places()) or sizes != {min(config.key_size, base.d_model)}
+        set(memory.keys) != set(module.locations()) or sizes != {min(config.key_size, base.d_model)}
     ):
         raise BundleError("{file} does not fit the settings. Get a new copy of the bundle.", file=FILE)
     module.set_memory(memory, base)
@@ -72,7 +72,7 @@ def another(
     from engine.memory.sentence_memory import record_sentences
 
     axes = module.memory.axes if module.memory is not None else None
-    return record_sentences(base, pairs, module.places(), module.config.key_size, progress, axes)
+    return record_sentences(base, pairs, module.locations(), module.config.key_size, progress, axes)
 
 
 def loss_with_general_text(base: BaseModel, module: SentenceReaders, batch: Batch) -> Loss:
@@ -92,8 +92,8 @@ def loss_with_general_text(base: BaseModel, module: SentenceReaders, batch: Batc
         labels=batch.labels[general], encoded=None if batch.encoded is None else batch.encoded[general],
     )  # fmt: skip
     with module.silent(), torch.no_grad():
-        kept = log_probabilities(base, part)  # (m, V)
-    away = (kept.exp() * (kept - log_p[which])).sum(-1)  # (m,)
+        base_log_p = log_probabilities(base, part)  # (m, V)
+    away = (base_log_p.exp() * (base_log_p - log_p[which])).sum(-1)  # (m,)
     own = -log_p[~which].gather(1, labels[~which][:, None])[:, 0]  # (M - m,)
     nll, drift = own.sum() / max(1, len(own)), away.sum() / len(away)
     return Loss((own.sum() + GENERAL * away.sum()) / len(labels), {"nll": nll.item(), "drift": drift.item()})
@@ -105,7 +105,7 @@ def reading_figures(module: SentenceReaders) -> list[dict[str, Any]]:
     1 - λ.
     """
     results = []
-    for layer, place, reader in module.readers():
+    for layer, attention, reader in module.readers():
         if "weights" not in (reader.seen or {}):
             continue
         top = reader.seen["weights"].argmax(-1).flatten()  # (B n,)
@@ -113,7 +113,7 @@ def reading_figures(module: SentenceReaders) -> list[dict[str, Any]]:
         results.append(
             {
                 "layer": layer,
-                "place": place,
+                "place": attention,
                 "rows": round(float(reader.seen["entropy"].mean().exp()), 2),
                 "distinct": round(len(top.unique()) / len(top), 4),
                 "gate": round(float(opened.mean()), 4),
@@ -137,13 +137,14 @@ def ablate(base: BaseModel, module: SentenceReaders, kind: str, material: Materi
     elif kind == "mean":
         memory = memory.changed(
             keys={
-                place: keys.float().mean(0, keepdim=True).half().expand_as(keys) for place, keys in memory.keys.items()
+                location: keys.float().mean(0, keepdim=True).half().expand_as(keys)
+                for location, keys in memory.keys.items()
             }
         )
     else:  # noise in the place of all that a row is: its keys, and a token of another row
         keys = {
-            place: gaussian_like(own, len(own), material.generator(number)).half()
-            for number, (place, own) in enumerate(memory.keys.items())
+            location: gaussian_like(own, len(own), material.generator(number)).half()
+            for number, (location, own) in enumerate(memory.keys.items())
         }
         memory = memory.changed(keys=keys, tokens=memory.tokens[material.order(len(memory))])
     module.set_memory(memory, base)
@@ -174,14 +175,21 @@ def reads(base: BaseModel, module: SentenceReaders, source: str, translation: st
             base.model(input_ids=sources, decoder_input_ids=base.shift_right(labels), use_cache=False)
         results = []
         for position, token in enumerate(tokens):
-            for layer, place, reader in module.readers():
+            for layer, attention, reader in module.readers():
                 weights, best = reader.seen["weights"][0, position, :real].topk(min(top, real))  # (k,), (k,)
                 items = [
                     item(base, memory, int(rows[i]), float(weight)) for i, weight in zip(best, weights, strict=True)
                 ]
                 gate = float(reader.seen["gate"][0, position])
                 results.append(
-                    {"position": position, "token": token, "layer": layer, "place": place, "gate": gate, "items": items}
+                    {
+                        "position": position,
+                        "token": token,
+                        "layer": layer,
+                        "place": attention,
+                        "gate": gate,
+                        "items": items,
+                    }
                 )
         return results
     finally:

@@ -10,7 +10,7 @@ from engine.memory.layer_assignment import ORDERS
 from engine.memory.record import POOLING
 from engine.methods.weight_groups import WHICH, WHICH_HELP
 
-PLACES = ("self_attn", "encoder_attn")
+ATTENTIONS = ("self_attn", "encoder_attn")
 RETRIEVALS = ("sentence", "global")
 SEARCHES = ("auto", "exact", "top_k")
 RELEASED_BOUNDS = (3, 4, 5, 7, 8, 10)  # longest phrase of each of six layers, in pieces
@@ -101,8 +101,8 @@ class MemoryAdapterConfig(Options):
         None, "Decoder layers with readers, from 0; none: all.", low=0, advanced=True
     )
     places: tuple[str, ...] = option(
-        PLACES, "Where memory is read: target memory at self-attention, source memory at cross-attention.",
-        choices=PLACES, advanced=True,
+        ATTENTIONS, "Where memory is read: target memory at self-attention, source memory at cross-attention.",
+        choices=ATTENTIONS, advanced=True,
     )  # fmt: skip
     gate: bool = option(
         True, "Mix reading and anchor by a learned gate (equation 5); without: the reading alone.", advanced=True

@@ -3,7 +3,7 @@
 Self-attention.  Queries and memory are both self-attention outputs of one layer, so Wv = 1 (what is read lies where the
     anchor lies), and Wq = Wk measure likeness: a query reads the phrases nearest to it. All rows share one large common
     direction and vary little around it; a plain product would see nothing else. So the common direction is projected out
-    and the rest whitened, and the size of Wq and Wk is set so that the scores of a query vary by `SPREAD` over the memory.
+    and the rest whitened, and the size of Wq and Wk is set so that the scores of a query vary by `QUERY_STD` over the memory.
 Cross-attention. Wq, Wk are the layer's own q_proj and k_proj, averaged over its heads; Wv is its v_proj followed by its
     out_proj, with their biases carried by the common direction: reading the memory gives what the base's attention would.
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.methods.memory_adapter.module import MemoryAdapterModule, MemoryReader
 
-SPREAD = 2.0  # standard deviation of a query's scores over the memory, after the temperature
+QUERY_STD = 2.0  # standard deviation of a query's scores over the memory, after the temperature
 FLOOR = 0.3  # of the mean variance, added to all: directions in which phrases hardly differ must not decide
 SAMPLE = 256  # memory rows that stand for queries when scores are calibrated
 
@@ -56,8 +56,8 @@ def by_likeness(reader: MemoryReader) -> None:
     whiten = (axes * (variances.clamp(min=0) + floor).rsqrt()) @ axes.T @ project  # (d, d)
     white = rows @ whiten.T  # (N, d)
     white = white - white.mean(0)  # (N, d)
-    spread = (white[:SAMPLE] @ white.T).std(1).mean().clamp(min=1e-6)  # ()
-    size = (SPREAD / (reader.sharpness * spread)).sqrt()  # ()
+    std = (white[:SAMPLE] @ white.T).std(1).mean().clamp(min=1e-6)  # ()
+    size = (QUERY_STD / (reader.sharpness * std)).sqrt()  # ()
     reader.query.weight.copy_(whiten * size)
     reader.key.weight.copy_(whiten * size)
     reader.value.weight.copy_(torch.eye(d))

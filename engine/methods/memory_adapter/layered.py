@@ -34,7 +34,7 @@ class LayeredReaders(nn.Module):
         self.tuned: TunedWeights | None = None  # copies of the base's weights that learn too (table 7)
         self.adapters = LayerModules(None)  # beside the readers (`bottleneck`); none in the paper
         self.layers = nn.ModuleDict(
-            {str(i): nn.ModuleDict({place: make() for place in config.places}) for i in sorted(set(layers))}
+            {str(i): nn.ModuleDict({attention: make() for attention in config.places}) for i in sorted(set(layers))}
         )
 
     def add_adapters(self, d: int, layers: int) -> None:
@@ -43,11 +43,11 @@ class LayeredReaders(nn.Module):
             self.adapters.put("decoder", layer, "fc2", Adapter(d, self.config.bottleneck))
 
     def readers(self) -> list[tuple[int, str, Any]]:
-        """(layer, place, reader), from the bottom up."""
+        """(layer, attention, reader), from the bottom up."""
         return [
-            (int(layer), place, reader)
-            for layer, places in self.layers.items()
-            for place, reader in places.items()  # type: ignore[operator, union-attr]
+            (int(layer), attention, reader)
+            for layer, readers in self.layers.items()
+            for attention, reader in readers.items()  # type: ignore[operator, union-attr]
         ]
 
     def drop(self) -> bool:

@@ -294,7 +294,7 @@ class MemoryAdapter(Method):
         once = batch.step < config.likelihood_updates or not (config.alpha or config.beta)
         first = CachedFirstPass(base.decoder_layers)
         with dropout_in(base.decoder_layers, config.base_dropout):
-            with contextlib.nullcontext() if once else first.kept():
+            with contextlib.nullcontext() if once else first.recording():
                 full = log_probabilities(base, batch)  # (M, V)
             nll = likelihood(base, full, batch, config.label_smoothing)
             if once:
@@ -322,7 +322,7 @@ class MemoryAdapter(Method):
             return by.reads(base, module, source, translation, top)
 
 
-def hook(reader: Any, place: str, strength: float) -> Any:
+def hook(reader: Any, attention: str, strength: float) -> Any:
     """A forward hook that replaces an attention module's output by the reader's."""
 
     def at_self_attention(module: Any, args: Any, kwargs: Any, output: Any) -> Any:
@@ -333,12 +333,12 @@ def hook(reader: Any, place: str, strength: float) -> Any:
         query = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]  # (B, T, d)
         return (reader(output[0], query, strength), *output[1:])
 
-    return at_self_attention if place == "self_attn" else at_cross_attention
+    return at_self_attention if attention == "self_attn" else at_cross_attention
 
 
-def of_reader(reader: Any, place: str, strength: float, output: torch.Tensor, input: torch.Tensor) -> torch.Tensor:
+def of_reader(reader: Any, attention: str, strength: float, output: torch.Tensor, input: torch.Tensor) -> torch.Tensor:
     """What the hook makes of an attention's output and input."""
-    changed: torch.Tensor = reader(output, output if place == "self_attn" else input, strength)
+    changed: torch.Tensor = reader(output, output if attention == "self_attn" else input, strength)
     return changed
 
 

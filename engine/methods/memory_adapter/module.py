@@ -64,7 +64,7 @@ class MemoryReader(nn.Module):
         self.dropped: Tensor | bool = False  # True: the whole memory; a bool tensor (N,): single items
         self.search, self.top_k, self.breadth = config.search, config.top_k, config.search_breadth
         self.nearest: ApproximateAttention | None = None  # in the place of keys and values
-        self.kept: Path | None = None  # where what `nearest` is made of is kept
+        self.graph_path: Path | None = None  # where what `nearest` is made of is kept
         self.laid: PackedReader | None = None  # keys and values for quick products
         self.rows: tuple[Tensor, PackedMemory] | None = None  # the memory and its products while learning
         self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
@@ -80,7 +80,7 @@ class MemoryReader(nn.Module):
             keys = self.memory @ self.key.weight.T  # (N, d); a key bias shifts all scores of a query alike
             if self.by_index():
                 self.nearest = ApproximateAttention(
-                    keys * self.sharpness, self.memory, self.top_k, self.breadth, self.kept
+                    keys * self.sharpness, self.memory, self.top_k, self.breadth, self.graph_path
                 )
             else:
                 self.keys, self.values = keys, self.value(self.memory)  # (N, d), (N, d)
@@ -205,15 +205,15 @@ class MemoryAdapterModule(LayeredReaders):
 
     def set_memory(self, memory: Memory) -> None:
         """Give every reader its layer's memory: target rows at self-attention, source rows at cross-attention."""
-        for layer, position, reader in self.readers():
-            rows = memory.target(layer) if position == "self_attn" else memory.source(layer)  # (N, d)
+        for layer, attention, reader in self.readers():
+            rows = memory.target(layer) if attention == "self_attn" else memory.source(layer)  # (N, d)
             reader.memory = rows.to(reader.query.weight)  # (N, d)
             reader.forget_projection()
 
     def keep_graphs(self, folder: Path | None) -> None:
         """Keep what large memories are searched by in a folder of this plugin's own, until it is opened the next time."""
-        for layer, position, reader in self.readers():
-            reader.kept = folder / "graphs" / f"{layer}-{position}" if folder else None
+        for layer, attention, reader in self.readers():
+            reader.graph_path = folder / "graphs" / f"{layer}-{attention}" if folder else None
 
     def project(self) -> None:
         for _, _, reader in self.readers():

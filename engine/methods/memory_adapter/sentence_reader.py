@@ -194,18 +194,18 @@ class SentenceReaders(LayeredReaders):
         finally:
             self.roll = 0
 
-    def places(self) -> list[tuple[int, str]]:
-        return [(layer, place) for layer, place, _ in self.readers()]
+    def locations(self) -> list[tuple[int, str]]:
+        return [(layer, attention) for layer, attention, _ in self.readers()]
 
     def set_memory(self, memory: SentenceMemory | None, base: Any) -> None:
         """Read this memory from the next batch on; None: nothing."""
         self.memory, self._own, self.shortlist = memory, None, None
         table = base.model.get_output_embeddings().weight.detach()  # (V, d)
         self.embeddings = [table * (SIZE / table.float().norm(dim=-1).mean().item())]  # (V, d)
-        for layer, place, reader in self.readers():
+        for layer, attention, reader in self.readers():
             reader.batch = reader.reading = None
             if memory is not None:
-                axes = memory.axes[layer, place]
+                axes = memory.axes[layer, attention]
                 reader.mean, reader.basis = (part.to(reader.value.weight) for part in (axes.mean, axes.basis))
 
     def see(self, base: Any, sources: Tensor, batch: Batch | None = None) -> None:
@@ -226,8 +226,8 @@ class SentenceReaders(LayeredReaders):
         rows = shortlist.rows.cpu()  # (B, R)
         tokens = memory.tokens[rows].to(base.device, torch.long)  # (B, R)
         content = Content.of(tokens, self.embeddings[0], next(self.parameters()).dtype)
-        for layer, place, reader in self.readers():
-            reader.look_at(memory.keys[layer, place][rows].to(base.device), content, shortlist)
+        for layer, attention, reader in self.readers():
+            reader.look_at(memory.keys[layer, attention][rows].to(base.device), content, shortlist)
 
     def stay(self, alive: Tensor) -> None:
         """Go on with these sentences (b,) of the batch."""

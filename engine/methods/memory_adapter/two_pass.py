@@ -15,16 +15,16 @@ class CachedFirstPass:
         self.outputs: list[Any] = [None] * len(layers)  # (B, T, d) each, alone or first in a tuple
 
     @contextlib.contextmanager
-    def kept(self) -> Iterator[None]:
+    def recording(self) -> Iterator[None]:
         """The pass within the block is the first."""
 
-        def keep(place: int) -> Any:
+        def keep(index: int) -> Any:
             def hook(layer: Any, args: Any, output: Any) -> None:
-                self.outputs[place] = output
+                self.outputs[index] = output
 
             return hook
 
-        handles = [layer.register_forward_hook(keep(place)) for place, layer in enumerate(self.layers)]
+        handles = [layer.register_forward_hook(keep(index)) for index, layer in enumerate(self.layers)]
         try:
             yield
         finally:
@@ -35,12 +35,12 @@ class CachedFirstPass:
     def below(self, layer: int) -> Iterator[None]:
         """In the pass within the block the layers below that one give what they gave in the first, with its gradient."""
 
-        def same(place: int) -> Any:
-            return lambda *args, **kwargs: self.outputs[place]
+        def same(index: int) -> Any:
+            return lambda *args, **kwargs: self.outputs[index]
 
         lower = list(self.layers)[: max(0, layer)]
-        for place, one in enumerate(lower):
-            one.forward = same(place)
+        for index, one in enumerate(lower):
+            one.forward = same(index)
         try:
             yield
         finally:

@@ -26,9 +26,9 @@ def reads(
         with torch.inference_mode():
             method.see(base, module, sources)
             base.model(input_ids=sources, decoder_input_ids=base.shift_right(labels), use_cache=False)
-        if module.found is None:
+        if module.retrieved is None:
             return []
-        owners = module.found.owners[0].tolist()  # all places are tokens: there is one row
+        owners = module.retrieved.owners[0].tolist()  # all places are tokens: there is one row
         numbers = list(dict.fromkeys(owners))
         where = torch.tensor([numbers.index(owner) for owner in owners], device=base.device)  # (K,)
         rows = []

@@ -147,9 +147,9 @@ class NgramMemory(Method):
         with base.lock, torch.no_grad():
             for ids in base.encode(sources):
                 self.see(base, module, base.pad_batch([ids[: base.max_tokens]]))
-                if module.found is not None:
-                    read.append(module.found.memory[module.found.mask])  # (n, d)
-        module.found = None
+                if module.retrieved is not None:
+                    read.append(module.retrieved.memory[module.retrieved.mask])  # (n, d)
+        module.retrieved = None
         if not read:
             raise UnavailableError("Nothing is found in the memory for any of these sentences.")
         return torch.cat(read)  # (N, d)
@@ -170,7 +170,7 @@ class NgramMemory(Method):
                     )
             yield
         finally:
-            module.found = None
+            module.retrieved = None
             for handle in handles:
                 handle.remove()
 
@@ -178,7 +178,7 @@ class NgramMemory(Method):
         """Look up pairs for each source and encode them; in training without the sentences' own."""
         import torch
 
-        module.found = None
+        module.retrieved = None
         if module.retriever is None:
             return
         mask = (sources != base.pad).long()  # (B, S)
@@ -223,9 +223,9 @@ def hook(module: Any, gated: Any, layer: int, strength: float) -> Any:
     """A forward hook that mixes the memory into what a decoder layer's cross-attention gives."""
 
     def at_cross_attention(attention: Any, args: Any, kwargs: Any, output: Any) -> Any:
-        if module.found is None:
+        if module.retrieved is None:
             return output
         query = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]  # (R, T, d)
-        return (gated(output[0], query, module.found, layer, strength), *output[1:])
+        return (gated(output[0], query, module.retrieved, layer, strength), *output[1:])
 
     return at_cross_attention

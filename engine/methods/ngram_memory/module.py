@@ -32,7 +32,7 @@ SPEED = 20.0
 
 
 @dataclass
-class Found:
+class Retrieved:
     """The memory of one batch of B sentences."""
 
     memory: Tensor  # (B, K, d), the found translations' states, one translation after the other
@@ -54,7 +54,7 @@ class GatedAttention(nn.Module):
         self.scale = nn.Parameter(torch.zeros(()))
         self.seen: dict[str, Tensor] | None = None  # filled while reads are being recorded
 
-    def forward(self, anchor: Tensor, query: Tensor, found: Found, layer: int, strength: float = 1.0) -> Tensor:
+    def forward(self, anchor: Tensor, query: Tensor, retrieved: Retrieved, layer: int, strength: float = 1.0) -> Tensor:
         """c for c^s = anchor and queries (R, T, d); R is a multiple of the found rows, a sentence's beams together.
 
         Over a base held in half precision a module that is not (one in training) computes in its own.
@@ -62,20 +62,20 @@ class GatedAttention(nn.Module):
         MEMORY_READS.inc(query.shape[0] * query.shape[1])
         kind, own = anchor.dtype, self.scale.dtype
         if kind != own and not torch.is_autocast_enabled(anchor.device.type):
-            return self.mix(anchor.to(own), query.to(own), found, layer, strength).to(kind)  # (R, T, d)
-        return self.mix(anchor, query, found, layer, strength)  # (R, T, d)
+            return self.mix(anchor.to(own), query.to(own), retrieved, layer, strength).to(kind)  # (R, T, d)
+        return self.mix(anchor, query, retrieved, layer, strength)  # (R, T, d)
 
-    def mix(self, anchor: Tensor, query: Tensor, found: Found, layer: int, strength: float) -> Tensor:
-        shape, rows = anchor.shape, len(found.memory)
+    def mix(self, anchor: Tensor, query: Tensor, retrieved: Retrieved, layer: int, strength: float) -> Tensor:
+        shape, rows = anchor.shape, len(retrieved.memory)
         c_s, query = anchor.reshape(rows, -1, shape[-1]), query.reshape(rows, -1, shape[-1])  # (B, n T, d), (B, n T, d)
-        if layer not in found.projected:
-            found.projected[layer] = self.attention.project(found.memory)
-        keys, values = found.projected[layer]  # (B, H, K, d/H), (B, H, K, d/H)
-        c_m = self.attention.read(query, keys, values, found.mask)  # (B, n T, d)
+        if layer not in retrieved.projected:
+            retrieved.projected[layer] = self.attention.project(retrieved.memory)
+        keys, values = retrieved.projected[layer]  # (B, H, K, d/H), (B, H, K, d/H)
+        c_m = self.attention.read(query, keys, values, retrieved.mask)  # (B, n T, d)
         gate = torch.sigmoid(self.gate_source(c_s) + self.gate_memory(c_m))  # (B, n T, 1)
-        away = SPEED * self.scale * (1 - gate) * found.any  # (B, n T, 1)
+        away = SPEED * self.scale * (1 - gate) * retrieved.any  # (B, n T, 1)
         if self.seen is not None:
-            self.seen["weights"] = self.attention.weights(query, keys, found.mask).mean(1)  # (B, n T, K)
+            self.seen["weights"] = self.attention.weights(query, keys, retrieved.mask).mean(1)  # (B, n T, K)
             self.seen["gate"] = 1 - away
         return (c_s + strength * away * (c_m - c_s)).reshape(shape)  # (R, T, d)
 
@@ -107,7 +107,7 @@ class NgramMemoryModule(nn.Module):
         self._inputs = (Inputs(base, "encoder"), Inputs(base, "decoder"))  # a tuple: the base's, not this module's
         self.pairs: Sequence[SentencePair] = ()
         self.retriever: Retriever | None = None
-        self.found: Found | None = None
+        self.retrieved: Retrieved | None = None
         self.exchanged: Callable[[Sequence[int], Tensor], Tensor] | None = None  # what takes the place of the states
         self._ids: dict[int, tuple[list[int], list[int]]] = {}
 
@@ -117,7 +117,7 @@ class NgramMemoryModule(nn.Module):
 
     def set_pairs(self, pairs: Sequence[SentencePair], retriever: Any) -> None:
         """Give the module another retrieval set."""
-        self.pairs, self.retriever, self.found, self._ids = pairs, retriever, None, {}
+        self.pairs, self.retriever, self.retrieved, self._ids = pairs, retriever, None, {}
 
     def token_ids(self, base: BaseModel, numbers: Sequence[int]) -> list[tuple[list[int], list[int]]]:
         """Source and target ids of pairs of the set, cut to `max_tokens`."""
@@ -135,7 +135,7 @@ class NgramMemoryModule(nn.Module):
         entries = [number for numbers in rows for number in numbers]  # (E,)
         own = self.norm.weight.dtype
         if not entries:
-            self.found = None
+            self.retrieved = None
             return
         ids = self.token_ids(base, entries)
         where = torch.tensor(owners, device=encoded.device)  # (E,)
@@ -158,4 +158,4 @@ class NgramMemoryModule(nn.Module):
             states = self.exchanged(entries, states)  # (E, L', d)
         layout = Layout(target_mask, owners, len(rows))
         numbers = torch.tensor(entries, device=encoded.device)[:, None].expand_as(target_mask)  # (E, L')
-        self.found = Found(layout.put(states), layout.mask, layout.any.to(own), layout.put(numbers), layout)
+        self.retrieved = Retrieved(layout.put(states), layout.mask, layout.any.to(own), layout.put(numbers), layout)

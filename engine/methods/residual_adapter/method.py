@@ -32,10 +32,10 @@ class ResidualAdapter(LayerMethod):
         one = 2 * d * config.bottleneck + 2 * d + (config.bottleneck + d if config.bias else 0)
         return Cost(weights=sum(layer_counts(config, work.shape)) * one, training=0.65)
 
-    def places(self, layer: nn.Module, config: ResidualAdapterConfig) -> list[str]:
+    def positions(self, layer: nn.Module, config: ResidualAdapterConfig) -> list[str]:
         return ["layer"]
 
-    def part(self, base: BaseModel, layer: nn.Module, place: str, config: ResidualAdapterConfig) -> nn.Module:
+    def part(self, base: BaseModel, layer: nn.Module, position: str, config: ResidualAdapterConfig) -> nn.Module:
         from engine.methods.modules import Bottleneck
 
         return Bottleneck(base.d_model, config.bottleneck, normalise=True, bias=config.bias)

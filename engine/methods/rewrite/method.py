@@ -69,11 +69,11 @@ class Rewrite(Method):
     def encode(self, base: BaseModel, samples: Samples, part: str, progress: Progress) -> Pairs:
         """Pairs of (machine translation, sample); in training, noisy samples as well where they are asked for."""
         from engine.corpora.types import SentencePair
-        from engine.methods.base_translations import kept_settings, machine_translations
+        from engine.methods.base_translations import machine_translations, prepared_settings
         from engine.methods.batches import Pairs
         from engine.methods.rewrite.texts import noisy, rewriter_of
 
-        config: RewriteConfig = kept_settings(samples, RewriteConfig)
+        config: RewriteConfig = prepared_settings(samples, RewriteConfig)
         pairs = samples.pairs(part)
         machine = machine_translations(samples, pairs, config.beam, progress, part)
         both = [

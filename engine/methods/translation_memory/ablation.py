@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from engine.memory.vector_index import VectorIndex
-from engine.methods.ablation import Material, Rows, gaussian_like, spread_out
+from engine.methods.ablation import Material, Rows, evenly_spaced, gaussian_like
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,7 +27,7 @@ def draw_memory(module: Any, kind: str, material: Material) -> None:
         module.rows = [[next(rest) for _ in row] for row in module.rows]
         vectors = gaussian_like(vectors, len(vectors), material.generator())  # (n, v)
     else:
-        module.rows = [spread_out(tokens, longest).tolist()]
+        module.rows = [evenly_spaced(tokens, longest).tolist()]
         module.pairs, vectors = module.pairs[:1], vectors.mean(0, keepdim=True)  # (1, v)
     module.index = VectorIndex(vectors.numpy(), "dot", depth=module.config.search_depth)
     module.exchanged = Rows(states, kind, material, longest)

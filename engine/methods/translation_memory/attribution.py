@@ -23,7 +23,7 @@ def reads(
     with torch.inference_mode():
         method.see(base, module, sources)
         base.model(input_ids=sources, decoder_input_ids=base.shift_right(labels), use_cache=False)
-    result = module.found
+    result = module.retrieved
     if result is None or result.alpha is None or result.copying is None:
         return []
     owners = result.owners[0].tolist()  # all places are tokens: there is one row

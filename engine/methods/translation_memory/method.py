@@ -128,7 +128,7 @@ class TranslationMemory(Method):
         words = [[token for token in ids if token not in base.special_ids] or ids for ids in labels]
         module.pairs, module.rows = pairs, [ids[: min(config.max_tokens, base.max_tokens)] for ids in words]
         module.index = VectorIndex(vectors, "dot", depth=config.search_depth) if vectors is not None else None
-        module.found, module.own, module.where = None, None, (base.pad, base.device)
+        module.retrieved, module.own, module.where = None, None, (base.pad, base.device)
         self.forget_refresher(module)
         module.new_refresher = lambda: Refresher(
             module.retriever.target,
@@ -210,7 +210,7 @@ class TranslationMemory(Method):
         handles = []
 
         def at_decoder(decoder: Any, args: Any, output: Any) -> Any:
-            if module.found is None:
+            if module.retrieved is None:
                 return output
             if isinstance(output, tuple):
                 return (module.attend(output[0], strength), *output[1:])
@@ -226,7 +226,7 @@ class TranslationMemory(Method):
                 handles.append(base.model.get_output_embeddings().register_forward_hook(at_output))
             yield
         finally:
-            module.found = None
+            module.retrieved = None
             for handle in handles:
                 handle.remove()
 
@@ -234,7 +234,7 @@ class TranslationMemory(Method):
         """Find sentences for each source and encode them; in training without the sentence's own target."""
         import torch
 
-        module.found = None
+        module.retrieved = None
         if not module.rows:
             return
         if batch is None:

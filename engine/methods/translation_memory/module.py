@@ -37,7 +37,7 @@ MOST = 1 - 1e-6  # of λ: a word that cannot be copied keeps a probability
 
 
 @dataclass
-class Found:
+class Retrieved:
     """The memory of one batch of B sentences, and what its attention was in the last pass of the decoder."""
 
     states: Tensor  # (B, K, d), z
@@ -45,7 +45,7 @@ class Found:
     relevance: Tensor  # (B, K), f(x, z_i) of each token's sentence
     owners: Tensor  # (B, K), the sentence of the set that each token is from
     layout: Layout
-    kept: Tensor | None = None  # (B, T), in training: the positions that the output layer is asked for
+    target_mask: Tensor | None = None  # (B, T), in training: the positions that the output layer is asked for
     alpha: Tensor | None = None  # (R, T, K)
     copying: Tensor | None = None  # (R, T, 1), λ
 
@@ -89,7 +89,7 @@ class TranslationMemoryModule(nn.Module):
         self.workspace: Path | None = None  # only where it is trained
         self.own: OwnText | None = None  # made at the first batch of training
         self.where: tuple[int, Any] = (0, torch.device("cpu"))  # the base's padding id and device
-        self.found: Found | None = None
+        self.retrieved: Retrieved | None = None
         self.exchanged: Callable[[Sequence[int], Tensor], Tensor] | None = None  # what takes the place of the states
 
     @property
@@ -118,12 +118,12 @@ class TranslationMemoryModule(nn.Module):
         return ids, mask, self._inputs[0].tokens(ids).to(kind) + (states - entering)  # (U, L), (U, L), (U, L, d)
 
     def remember(
-        self, numbers: list[list[int]], x: Tensor, fresh: bool, vectors: Any, pad: int, kept: Tensor | None
+        self, numbers: list[list[int]], x: Tensor, fresh: bool, vectors: Any, pad: int, target_mask: Tensor | None
     ) -> None:
         """Encode the sentences found for each of B sentences with vectors x (B, v). `fresh`: E_tgt computes their vectors, so
         that it gets a gradient; else they are those of the index.
         """
-        self.found = None
+        self.retrieved = None
         owners = [row for row, result in enumerate(numbers) for _ in result]  # (E,)
         entries = [number for result in numbers for number in result]  # (E,)
         if not entries:
@@ -139,15 +139,20 @@ class TranslationMemoryModule(nn.Module):
             z = torch.from_numpy(vectors[unique]).to(x)  # (U, v)
         relevance = (x[torch.tensor(owners, device=x.device)] * z[where]).sum(-1)  # (E,), f
         layout = Layout(mask[where], owners, len(numbers))
-        spread = relevance[:, None].expand_as(layout.from_mask)  # (E, L)
+        token_relevance = relevance[:, None].expand_as(layout.from_mask)  # (E, L)
         which = torch.tensor(entries, device=x.device)[:, None].expand_as(layout.from_mask)  # (E, L)
-        self.found = Found(
-            layout.put(states[where]), layout.put(ids[where]), layout.put(spread), layout.put(which), layout, kept
+        self.retrieved = Retrieved(
+            layout.put(states[where]),
+            layout.put(ids[where]),
+            layout.put(token_relevance),
+            layout.put(which),
+            layout,
+            target_mask,
         )
 
     def attend(self, h: Tensor, strength: float = 1.0) -> Tensor:
         """h_t + c_t for the decoder's states (R, T, d), R a multiple of the found rows; keeps α and λ for the output."""
-        result = self.found
+        result = self.retrieved
         assert result is not None
         kind, own = h.dtype, self.match.weight.dtype
         if kind != own and not torch.is_autocast_enabled(h.device.type):
@@ -173,17 +178,18 @@ class TranslationMemoryModule(nn.Module):
         return s + (s.clamp(0, 1) - s).detach()  # ()
 
     def copy_from_memory(self, logits: Tensor, bias: Tensor | None) -> Tensor:
-        """Logits (R, T, V), or (M, V) at the kept positions, whose softmax with the base's `bias` is the mixture."""
-        result = self.found
+        """Logits (R, T, V), or (M, V) at the positions of `target_mask`, whose softmax with the base's `bias` is the mixture."""
+        result = self.retrieved
         if result is None or result.alpha is None or result.copying is None or not self.config.copy:
             return logits
         alpha, copying, ids = result.alpha, result.copying, result.ids  # (R, T, K), (R, T, 1), (B, K)
         beams = len(alpha) // len(ids)
         ids = ids.repeat_interleave(beams, 0)[:, None].expand_as(alpha)  # (R, T, K)
         if logits.dim() == 2:
-            if result.kept is None or result.kept.shape != alpha.shape[:2]:
+            if result.target_mask is None or result.target_mask.shape != alpha.shape[:2]:
                 return logits
-            alpha, copying, ids = alpha[result.kept], copying[result.kept], ids[result.kept]  # (M, K), (M, 1), (M, K)
+            mask = result.target_mask  # (B, T)
+            alpha, copying, ids = alpha[mask], copying[mask], ids[mask]  # (M, K), (M, 1), (M, K)
         return mixture(logits, bias, alpha, copying, ids)  # (R, T, V) or (M, V)
 
 

@@ -27,14 +27,14 @@ LONG_RUN = 4.0  # times the source's length (in characters, wide ones twice): wh
 class Sentence:
     """A sentence of a unit as the model got it, and what came back. `again` is a second try with other stand-ins."""
 
-    place: tuple[int, int]  # in the prepared text
+    span: tuple[int, int]  # in the prepared text
     masked: Masked
     translation: str
 
 
 def needs_alignment(prepared: Prepared, sentence: Sentence) -> bool:
     """Must the words of this sentence be aligned: is a tag in the midst of it, or a placeholder of it lost?"""
-    begin, end = sentence.place
+    begin, end = sentence.span
     if bisect_left(prepared.tags, end) > bisect_right(prepared.tags, begin):
         return True
     return bool(restore(sentence.translation, sentence.masked.names).lost)
@@ -85,7 +85,7 @@ class Builder:
 
     def add(self, sentence: Sentence, back: Restored, alignment: Alignment | None) -> None:
         """The next sentence."""
-        begin, end = sentence.place
+        begin, end = sentence.span
         self._between(begin, back.text)
         origin = len(self.text)
         inside = range(bisect_left(self.words, (begin,)), bisect_right(self.ends, end))
@@ -141,19 +141,19 @@ class Builder:
     def _with_lost(self, sentence: Sentence, back: Restored, rows: Rows) -> tuple[str, Rows]:
         """Put what the model dropped in the place of what it wrote instead, else beside the words that it was beside."""
         text = back.text
-        begin, end = sentence.place
+        begin, end = sentence.span
         for name in back.lost:
             value = sentence.masked.names[name]
             word = self.source.index(value, begin, end)
-            places = range(bisect_left(self.words, (word,)), bisect_right(self.ends, word + len(value)))
+            words = range(bisect_left(self.words, (word,)), bisect_right(self.ends, word + len(value)))
             before = range(bisect_left(self.words, (begin,)), bisect_right(self.ends, word))
             first = next(
-                (j for j, (_, row) in enumerate(rows) if row and max(row, key=lambda i: row[i]) in places), None
+                (j for j, (_, row) in enumerate(rows) if row and max(row, key=lambda i: row[i]) in words), None
             )
             k = -1  # the target word after which it goes
             if first is not None:
                 last = first
-                while last + 1 < len(rows) and max(rows[last + 1][1], default=-1, key=rows[last + 1][1].get) in places:  # type: ignore[arg-type]
+                while last + 1 < len(rows) and max(rows[last + 1][1], default=-1, key=rows[last + 1][1].get) in words:  # type: ignore[arg-type]
                     last += 1
                 at = rows[first][0][0]
                 text, rows = _cut(text, rows, first, last)
@@ -164,7 +164,7 @@ class Builder:
                 at = rows[k][0][1] if k >= 0 else 0
             left = "" if self.solid or not at or text[at - 1].isspace() or not text[at - 1].isalnum() else " "
             right = " " if not self.solid and text[at : at + 1].isalnum() else ""
-            fresh: Rows = [((at + len(left) + a, at + len(left) + b), {min(places): 1.0}) for a, b in word_spans(value)]
+            fresh: Rows = [((at + len(left) + a, at + len(left) + b), {min(words): 1.0}) for a, b in word_spans(value)]
             size = len(left) + len(value) + len(right)
             text = text[:at] + left + value + right + text[at:]
             moved: Rows = [((a + size, b + size), row) if a >= at else ((a, b), row) for (a, b), row in rows]

@@ -149,13 +149,13 @@ def _find_shortcut(prepared: Prepared) -> None:
     if not mark:
         return
     pattern = re.compile(rf"(?<![\w&]){mark}(?=[^\W_])")
-    places = [
+    matches = [
         (k, match) for k, part in enumerate(prepared.parts) if isinstance(part, str) for match in pattern.finditer(part)
     ]
     inside = "".join(part for part in prepared.parts if isinstance(part, str))
-    if len(places) != 1 or inside.count(mark) != 1:
+    if len(matches) != 1 or inside.count(mark) != 1:
         return
-    k, match = places[0]
+    k, match = matches[0]
     part = str(prepared.parts[k])
     prepared.shortcut = part[match.end()]
     prepared.parts[k] = part[: match.start()] + part[match.end() :]
@@ -175,13 +175,13 @@ def _merged(parts: TaggedText) -> TaggedText:
 def _sentences(prepared: Prepared, source: str) -> list[tuple[int, int]]:
     """Places of the sentences that have something to translate."""
     text = prepared.text
-    places: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     at = 0
     ends = [m.start() for m in ATOM.finditer(text) if ord(m[0]) - FIRST in prepared.breaks]
     for end in [*ends, len(text)]:
-        places += _split(text, at, end, "" if prepared.unit.whole else source)
+        spans += _split(text, at, end, "" if prepared.unit.whole else source)
         at = end + 1
-    return [(a, b) for a, b in places if _has_words(text[a:b])]
+    return [(a, b) for a, b in spans if _has_words(text[a:b])]
 
 
 def _has_words(text: str) -> bool:
@@ -197,14 +197,14 @@ def _split(text: str, begin: int, end: int, source: str) -> list[tuple[int, int]
     whole = mask(text, begin, end)
     if not whole.text:
         return []
-    places, at = [], 0
+    ends, at = [], 0
     for sentence in split_sentences(whole.text, source) if source else [whole.text]:
         for _ in range(sum(not c.isspace() for c in sentence)):  # a splitter may change spaces, nothing else
             at += 1
             while at < len(whole.text) and whole.text[at].isspace():
                 at += 1
-        places.append(at)
-    cuts = [0, *places[:-1], len(whole.text)]
+        ends.append(at)
+    cuts = [0, *ends[:-1], len(whole.text)]
     results = []
     for a, b in itertools.pairwise(cuts):
         size = len(whole.text[a:b].rstrip())

@@ -52,7 +52,7 @@ class Translator(ABC):
     def translate(self, sentences: Sequence[str], progress: Progress) -> list[str]:
         """One translation a sentence."""
 
-    def spread(self, parts: Sequence[list[str]], progress: Progress) -> Iterator[list[str]] | None:
+    def translate_remotely(self, parts: Sequence[list[str]], progress: Progress) -> Iterator[list[str]] | None:
         """What `translate` gives for each part, in order, where other machines do them; None where they do not."""
         return None
 
@@ -112,7 +112,7 @@ class BaseTranslator(Translator):
             terms=self.terms,
         )
 
-    def spread(self, parts: Sequence[list[str]], progress: Progress) -> Iterator[list[str]] | None:
+    def translate_remotely(self, parts: Sequence[list[str]], progress: Progress) -> Iterator[list[str]] | None:
         if self.terms or (self.plugin is not None and not self.bundle):
             return None
         own = {"bundle": self.bundle, "strength": self.strength, "decoding": self.decoding.to_mapping()}
@@ -203,7 +203,7 @@ def _translate(texts: Sequence[str], translator: Translator, finished: Translati
     # The same batches after a stop as without one, so that the result is the same to the bit.
     parts = [[different[i] for i in batch] for batch, _ in batches]
     missing = [part for part in parts if any(text not in finished.known for text in part)]
-    elsewhere = translator.spread(missing, progress)
+    elsewhere = translator.translate_remotely(missing, progress)
     for part, (batch, work) in zip(parts, batches, strict=True):
         progress.advance(
             SHARE * done / whole, 1.0, Message("{done:,} of {all:,} sentences", done=sentences, all=len(different))
@@ -225,16 +225,16 @@ def _try_again(
 ) -> None:
     """Where a placeholder was lost, translate the sentence again with other stand-ins; kept where it went better."""
     for family in range(1, len(FAMILIES)):
-        places = [
-            (i, k, mask(prepared[i].text, *sentence.place, family=family))
+        retries = [
+            (i, k, mask(prepared[i].text, *sentence.span, family=family))
             for i, own in enumerate(sentences)
             for k, sentence in enumerate(own)
             if _trouble(sentence)
         ]
-        places = [(i, k, masked) for i, k, masked in places if len(masked.names) == len(sentences[i][k].masked.names)]
-        _translate([masked.text for _, _, masked in places], translator, finished, progress)
-        for i, k, masked in places:
-            fresh = Sentence(sentences[i][k].place, masked, finished.known[masked.text])
+        retries = [(i, k, masked) for i, k, masked in retries if len(masked.names) == len(sentences[i][k].masked.names)]
+        _translate([masked.text for _, _, masked in retries], translator, finished, progress)
+        for i, k, masked in retries:
+            fresh = Sentence(sentences[i][k].span, masked, finished.known[masked.text])
             if _trouble(fresh) < _trouble(sentences[i][k]):
                 sentences[i][k] = fresh
 

@@ -67,7 +67,7 @@ class BlobStore:
         if self.local is None:
             self._system, self.root = _open(self.url, endpoint)
 
-    def place(self, name: str) -> str:
+    def location(self, name: str) -> str:
         return f"{self.root}/blobs/{name[:2]}/{name}"
 
     # -- writing
@@ -84,7 +84,7 @@ class BlobStore:
                 return False
             if self.local:
                 with contextlib.suppress(OSError):
-                    os.utime(self.place(name))
+                    os.utime(self.location(name))
                 return False
         send = self._put_local if self.local else self._put_remote
         try:
@@ -96,10 +96,10 @@ class BlobStore:
         return True
 
     def _put_local(self, path: Path, file: BinaryIO, size: int, name: str) -> None:
-        place = Path(self.place(name))
-        with storage_errors(f"the artefact {path.name}", place):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            temporary = place.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
+        destination = Path(self.location(name))
+        with storage_errors(f"the artefact {path.name}", destination):
+            destination.parent.mkdir(parents=True, exist_ok=True)
+            temporary = destination.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
             try:
                 if not _linked(path, file, size, temporary):
                     with temporary.open("wb") as out:
@@ -108,20 +108,20 @@ class BlobStore:
                         os.fsync(out.fileno())
                 else:
                     os.utime(temporary)
-                os.replace(temporary, place)
+                os.replace(temporary, destination)
             finally:
                 temporary.unlink(missing_ok=True)
 
     def _put_remote(self, path: Path, file: BinaryIO, size: int, name: str) -> None:
-        position, system = self.place(name), self._system
+        location, system = self.location(name), self._system
         if size <= 4 * CHUNK:
             file.seek(0)
             data = file.read(size)
             if hashlib.sha256(data).hexdigest() != name:
                 raise Changed
-            system.pipe_file(position, data)
+            system.pipe_file(location, data)
             return
-        out = system.open(position, "wb", block_size=16 * CHUNK)
+        out = system.open(location, "wb", block_size=16 * CHUNK)
         try:
             _copy(file, size, name, out)
         except BaseException:
@@ -136,10 +136,10 @@ class BlobStore:
         """What the store knows of a blob, without reading it; None where there is none."""
         try:
             if self.local:
-                result = os.stat(self.place(name))
+                result = os.stat(self.location(name))
                 return Blob(name, result.st_size, time.time() - result.st_mtime)
-            self._system.invalidate_cache(self.place(name))
-            about = self._system.info(self.place(name))
+            self._system.invalidate_cache(self.location(name))
+            about = self._system.info(self.location(name))
         except (FileNotFoundError, NotADirectoryError):
             return None
         return Blob(name, int(about["size"]), _age(about))
@@ -162,7 +162,7 @@ class BlobStore:
     def _fetch(self, name: str, path: Path, temporary: Path) -> None:
         try:
             with self.open(name) as file:
-                if self.local and path.name not in APPENDED and _link(self.place(name), temporary):
+                if self.local and path.name not in APPENDED and _link(self.location(name), temporary):
                     digest = hashlib.file_digest(file, "sha256").hexdigest()
                 else:
                     with temporary.open("wb") as out:
@@ -182,7 +182,7 @@ class BlobStore:
 
     def open(self, name: str) -> Any:
         """A blob's bytes as a file; the caller checks them."""
-        return open(self.place(name), "rb") if self.local else self._system.open(self.place(name), "rb")
+        return open(self.location(name), "rb") if self.local else self._system.open(self.location(name), "rb")
 
     def whole(self, name: str) -> bool:
         """Whether a blob is there with the bytes of its name; all of it is read."""
@@ -230,12 +230,12 @@ class BlobStore:
 
         return self._try("The artefacts could not be listed", find)
 
-    def remove(self, place: str) -> None:
+    def remove(self, name_or_location: str) -> None:
         """Remove a blob by its name, or a leftover by its place. One that is gone already is fine."""
 
         def remove() -> None:
             with contextlib.suppress(FileNotFoundError):
-                target = self.place(place) if len(place) == 64 else place
+                target = self.location(name_or_location) if len(name_or_location) == 64 else name_or_location
                 os.unlink(target) if self.local else self._system.rm_file(target)
 
         self._try("An artefact could not be removed", remove)

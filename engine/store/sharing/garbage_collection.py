@@ -61,10 +61,10 @@ def verify(settings: Settings, store: Store, progress: Progress | None = None) -
         return wrong
     wanted = named(store)
     progress.begin("Reading artefacts")
-    for number, (name, (_, places)) in enumerate(sorted(wanted.items())):
+    for number, (name, (_, paths)) in enumerate(sorted(wanted.items())):
         if not blobs.whole(name):
             wrong.append(
-                {"artefact": name, "where": places[0], "problem": "gone" if blobs.look(name) is None else "changed"}
+                {"artefact": name, "where": paths[0], "problem": "gone" if blobs.look(name) is None else "changed"}
             )
         progress.advance(number + 1, len(wanted))
     return wrong
@@ -115,21 +115,21 @@ def mend(settings: Settings, store: Store, wrong: Mapping[str, str]) -> bool:
         return False
     for row in store.artefacts.list():
         for path, (sha, size) in row.files.items():
-            place = Path(settings.home_dir, row.workspace, path)
-            if sha != name or not place.is_file() or place.stat().st_size != size:
+            source = Path(settings.home_dir, row.workspace, path)
+            if sha != name or not source.is_file() or source.stat().st_size != size:
                 continue
-            with contextlib.suppress(Exception), place.open("rb") as file:
-                _replace(blobs, place, file, size, name)
+            with contextlib.suppress(Exception), source.open("rb") as file:
+                _replace(blobs, source, file, size, name)
                 if blobs.whole(name):
                     return True
     return False
 
 
-def _replace(blobs: BlobStore, place: Path, file: Any, size: int, name: str) -> None:
+def _replace(blobs: BlobStore, source: Path, file: Any, size: int, name: str) -> None:
     import hashlib
 
     if (
         hashlib.file_digest(file, "sha256").hexdigest() == name
     ):  # what is here is good: send it in the place of what is not
         blobs.remove(name)
-        blobs.put(place, file, size, name)
+        blobs.put(source, file, size, name)

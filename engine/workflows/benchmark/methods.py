@@ -211,12 +211,12 @@ def own_seconds(times: dict[str, float]) -> float:
     return round(times["total"] - sum(times.get(step, 0.0) for step in COMMON), 1)
 
 
-def hand_down(place: Path, workspace: Path) -> None:
+def hand_down(folder: Path, workspace: Path) -> None:
     """Give a new workspace the common steps that others of the task have done. A stamp that does not fit is done again."""
     if workspace.exists():
         return
     stamps: dict[str, str] = {}
-    for earlier in sorted(place.glob("*.workspace")):
+    for earlier in sorted(folder.glob("*.workspace")):
         done = StepCache(earlier)
         for step, files in COMMON.items():
             if step in stamps or not done.get(step) or not all((earlier / name).is_file() for name in files):

@@ -43,9 +43,9 @@ def layer_variants(layers: int) -> tuple[Variant, ...]:
     paper's figures stand where the share of layers is the same.
     """
     paper = (15.1, 15.5, 15.6, 16.2, 16.9, 18.6, 17.5, 17.2, 17.2, 17.2, 16.4)
-    places = [tuple(range(n)) for n in range(1, layers + 1)] + [tuple(range(n, layers)) for n in range(1, layers)]
+    layer_sets = [tuple(range(n)) for n in range(1, layers + 1)] + [tuple(range(n, layers)) for n in range(1, layers)]
     results = []
-    for index, chosen in enumerate(places):
+    for index, chosen in enumerate(layer_sets):
         label = f"L{chosen[0] + 1}" + (f" to L{chosen[-1] + 1}" if len(chosen) > 1 else "")
         same = bleu(paper[index]) if layers == 6 else bleu(paper[5]) if len(chosen) == layers else {}
         results.append(Variant(label, MEMORY, by_phrase("layers=" + ",".join(map(str, chosen))), same))

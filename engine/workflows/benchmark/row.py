@@ -55,7 +55,7 @@ class Row:
 
     def made(self) -> Json:
         """The row, from its file where it is kept, else made; what fails has its sentence in "error". Raises Cancelled."""
-        selected = self.place / f"{self.stem}.{self.experiment.text}.row.json"
+        selected = self.folder / f"{self.stem}.{self.experiment.text}.row.json"
         row: Json = json.loads(selected.read_text(encoding="utf-8")) if selected.exists() else {}
         lacks = set(self.experiment.measures) & ({"classifier", "perplexity"} | self.owns) - set(row.get("found", ()))
         if row and "error" not in row and not lacks:
@@ -110,7 +110,7 @@ class Row:
         return ["--source", self.about.source, "--target", self.about.target, *base]
 
     @property
-    def place(self) -> Path:
+    def folder(self) -> Path:
         """Where the row and its output lie."""
         return self.plan.folder / self.task
 
@@ -131,7 +131,7 @@ class Row:
 
     @property
     def bundle(self) -> Path:
-        return self.place / f"{self.stem}.zip" if self.variant.swap else self.trained
+        return self.folder / f"{self.stem}.zip" if self.variant.swap else self.trained
 
     @property
     def owns(self) -> set[str]:
@@ -205,12 +205,12 @@ class Row:
         """Translate the text and measure it, against vanilla where that is there."""
         text, variant = self.experiment.text, self.variant
         styled = bool({"classifier", "perplexity"} & set(self.experiment.measures))
-        output = self.place / f"{self.stem}.{text}.txt"
+        output = self.folder / f"{self.stem}.{text}.txt"
         bundle = [] if variant.system == VANILLA else ["--plugin", str(self.bundle)]
         decoding = decoding_flags(Decoding().to_mapping())
         source = str(files[f"{text}.source"])
         tailormt(self.progress, "translate", *self.pair, *bundle, *decoding, source, "-o", str(output))
-        vanilla = self.place / f"{VANILLA}-{content_hash(row['lines'], row['base'])[:10]}.{text}.txt"
+        vanilla = self.folder / f"{VANILLA}-{content_hash(row['lines'], row['base'])[:10]}.{text}.txt"
         if variant.system == VANILLA:
             with atomic_write(vanilla, "the translations") as temporary:
                 temporary.write_bytes(output.read_bytes())
@@ -233,7 +233,7 @@ class Row:
         """The mean proportion that words of held-out sentences have of the task's own domain."""
         column = 1 if side == "encoder" else 0
         sentences = dev_sentences(self.task, self.plan.data, column=column)[: self.plan.scale.lines or None]
-        text = self.place / f"own.{side}.txt"
+        text = self.folder / f"own.{side}.txt"
         text.write_text("".join(f"{one}\n" for one in sentences), encoding="utf-8")
         result, _, _ = tailormt(
             self.progress, "proportions", *self.pair, "--plugin", str(self.bundle), "--input", str(text), "--side", side
@@ -245,7 +245,7 @@ class Row:
     def dev_files(self) -> dict[str, Path]:
         """Held-out sentences of the style and their machine translations, which are the sources, as paper 1 has them."""
         about = self.about
-        target, source = self.place / f"dev.{about.target}.txt", self.place / f"dev.{about.source}.txt"
+        target, source = self.folder / f"dev.{about.target}.txt", self.folder / f"dev.{about.source}.txt"
         text = "".join(f"{one}\n" for one in dev_sentences(self.task, self.plan.data)[: self.plan.scale.lines or None])
         if not target.exists() or target.read_text(encoding="utf-8") != text or not source.exists():
             target.write_text(text, encoding="utf-8")

@@ -22,7 +22,7 @@ BYTE = re.compile(r"^<0x[0-9A-F]{2}>$")
 
 
 @dataclass(frozen=True)
-class Place:
+class MemoryRead:
     """What one place of the model read, a mean over the word's tokens. `layer` is from 0, -1 the output; `share` (0 to 1) is
     what came from memory and not from the base; `items` are {"text", "source", "weight", …}, the heaviest first, those of a
     datastore with `text_span`, the characters of the word that is looked up there, and `source_span`, those of its source.
@@ -44,7 +44,7 @@ class WordAttribution:
     word: str
     start: int
     end: int
-    places: list[Place]
+    reads: list[MemoryRead]
     why: str = ""
     by_base: list[Candidate] = field(default_factory=list)
     by_plugin: list[Candidate] = field(default_factory=list)
@@ -67,10 +67,10 @@ def read_word(
     touched = [index for index, span in enumerate(result) if span and span[0] < end and span[1] > start]
     known = [span for index in touched if (span := result[index])]
     start, end = (known[0][0], known[-1][1]) if known else (start, end)
-    places, why = _places(plugin, base, source, text, touched, top)
+    reads, why = _memory_reads(plugin, base, source, text, touched, top)
     by_base = words_at(base, source, text, touched[:1])
     by_plugin = words_at(base, source, text, touched[:1], plugin) if plugin is not None else []
-    return WordAttribution(text[start:end].strip(), start, end, places, why, by_base, by_plugin)
+    return WordAttribution(text[start:end].strip(), start, end, reads, why, by_base, by_plugin)
 
 
 def words_at(
@@ -89,9 +89,9 @@ def words_at(
         return []
 
 
-def _places(
+def _memory_reads(
     plugin: Plugin | None, base: BaseModel, source: str, text: str, touched: Sequence[int], top: int
-) -> tuple[list[Place], str]:
+) -> tuple[list[MemoryRead], str]:
     """What was read for the tokens `touched`, or why there is nothing."""
     if plugin is None:
         return [], "The base alone wrote this. It has no memory to read from."
@@ -99,8 +99,8 @@ def _places(
         return [], f"{plugin.method.capabilities.title} reads nothing: what it learnt is in its weights."
     rows = plugin.reads(base, source, text, top=4 * top)
     selected = [row for row in rows if row["position"] in touched or row["place"] == "prompt"]
-    places = with_words(base, merged(selected, top))
-    return places, "" if places else mark("Nothing was retrieved for this word: the base was sufficiently confident.")
+    reads = with_words(base, merged(selected, top))
+    return reads, "" if reads else mark("Nothing was retrieved for this word: the base was sufficiently confident.")
 
 
 def spans(base: BaseModel, text: str) -> list[tuple[int, int] | None]:
@@ -133,15 +133,15 @@ def spans(base: BaseModel, text: str) -> list[tuple[int, int] | None]:
     return results
 
 
-def with_words(base: BaseModel, places: list[Place]) -> list[Place]:
+def with_words(base: BaseModel, reads: list[MemoryRead]) -> list[MemoryRead]:
     """The places, the neighbours of a datastore with the spans of their words: the next word there, and by the base's
     attention what it was translated from.
     """
     from engine.decoding.word_alignment import align
 
-    near = [item for position in places for item in position.items if "at" in item and item["text"]]
+    near = [item for read in reads for item in read.items if "at" in item and item["text"]]
     if not near:
-        return places
+        return reads
     for item, result in zip(near, align(base, [(item["source"] or "", item["text"]) for item in near]), strict=True):
         with base.lock:
             known = spans(base, item["text"])
@@ -152,15 +152,15 @@ def with_words(base: BaseModel, places: list[Place]) -> list[Place]:
         item["text_span"] = span if word is None else result.target[word]
         if word is not None and result.weights[word]:
             item["source_span"] = result.source[max(result.weights[word].items(), key=lambda one: one[1])[0]]
-    return places
+    return reads
 
 
-def merged(rows: Sequence[Mapping[str, Any]], top: int) -> list[Place]:
+def merged(rows: Sequence[Mapping[str, Any]], top: int) -> list[MemoryRead]:
     """Rows of single tokens put together by layer and place: means of the shares and of each item's weights."""
     groups: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((int(row["layer"]), str(row["place"])), []).append(row)
-    places = []
+    reads = []
     for (layer, position), group in sorted(groups.items()):
         items: dict[Any, dict[str, Any]] = {}
         for row in group:
@@ -172,5 +172,5 @@ def merged(rows: Sequence[Mapping[str, Any]], top: int) -> list[Place]:
                     items[key] = {**item, "weight": item["weight"] / len(group)}
         best = sorted(items.values(), key=lambda item: -item["weight"])[:top]
         share = 1 - sum(float(row["gate"]) for row in group) / len(group)
-        places.append(Place(layer, position, share, best))
-    return places
+        reads.append(MemoryRead(layer, position, share, best))
+    return reads

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from engine.core.progress import Progress
 from engine.core.step_cache import content_hash
 from engine.evaluation.evaluate import ExtraMetrics, evaluate
-from engine.evaluation.general_text import general_text, keep_translations, kept_text, translations
+from engine.evaluation.general_text import cached_general_text, general_text, keep_translations, translations
 from engine.messages import Message, mark
 from engine.workflows.compare.systems import VANILLA, Translator
 from engine.workflows.compare.translate_missing import largest_change
@@ -157,7 +157,7 @@ def ready(systems: Sequence[System], translate: Translator, ground: EvalContext)
         return False
     if not ground.general or ground.backward is None:
         return bool(ground.texts)
-    text = kept_text(ground.assets, ground.backward, ground.folder)
+    text = cached_general_text(ground.assets, ground.backward, ground.folder)
     return text is not None and all(
         translations(ground.folder, general_stamp(text.sources, system, translate)) is not None for system in systems
     )

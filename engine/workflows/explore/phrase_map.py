@@ -64,8 +64,8 @@ def make_map(
     )
     progress.begin("Drawing the map", progress.index, progress.steps)
     points, explained = plane(result.values)
-    places = {text: index for index, text in enumerate(table.texts)}
-    rows = np.array([places.get(text, -1) for text in result.texts], dtype=np.int64)
+    index_by_text = {text: index for index, text in enumerate(table.texts)}
+    rows = np.array([index_by_text.get(text, -1) for text in result.texts], dtype=np.int64)
     rows, points = rows[rows >= 0], points[rows >= 0]
     selected = rows[np.argsort(-importance(table)[rows], kind="stable")[:most]]
     at = {int(row): index for index, row in enumerate(rows)}

@@ -46,16 +46,16 @@ def make_backup(
         os.chmod(temporary, 0o600)
         store = Path(folder) / STORE
         rows = copy_rows(settings, store)
-        places = [path for path in walk(home) if not left_out(path, samples=samples, bases=bases)]
-        places = [path for path in places if not same(home / path, output) and not same(home / path, temporary)]
+        paths = [path for path in walk(home) if not left_out(path, samples=samples, bases=bases)]
+        paths = [path for path in paths if not same(home / path, output) and not same(home / path, temporary)]
         progress.begin("Copying files", 1, 2)
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, allowZip64=True, strict_timestamps=False) as archive:
             files[STORE] = add(archive, store, STORE)
-            for number, path in enumerate(places):
+            for number, path in enumerate(paths):
                 progress.check()
                 with contextlib.suppress(FileNotFoundError):
                     files[HOME + path.as_posix()] = add(archive, home / path, HOME + path.as_posix())
-                progress.advance(number + 1, len(places), path.name)
+                progress.advance(number + 1, len(paths), path.name)
             about = {
                 "format": FORMAT,
                 "version": engine.__version__,

@@ -26,10 +26,10 @@ def checksums(settings: Settings, store: Store) -> Iterator[Finding]:
     from engine.store.sharing.garbage_collection import mend, verify
 
     for wrong in verify(settings, store):
-        where, in_place = wrong["where"], not settings.artefacts
-        if in_place and wrong["problem"] == "gone":
+        where, local = wrong["where"], not settings.artefacts
+        if local and wrong["problem"] == "gone":
             continue  # taken out by the user since, or told by the rows that name it
-        if in_place and not where.endswith((".zip", ".safetensors")):
+        if local and not where.endswith((".zip", ".safetensors")):
             continue  # the user's decisions and settings change without a job; what holds weights does not
 
         def repair(wrong=wrong) -> str:  # type: ignore[no-untyped-def]
@@ -39,9 +39,9 @@ def checksums(settings: Settings, store: Store) -> Iterator[Finding]:
 
         yield Finding(
             "checksums", f"The artefact {where} is {wrong['problem']}"
-            + (" since its job ended" if in_place else f" in {settings.artefacts}")
+            + (" since its job ended" if local else f" in {settings.artefacts}")
             + ": bring it back from a backup, or do its step again.",
-            where, None if in_place else repair,
+            where, None if local else repair,
         )  # fmt: skip
 
 
@@ -84,17 +84,17 @@ def unnamed(settings: Settings, store: Store) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _away(home: Path, place: Path) -> Callable[[], str]:
+def _away(home: Path, path: Path) -> Callable[[], str]:
     """Moves a file or folder to where a person can look through it."""
 
     def move() -> str:
-        target = home / LOST / place.relative_to(home)
+        target = home / LOST / path.relative_to(home)
         number = 2
         while target.exists():
-            target = target.with_name(f"{place.name}-{number}")
+            target = target.with_name(f"{path.name}-{number}")
             number += 1
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(place, target)
+        shutil.move(path, target)
         return f"It was moved to {target}."
 
     return move

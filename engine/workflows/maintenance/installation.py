@@ -26,22 +26,22 @@ def permissions(settings: Settings) -> Iterator[Finding]:
             "permissions", f"There is no data folder {home} yet: it is made when the studio starts.", str(home)
         )
         return
-    for place in (home, home / "projects", home / "jobs", home / "tailor.db"):
-        if place.exists() and not os.access(place, os.R_OK | os.W_OK | (os.X_OK if place.is_dir() else 0)):
+    for path in (home, home / "projects", home / "jobs", home / "tailor.db"):
+        if path.exists() and not os.access(path, os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)):
             yield Finding(
-                "permissions", f"{place} cannot be read and written by this user: change its permissions.", str(place)
+                "permissions", f"{path} cannot be read and written by this user: change its permissions.", str(path)
             )
-    for place in (home / "tailor.db", home / "settings.toml"):
-        if os.name == "posix" and place.exists() and place.stat().st_mode & 0o002:
+    for path in (home / "tailor.db", home / "settings.toml"):
+        if os.name == "posix" and path.exists() and path.stat().st_mode & 0o002:
 
-            def mend(place=place) -> str:  # type: ignore[no-untyped-def]
-                os.chmod(place, place.stat().st_mode & ~0o002)
-                return f"{place} can be written by its owner and group only."
+            def mend(path=path) -> str:  # type: ignore[no-untyped-def]
+                os.chmod(path, path.stat().st_mode & ~0o002)
+                return f"{path} can be written by its owner and group only."
 
             yield Finding(
                 "permissions",
-                f"{place} can be written by every user of the machine: chmod o-w {place}.",
-                str(place),
+                f"{path} can be written by every user of the machine: chmod o-w {path}.",
+                str(path),
                 mend,
             )
 

@@ -61,7 +61,7 @@ def restore_backup(
                 unpack(archive, fresh, progress)
                 progress.begin("Entering the rows", 2, 3)
                 rows = enter(settings, fresh, Path(manifest["home"]), home)
-                selected = put_in_place(fresh, home)
+                selected = replace_folder(fresh, home)
             finally:
                 shutil.rmtree(fresh, ignore_errors=True)
     return {
@@ -85,7 +85,7 @@ def refuse_workers(settings: Settings) -> None:
     if workers:
         raise InputError(
             "A worker serves {place} on {host}. Stop the studio and all workers first.",
-            place=store.place,
+            place=store.address,
             host=workers[0].host,
         )
 
@@ -127,7 +127,7 @@ def enter(settings: Settings, fresh: Path, old: Path, home: Path) -> int:
     return int(rows)
 
 
-def put_in_place(fresh: Path, home: Path) -> Path | None:
+def replace_folder(fresh: Path, home: Path) -> Path | None:
     """The new folder in the place of the old one, which is kept beside it; returns where."""
     selected = None
     if home.exists():

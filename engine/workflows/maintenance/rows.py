@@ -147,15 +147,15 @@ def missing_files(settings: Settings, store: Store) -> Iterator[Finding]:
         for path, (sha, _) in one.files.items():
             shared[str(settings.home_dir / one.workspace / path)] = sha
 
-    def finding(place: str, sentence: str) -> Finding:
-        if place not in shared or blobs is None:
-            return Finding("missing", sentence, place)
+    def finding(file: str, sentence: str) -> Finding:
+        if file not in shared or blobs is None:
+            return Finding("missing", sentence, file)
 
         def fetch() -> str:
-            blobs.fetch(shared[place], Path(place))
-            return f"{place} was fetched from {blobs.url}."
+            blobs.fetch(shared[file], Path(file))
+            return f"{file} was fetched from {blobs.url}."
 
-        return Finding("missing", sentence, place, fetch)
+        return Finding("missing", sentence, file, fetch)
 
     for plugin in store.plugins.list():
         if not Path(plugin.path).is_file():
@@ -164,11 +164,11 @@ def missing_files(settings: Settings, store: Store) -> Iterator[Finding]:
                 "put it back there, import it, or train it again.",
             )  # fmt: skip
     for corpus in store.corpora.list():
-        place = Path(corpus.folder) / "corpus.jsonl"
-        if corpus.state == "ready" and not place.is_file():
+        corpus_file = Path(corpus.folder) / "corpus.jsonl"
+        if corpus.state == "ready" and not corpus_file.is_file():
             yield finding(
-                str(place),
-                f"The corpus of project {corpus.project_id} is no longer at {place}: read the samples again.",
+                str(corpus_file),
+                f"The corpus of project {corpus.project_id} is no longer at {corpus_file}: read the samples again.",
             )
     for phrases in store.phrase_sets.list():
         if phrases.count and not Path(phrases.path).is_file():

@@ -126,7 +126,7 @@ class TermsRequest(models.Given):
     text: Annotated[str, Field(max_length=MOST_CHARACTERS)]
 
 
-class ReadPlace(BaseModel):
+class MemoryRead(BaseModel):
     layer: int = Field(description="From 0; -1: the output.")
     place: str
     share: float = Field(description="What came from memory and not from the base, 0 to 1.")
@@ -146,7 +146,7 @@ class WordReading(BaseModel):
     word: str
     start: int
     end: int
-    places: list[ReadPlace]
+    places: list[MemoryRead]
     why: str
     by_base: list[WordCandidate]
     by_plugin: list[WordCandidate]

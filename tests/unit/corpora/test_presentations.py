@@ -112,7 +112,7 @@ def test_groups_tables_notes_charts_diagrams_and_layouts(tmp_path: Path) -> None
     }
     file = pptx([GROUP, shape(drawn_run("The first"))], tmp_path / "a.pptx", parts, order=[2, 1])
     document = open_document(file, Context("a.pptx", "en", "de"))
-    assert [(unit.place, unit.text) for unit in document.units] == [
+    assert [(unit.location, unit.text) for unit in document.units] == [
         ("slide 1, paragraph 1", "The first"),
         ("slide 2, paragraph 1", "In a group"),
         ("slide 2, paragraph 2", "A cell"),

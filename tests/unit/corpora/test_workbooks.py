@@ -103,7 +103,7 @@ def test_shared_texts_keep_looks_and_lose_reading_aids(tmp_path: Path) -> None:
     same, _ = through(tmp_path, "a.xlsx", file, identity())
     assert same == file
     document = open_document(tmp_path / "x.xlsx", Context("a.xlsx", "en", "de"))
-    assert [(unit.place, unit.text) for unit in document.units] == [
+    assert [(unit.location, unit.text) for unit in document.units] == [
         ("One!A1", "The red house"), ("One!B1", "Plain words"), ("One!C1", "42"), ("One!A2", "With aid"), ("One!B2", "ab c")
     ]  # fmt: skip
     out, _ = through(tmp_path, "a.xlsx", file, reverse())
@@ -241,7 +241,7 @@ def test_comments_drawings_and_charts(tmp_path: Path) -> None:
     }
     file = xlsx({"One": ""}, tmp_path / "a.xlsx", None, parts)
     document = open_document(file, Context("a.xlsx", "en", "de"))
-    assert [(unit.place, unit.text) for unit in document.units] == [
+    assert [(unit.location, unit.text) for unit in document.units] == [
         ("One!B2, comment", "Ann:\nSee this"), ("One!B3, comment", "Is it true?"), ("One, drawing, paragraph 1", "In a box"),
         ("One, drawing, chart, paragraph 1", "Chart title"),
     ]  # fmt: skip

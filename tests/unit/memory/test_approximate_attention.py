@@ -98,7 +98,7 @@ def test_graph_and_clusters_are_made_once_and_known_by_their_keys(
     monkeypatch.setattr(graph, "make_graph", make)
 
     def read(keys: torch.Tensor = keys) -> torch.Tensor:
-        return ApproximateAttention(keys, rows[: len(keys)], k=8, breadth=32, kept=selected).read(
+        return ApproximateAttention(keys, rows[: len(keys)], k=8, breadth=32, path=selected).read(
             queries, rows[: len(keys)]
         )
 

@@ -19,7 +19,7 @@ from engine.methods.data import Samples
 from engine.methods.domain_mixing.config import DomainMixingConfig
 from engine.methods.domain_mixing.domains import with_general
 from engine.methods.domain_mixing.fit import domain_weights, fit_layer
-from engine.methods.domain_mixing.input_hooks import places
+from engine.methods.domain_mixing.input_hooks import proportion_layer_counts
 from engine.methods.domain_mixing.layers import MixedDelta, ProportionLayer, mix, word_losses
 from engine.methods.domain_mixing.model import ABOUT, TENSORS, ProportionModel
 from engine.methods.domain_mixing.module import MixingModule
@@ -38,7 +38,7 @@ def random_model(base, seed=0, domains=NAMES, epsilon=EPSILON):
     """Proportions that are no fit of anything, but differ from word to word."""
     torch.manual_seed(seed)
     layers = {}
-    for side, count in places(base).items():
+    for side, count in proportion_layer_counts(base).items():
         layers[side] = [ProportionLayer(base.d_model, len(domains)).to(base.dtype) for _ in range(count)]
         for layer in layers[side]:
             for value in (layer.weight, layer.bias, layer.mean):
@@ -175,12 +175,12 @@ def test_attention_mixes_all_four_maps_of_each_word(base, folder, rank, side, bl
             result = {name: states for name, _, states in run(base, sources, labels)}
     finally:
         handle.remove()
-    own = [paper_proportions(module.places(side)[1], x, EPSILON) for x in result[side][1][0]]
+    own = [paper_proportions(module.proportion_layers(side)[1], x, EPSILON) for x in result[side][1][0]]
     if block == "self_attn":
         keys, key_shares = seen["queries"][0], own
     else:
         keys = result["encoder"][-1][0]
-        key_shares = [paper_proportions(module.places("encoder")[-1], x, EPSILON) for x in keys]
+        key_shares = [paper_proportions(module.proportion_layers("encoder")[-1], x, EPSILON) for x in keys]
     experts = {name: module.expert(side, 1, f"{block}.{name}") for name in ("q_proj", "k_proj", "v_proj", "out_proj")}
     wanted = paper_attention(module, attention, experts, seen["queries"][0].double(), keys.double(), own, key_shares)
     assert torch.allclose(seen["output"][0].double(), wanted, atol=1e-4)
@@ -210,7 +210,7 @@ def test_mixing_loss_is_the_papers(base, folder):
         real = real_tokens(base, ids)
         if side == "encoder":
             real &= batch.mask.bool()
-        for index, layer in enumerate(module.places(side)):
+        for index, layer in enumerate(module.proportion_layers(side)):
             parts = [
                 -math.log(paper_proportions(layer, states[index][b, t], EPSILON)[j]) * [0.5, 1.0, 1.5][j]
                 for b in range(len(ids))
@@ -255,7 +255,11 @@ def test_words_of_unknown_domains_and_marks_take_no_part(base, folder):
     with METHOD.attach(base, module), torch.no_grad():
         assert METHOD.loss(base, module, known).parts["mixing"] != METHOD.loss(base, module, other).parts["mixing"]
         nobody = METHOD.loss(base, module, batch_of(base, ("nowhere",))).parts["mixing"]
-    ridges = [layer.weight.square().sum() * 0.005 for side in ("encoder", "decoder") for layer in module.places(side)]
+    ridges = [
+        layer.weight.square().sum() * 0.005
+        for side in ("encoder", "decoder")
+        for layer in module.proportion_layers(side)
+    ]
     assert nobody == pytest.approx(float(sum(ridges) / len(ridges)), rel=1e-4)
     ids = base.pad_batch(base.encode(["The rain stopped.", "He said nothing at all to anybody."]))
     assert int(real_tokens(base, ids).sum()) < int((ids != base.pad).sum())
@@ -395,7 +399,7 @@ def test_layouts_with_layer_norms_before(family):
         parameter.data += torch.randn_like(parameter) * 0.3
     with METHOD.attach(base, module):
         first = logits()
-        module.places("encoder")[-1].bias.data += torch.tensor([3.0, 0.0, -3.0])
+        module.proportion_layers("encoder")[-1].bias.data += torch.tensor([3.0, 0.0, -3.0])
         assert not torch.equal(first, logits()), "the encoder's output has proportions of its own"
     assert not torch.equal(first, plain)
     assert torch.equal(logits(), plain)
@@ -453,7 +457,7 @@ def test_a_large_domain_does_not_take_all_words():
 def test_a_model_is_saved_and_found_again_and_checked(base, folder, tmp_path):
     before, after = random_model(base), ProportionModel.load(folder, base)
     assert after.about() == before.about()
-    states = [torch.randn(5, base.d_model) for _ in range(places(base)["decoder"])]
+    states = [torch.randn(5, base.d_model) for _ in range(proportion_layer_counts(base)["decoder"])]
     assert torch.equal(before.proportions("decoder", states), after.proportions("decoder", states))
     with pytest.raises(BundleError, match="fitted on another base"):
         ProportionModel.load(folder, tiny_base(seed=5))

@@ -9,7 +9,7 @@ from engine.methods import Artefacts, get_method
 from engine.methods.batches import Pairs
 from engine.methods.fine_tuning.config import FineTuningConfig
 from engine.methods.interface import Batch
-from engine.methods.weight_swap import TunedWeights, places_of
+from engine.methods.weight_swap import TunedWeights, parameter_holders
 from engine.plugins import Plugin, PluginStack
 from engine.training.loop import make_optimizer
 from engine.training.options import TrainingOptions
@@ -37,7 +37,9 @@ def plugin_for(base, **options):
 def objects(base):
     """Every module and every parameter of the base, as the objects that they are."""
     held = {
-        full: id(module._parameters[name]) for rows in places_of(base.model).values() for full, module, name in rows
+        full: id(module._parameters[name])
+        for rows in parameter_holders(base.model).values()
+        for full, module, name in rows
     }
     return held, {name: id(module) for name, module in base.model.named_modules()}
 

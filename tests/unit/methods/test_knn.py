@@ -144,7 +144,7 @@ def test_keys_are_the_decoders_last_states_and_values_the_next_tokens(base, data
 
 
 def test_the_feed_forward_input_is_another_key(base, datastore):
-    other = Datastore.build(base, Pairs.encode(base, PAIRS), place="ffn_input")
+    other = Datastore.build(base, Pairs.encode(base, PAIRS), location="ffn_input")
     assert other.tokens.equal(datastore.tokens)
     assert not torch.allclose(other.keys.float(), datastore.keys.float(), atol=0.1)
 
@@ -385,7 +385,7 @@ def test_one_search_a_step_serves_all_beams(base, datastore):
 
 
 def test_keys_of_the_feed_forward_layer_decode_too(base):
-    store = Datastore.build(base, Pairs.encode(base, PAIRS), place="ffn_input")
+    store = Datastore.build(base, Pairs.encode(base, PAIRS), location="ffn_input")
     plugin = plugin_with(base, knn_for(base, store, keys="ffn_input"))
     assert total(base, plugin) > total(base) + 10
     translate(base, [SENTENCES[0][0]], plugin, decoding=Decoding(max_length_ratio=0.5))

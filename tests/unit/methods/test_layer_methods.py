@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from engine.methods.lhuc.config import PLACES
+from engine.methods.lhuc.config import UNITS
 from tests import layer_checks as checks
 from tests.reference_transformer import FAMILIES
 
-ALL_PLACES: dict[str, Any] = {"places": PLACES}
+ALL_PLACES: dict[str, Any] = {"places": UNITS}
 
 
 @pytest.mark.parametrize("family", FAMILIES)

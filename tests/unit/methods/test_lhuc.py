@@ -12,7 +12,7 @@ from engine.errors import OptionError
 from engine.methods import get_method
 from engine.methods.batches import Pairs
 from engine.methods.data import Samples
-from engine.methods.lhuc.config import PLACES, LhucConfig
+from engine.methods.lhuc.config import UNITS, LhucConfig
 from engine.training.loop import Trainer, learning_rate
 from engine.training.metrics_log import read_metrics
 from engine.training.options import TrainingOptions
@@ -25,7 +25,7 @@ STANDS = {"hidden": "feed_forward", "self_attn": "attention", "encoder_attn": "a
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("places", [PLACES, ("feed_forward",), ("attention",), ("layer",)], ids="-".join)
+@pytest.mark.parametrize("places", [UNITS, ("feed_forward",), ("attention",), ("layer",)], ids="-".join)
 def test_each_unit_is_multiplied_by_its_gate(family: str, places: tuple[str, ...]) -> None:
     base = double_base(family)
     method, module = checks.make(NAME, base, places=places)

@@ -8,7 +8,7 @@ from engine.decoding.translate import translate
 from engine.memory import PhrasePair, record
 from engine.methods import Artefacts, get_method
 from engine.methods.memory_adapter.config import RELEASED_CODE, MemoryAdapterConfig
-from engine.methods.memory_adapter.init import SPREAD
+from engine.methods.memory_adapter.init import QUERY_STD
 from tests.bases import SENTENCES
 
 
@@ -31,7 +31,7 @@ def test_a_phrase_reads_itself_most_and_scores_spread_alike_at_every_temperature
         reader = module.layers[str(layer)]["self_attn"]
         scores = reader.query(reader.memory) @ reader.key.weight @ reader.memory.T * reader.sharpness
         assert scores.argmax(1).tolist() == list(range(len(reader.memory)))
-        assert scores.std(1).mean().item() == pytest.approx(SPREAD, rel=1e-3)
+        assert scores.std(1).mean().item() == pytest.approx(QUERY_STD, rel=1e-3)
         assert torch.equal(reader.value(reader.memory), reader.memory)
 
 

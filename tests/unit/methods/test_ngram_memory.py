@@ -10,7 +10,7 @@ from engine.decoding.scoring import score
 from engine.decoding.translate import translate
 from engine.errors import BundleError
 from engine.methods import get_method
-from engine.methods.ngram_memory.module import SPEED, Found, GatedAttention
+from engine.methods.ngram_memory.module import SPEED, GatedAttention, Retrieved
 from engine.methods.transformer import Layout
 from engine.plugins import Plugin
 from tests.bases import SENTENCES
@@ -33,7 +33,7 @@ def found_of(lengths):
     states = torch.randn(*mask.shape, D, dtype=torch.float64)
     layout = Layout(mask, owners, len(lengths))
     numbers = torch.arange(len(flat))[:, None].expand_as(mask)
-    result = Found(layout.put(states), layout.mask, layout.any.double(), layout.put(numbers), layout)
+    result = Retrieved(layout.put(states), layout.mask, layout.any.double(), layout.put(numbers), layout)
     return result, [[states[e, : flat[e]] for e in range(len(flat)) if owners[e] == row] for row in range(len(lengths))]
 
 
@@ -77,7 +77,7 @@ def test_found_pairs_are_encoded_each_for_the_sentence_at_hand(base, module):
     rows = [[1, 4], [], [2, 0, 5], *[[]] * 5]
     with torch.no_grad():
         module.remember(base, rows, batch.encoded, batch.mask)
-        whole = module.found
+        whole = module.retrieved
         for row in (0, 2):
             parts = []
             for number in rows[row]:
@@ -85,13 +85,13 @@ def test_found_pairs_are_encoded_each_for_the_sentence_at_hand(base, module):
                 module.remember(
                     base, [[number]], batch.encoded[row : row + 1, :length], batch.mask[row : row + 1, :length]
                 )
-                parts.append(module.found.memory[0])
+                parts.append(module.retrieved.memory[0])
             wanted = torch.cat(parts)
             assert torch.allclose(whole.memory[row, : len(wanted)], wanted, atol=1e-5)
             assert not whole.memory[row, len(wanted) :].any()
             assert whole.mask[row].sum() == len(wanted)
     assert whole.any.flatten().tolist() == [1, 0, 1, 0, 0, 0, 0, 0]
-    module.found = None
+    module.retrieved = None
     assert method.capabilities.offers_swap
 
 
@@ -102,7 +102,7 @@ def test_a_found_source_is_read_with_the_sentence_at_hand(base, tmp_path):
         module = trained_module("ngram_memory", base, tmp_path / memory, memory=memory)
         with torch.no_grad():
             module.remember(base, [[1], [1], *[[]] * 6], batch.encoded, batch.mask)
-        one, other = module.found.memory[:2]
+        one, other = module.retrieved.memory[:2]
         assert torch.allclose(one, other, atol=1e-6) is not differs
 
 
@@ -113,13 +113,17 @@ def test_a_sentence_never_finds_itself_or_its_like_in_training(base, tmp_path, r
     batch = batch_of(base)
     method.see(base, module, batch.sources, batch)
     for row in range(len(SENTENCES)):
-        real = module.found.layout.mask[row] if module.found.any[row] else torch.zeros(module.found.layout.width).bool()
-        result = set(module.found.owners[row][real].tolist())
+        real = (
+            module.retrieved.layout.mask[row]
+            if module.retrieved.any[row]
+            else torch.zeros(module.retrieved.layout.width).bool()
+        )
+        result = set(module.retrieved.owners[row][real].tolist())
         assert row not in result
         if row == 0:  # its twins: the same target but for a mark, the same source but for a capital
             assert not result & {8, 9}
     method.see(base, module, batch.sources)  # in use it may: that is what a memory is for
-    assert 0 in module.found.owners[0].tolist()
+    assert 0 in module.retrieved.owners[0].tolist()
 
 
 @pytest.mark.parametrize("retrieval", KINDS)
@@ -139,7 +143,7 @@ def test_untrained_it_changes_nothing(base, tmp_path):
     with method.attach(base, module):
         method.see(base, module, batch.sources, batch)
         assert torch.equal(forward(base, batch), before)
-    assert module.found is None
+    assert module.retrieved is None
 
 
 def test_gradients_reach_every_weight_and_no_weight_of_the_base(base, tmp_path):

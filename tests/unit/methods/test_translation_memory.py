@@ -16,7 +16,7 @@ from engine.methods.batches import Pairs
 from engine.methods.transformer import Layout
 from engine.methods.translation_memory.encoders import encode_all
 from engine.methods.translation_memory.index import Refresher
-from engine.methods.translation_memory.module import SPEED, Found, mixture
+from engine.methods.translation_memory.module import SPEED, Retrieved, mixture
 from engine.methods.translation_memory.warm_start import sentence_loss, word_loss
 from engine.plugins import Plugin
 from engine.training import TrainingOptions
@@ -44,7 +44,7 @@ def test_attention_update_and_copying_are_the_papers_equations(base, module, tmp
     f = torch.rand(3, dtype=torch.float64)
     layout = Layout(mask, owners, 3)  # for the third sentence nothing was found
     spread = f[:, None].expand(3, 4)
-    module.found = Found(layout.put(z), layout.put(ids), layout.put(spread), layout.put(ids), layout)
+    module.retrieved = Retrieved(layout.put(z), layout.put(ids), layout.put(spread), layout.put(ids), layout)
     h, logits = torch.randn(6, 2, d, dtype=torch.float64), torch.randn(6, 2, 12)
     bias = torch.randn(1, 12)
     updated = module.attend(h)
@@ -71,7 +71,7 @@ def test_attention_update_and_copying_are_the_papers_equations(base, module, tmp
                 p[word] = p[word] + gate * a
             assert float(p.sum().detach()) == pytest.approx(1)
             assert torch.allclose(mixed[r, t], p, atol=1e-5)
-    module.found = None
+    module.retrieved = None
     module.float()
 
 
@@ -137,15 +137,15 @@ def test_a_sentence_never_finds_itself_or_its_like_in_training(base, tmp_path, r
     batch = batch_of(base)
     method.see(base, module, batch.sources, batch)
     for row in range(len(SENTENCES)):
-        result = set(module.found.owners[row][module.found.layout.mask[row]].tolist())
+        result = set(module.retrieved.owners[row][module.retrieved.layout.mask[row]].tolist())
         assert row not in result
         assert len(result) == 9 - (row == 0)  # all the others: 10 sentences, of which the first has a twin
         if row == 0:
             assert 8 not in result
-    assert module.found.relevance.requires_grad is (retriever != "fixed")
+    assert module.retrieved.relevance.requires_grad is (retriever != "fixed")
     method.finish(module)
     method.see(base, module, batch.sources)
-    numbers = {i for row in module.found.owners.tolist() for i in row}
+    numbers = {i for row in module.retrieved.owners.tolist() for i in row}
     assert len(numbers) == 10
 
 

@@ -11,7 +11,7 @@ from engine.decoding.scoring import score
 from engine.decoding.translate import translate
 from engine.errors import InputError, ModelError, OptionError
 from engine.methods import get_method, method_names
-from engine.methods.ablation import KINDS, UnavailableError, gaussian_like, kinds_of, spread_out
+from engine.methods.ablation import KINDS, UnavailableError, evenly_spaced, gaussian_like, kinds_of
 from engine.methods.data import Samples
 from engine.methods.knn.options import KnnOptions
 from engine.phrases import PhraseOptions, extract_phrases
@@ -147,8 +147,8 @@ def test_noise_and_mean_rows_have_the_memory_s_own_moments(base, prepared, tmp_p
     drawn = gaussian_like(rows, 200_000, torch.Generator().manual_seed(1))
     assert torch.allclose(drawn.mean(0), rows.mean(0), atol=0.05)
     assert torch.allclose(drawn.T.cov(), rows.T.cov(correction=0), atol=0.1)
-    assert spread_out(torch.tensor([7, 3, 7, 7]), 4).tolist() == [3, 7, 7, 7]
-    assert spread_out(torch.arange(100) // 50, 10).tolist() == [0] * 5 + [1] * 5
+    assert evenly_spaced(torch.tensor([7, 3, 7, 7]), 4).tolist() == [3, 7, 7, 7]
+    assert evenly_spaced(torch.arange(100) // 50, 10).tolist() == [0] * 5 + [1] * 5
 
 
 def test_a_datastore_beside_the_method_is_exchanged_with_it(base, prepared, tmp_path):

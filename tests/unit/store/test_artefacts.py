@@ -177,7 +177,7 @@ def test_a_damaged_blob_is_never_used(machine: Machine, store: Store, project: P
         position.unlink()
         position.write_bytes(BIG[:-1] + b"x")
     else:
-        one.blobs._system.pipe_file(one.blobs.place(name), BIG[:-1] + b"x")
+        one.blobs._system.pipe_file(one.blobs.location(name), BIG[:-1] + b"x")
     with pytest.raises(DamagedError, match=r"memory\.safetensors .* is damaged"):
         other.pull()
     assert "memory.safetensors" not in files(other.folder)

@@ -15,7 +15,7 @@ from engine.core.settings import Settings
 from engine.errors import InputError, MissingError, ModelError
 from engine.jobs.registry import KINDS, JobContext
 from studio.components.base_note import base_note
-from studio.components.bases_boxes import jobs_box, known_box, shelf_box, way_said
+from studio.components.bases_boxes import directions_text, jobs_box, known_box, shelf_box
 from studio.i18n.translate import speaking
 from studio.services.base_models import BaseModels
 from studio.services.catalog import default_pair
@@ -75,7 +75,7 @@ def test_the_bases_at_hand_with_direction_size_and_bleu(service: Service, models
     assert (first.name, first.current, first.usable, first.shipped) == ("en-zh", True, False, True)
     assert {(one.source, one.target) for one in first.scores} == {("en", "zh")}
     assert (other.name, other.current, other.usable) == ("de-en", False, False)
-    assert way_said(first) == "English and Chinese, both ways"
+    assert directions_text(first) == "English and Chinese, both ways"
     html = shelf_box(models, project)
     assert html.count("demonstration model") == 2
     assert "research and evaluation only" in html
@@ -132,7 +132,7 @@ def test_a_folder_is_added_used_and_removed(service: Service, models: BaseModels
     assert add(service, models, str(folder)) == "my-base"
     project = service.create_project("Novels", "en", "zh", str(EN_ZH))
     added = next(one for one in models.at_hand(project) if one.name == "my-base")
-    assert (added.usable, added.shipped, way_said(added)) == (True, False, "English to Chinese")
+    assert (added.usable, added.shipped, directions_text(added)) == (True, False, "English to Chinese")
     assert [(one.text, one.bleu) for one in added.scores] == [("encyclopaedic text", 31.4)]
     assert 'data-act="use" data-value="my-base"' in shelf_box(models, project)
     with pytest.raises(InputError, match="a base my-base here already"):

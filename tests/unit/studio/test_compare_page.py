@@ -25,7 +25,7 @@ from engine.evaluation import evaluate
 from engine.evaluation.evaluate import ExtraMetrics
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.store.comparisons import ComparisonRecord
-from engine.workflows.compare.attribution import Place, WordAttribution, spans, with_words
+from engine.workflows.compare.attribution import MemoryRead, WordAttribution, spans, with_words
 from engine.workflows.compare.export import FORMATS
 from engine.workflows.compare.translate_missing import fill
 from studio.api.comparison_downloads import add_comparison_routes
@@ -337,10 +337,12 @@ def test_menus_and_panels_hold_hostile_text_as_text() -> None:
     made = datetime.datetime(2024, 5, 6, 7, 8, tzinfo=datetime.UTC)
     sheet = sheet_of([[HOSTILE, HOSTILE, HOSTILE]], (HOSTILE,), HOSTILE, HOSTILE, HOSTILE)
     item = {"text": HOSTILE, "source": HOSTILE, "weight": 0.4, "token": HOSTILE, "distance": 1.5, "relevance": 0.5}
-    result = WordAttribution(HOSTILE, 0, 3, [Place(0, HOSTILE, 0.2, [item]), Place(1, "self_attn", 0.1, [item])])
+    result = WordAttribution(
+        HOSTILE, 0, 3, [MemoryRead(0, HOSTILE, 0.2, [item]), MemoryRead(1, "self_attn", 0.1, [item])]
+    )
     shown = earlier_menu([(1, HOSTILE, made)], 3, sheet) + export_menu(sheet) + reading_card(HOSTILE)
     shown += waiting_panel(HOSTILE) + reading_panel(result, system=HOSTILE, strength=0.5, source="en", target="zh")
-    shown += reading_panel(replace(result, places=[], why=HOSTILE), system="x", strength=1, source="en", target="zh")
+    shown += reading_panel(replace(result, reads=[], why=HOSTILE), system="x", strength=1, source="en", target="zh")
     shown += compare_table(sheet, lines_of([[HOSTILE] * 3]), KNOWN, counts=(1, 0), word=HOSTILE)
     systems = {"vanilla": ZH, HOSTILE: ZH[::-1], HOSTILE + "2": ZH}
     report = evaluate(systems, ZH, language="zh", baseline="vanilla", samples=100).to_mapping()
@@ -359,7 +361,7 @@ def test_what_was_read_says_how_much_and_where() -> None:
         {"text": "停", "source": "", "weight": 0.001},
     ]
     places = [
-        Place(0, "self_attn", -0.22, items), Place(1, "self_attn", 0.08, items), Place(-1, "datastore", 0.03, items),
+        MemoryRead(0, "self_attn", -0.22, items), MemoryRead(1, "self_attn", 0.08, items), MemoryRead(-1, "datastore", 0.03, items),
     ]  # fmt: skip
     shown = reading_panel(
         WordAttribution("停歇", 0, 2, places), system="Lu Xun", strength=0.8, source="en", target="zh"
@@ -400,7 +402,7 @@ def test_the_words_of_a_neighbour_are_marked_in_sentence_and_source() -> None:
         "text_span": (3, 5),
         "source_span": (9, 16),
     }
-    position = Place(-1, "datastore", 0.6, [item])
+    position = MemoryRead(-1, "datastore", 0.6, [item])
     shown = reading_panel(WordAttribution("停了", 0, 2, [position]), system="x", strength=1, source="en", target="zh")
     assert '&lt;雨&gt;<mark class="new">停了</mark>。' in shown
     assert 'The rain <mark class="new">stopped</mark>.' in shown
@@ -414,12 +416,12 @@ def test_a_neighbours_word_is_the_one_that_is_looked_up_there_with_its_source() 
         {"text": text, "source": source, "weight": 1.0, "at": at},
         {"text": "信", "source": "", "weight": 0.2, "at": 99},
     ]
-    (position,) = with_words(base, [Place(-1, "datastore", 0.5, items)])
+    (position,) = with_words(base, [MemoryRead(-1, "datastore", 0.5, items)])
     result, lost = position.items
     assert text[slice(*result["text_span"])] in "房子"
     assert source[slice(*result["source_span"])] in [*source.split(" "), "house"]
     assert "text_span" not in lost
-    (other,) = with_words(base, [Place(0, "self_attn", 0.5, [{"text": text, "source": source, "weight": 1.0}])])
+    (other,) = with_words(base, [MemoryRead(0, "self_attn", 0.5, [{"text": text, "source": source, "weight": 1.0}])])
     assert "text_span" not in other.items[0]
 
 

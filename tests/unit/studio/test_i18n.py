@@ -16,13 +16,13 @@ from studio.i18n import translate as i18n
 from studio.i18n.extract import ENGINE, collected
 from studio.i18n.translate import (
     chosen_of,
-    html_said,
     localized_config,
     messages,
     span,
     speaking,
     tr,
     translate_message,
+    translated_html,
     trn,
 )
 
@@ -81,7 +81,7 @@ def test_components_are_described_in_the_readers_language_and_the_original_stays
 def test_a_translation_cannot_bring_markup_into_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(i18n, "messages", lambda code: {"Tom & Ann": "<b>汤姆 & 安</b>"})
     with speaking("zh"):
-        assert html_said("<p>Tom &amp; Ann</p>") == "<p>&lt;b&gt;汤姆 &amp; 安&lt;/b&gt;</p>"
+        assert translated_html("<p>Tom &amp; Ann</p>") == "<p>&lt;b&gt;汤姆 &amp; 安&lt;/b&gt;</p>"
 
 
 # -- what the engine says

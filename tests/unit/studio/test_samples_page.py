@@ -85,7 +85,7 @@ def test_every_view_shows_what_the_report_counts(read: Path) -> None:
         assert of_it.total == count
         assert {one.notes for one in of_it.items} == {(reason,)}
     near = listing(read, report, decisions, View(view="near"))
-    assert all(one.beside and re.search(r"\.csv \d+$", one.beside_place) for one in near.items)
+    assert all(one.beside and re.search(r"\.csv \d+$", one.beside_location) for one in near.items)
 
 
 def test_search_pages_and_files(read: Path) -> None:
@@ -298,7 +298,7 @@ def test_test_files_are_compared_by_a_job(service: Service, project: ProjectRow,
     assert "1 of 2 are in the samples" in card
     assert "<img" not in card
     result = listing(folder, service.report(project.id), Decisions(), View(view="leaks"))
-    assert [(one.notes, one.beside_place) for one in result.items] == [(("the same",), "test.txt 1")]
+    assert [(one.notes, one.beside_location) for one in result.items] == [(("the same",), "test.txt 1")]
     service.remove_test(project, "test.txt")
     assert check_leaks(folder, "zh", "en") == {}
     with pytest.raises(InputError, match="no longer a file of this project"):

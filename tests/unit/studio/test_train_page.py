@@ -277,21 +277,21 @@ def test_every_budget_has_an_estimate_and_done_steps_shorten_it(service: Service
 def test_the_queue_is_shown_in_its_order(service: Service, project: ProjectRow) -> None:
     runs = Runs(service)
     jobs = [service.start_run(project, request_of("lhuc", "quick", project.base)) for _ in range(3)]
-    assert runs.places() == {jobs[0].id: 0, jobs[1].id: 1, jobs[2].id: 2}
+    assert runs.queue_positions() == {jobs[0].id: 0, jobs[1].id: 1, jobs[2].id: 2}
     claimed = service.store.jobs.claim("here:1:a")
     assert claimed is not None
     assert claimed.id == jobs[0].id
     listed = runs.of(project.id)
     assert runs.shown(listed, "") == listed[-1], "the one at work"
     assert runs.shown(listed, str(jobs[2].id)) == listed[0]
-    shown = runs_table(listed, {}, project, runs.places(), [jobs[0].id])
+    shown = runs_table(listed, {}, project, runs.queue_positions(), [jobs[0].id])
     assert "waiting, 2nd" in shown
     assert "waiting, 3rd" in shown
     assert shown.count('data-act="cancel"') == 3
     assert shown.count("checked") == 1
     service.store.jobs.cancel(jobs[1].id)
     assert service.store.jobs.get(jobs[1].id).state == "cancelled"
-    assert runs.places() == {jobs[2].id: 1}
+    assert runs.queue_positions() == {jobs[2].id: 1}
 
 
 def test_a_run_shows_how_far_it_is_and_what_it_says_now(service: Service, project: ProjectRow) -> None:

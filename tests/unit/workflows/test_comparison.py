@@ -191,9 +191,9 @@ def test_a_word_of_a_plugins_translation_shows_the_phrases_that_were_read(base: 
     result = read_word(plugin, base, EN[0], text, 0, 1)
     assert result.word
     assert text.startswith(result.word)
-    assert {position.place for position in result.places} == {"self_attn", "encoder_attn"}
-    assert {position.layer for position in result.places} == {0, 1}
-    for position in result.places:
+    assert {position.place for position in result.reads} == {"self_attn", "encoder_attn"}
+    assert {position.layer for position in result.reads} == {0, 1}
+    for position in result.reads:
         weights = [item["weight"] for item in position.items]
         assert weights == sorted(weights, reverse=True)
         assert 0 < len(weights) <= 5
@@ -203,7 +203,7 @@ def test_a_word_of_a_plugins_translation_shows_the_phrases_that_were_read(base: 
     assert result.by_base
     assert result.by_plugin != result.by_base
     alone = read_word(None, base, EN[0], text, 0, 1)
-    assert alone.places == []
+    assert alone.reads == []
     assert (alone.by_base, alone.by_plugin) == (result.by_base, [])
     assert "no memory" in alone.why
     with pytest.raises(InputError, match="no longer in the translation"):

@@ -126,7 +126,7 @@ class Docx(Document):
                 "{context} is not a Word document: it contains no text. Save it as DOCX.", context=context.name
             )
         self.units: list[Unit] = []
-        self.kept: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
         self.paragraphs: list[tuple[str, RunParagraph]] = []
         # The document first, so that its sentences come first in what is shown.
         names = sorted(self.original, key=lambda name: ("document" not in name, name))

@@ -59,6 +59,6 @@ def open_document(path: Path, context: Context, *, most_bytes: int = MOST_BYTES)
             "it.",
             context=context.name, characters=characters, most_characters=MOST_CHARACTERS,
         )  # fmt: skip
-    if not document.units and not document.kept:
+    if not document.units and not document.skipped:
         raise DocumentError("{context} has no text to translate.", context=context.name)
     return document

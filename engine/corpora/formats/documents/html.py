@@ -52,11 +52,11 @@ class Scanner(HTMLParser):
         self.starts = [0]
         for match in re.finditer("\n", text):
             self.starts.append(match.end())
-        self.found: list[Piece] = []
+        self.pieces: list[Piece] = []
         self.feed(text)
         self.close()
-        ends = [piece.begin for piece in self.found[1:]]
-        for piece, end in zip(self.found, [*ends, len(text)], strict=False):
+        ends = [piece.begin for piece in self.pieces[1:]]
+        for piece, end in zip(self.pieces, [*ends, len(text)], strict=False):
             piece.end = end
 
     def _here(self) -> int:
@@ -64,7 +64,7 @@ class Scanner(HTMLParser):
         return self.starts[line - 1] + column
 
     def _add(self, kind: str, name: str = "", attributes: Any = ()) -> None:
-        self.found.append(Piece(kind, self._here(), -1, name, dict(attributes)))
+        self.pieces.append(Piece(kind, self._here(), -1, name, dict(attributes)))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._add("void" if tag in VOID else "open", tag, attrs)
@@ -117,11 +117,11 @@ class Html(Document):
     def __init__(self, file: TextFile, context: Context) -> None:
         self.file, self.context = file, context
         self.units: list[Unit] = []
-        self.kept: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
         self.runs: list[Run | tuple[int, int, str]] = []  # or an attribute: place of its value, and its quotes
         self.languages: list[tuple[int, int]] = []
         try:
-            pieces = Scanner(file.text).found
+            pieces = Scanner(file.text).pieces
         except AssertionError as error:  # how Python's parser says that a declaration is none
             raise DocumentError(
                 "{context}: the HTML is damaged ({error}). Save or export it again.", context=context.name, error=error
@@ -149,7 +149,7 @@ class Html(Document):
                     self._add(run)
                     run = []
                 if _closed(piece):
-                    self.kept['translate="no"'] += 1
+                    self.skipped['translate="no"'] += 1
                 position = after
                 continue
             if piece.kind == "open" and piece.name == "sup":

@@ -40,7 +40,7 @@ class Markdown(Document):
 
         self.file, self.context = file, context
         self.units: list[Unit] = []
-        self.kept: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
         self.blocks: list[Block] = []
         front = FRONT_MATTER.match(file.text)
         self.offset = front.end() if front else 0
@@ -65,7 +65,7 @@ class Markdown(Document):
         assert token.map is not None
         lines = self._lines(token, token.map[0])
         if lines is None:
-            self.kept["not found again"] += 1
+            self.skipped["not found again"] += 1
             return
         parts: TaggedText = []
         marks: dict[tuple[str, int], str] = {}

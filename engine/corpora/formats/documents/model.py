@@ -53,7 +53,7 @@ class Unit:
     """
 
     parts: TaggedText
-    place: str = ""  # for messages: "line 12", "paragraph 4"
+    location: str = ""  # for messages: "line 12", "paragraph 4"
     words: frozenset[int] = frozenset()
     breaks: frozenset[int] = frozenset()
     placeholders: tuple[str, ...] = ("plain",)  # which kinds of placeholders its text may hold
@@ -89,11 +89,11 @@ class Context:
 
 
 class Document(ABC):
-    """A document that was read. `units` are what is to be translated, `kept` counts what is not, by reason."""
+    """A document that was read. `units` are what is to be translated, `skipped` counts what is not, by reason."""
 
     title: ClassVar[str]  # "Word document"
     units: list[Unit]
-    kept: Counter[str]
+    skipped: Counter[str]
 
     @classmethod
     @abstractmethod

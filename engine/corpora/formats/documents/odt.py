@@ -37,7 +37,7 @@ class Odt(Document):
                 "{context} is not an OpenDocument text: it has no content. Save it as ODT.", context=context.name
             )
         self.units: list[Unit] = []
-        self.kept: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
         self.trees = {name: parse_xml(data, f"{context.name}: {name}") for name, data in sorted(self.original.items())}
         self.paragraphs: list[tuple[str, Any, Content]] = []
         for name, tree in self.trees.items():

@@ -108,11 +108,11 @@ class Package:
         for start, where in starts.items():
             stack = [(start, where)]
             while stack:
-                part, place = stack.pop()
+                part, location = stack.pop()
                 if part in result or part not in self:
                     continue
-                result[part] = place
-                onward = [(link.part, kinds[link.kind].format(place)) for link in self.links(part, *kinds)]
+                result[part] = location
+                onward = [(link.part, kinds[link.kind].format(location)) for link in self.links(part, *kinds)]
                 stack.extend(reversed(onward))
         return result
 

@@ -69,7 +69,7 @@ class Po(Document):
         self.file, self.context = file, context
         self.lines, self.end = file.lines()
         self.units: list[Unit] = []
-        self.kept: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
         self.wide = max((len(line) for line in self.lines if line.startswith('"')), default=0) > 100
         self.header: Entry | None = None
         self.entries = self._read()
@@ -180,7 +180,7 @@ class Po(Document):
         fuzzy = "fuzzy" in entry.flags
         done = all(text for key, text in entry.texts.items() if key.startswith("msgstr"))
         if done and not fuzzy and not self.context.options.retranslate:
-            self.kept["translated before"] += 1
+            self.skipped["translated before"] += 1
             return
         one, many = entry.texts["msgid"], entry.texts.get("msgid_plural")
         wanted = [("msgstr", one)]

@@ -25,14 +25,14 @@ class Pptx(Document):
         self.context = context
         self.package = Package(path, context)
         self.units: list[Unit] = []
-        self.kept: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
         self.paragraphs: list[tuple[str, RunParagraph]] = []
         slides = self._slides()
-        for part, place in self.package.follow(slides, DRAWN | NOTES).items():
-            self._read(part, place)
-        for part, place in self.package.follow(dict.fromkeys(slides, ""), DESIGN).items():
+        for part, location in self.package.follow(slides, DRAWN | NOTES).items():
+            self._read(part, location)
+        for part, location in self.package.follow(dict.fromkeys(slides, ""), DESIGN).items():
             if part not in slides:
-                self._read(part, place, design=True)
+                self._read(part, location, design=True)
 
     @classmethod
     def read(cls, path: Path, context: Context) -> Self:
@@ -62,14 +62,14 @@ class Pptx(Document):
             result.setdefault(part, f"slide {number}")
         return result
 
-    def _read(self, part: str, place: str, *, design: bool = False) -> None:
+    def _read(self, part: str, location: str, *, design: bool = False) -> None:
         tree = self.package.tree(part)
         hints = _placeholders(tree) if design else set()
         for number, paragraph in drawn_paragraphs(tree, self.context.target):
             if hints and any(one in hints for one in paragraph.element.iterancestors()):
                 continue
             self.paragraphs.append((part, paragraph))
-            self.units.append(unit_of(paragraph, f"{place}, paragraph {number}"))
+            self.units.append(unit_of(paragraph, f"{location}, paragraph {number}"))
 
     def build(self, results: Sequence[Result | None]) -> bytes:
         return self.package.rebuilt(write_changed(self.paragraphs, self.units, results))

@@ -59,8 +59,8 @@ CONTROL = re.compile(r"(\t|_x[0-9A-Fa-f]{4}_)")
 
 def text_pieces(text: str, look: RunStyle, made: Callable[[str, str], Any], run: Any = None) -> Iterator[Piece]:
     """The pieces of a run's text; `made` gives an element of a name and a text, `run` is what such elements stand in."""
-    for place, piece in enumerate(CONTROL.split(text)):
-        if place % 2:
+    for index, piece in enumerate(CONTROL.split(text)):
+        if index % 2:
             yield Piece(run=run, elements=[made("t", piece)], kind="break")
         elif piece:
             yield Piece(piece, look)
@@ -244,11 +244,11 @@ class Writable(Protocol):
         """Make `parts` the content."""
 
 
-def unit_of(paragraph: Writable, place: str, *, keep_lines: bool = False) -> Unit:
-    """What of a paragraph is translated; `place` says where it stands."""
+def unit_of(paragraph: Writable, location: str, *, keep_lines: bool = False) -> Unit:
+    """What of a paragraph is translated; `location` says where it stands."""
     return Unit(
         paragraph.parts,
-        place,
+        location,
         words=frozenset(paragraph.words),
         breaks=frozenset(paragraph.breaks),
         keep_lines=keep_lines,

@@ -22,7 +22,7 @@ FILTERS = ("filter", "customFilter")
 class Text:
     """A text that cells hold: where it is first shown, and every element that holds it, with its part."""
 
-    place: str
+    location: str
     paragraph: CellText
     homes: list[tuple[str, Any]] = field(default_factory=list)
 
@@ -108,11 +108,11 @@ class Sheets:
         root = self.package.tree(part).getroot()
         self._find_calls(root)
         inline = False
-        for place, cell in _cells(root):
-            key = self._text_of(part, cell, f"{name}!{place}")
+        for reference, cell in _cells(root):
+            key = self._text_of(part, cell, f"{name}!{reference}")
             if key is not None:
                 inline |= cell.get("t") == "inlineStr"
-                for label in labels.get(place, ()):
+                for label in labels.get(reference, ()):
                     label.key = key
         for table in tables:
             self._check(table)
@@ -120,7 +120,7 @@ class Sheets:
         if not inline:
             self.package.forget(part)
 
-    def _text_of(self, part: str, cell: Any, place: str) -> Hashable | None:
+    def _text_of(self, part: str, cell: Any, location: str) -> Hashable | None:
         """The key of the text that a cell holds; None where it holds something else."""
         kind = cell.get("t")
         if kind == "s":
@@ -128,21 +128,21 @@ class Sheets:
             if number is None or number >= len(self._shared):
                 raise DocumentError(
                     "{context} is damaged: the text of {place} is missing. Save it again in your editor.",
-                    context=self.package.context.name, place=place,
+                    context=self.package.context.name, place=location,
                 )  # fmt: skip
             if number not in self._keys:
-                self._keys[number] = self._add(self._shared_part, self._shared[number], place)
+                self._keys[number] = self._add(self._shared_part, self._shared[number], location)
             return self._keys[number]
         if kind == "inlineStr":
             element = cell.find("{*}is")
-            return None if element is None else self._add(part, element, place)
+            return None if element is None else self._add(part, element, location)
         self.calculated |= kind == "str"
         return None
 
-    def _add(self, part: str, element: Any, place: str) -> Hashable:
+    def _add(self, part: str, element: Any, location: str) -> Hashable:
         key = text_key(element)
         if key not in self.texts:
-            self.texts[key] = Text(place, CellText(element))
+            self.texts[key] = Text(location, CellText(element))
         self.texts[key].homes.append((part, element))
         return key
 
@@ -162,9 +162,9 @@ def _cells(root: Any) -> Iterator[tuple[str, Any]]:
         row = whole_number(line.get("r")) or row + 1
         before = ""
         for cell in line.iterfind("{*}c"):
-            place = cell.get("r")
-            if not place:
+            reference = cell.get("r")
+            if not reference:
                 area = AREA.fullmatch(before)
-                place = f"{column_letters(column_number(area[1]) + 1 if area else 1)}{row}"
-            before = place
-            yield place, cell
+                reference = f"{column_letters(column_number(area[1]) + 1 if area else 1)}{row}"
+            before = reference
+            yield reference, cell

@@ -43,7 +43,7 @@ class Subtitles(Document):
         self.file, self.context = file, context
         self.lines, self.end = file.lines()
         self.units: list[Unit] = []
-        self.kept: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
         self.tags: dict[int, str] = {}  # what stands in the file, by the tag's number
         self.groups: list[list[Caption]] = []
         captions = self._captions()
@@ -182,8 +182,8 @@ class Subtitles(Document):
         for size in sizes[:-1]:
             share += size / sum(sizes)
             wanted = round(share * len(text))
-            places = [a for a, _ in words if a > cuts[-1]]
-            cuts.append(min(places, key=lambda a: abs(a - wanted)) if places else cuts[-1])
+            candidates = [a for a, _ in words if a > cuts[-1]]
+            cuts.append(min(candidates, key=lambda a: abs(a - wanted)) if candidates else cuts[-1])
         cuts.append(len(text))
         return [text[a:b].strip() for a, b in itertools.pairwise(cuts)]
 
@@ -214,13 +214,13 @@ def _balanced(text: str, width: int) -> list[str]:
     lines = []
     for left in range(count, 1, -1):
         wanted = _columns(text) / left
-        places = [m.start() for m in re.finditer(r"(?<=\S)\s+(?=\S)", _hidden(text))] or [
+        candidates = [m.start() for m in re.finditer(r"(?<=\S)\s+(?=\S)", _hidden(text))] or [
             m.start() for m in re.finditer(r"(?<=[，。、；：！？…])(?=[^，。、；：！？…”』」）])", _hidden(text))
         ] or [a for a, _ in word_spans(text) if a and text[a].isalnum() and _hidden(text)[a] != "\0"]  # fmt: skip
-        places = [position for position in places if _columns(text[:position]) <= width] or places[:1]
-        if not places:
+        candidates = [position for position in candidates if _columns(text[:position]) <= width] or candidates[:1]
+        if not candidates:
             break
-        position = min(places, key=lambda at: abs(_columns(text[:at]) - wanted))
+        position = min(candidates, key=lambda at: abs(_columns(text[:at]) - wanted))
         lines.append(text[:position].rstrip())
         text = text[position:].lstrip()
     return [*lines, text]

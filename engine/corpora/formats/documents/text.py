@@ -39,7 +39,7 @@ class PlainText(Document):
         self.file, self.context = file, context
         self.lines = [line for line in LINE.findall(file.text) if line]
         self.units: list[Unit] = []
-        self.kept: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
         self.blocks: list[Block] = []
         wanted = context.options.wrapped
         self.width = self._width() if wanted == "auto" else max(map(columns, self.lines), default=0) * (wanted == "yes")

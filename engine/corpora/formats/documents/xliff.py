@@ -45,7 +45,7 @@ class Xliff(Document):
         self.data, self.context = data, context
         self.tree = parse_xml(data, context.name)
         self.units: list[Unit] = []
-        self.kept: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
         self.entries: list[Entry] = []
         root = self.tree.getroot()
         if local(root) != "xliff":
@@ -95,13 +95,13 @@ class Xliff(Document):
             if source is None:
                 continue
             if not _translatable(unit):
-                self.kept['translate="no"'] += 1
+                self.skipped['translate="no"'] += 1
                 continue
             target = unit.find(f"{self.space}target")
             segmented = unit.find(f"{self.space}seg-source")
             if segmented is not None and any(_is_segment(one) for one in segmented.iter(f"{self.space}mrk")):
                 if unit.get("approved") == "yes" and not self.context.options.retranslate:
-                    self.kept["approved before"] += 1
+                    self.skipped["approved before"] += 1
                 else:
                     self._read_segments(unit, segmented, target, position)
                 continue
@@ -112,7 +112,7 @@ class Xliff(Document):
             length = whole_number(limit, 1)
             self._add(source, position, self._target_maker(unit, source), self._marker(unit), length)
 
-    def _read_segments(self, unit: Any, segmented: Any, target: Any, place: str) -> None:
+    def _read_segments(self, unit: Any, segmented: Any, target: Any, location: str) -> None:
         """A unit that was cut into numbered segments before: each is translated on its own."""
         made: dict[str, object] = {}
         old_ones = [] if target is None else [copy.deepcopy(one) for one in target.iter(f"{self.space}mrk")]
@@ -136,13 +136,13 @@ class Xliff(Document):
             number = segment.get("mid")
             old = known.get(number)
             if old is not None and _text(old) and not self.context.options.retranslate:
-                self.kept["translated before"] += 1
+                self.skipped["translated before"] += 1
                 continue
 
             def fill(number: str | None = number) -> Any:
                 return next(one for one in whole().iter(f"{self.space}mrk") if one.get("mid") == number)
 
-            self._add(segment, f"{place}, segment {number}", fill, self._marker(unit, number))
+            self._add(segment, f"{location}, segment {number}", fill, self._marker(unit, number))
 
     def _target_maker(self, unit: Any, after: Any) -> Callable[[], Any]:
         def make() -> Any:
@@ -188,7 +188,7 @@ class Xliff(Document):
                 if source is None:
                     continue
                 if not _translatable(unit):
-                    self.kept['translate="no"'] += 1
+                    self.skipped['translate="no"'] += 1
                     continue
                 if not self._wanted(None, target, source, segment.get("state")):
                     continue
@@ -210,15 +210,15 @@ class Xliff(Document):
         if target is None or not _text(target) or self.context.options.retranslate:
             return True
         if approved == "yes" or state in DONE:
-            self.kept["approved before"] += 1
+            self.skipped["approved before"] += 1
             return False
         if state in TODO or (_text(target) == _text(source) and state is None):
             return True
-        self.kept["translated before"] += 1
+        self.skipped["translated before"] += 1
         return False
 
     def _add(
-        self, source: Any, place: str, fill: Callable[[], Any], mark: Callable[[Result], None],
+        self, source: Any, location: str, fill: Callable[[], Any], mark: Callable[[Result], None],
         limit: int | None = None, data: dict[str | None, str] | None = None,
     ) -> None:  # fmt: skip
         content = Content(source, lambda element: _role(element, data or {}))
@@ -228,7 +228,7 @@ class Xliff(Document):
         self.units.append(
             Unit(
                 content.parts,
-                place,
+                location,
                 words=frozenset(content.words | _wordlike(content, data or {})),
                 breaks=frozenset(content.breaks),
                 placeholders=KINDS,

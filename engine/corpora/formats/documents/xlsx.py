@@ -43,17 +43,17 @@ class Xlsx(Document):
             )
         self.sheets = Sheets(self.package, self.main)
         self.units: list[Unit] = []
-        self.kept: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
         self.keys: list[Hashable] = []  # of the units that are texts of cells, which come first
         self.paragraphs: list[tuple[str, Writable]] = []  # of the others
         for key, text in self.sheets.texts.items():
             if not text_of(text.paragraph.parts).strip():
                 continue
             if readable(text.shown).casefold() in self.sheets.fixed:
-                self.kept["named by a formula, a filter, a table or a pivot table"] += 1
+                self.skipped["named by a formula, a filter, a table or a pivot table"] += 1
                 continue
             self.keys.append(key)
-            self.units.append(unit_of(text.paragraph, text.place, keep_lines=True))
+            self.units.append(unit_of(text.paragraph, text.location, keep_lines=True))
         self._read_beside()
 
     @classmethod
@@ -63,7 +63,7 @@ class Xlsx(Document):
     def _read_beside(self) -> None:
         """Comments and drawings."""
         links = {sheet: self.package.links(sheet, "drawing", *COMMENTS) for sheet in self.sheets.sheets}
-        self.package.fetch(link.part for found in links.values() for link in found)
+        self.package.fetch(link.part for group in links.values() for link in group)
         drawings: dict[str, str] = {}
         for sheet, name in self.sheets.sheets.items():
             for link in links[sheet]:
@@ -71,9 +71,9 @@ class Xlsx(Document):
                     drawings.setdefault(link.part, f"{name}, drawing")
                 elif link.part in self.package:
                     self._read_comments(link.part, name)
-        for part, place in self.package.follow(drawings, DRAWN).items():
+        for part, location in self.package.follow(drawings, DRAWN).items():
             for number, paragraph in drawn_paragraphs(self.package.tree(part), self.context.target):
-                self._add(part, paragraph, f"{place}, paragraph {number}")
+                self._add(part, paragraph, f"{location}, paragraph {number}")
 
     def _read_comments(self, part: str, sheet: str) -> None:
         root = self.package.tree(part).getroot()
@@ -85,13 +85,13 @@ class Xlsx(Document):
             # The names in a conversation's comment are found by their places in its text.
             if text is None or comment.get("authorId") in copies or comment.find("{*}mentions") is not None:
                 continue
-            place = f"{sheet}!{comment.get('ref') or ''}, comment"
-            self._add(part, ThreadText(text) if threads else CellText(text), place, keep_lines=True)
+            location = f"{sheet}!{comment.get('ref') or ''}, comment"
+            self._add(part, ThreadText(text) if threads else CellText(text), location, keep_lines=True)
 
-    def _add(self, part: str, paragraph: Writable, place: str, *, keep_lines: bool = False) -> None:
+    def _add(self, part: str, paragraph: Writable, location: str, *, keep_lines: bool = False) -> None:
         if text_of(paragraph.parts).strip():
             self.paragraphs.append((part, paragraph))
-            self.units.append(unit_of(paragraph, place, keep_lines=keep_lines))
+            self.units.append(unit_of(paragraph, location, keep_lines=keep_lines))
 
     def build(self, results: Sequence[Result | None]) -> bytes:
         count = len(self.keys)
@@ -124,6 +124,6 @@ def _recalculate(root: Any) -> None:
     element = root.find("{*}calcPr")
     if element is None:
         element = root.makeelement("".join((*root.tag.rpartition("}")[:2], "calcPr")))
-        before = [place for place, one in enumerate(root, 1) if local(one) in BEFORE_CALCULATION]
+        before = [index for index, one in enumerate(root, 1) if local(one) in BEFORE_CALCULATION]
         root.insert(max(before, default=0), element)
     element.set("fullCalcOnLoad", "1")

@@ -82,7 +82,7 @@ def cell(page: Any, value: str | None, **look: Any) -> Any:
     return made
 
 
-def letter(place: int) -> str:
+def letter(index: int) -> str:
     from openpyxl.utils import get_column_letter
 
-    return str(get_column_letter(place + 1))
+    return str(get_column_letter(index + 1))
