@@ -1,10 +1,9 @@
 """Set the clock forward and back by hours while a plugin is made, and compare the plugin with an undisturbed one.
 
-    apt install faketime
-    python bench/clock_jump.py
+    python bench/clock_jump.py                                  needs a C compiler
 
-A data folder of its own and a worker as a process, whose wall clock is libfaketime's; the monotonic clock stays the
-machine's, as it does where an administrator or NTP sets the time. A small customization of a bundled base is made
+A data folder of its own and a worker as a process, whose wall clock is moved by clock_jump.c. A small
+customization of a bundled base is made
 undisturbed, and again while the clock jumps three hours ahead, a day back, and to the right time again. Neither may the
 job be taken for dead, nor be interrupted, nor wait for hours, and both plugins must have the same weights bit for bit.
 Printed is what the store and the job's log say; the exit code is 1 where something differs.
@@ -14,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -27,36 +27,25 @@ from soak import LONGEST, Machine, ask, digest  # noqa: E402
 
 from engine.store import JobRow  # noqa: E402
 
-LIBRARIES = (
-    Path("/usr/lib/x86_64-linux-gnu/faketime"),
-    Path("/usr/lib/aarch64-linux-gnu/faketime"),
-    Path("/usr/lib/faketime"),
-)
-JUMPS = ("+3h", "-1d", "+0")
+HOUR = 3600
+JUMPS = (3 * HOUR, -24 * HOUR, 0)  # seconds ahead of the right time
 BETWEEN = 6.0  # seconds between two jumps
 
 
-def library() -> Path:
-    """libfaketime for programs with threads, of Debian's package."""
-    for folder in LIBRARIES:
-        if (folder / "libfaketimeMT.so.1").exists():
-            return folder / "libfaketimeMT.so.1"
-    sys.exit("libfaketime is not installed: apt install faketime")
-
-
 class Clock:
-    """The wall clock of the processes that get `environment`, as far ahead as its file says."""
+    """The wall clock of the processes that get `environment`, so many seconds ahead as `set` says."""
 
     def __init__(self, folder: Path) -> None:
-        self.file = folder / "clock"
-        self.environment = {
-            "LD_PRELOAD": str(library()), "FAKETIME_TIMESTAMP_FILE": str(self.file), "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_RESET": "1",
-        }  # fmt: skip
-        self.set("+0")
+        self.file, library = folder / "clock", folder / "clock_jump.so"
+        source = Path(__file__).with_suffix(".c")
+        subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", str(library), str(source), "-ldl"], check=True)
+        self.set(0)
+        self.environment = {"LD_PRELOAD": str(library), "CLOCK_AHEAD": str(self.file)}
 
-    def set(self, ahead: str) -> None:
-        self.file.write_text(ahead + "\n", encoding="ascii")
+    def set(self, ahead: int) -> None:
+        """In the file as it is, since the processes have it mapped."""
+        with self.file.open("r+b" if self.file.exists() else "wb") as file:
+            file.write(struct.pack("=q", ahead))
 
     def reads(self) -> str:
         """The time as a process with this clock sees it."""
@@ -98,11 +87,11 @@ def main() -> int:
                 digest(Path(row.result["plugin"])) if row.state == "succeeded" else row.error for row in (quiet, jumped)
             ]
         finally:
-            clock.set("+0")
+            clock.set(0)
             machine.close()
     print(f"undisturbed: {quiet.state} in {alone:.0f} s, attempt {quiet.attempt}, weights {weights[0]}")
     print(
-        f"the clock set {', '.join(JUMPS)}: {jumped.state} in {seconds:.0f} s, attempt {jumped.attempt}, weights {weights[1]}"
+        f"the clock set {', '.join(f'{jump / HOUR:+g} h' for jump in JUMPS)}: {jumped.state} in {seconds:.0f} s, attempt {jumped.attempt}, weights {weights[1]}"
     )
     wrong = [line for line in log.splitlines() if "Traceback" in line]
     return 0 if jumped.state == "succeeded" and jumped.attempt == 1 and weights[0] == weights[1] and not wrong else 1
