@@ -2,11 +2,10 @@
 
     python bench/clock_jump.py                                  needs a C compiler
 
-A data folder of its own and a worker as a process, whose wall clock is moved by clock_jump.c. A small
-customization of a bundled base is made
-undisturbed, and again while the clock jumps three hours ahead, a day back, and to the right time again. Neither may the
-job be taken for dead, nor be interrupted, nor wait for hours, and both plugins must have the same weights bit for bit.
-Printed is what the store and the job's log say; the exit code is 1 where something differs.
+A data folder of its own and a worker as a process, whose wall clock is moved by clock_jump.c. A small customization of a
+bundled base is made undisturbed, and again while the clock jumps three hours ahead, a day back, and to the right time
+again. Neither may the job be taken for dead, nor be interrupted, nor wait for hours, and both plugins must have the same
+weights bit for bit. Printed is what the store and the job's log say; the exit code is 1 where something differs.
 """
 
 from __future__ import annotations
@@ -90,9 +89,8 @@ def main() -> int:
             clock.set(0)
             machine.close()
     print(f"undisturbed: {quiet.state} in {alone:.0f} s, attempt {quiet.attempt}, weights {weights[0]}")
-    print(
-        f"the clock set {', '.join(f'{jump / HOUR:+g} h' for jump in JUMPS)}: {jumped.state} in {seconds:.0f} s, attempt {jumped.attempt}, weights {weights[1]}"
-    )
+    jumps = ", ".join(f"{jump / HOUR:+g} h" for jump in JUMPS)
+    print(f"the clock set {jumps}: {jumped.state} in {seconds:.0f} s, attempt {jumped.attempt}, weights {weights[1]}")
     wrong = [line for line in log.splitlines() if "Traceback" in line]
     return 0 if jumped.state == "succeeded" and jumped.attempt == 1 and weights[0] == weights[1] and not wrong else 1
 
