@@ -194,7 +194,7 @@ async def run(request: Request, deps: Deps, selection: Selection) -> DeepLTransl
     split = body.split_sentences or ("nonewlines" if body.tag_handling else "1")
     tags = {name: tuple(getattr(body, name)) for name in TAGS} | {"outline": body.outline_detection}
     markup = Markup(body.tag_handling or "text", split, tags)
-    translations = await translated(request, deps, sent.caller, route, body.text, markup, terms=terms)
+    translations = await translated(request, deps, sent.caller, route, route.work(terms=terms), body.text, markup)
     return DeepLTranslated(
         translations=[
             DeepLText(

@@ -64,28 +64,35 @@ DocumentId = Annotated[str, Path(max_length=64, description="As the upload answe
 Short = Annotated[str, Form(max_length=120)]
 
 
+class StyleFields:
+    """The fields of an upload that say which words are wanted."""
+
+    def __init__(
+        self,
+        glossary_id: Short = "",
+        glossary_ids: Annotated[str, Form(max_length=700)] = "",
+        style_id: Short = "",
+        formality: Annotated[Formality, Form()] = "default",
+    ) -> None:
+        self.glossary_id, self.style_id, self.formality = glossary_id, style_id, formality
+        self.glossary_ids = [one.strip() for one in glossary_ids.split(",") if one.strip()][:5]
+
+
 class Fields:
     """The fields of an upload beside the file; those that mean nothing here are passed over."""
 
     def __init__(
         self,
+        style: Annotated[StyleFields, Depends(StyleFields)],
         target_lang: Annotated[str, Form(min_length=2, max_length=35)],
         source_lang: Annotated[str, Form(max_length=35)] = "",
         filename: Annotated[str, Form(max_length=255, description="Its name, where the file itself has none.")] = "",
         output_format: Short = "",
-        glossary_id: Short = "",
-        glossary_ids: Annotated[str, Form(max_length=700)] = "",
-        style_id: Short = "",
-        formality: Annotated[Formality, Form()] = "default",
         auth_key: Annotated[str, Form(max_length=200)] = "",
     ) -> None:
         self.filename = filename
         self.output_format, self.auth_key = output_format, auth_key
-        ids = [one.strip() for one in glossary_ids.split(",") if one.strip()][:5]
-        self.body = DeepLRequest.model_construct(
-            source_lang=source_lang, target_lang=target_lang, formality=formality, style_id=style_id,
-            glossary_id=glossary_id, glossary_ids=ids,
-        )  # fmt: skip
+        self.body = DeepLRequest.model_construct(source_lang=source_lang, target_lang=target_lang, **vars(style))
 
 
 def document_id(document: TranslatedDocument) -> str:

@@ -104,7 +104,7 @@ async def run(request: Request, deps: Deps, selection: Selection) -> dict[str, o
         sample,
     )
     translations = await translated(
-        request, deps, sent.caller, route, texts, Markup(body.format), strength=body.strength
+        request, deps, sent.caller, route, route.work(body.strength), texts, Markup(body.format)
     )
     return await answer_of(body, translations, route.source, sample)
 

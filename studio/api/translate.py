@@ -12,6 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from engine.core.flagged import flag_of
 from engine.errors import OptionError
+from engine.serving.batcher import TranslationSpec
 from engine.serving.turns import Ticket
 from studio.api import serializers as rows
 from studio.api.deps import Deps, DepsDep, Route
@@ -38,19 +39,15 @@ async def translated(
     deps: Deps,
     caller: Caller,
     route: Route,
+    work: TranslationSpec,
     texts: Sequence[str],
     markup: Markup,
-    *,
-    strength: float = 1.0,
-    decoding: Mapping[str, Any] | None = None,
-    terms: str = "",
 ) -> list[str]:
-    """Translations in the layout of the texts: lines and blank space stay, and so do the tags.
+    """Translations in the layout of the texts: lines and blank space stay, and so do the tags. `work` is of the route.
 
     CAT tools send the short tags that they show (<g1>, <x2/>) in texts that they call plain; these are kept too. Raises
     Problem or a TailorError.
     """
-    work = route.work(strength, decoding, terms)  # settings are checked before any work
     if any(len(text) > MOST_TEXT for text in texts):
         raise Problem(413, f"A text has more than {MOST_TEXT:,} characters. Send it in parts, or as a document.")
 
@@ -105,9 +102,8 @@ async def translate(
     )
     terms = await run_in_threadpool(deps.terms, route) if body.terminology else ""
     translations = await translated(
-        request, deps, caller, route, body.texts, Markup(body.format), strength=body.strength, decoding=body.decoding,
-        terms=terms,
-    )  # fmt: skip
+        request, deps, caller, route, route.work(body.strength, body.decoding, terms), body.texts, Markup(body.format)
+    )
     read: Sequence[Any] = [None] * len(translations)
     if body.reads:
         if body.format != "text":
