@@ -57,9 +57,6 @@ def make_knn(
 
     Files of a finished call are used again. Figures: `entries`, `index`, `seconds`, `loss_base`, `loss`, `best`.
     """
-    from engine.methods.batches import Pairs
-    from engine.methods.knn.datastore import Datastore
-
     progress = progress or Progress()
     check_method(plugin)
     done = folder / SETTLED
@@ -69,14 +66,7 @@ def make_knn(
         return knn, files_in(folder), data["figures"]
     start = time.monotonic()
     progress.begin("Recording the datastore", progress.index, progress.steps)
-    datastore = Datastore.build(
-        base,
-        Pairs.encode(base, train),
-        plugin,
-        location=options.keys,
-        max_entries=options.max_entries,
-        progress=progress,
-    )
+    datastore = _record(base, train, options, plugin, progress)
     knn, figures = settled(base, datastore, valid, options, plugin, progress, general)
     figures = {
         "entries": len(datastore), "retrieval": knn.options.retrieval, "index": knn.options.index,
@@ -85,6 +75,23 @@ def make_knn(
     files = knn.save(folder)
     write_json(done, {"options": knn.options.to_mapping(), "figures": figures}, "the kNN settings")
     return knn, files, figures
+
+
+def _record(
+    base: BaseModel, pairs: Sequence[SentencePair], options: KnnOptions, plugin: TrainedMethod | None, progress: Progress | None
+) -> Datastore:  # fmt: skip
+    """The datastore of the pairs, recorded where `options` say."""
+    from engine.methods.batches import Pairs
+    from engine.methods.knn.datastore import Datastore
+
+    return Datastore.build(
+        base,
+        Pairs.encode(base, pairs),
+        plugin,
+        location=options.keys,
+        max_entries=options.max_entries,
+        progress=progress,
+    )
 
 
 def retrieval_of(options: KnnOptions) -> str:
@@ -136,19 +143,10 @@ def another(
     plugin: TrainedMethod | None = None,
 ) -> tuple[Knn, dict[str, Path]]:
     """A datastore of other pairs with the settings of `knn`, by the base alone or customized; and its files in `folder`."""
-    from engine.methods.batches import Pairs
-    from engine.methods.knn.datastore import Datastore
     from engine.methods.knn.index import build_index
 
     options = knn.options
-    datastore = Datastore.build(
-        base,
-        Pairs.encode(base, pairs),
-        plugin,
-        location=options.keys,
-        max_entries=options.max_entries,
-        progress=progress,
-    )
+    datastore = _record(base, pairs, options, plugin, progress)
     assert datastore.keys is not None
     if options.adaptive and (options.k or 1) > len(datastore):
         raise CorpusError(
