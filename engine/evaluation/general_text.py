@@ -126,5 +126,7 @@ def learnable_pairs(
     random.Random("general").shuffle(every)
     measured = {*every[:MOST], *drawn(assets, pair.backward, MOST)}
     sentences = [one for one in every if one not in measured][:most]
+    if progress is not None:
+        progress.begin("Translating general text", progress.index, progress.steps)
     sources = back_translate(pair.backward, sentences, progress=progress)
     return [SentencePair(source, target) for source, target in zip(sources, sentences, strict=True) if source]

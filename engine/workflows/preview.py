@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 FILE = "preview.json"
 STEPS = (
-    "Reading samples", "Loading the base", "Writing source sentences", "Recording the datastore", "Indexing the datastore",
-    "Choosing kNN settings", "Translating a few sentences",
+    "Reading samples", "Loading the base", "Writing source sentences", "Recording the datastore",
+    "Translating general text", "Choosing kNN settings", "Translating a few sentences",
 )  # fmt: skip
 WHOLE = 1_000  # sentences; of more, this many are taken, so that the look stays a quick one
 HELD_OUT = 40  # on which the settings are chosen

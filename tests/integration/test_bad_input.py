@@ -230,11 +230,11 @@ def test_options(tailormt: Run, tiny: Path, sample: Path, tmp_path: Path, flags:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of one MiB, where this machine lets one be made."""
+    """A disk of two MiB, where this machine lets one be made."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = os.geteuid() == 0 and shutil.which("mount") and not subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True, check=False
     ).returncode  # fmt: skip
     if not mounted:
         pytest.skip("a small disk cannot be mounted here")

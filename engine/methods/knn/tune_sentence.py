@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.core.progress import Progress
+from engine.core.progress import Part, Progress
 from engine.errors import CorpusError
 from engine.methods.knn.gate import NO_ROW, Gate, Positions, Rows, fit
 from engine.methods.knn.gate import loss as gate_loss
@@ -139,7 +139,8 @@ def tune_sentence(
 
     progress = progress or Progress()
     options = knn.options
-    evidence = gather_sentences(base, knn, pairs, plugin, progress)
+    total = len(pairs) + (len(general) if general is not None else 0)
+    evidence = gather_sentences(base, knn, pairs, plugin, Part(progress, 0, total))
     figures: dict[str, object] = {
         "loss_base": round(-float(evidence.log_p.double().mean()), 4),
         "tokens": len(evidence.gold),
@@ -149,7 +150,9 @@ def tune_sentence(
         rows = grid(evidence, settled, progress)
         figures |= {"loss": rows[0]["loss"], "best": rows[:5]}
         return knn.with_settings(settled.replace(**{k: v for k, v in rows[0].items() if k != "loss"})), figures
-    other = gather_sentences(base, knn, general, plugin, progress) if general is not None and len(general) else None
+    other = None
+    if general is not None and len(general):
+        other = gather_sentences(base, knn, general, plugin, Part(progress, len(pairs), total))
     gates = learned(evidence, other, settled, progress)
     chosen = nearly_best([(loss, shortlist) for loss, shortlist, _ in gates])
     value, shortlist, gate = gates[chosen]
