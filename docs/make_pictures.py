@@ -38,12 +38,21 @@ SIZES = {"desk": SIZE, "phone": {"width": 390, "height": 844}}
 LOCALES = {"en": "en-US", "zh": "zh-CN"}
 # Ends what fades in; what turns without end cannot be ended.
 FADED = "document.getAnimations().forEach(one => { try { one.finish() } catch { /* endless */ } })"
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-quic",
+    "--disable-sync",
+    "--no-first-run",
+]
 WAIT = 90_000  # milliseconds for translating on a slow machine
 
 
 def prepare(service: Service) -> ProjectRow:
     """The project with a plugin in it; whatever an earlier call finished is not done again."""
+    from engine.base import BaseModel
     from engine.jobs import resume
     from engine.jobs.worker import run
     from studio.services.new_project import start_from_samples
@@ -63,8 +72,13 @@ def prepare(service: Service) -> ProjectRow:
     elif runs[0].resumable:
         resume(store, runs[0].id)
     run(service.settings, once=True)
-    if not store.plugins.list(project.id):
+    plugins = store.plugins.list(project.id)
+    if not plugins:
         raise SystemExit(f"The plugin was not made: {service.runs(project.id)[0].error}")
+    if plugins[0].base_fingerprint != BaseModel.load(project.base, project.source, project.target).fingerprint():
+        raise SystemExit(
+            f"The base has changed since {service.settings.home} was prepared. Delete that folder and start again."
+        )
     return project
 
 
@@ -113,6 +127,7 @@ def main() -> None:
     parser.add_argument("--language", choices=["en", "zh"], default="en", help="of the interface")
     parser.add_argument("--dark", action="store_true", help="in dark colours: written as *-dark.png")
     parser.add_argument("--every", type=Path, metavar="FOLDER", help="every page in every form, written there")
+    parser.add_argument("--pages", nargs="+", metavar="NAME", help="with --every: some of the pages")
     args = parser.parse_args()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -121,7 +136,7 @@ def main() -> None:
     serve(settings)
     url = f"http://127.0.0.1:{settings.port}"
     if args.every:
-        shoot_every(url, project, args.every)
+        shoot_every(url, project, args.every, args.pages)
     else:
         shoot(url, project, args.only, args.language, args.dark)
 
@@ -184,18 +199,25 @@ def shoot(url: str, project: ProjectRow, names: list[str], language: str, dark: 
         browser.close()
 
 
-def shoot_every(url: str, project: ProjectRow, folder: Path) -> None:
-    """Every page from its top to its end, in both languages, both sizes and both colours, as PAGE-LANGUAGE-SIZE-COLOUR.png."""
+def shoot_every(url: str, project: ProjectRow, folder: Path, names: list[str] | None = None) -> None:
+    """Every page from its top to its end, or those of these `names`, in both languages, both sizes and both colours, as
+    PAGE-LANGUAGE-SIZE-COLOUR.png.
+    """
     from playwright.sync_api import sync_playwright
 
     from studio.components.layout import PAGES as STEPS
 
     addresses = {"home": "/", "new": "/samples?project=new"}
     addresses |= {name: f"/{name}?project={project.id}" for name in (*STEPS, "cat-tools")}
-    addresses |= {"bases": "/bases", "unknown": "/no-such-page"}
+    addresses |= {"bases": "/bases", "unknown": "/no-such-page", "translated": ""}
+    if unknown := set(names or ()) - set(addresses):
+        raise SystemExit(f"There is no page {', '.join(sorted(unknown))}. Pages: {', '.join(addresses)}")
+    addresses = {name: address for name, address in addresses.items() if not names or name in names}
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as driver:
         browser = started(driver)
+        if "translated" in addresses:
+            addresses["translated"] = address_of_translated(browser, url, project)
         for language, locale in LOCALES.items():
             for colour in ("light", "dark"):
                 for size, viewport in SIZES.items():
@@ -211,6 +233,16 @@ def shoot_every(url: str, project: ProjectRow, folder: Path) -> None:
                         print(f"{name}-{language}-{size}-{colour}.png", flush=True)
                     context.close()
         browser.close()
+
+
+def address_of_translated(browser: Any, url: str, project: ProjectRow) -> str:
+    """Where a comparison is shown with its translations and an open word; it is made for that."""
+    page = browser.new_page(viewport=SIZE)
+    page.set_default_timeout(60_000)
+    compare(page, url, project)
+    address = str(page.url).removeprefix(url)
+    page.close()
+    return address
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from docs.make_pictures import FLAGS
 from engine.core.settings import Settings
 from engine.store import ProjectRow, Store
 
@@ -27,15 +28,6 @@ ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "assets" / "models" / "en-zh"
 SAMPLE = ROOT / "assets" / "samples" / "literary-zh" / "literary-zh.txt"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-background-networking",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 @dataclass

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from docs.make_pictures import FADED
 from engine.store import ProjectRow, tables
 from studio.components.layout import PAGES
 from studio.i18n.translate import COOKIE, messages
@@ -57,10 +58,6 @@ def full(studio: Studio) -> ProjectRow:
                 )
             )
     return project
-
-
-# Ends what fades in; what turns without end cannot be ended.
-FADED = "document.getAnimations().forEach(one => { try { one.finish() } catch { /* endless */ } })"
 
 
 def opened(page: Any, address: str) -> None:
