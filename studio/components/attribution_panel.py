@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.workflows.compare.attribution import MemoryRead, WordAttribution
 from studio.components.templating import render
-from studio.i18n.translate import mark, tr, translate_message
+from studio.i18n.translate import mark, percent, tr, translate_message
 
 MODULE_NAMES = {
     "self_attn": mark("self-attention"),
@@ -125,7 +125,7 @@ def _words(attribution: WordAttribution, system: str) -> list[dict[str, object]]
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.005 or share <= 0 else tr("under 1 %")
+    return percent(share) if share >= 0.005 or share <= 0 else tr("under 1 %")
 
 
 def _item(item: Mapping[str, Any], heaviest: float, language: str) -> Item:

@@ -72,8 +72,8 @@ OMEGAT = Guide(
     (
         Step(
             mark(
-                "Copy the plug-in's JAR file (github.com/omegat-org/omegat-libre-translate) to the folder plugins "
-                "of OmegaT and restart OmegaT."
+                "Copy the plug-in's JAR file (github.com/omegat-org/omegat-libre-translate) to OmegaT's plugins "
+                "folder and restart OmegaT."
             )
         ),
         Step(
@@ -119,23 +119,23 @@ WEBLATE = Guide(
         ),
         Step(
             mark(
-                "Before it saves the settings, Weblate has the word test translated from English to German. A "
-                "project of other languages refuses that (Could not fetch translation). Then save the settings for "
-                "the whole site with this command on Weblate's own server:"
+                "Before saving the settings, Weblate checks them by translating a word from English to German. The "
+                "check fails for a project with other languages (Could not fetch translation). In that case, save "
+                "the settings for the whole site with this command on the Weblate server:"
             ),
             (Field(mark("Command"), WEBLATE_SHELL),),
         ),
         Step(
             mark(
-                "Or give the address without a project, where a base here translates from English to German. It "
-                "uses the project of the requested languages that changed last."
+                "Or enter the address without a project, if a base on this server translates from English to "
+                "German. It uses the most recently changed project with the requested languages."
             ),
             (Field(mark("API URL"), ORIGIN),),
         ),
     ),
     (
         mark("Weblate sends simplified Chinese as zh to LibreTranslate and as ZH-HANS to DeepL; both are understood."),
-        mark("Glossaries of Weblate are used by its DeepL service alone, with a token that has the scope write."),
+        mark("Weblate sends its glossaries only through the DeepL service; the token then needs the scope write."),
     ),
 )
 

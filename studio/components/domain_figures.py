@@ -13,27 +13,31 @@ from studio.components.html import empty, note, number, way
 from studio.components.layout import address
 from studio.components.plotly import domain_colours, figure, layer_control
 from studio.components.templating import render, script
-from studio.i18n.translate import tr
+from studio.i18n.translate import mark, percent, together, tr
 from studio.services.catalog import language_name
 from studio.services.proportions import SIDES
 
 if TYPE_CHECKING:
     from engine.methods.domain_mixing.shapes import SentenceProportions, Shown, WordRow
 
-BINS = [f"{low}–{low + 10} %" for low in range(0, 100, 10)]
+BINS = [f"{low}–{low + 10}\u00a0%" for low in range(0, 100, 10)]
+# Domains that the program names, where the samples have one name or none.
+OWN = (mark("samples"), mark("general"), mark("bundled general"))
 LISTED = 14  # words of a list
 SEARCH_LIMIT = 12  # words of a search
 WORD_SCRIPT = script("domain-figures.js")
 MARK = script("proportions.js")
 
 
-def percent(share: float) -> str:
-    return f"{share:.0%}"
+def named(domain: str) -> str:
+    """A domain as it is shown: the user's own names as they are."""
+    return tr(domain) if domain in OWN else domain
 
 
 def legend(domains: Sequence[str]) -> Markup:
     """The domains with their colours."""
-    return Markup(render("domain_legend.html", domains=list(zip(domains, domain_colours(domains), strict=True))))
+    names = map(named, domains)
+    return Markup(render("domain_legend.html", domains=list(zip(names, domain_colours(domains), strict=True))))
 
 
 def layer_names(names: Sequence[str]) -> list[str]:
@@ -72,7 +76,11 @@ def sentence_view(shares: Mapping[str, Any], project: ProjectRow, layers: Mappin
         if shares.get(side) and shares[side]["words"]
     ]
     return render(
-        "sentence_shares.html", sides=sides, legend=legend(sides[-1]["domains"]) if sides else "", percent=percent
+        "sentence_shares.html",
+        sides=sides,
+        legend=legend(sides[-1]["domains"]) if sides else "",
+        percent=percent,
+        named=named,
     )
 
 
@@ -86,7 +94,7 @@ def words_figure(shares: SentenceProportions, side: str, text: str, language: st
     words = shares["words"]
     data = {
         "words": [str(word["text"]) for word in words],
-        "domains": shares["domains"],
+        "domains": list(map(named, shares["domains"])),
         "colours": domain_colours(shares["domains"]),
         "shares": [[word["proportions"] for word in words]]
         + [[word["layers"][position] for word in words] for position in range(len(shares["layers"]))],
@@ -114,8 +122,12 @@ def corpus_card(shown: Shown, side: str, layer: int) -> str:
         [sum(counts[position][j][at] for position in range(len(names))) / len(names) for at in range(len(BINS))]
         for j in range(len(domains_read))
     ]
-    common = {"domains": domains_read, "colours": domain_colours(domains_read)}
-    bars = {**common, "rows": rows, "shares": [[by_domain[name]["mean"] for name in rows], *of_layers]}
+    common = {"domains": list(map(named, domains_read)), "colours": domain_colours(domains_read)}
+    bars = {
+        **common,
+        "rows": list(map(named, rows)),
+        "shares": [[by_domain[name]["mean"] for name in rows], *of_layers],
+    }
     histogram = {**common, "bins": BINS, "counts": [together, *counts]}
     return render(
         "corpus_shares.html",
@@ -139,7 +151,7 @@ def title_line(shown: Shown, plugin: PluginRow | None) -> str:
         seconds=f"{shown['seconds']:.0f}",
         count=count,
     )
-    return f"{fitted} {held_out_line(shown)}".strip()
+    return together(fitted, held_out_line(shown))
 
 
 def held_out_line(shown: Shown) -> str:
@@ -165,7 +177,7 @@ def word_card(shown: Shown, side: str, word: str, language: str) -> str:
         own = corpus["words"]["of"]
         return render(
             "domain_words.html", side=side, language=language, listed=LISTED, shared=corpus["words"]["shared"],
-            domains=[(name, colour, own[name]) for name, colour in zip(domains, domain_colours(domains), strict=True)],
+            domains=[(named(name), colour, own[name]) for name, colour in zip(domains, domain_colours(domains), strict=True)],
         )  # fmt: skip
     index = [row for row in corpus.get("index", ()) if sought in row["text"]]
     index.sort(key=lambda row: (row["text"] != sought, not row["text"].startswith(sought), -row["count"], row["text"]))
@@ -185,11 +197,11 @@ def word_row(row: WordRow, domains: Sequence[str]) -> dict[str, object]:
         "text": row["text"],
         "shared": percent(row["shared"]),
         "shares": ", ".join(
-            f"{name} {percent(share)}" for name, share in zip(domains, row["proportions"], strict=True)
+            f"{named(name)} {percent(share)}" for name, share in zip(domains, row["proportions"], strict=True)
         ),
-        "parts": list(zip(domains, row["proportions"], domain_colours(domains), strict=True)),
+        "parts": list(zip(map(named, domains), row["proportions"], domain_colours(domains), strict=True)),
         "where": " · ".join(
-            tr("{count} in {domain}", count=number(times), domain=name)
+            tr("{count} in {domain}", count=number(times), domain=named(name))
             for times, name in zip(row["in"], domains, strict=True)
             if times
         ),
@@ -198,7 +210,7 @@ def word_row(row: WordRow, domains: Sequence[str]) -> dict[str, object]:
 
 def example_buttons(shown: Shown, language: str) -> str:
     """Sentences of the samples to begin with."""
-    examples = [(shortened(one["translation"]), one["domain"]) for one in shown.get("examples", ())]
+    examples = [(shortened(one["translation"]), named(one["domain"])) for one in shown.get("examples", ())]
     return render("proportions_examples.html", examples=examples, language=language) if examples else ""
 
 

@@ -22,7 +22,7 @@ def drop_field(label: str, height: int, scale: int | None = None) -> Any:
 def path_field(settings: Settings) -> Any:
     """A path on the server's machine; not to be seen where the settings do not offer it."""
     return gr.Textbox(
-        show_label=False, container=False, elem_classes="tm-path-field",
+        show_label=False, container=False, max_lines=1, elem_classes="tm-path-field",
         placeholder="or a path on this machine: /data/manuals.tmx, or a folder",
         visible=paths_offered(settings), label="Path on this machine", max_length=1000,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from engine.corpora.warnings import NEAR_DUPLICATE
 from studio.components.html import bars, lang_attribute, number
 from studio.components.templating import render
 from studio.components.theme import DOMAINS
-from studio.i18n.translate import listed, mark, tr, translate_message, trn
+from studio.i18n.translate import listed, mark, percent, tr, translate_message, trn
 from studio.services.catalog import language_name
 
 SHOWN = 4  # reasons named in a folded line
@@ -47,7 +47,7 @@ def files_card(
         warnings=[translate_message(one) for one in report.get("warnings", [])],
         leaked=leaked,
         project=project,
-        languages=[(f"{language_name(code)} {share:.0%}", code == language) for code, share in shares],
+        languages=[(f"{language_name(code)} {percent(share)}", code == language) for code, share in shares],
         several=len(files) > 1,
         labelled=len(files) > 1 or bool(labels),
         files=[_file(file, labels or {}, project) for file in files],

@@ -10,12 +10,12 @@ from studio.components.html import note, number
 from studio.components.layout import address, step_text
 from studio.components.link_button import link_button
 from studio.components.templating import render
-from studio.i18n.translate import mark, tr, translate_message, trn
+from studio.i18n.translate import mark, together, tr, translate_message, trn
 from studio.services.catalog import language_pair_text
 
 FEW = mark(
-    "The base back-translates the missing sources, and their quality is poor. If you provide translations (a "
-    "translation memory in TMX, XLIFF or PO, or a two-column table), the gain is several times larger and a "
+    "The missing sources are back-translated by the base and are of poor quality. If you provide translations (a "
+    "translation memory in TMX, XLIFF or PO, or a two-column table), the gain is several times larger, and a "
     "plugin takes seconds."
 )
 READING = {"prepare": mark("Reading samples"), "leakage": mark("Comparing with the test files")}
@@ -49,9 +49,9 @@ def translations_card(sentences: int, sourced: int) -> str:
         )
     elif sourced:
         counts = {"some": number(sourced), "all": number(sentences)}
-        says = tr("{some} of {all} sentences come with your own translations.", **counts) + " " + tr(FEW)
+        says = together(tr("{some} of {all} sentences come with your own translations.", **counts), tr(FEW))
     else:
-        says = tr("No sentence has a translation.") + " " + tr(FEW)
+        says = together(tr("No sentence has a translation."), tr(FEW))
     return note(says)
 
 

@@ -18,7 +18,7 @@ from studio.auth.identity import guest
 from studio.components.html import esc, number, view
 from studio.components.navigation import MOVES
 from studio.components.templating import render, script
-from studio.i18n.translate import LANGUAGES, language, mark, span, tr, translate_message, trn
+from studio.i18n.translate import LANGUAGES, language, mark, percent, span, tr, translate_message, trn
 from studio.services.service import Overview, Service
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def step_list(seen: Overview, name: str) -> str:
     states = {
         "samples": number(seen.sentences) if seen.sentences is not None else "",
         "phrases": number(seen.phrases) if seen.phrases is not None else "",
-        "train": f"{busy.fraction:.0%}" if busy and busy.kind == "customize" else (str(seen.runs) if seen.runs else ""),
+        "train": percent(busy.fraction) if busy and busy.kind == "customize" else (str(seen.runs) if seen.runs else ""),
         "rate": f"{number(seen.rated[0])}/{number(seen.rated[1])}" if seen.rated else "",
         "plugins": str(seen.plugins) if seen.plugins else "",
     }
@@ -203,9 +203,9 @@ def foot_boxes(seen: Overview) -> str:
     base = seen.project.base.rstrip("/").rsplit("/", 1)[-1] if seen.project else ""
     return render(
         "foot_boxes.html", job=job, title=tr(WORDS.get(job.kind, job.kind)) if job else "",
-        state=(tr("waiting") if job.state == "queued" else f"{job.fraction:.0%}") if job else "",
+        state=(tr("waiting") if job.state == "queued" else percent(job.fraction)) if job else "",
         lines=lines, job_page=AT_WORK.get(job.kind, "samples") if job else "", address=address,
-        device=device_text(seen.device), project=seen.project.id if seen.project else None,
+        device=device_text(seen.device).split(" · "), project=seen.project.id if seen.project else None,
         base=tr("base {name}, frozen", name=base) if base else tr("Bases"),
     )  # fmt: skip
 
@@ -226,13 +226,12 @@ def step_text(job: JobRow) -> str:
 
 
 def device_text(line: str) -> str:
-    """`CPU, 2 cores · 3.1 of 24 GiB`, `CPU, 2 threads` in the reader's language."""
+    """`CPU, 2 cores · memory 3.1 of 24 GiB`, `CPU, 2 threads` in the reader's language."""
     if threads := re.fullmatch(r"CPU, (\d+) threads?", line):
         return trn("CPU, {count} thread", "CPU, {count} threads", int(threads[1]))
     match = re.fullmatch(r"CPU, (\d+) cores? · (.+)\u00a0of\u00a0(.+)", line)
     if match is None:
         return line
     cores, used, whole = match.groups()
-    return (
-        trn("CPU, {count} core", "CPU, {count} cores", int(cores)) + " · " + tr("{used} of {all}", used=used, all=whole)
-    )
+    memory = tr("memory {used} of {all}", used=used, all=whole)
+    return trn("CPU, {count} core", "CPU, {count} cores", int(cores)) + " · " + memory

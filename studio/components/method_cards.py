@@ -11,7 +11,7 @@ from engine.workflows.customize.request import AUTO
 from studio.components.html import size
 from studio.components.layout import address, device_text
 from studio.components.templating import render, script
-from studio.i18n.translate import mark, span, tr, translate_message
+from studio.i18n.translate import mark, span, together, tr, translate_message
 from studio.services.service import Service
 
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ def estimate_line(estimate: Estimate | None, machine: Mapping[str, Any], project
         machine=machine,
         device=device_text(estimate.device),
         steps=", ".join(f"{tr(name)} {span(seconds)}" for name, seconds in estimate.parts.items()),
-        sure=tr("{low} to {high}, {sure}.", low=low, high=high, sure=tr(estimate.sentence)),
-        notes=[translate_message(one) for one in estimate.notes],
+        sure=together(
+            tr("{low} to {high}, {sure}.", low=low, high=high, sure=tr(estimate.sentence)),
+            *map(translate_message, estimate.notes),
+        ),
     )

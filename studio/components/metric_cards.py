@@ -69,7 +69,7 @@ def _shown(row: Row) -> dict[str, str]:
         change = f"{row.score - row.before:+.1f}"
         if row.metric == "perplexity" and row.before:
             change = f"{100 * (row.score - row.before) / row.before:+.0f} %"
-    parts = [change.replace("-", "−"), f"95 % {interval}", sure(row.p)]
+    parts = [f"95 % {interval}", change.replace("-", "−"), sure(row.p)]
     return {
         "title": title_text(row),
         "system": named(row.system),

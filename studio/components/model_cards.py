@@ -53,7 +53,7 @@ def render_markdown(text: str) -> str:
 def license_text(card: ModelCard) -> str:
     """The card's sentence on its licence; where none is named, in the reader's language."""
     known = re.match(r"(Licence|License): ", card.license_line)
-    return tr("Licence: {name}", name=card.license_line[known.end() :]) if known else tr(card.license_line)
+    return tr("Licence: {name}", name=tr(card.license_line[known.end() :])) if known else tr(card.license_line)
 
 
 def license_line(card: ModelCard) -> str:

@@ -126,12 +126,12 @@ def phrase_table(rows: Sequence[Row], target: str, source: str, chosen: str = ""
 
 
 def times_as_often(row: Row) -> str:
-    """`12×`: as often again as in general text; `39×+` where general text never has it; a dash where nothing is known."""
+    """`12×`: as often again as in general text; `≥ 39×` where general text never has it; a dash where nothing is known."""
     if row.ratio is None or not row.own:
         return "–"
     times = 2.0**row.ratio
     shown = f"{times:.0f}×" if times >= 9.95 else f"{times:.1f}×" if times >= 0.095 else f"{times:.2f}×"
-    return shown if row.general else f"{shown}+"
+    return shown if row.general else f"≥\u00a0{shown}"
 
 
 def page_line(first: int, shown: int, fitting: int, phrases: Phrases, sentences: int) -> str:

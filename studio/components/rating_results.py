@@ -12,7 +12,7 @@ from engine.errors import InputError
 from studio.components.html import empty, esc, number, way
 from studio.components.layout import address
 from studio.components.templating import render
-from studio.i18n.translate import listed, mark, moment, tr, translate_message
+from studio.i18n.translate import listed, mark, moment, together, tr, translate_message
 from studio.services.ratings import rater_address, sentence_limit
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _foot(results: Summary, row: RoundRow) -> str:
     else:
         lines.append(tr("κ needs two raters."))
     lines.append(tr("Sign test: sentences for and against, each decided by the majority of its raters."))
-    return " ".join(lines)
+    return together(*lines)
 
 
 def rater_table(

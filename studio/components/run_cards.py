@@ -18,7 +18,7 @@ from studio.components.html import empty, lang_attribute, number, size, way
 from studio.components.layout import address
 from studio.components.plugin_cards import setting_label
 from studio.components.templating import render, script
-from studio.i18n.translate import mark, span, tr, translate_message
+from studio.i18n.translate import mark, span, tr, translate_message, trn
 from studio.services.runs import can_continue, own_settings, stopped_by_time
 from studio.services.scores import scores
 
@@ -64,7 +64,9 @@ def progress_card(job: JobRow, run: int, rows: Sequence[Mapping[str, Any]], befo
         number_of_run=run,
         title=title_of(job),
         colour=STATES.get(job.state, ""),
-        state=tr((job.step or "starting") if job.state == "running" else job.state),
+        state=tr(
+            (job.step or "starting") if job.state == "running" else "done" if job.state == "succeeded" else job.state
+        ),
         facts=_progress(job, rows, before),
         short=stopped_by_time(job),
         able=can_continue(job),
@@ -169,11 +171,11 @@ def device_card(job: JobRow, usage: Any, cores: int) -> str:
     """The resources the run uses now: CPU, memory, GPU; nothing before its first report."""
     if usage is None:
         return ""
-    peak = tr("peak {size}", size=f"{usage.peak / 2**30:.1f} GiB")
-    parts = [tr("memory {size}", size=peak)]
+    peak = f"{usage.peak / 2**30:.1f} GiB"
+    parts = [tr("peak memory {size}", size=peak)]
     if job.state == "running":
-        used = tr("CPU {used} % of {all} %", used=f"{usage.cpu:.0f}", all=100 * cores)
-        parts = [used, tr("memory {size}", size=f"{usage.memory / 2**30:.1f} GiB"), peak]
+        used = trn("CPU {used} of {count} core", "CPU {used} of {count} cores", cores, used=f"{usage.cpu / 100:.1f}")
+        parts = [used, tr("memory {size}", size=f"{usage.memory / 2**30:.1f} GiB"), tr("peak {size}", size=peak)]
     if usage.gpu_total:
         gpu = tr("{used} of {all}", used=f"{usage.gpu / 2**30:.1f}", all=f"{usage.gpu_total / 2**30:.0f} GiB")
         parts.append(f"GPU {gpu}")

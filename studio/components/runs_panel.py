@@ -37,6 +37,7 @@ from studio.services.runs import Runs
 LOG = 6_000  # characters of the log's end
 # What is chosen goes into the address, so that a reload or a shared link shows it again.
 MARK = script("train.js")
+CURVES = [("Loss", "loss"), ("BLEU", "bleu")]
 BARE: dict[str, object] = {"show_label": False, "container": False}
 
 
@@ -54,9 +55,8 @@ class RunsPanel:
         with gated(gr.Row, elem_classes="tm-live") as self.live:
             with gr.Column(scale=3, min_width=360, elem_classes="tm-card tm-pad tm-stack"):
                 self.status = view(script=ACT)
-                curves = [("Loss", "loss"), ("BLEU", "bleu")]
                 self.curve = gr.Radio(
-                    curves, value="loss", visible="hidden", elem_classes="tm-segments", **BARE
+                    CURVES, value="loss", visible="hidden", elem_classes="tm-segments", **BARE
                 )  # fmt: skip
                 self.plot = gr.Plot(visible="hidden", elem_classes="tm-plot", **BARE)
                 self.device = view()

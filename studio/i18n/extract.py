@@ -5,8 +5,9 @@
 
 Messages are literal arguments, as with gettext. In the studio: of `tr`, `trn` and `mark`; the label, placeholder and info of
 Gradio's components, the words on its buttons; HTML given to `view` as it stands; the titles of pages; errors that it raises;
-`tmSay('…')` in scripts; `tr` and `trn` in templates. In the engine: of errors, `Message` and `mark`, of a job's steps and
-notes, the names of what is written to the disk, a method's title and summary, the names and help of settings.
+`tmSay('…')` in scripts; `tr` and `trn` in templates; the licences and summaries on the cards of bundled bases and samples. In
+the engine: of errors, `Message` and `mark`, of a job's steps and notes, the names of what is written to the disk, a method's
+title and summary, the names and help of settings.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def collected() -> dict[str, str]:
                 result[one] = many or result.get(one, "")
     for one, many in template_messages():
         result[one] = many or result.get(one, "")
-    for message in [*script_messages(), *engine_messages()]:
+    for message in [*script_messages(), *card_messages(), *engine_messages()]:
         if message.strip():
             result.setdefault(message, "")
     return result
@@ -83,6 +84,20 @@ def script_messages() -> tuple[str, ...]:
     texts = [path.read_text(encoding="utf-8") for path in (*_files(), *sorted((STUDIO / "static").glob("*.js")))]
     result = (single or double for text in texts for single, double in SAY.findall(text))
     return tuple(dict.fromkeys(result))
+
+
+def card_messages() -> Iterator[str]:
+    """What pages show of the cards of bundled bases and samples: the licence, and of samples the summary."""
+    from engine.core.model_card import read_card_file
+
+    assets = STUDIO.parent / "assets"
+    for kind in ("models", "samples"):
+        for folder in sorted((assets / kind).glob("*/")):
+            card = read_card_file(folder)
+            if card.restricted:
+                yield card.license_line.removeprefix("Licence: ")
+            if kind == "samples" and card.metadata.get("kind") != "general":
+                yield card.summary
 
 
 def template_messages() -> Iterator[tuple[str, str]]:

@@ -191,6 +191,11 @@ def trn(one: str, many: str, count: int, /, **values: object) -> str:
     return tr(one if count == 1 else many, **{"count": f"{count:,}", **values})
 
 
+def percent(share: float) -> str:
+    """A share as a whole percentage: `40 %`."""
+    return f"{100 * share:.0f}\u00a0%"
+
+
 def span(seconds: float | None) -> str:
     """A stretch of time, as `engine.core.progress.duration` says it: `6 min`, `6 分钟`."""
     from engine.core.progress import duration
@@ -214,6 +219,11 @@ def day(when: datetime.date) -> str:
     if language() == "zh":
         return f"{when.year}年{when.month}月{when.day}日"
     return f"{when.day} {when:%B %Y}"
+
+
+def together(*texts: str) -> str:
+    """Sentences one after the other, with the gap of the reader's language; empty ones are left out."""
+    return ("" if language() == "zh" else " ").join(text for text in texts if text)
 
 
 def listed(words: list[str]) -> str:

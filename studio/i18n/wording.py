@@ -13,10 +13,11 @@ GLOSSARY = Path(__file__).with_name("glossary.toml")
 
 @dataclass(frozen=True)
 class Entry:
-    """A term, and the forms that are not written instead of it."""
+    """A term, the forms that are not written instead of it, and the words in which such a form is right."""
 
     term: str
     instead_of: tuple[str, ...]
+    but: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,10 @@ class Finding:
 def entries(code: str) -> tuple[Entry, ...]:
     """The entries for a language, `en` or `zh`."""
     given = tomllib.loads(GLOSSARY.read_text(encoding="utf-8"))
-    return tuple(Entry(str(one["term"]), tuple(map(str, one["instead_of"]))) for one in given.get(code, ()))
+    return tuple(
+        Entry(str(one["term"]), tuple(map(str, one["instead_of"])), tuple(map(str, one.get("but", ()))))
+        for one in given.get(code, ())
+    )
 
 
 def findings(code: str, text: str) -> list[Finding]:
@@ -45,8 +49,14 @@ def findings(code: str, text: str) -> list[Finding]:
         Finding(text, form, entry.term)
         for entry in entries(code)
         for form in entry.instead_of
-        if _pattern(code, form).search(without_values)
+        if _pattern(code, form).search(_without(code, without_values, entry.but))
     ]
+
+
+def _without(code: str, text: str, right: tuple[str, ...]) -> str:
+    for form in right:
+        text = _pattern(code, form).sub("", text)
+    return text
 
 
 @cache

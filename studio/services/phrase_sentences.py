@@ -16,7 +16,7 @@ from engine.phrases.exclusions import EXCLUSIONS_FILE, Exclusions
 from engine.phrases.occurrences import Finder
 from engine.phrases.tree_store import TREES_FILE, read_tree
 from engine.phrases.types import Tree
-from studio.i18n.translate import tr
+from studio.i18n.translate import together, tr
 from studio.services.files import read_rows
 from studio.services.phrases import FEW, PhraseView, stamps_of
 
@@ -78,7 +78,7 @@ def check_share(phrases: Sequence[str], sentences: Sequence[Mapping[str, Any]], 
             else tr("These {count} phrases appear in {gone} of {all} sentences, too many to exclude.", **counts)
         )
         raise InputError(
-            f"{what} {tr('Untick “Also exclude sentences containing them” to exclude the phrases alone.')}"
+            together(what, tr("Untick “Also exclude sentences containing them” to exclude the phrases alone."))
         )
     return gone
 

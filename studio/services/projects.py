@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.store import CorpusRow, JobRow, PluginRow, ProjectRow
-from studio.i18n.translate import mark, span, tr
+from studio.i18n.translate import mark, percent, span, tr
 from studio.services.scores import scores
 from studio.services.service import Service
 
@@ -93,7 +93,7 @@ def state_of(last: JobRow | None, sentences: int | None, plugins: Sequence[Plugi
         words = tr(WORK.get(last.kind, "")) or tr("running")
         if last.state == "queued":
             return tr("{what}: waiting", what=words), "accent"
-        share = f"{last.fraction:.0%}"
+        share = percent(last.fraction)
         if last.eta is None:
             return f"{words} {share}", "accent"
         left = tr("{what} {share}, {time} left in this step", what=words, share=share, time=span(last.eta))

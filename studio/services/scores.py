@@ -30,11 +30,12 @@ class Score:
 
     @property
     def sure(self) -> str:
-        """The difference, the plugin's interval, and p: `+5.6 · 95 % 12.5–14.3 · p < 0.001`."""
-        text = f"{self.after - self.before:+.1f}".replace("-", "−")
+        """The plugin's interval, the difference, and its p: `95 % 12.5–14.3 · +5.6 · p < 0.001`."""
+        text = ""
         if self.low is not None and self.high is not None:
             low, high = sorted((self.low, self.high))
-            text += f" · 95 % {low:.1f}–{high:.1f}"
+            text = f"95 % {low:.1f}–{high:.1f} · "
+        text += f"{self.after - self.before:+.1f}".replace("-", "−")
         if self.p is not None:
             text += " · p < 0.001" if self.p < 0.001 else f" · p = {self.p:.3f}"
         return text

@@ -16,7 +16,8 @@
     return loading;
   };
   const css = (name) => getComputedStyle(document.body).getPropertyValue(`--tm-${name}`).trim();
-  const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+  const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}\u00a0%`;
+  const QUARTERS = {tickvals: [0, 0.25, 0.5, 0.75, 1], ticktext: ['0\u00a0%', '25\u00a0%', '50\u00a0%', '75\u00a0%', '100\u00a0%']};
   const escape = (text) => String(text).replace(/[&<>]/g, (one) => ({'&': '&amp;', '<': '&lt;', '>': '&gt;'})[one]);
 
   const layout = (more) => {
@@ -44,7 +45,7 @@
       barmode: 'stack', bargap: 0.22, height: 250, margin: {l: 44, r: 8, t: 12, b: 34},
       xaxis: {tickvals: data.words.map((_, i) => i), ticktext: data.words.map((word) => escape(word)), showgrid: false,
         tickfont: {size: data.wide ? 14 : 13, color: css('ink')}, tickangle: data.words.length > 22 ? -45 : 0, fixedrange: true},
-      yaxis: {range: [0, 1], tickformat: '.0%', tickvals: [0, 0.25, 0.5, 0.75, 1], fixedrange: true},
+      yaxis: {range: [0, 1], ...QUARTERS, fixedrange: true},
     }),
     width: Math.max(0, data.words.length * (data.wide ? 40 : 54) + 60),
   });
@@ -52,12 +53,12 @@
   const corpus = (data, layer) => ({
     traces: data.domains.map((name, j) => ({
       type: 'bar', orientation: 'h', name, marker: {color: data.colours[j], line: {width: 0}},
-      y: data.rows.map(escape), x: data.shares[layer].map((row) => row[j]),
-      hovertemplate: tmSay('words of {domain}: {share} {name}', {domain: '%{y}', share: '%{x:.0%}', name: escape(name)}) + '<extra></extra>',
+      y: data.rows.map(escape), x: data.shares[layer].map((row) => row[j]), customdata: data.shares[layer].map((row) => percent(row[j])),
+      hovertemplate: tmSay('words of {domain}: {share} {name}', {domain: '%{y}', share: '%{customdata}', name: escape(name)}) + '<extra></extra>',
     })),
     layout: layout({
-      barmode: 'stack', bargap: 0.3, height: 54 + 40 * data.rows.length, margin: {l: 8, r: 12, t: 4, b: 26},
-      xaxis: {range: [0, 1], tickformat: '.0%', fixedrange: true},
+      barmode: 'stack', bargap: 0.3, height: 54 + 40 * data.rows.length, margin: {l: 8, r: 22, t: 4, b: 26},
+      xaxis: {range: [0, 1], ...QUARTERS, fixedrange: true},
       yaxis: {autorange: 'reversed', showgrid: false, tickfont: {color: css('ink'), size: 13}, fixedrange: true},
     }),
   });
@@ -70,7 +71,7 @@
     })),
     layout: layout({
       barmode: 'group', bargap: 0.18, bargroupgap: 0.04, height: 190, margin: {l: 44, r: 8, t: 6, b: 30},
-      xaxis: {showgrid: false, fixedrange: true, type: 'category'}, yaxis: {fixedrange: true, rangemode: 'tozero'},
+      xaxis: {showgrid: false, fixedrange: true, type: 'category'}, yaxis: {fixedrange: true, rangemode: 'tozero', tickformat: ',d'},
     }),
   });
 

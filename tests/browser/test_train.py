@@ -73,8 +73,8 @@ def test_a_run_is_watched_queued_behind_and_cancelled(studio: Studio, page: Any)
     for _ in range(2):
         expect(page.get_by_text("62 of 100 · 2 min left in this step · 950 tokens/s")).to_be_visible()
         expect(page.locator(".js-plotly-plot .js-line").first).to_be_visible()
-        expect(page.locator(".block.tm-foot")).to_contain_text("Making a plugin · 70%")
-        expect(page.get_by_text("CPU 142 % of")).to_be_visible()
+        expect(page.locator(".block.tm-foot")).to_contain_text("Making a plugin · 70 %")
+        expect(page.get_by_text("CPU 1.4 of")).to_be_visible()
         expect(page.locator(".tm-sample mark.new").first).to_be_visible()
         page.reload()
     # Another run waits for it, and can be taken out of the queue again.

@@ -198,7 +198,7 @@ def test_only_admins_add_and_remove(service: Service, models: BaseModels, tiny: 
 def test_compare_and_translate_say_what_a_shipped_base_is_worth(service: Service) -> None:
     project = service.create_project("Novels", "en", "zh", str(EN_ZH))
     note = base_note(service, project)
-    assert "en-zh is a demonstration model; news: " in note
+    assert "en-zh is a demonstration model. Quality on news: " in note
     assert f'href="/bases?project={project.id}"' in note
     back = base_note(service, replace(project, source="zh", target="en"))
     assert back != note  # the figures are the direction's

@@ -134,7 +134,7 @@ def test_files_keep_their_domain_labels(service: Service) -> None:
 def test_domains_are_counted_and_can_be_edited() -> None:
     shares = side_cards({"domains": {"IT": 300, "medicine <b>": 100}})
     assert shares.count("<li>") == 2
-    assert "75%" in shares
+    assert "75&nbsp;%" in shares
     assert "<b>" not in re.sub(r"<b>\d+</b>", "", shares)
     assert "<li>" not in side_cards({"domains": {"IT": 300}}) + side_cards({"domains": {}})
     file = {"name": "a.txt", "encoding": "utf-8", "lines": 3, "kept": 3, "skipped": {}}

@@ -274,7 +274,7 @@ def test_figures_of_a_plugin_are_greyed_where_its_dial_has_moved() -> None:
     metrics = {"bleu_vanilla": 7.8, "bleu": 13.4, "bleu_low": 12.0, "bleu_high": 14.9, "bleu_p": 0.02}
     sheet = sheet_of([["a", "b", "c"]])
     as_trained = figure_cards(sheet, busy=False, plugins=[metrics])
-    assert "+5.6 · 95 % 12.0–14.9 · p = 0.020" in as_trained
+    assert "95 % 12.0–14.9 · +5.6 · p = 0.020" in as_trained
     assert "tm-void" not in as_trained
     moved = figure_cards(sheet, busy=False, plugins=[metrics], moved=True)
     assert 'class="tm-void"' in moved
@@ -366,9 +366,9 @@ def test_what_was_read_says_how_much_and_where() -> None:
     shown = reading_panel(
         WordAttribution("停歇", 0, 2, places), system="Lu Xun", strength=0.8, source="en", target="zh"
     )
-    assert "−22 % from memory" in shown
-    assert "<b>8 %</b> read from memory · 92 % from the base" in shown
-    assert "<b>3 %</b> of the word's probability came from them" in html.unescape(shown)
+    assert "−22\u00a0% from memory" in shown
+    assert "<b>8\u00a0%</b> read from memory · 92\u00a0% from the base" in shown
+    assert "<b>3\u00a0%</b> of the word's probability came from them" in html.unescape(shown)
     assert "under 0.01" in shown
     assert shown.count("data-layer=") == 2, "a column a layer, the output is none"
     assert '<option value="0-self_attn" selected>layer 1, self-attention' in shown, "what weighed most is open"
@@ -389,7 +389,7 @@ def test_the_candidates_of_base_and_plugin_stand_side_by_side() -> None:
     assert "<h4>Lu &lt;Xun&gt;</h4>" in shown
     assert "&lt;b&gt;" in shown
     assert shown.count('class="here"') == 2, "the word that was pressed"
-    assert "90 %" in shown
+    assert "90\u00a0%" in shown
     assert "end of sentence" in shown
     assert "under 1 %" in shown
 

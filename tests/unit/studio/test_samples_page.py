@@ -344,8 +344,8 @@ def test_skipped_lines_are_shown_with_line_reason_and_text() -> None:
     assert "嗯 &lt;b&gt;" in shown
     assert "1,190" in shown
     page = files_card(report, "zh")
-    assert "Chinese 97%" in page
-    assert "Japanese 3%" in page
+    assert "Chinese 97\u00a0%" in page
+    assert "Japanese 3\u00a0%" in page
     assert "English" not in page
     assert "look Japanese" in page
     assert files_card({}, "zh") == side_cards({}) == ""

@@ -345,7 +345,7 @@ def test_the_device_and_the_log_of_a_run(service: Service, project: ProjectRow) 
         running.id, cpu=142.4, memory=1_400_000_000, peak=1_700_000_000, gpu=2**30, gpu_total=2**34
     )
     shown = device_card(running, service.store.usage.get(running.id), 2)
-    assert "CPU 142 % of 200 %" in shown
+    assert "CPU 1.4 of 2 cores" in shown
     assert "memory 1.3 GiB · peak 1.6 GiB · GPU 1.0 of 16 GiB" in shown
     log = log_card("\n".join(f"line {i} <b>" for i in range(100)))
     assert "line 99 &lt;b&gt;" in log
