@@ -1,4 +1,5 @@
-"""Translating through Tailor MT's beam search against `transformers.generate`, and against CTranslate2 where it is installed.
+"""Translating through Tailor MT's beam search against `transformers.generate`, and against CTranslate2 where it is installed;
+in float32, and in int8 where the processor can.
 
     python bench/decoding.py --texts ../shared/data/heldout/ntrex.en-zh.tsv --lines 96
     python bench/decoding.py --batch 128 --rounds 7
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,7 @@ def main() -> None:
     import torch
 
     from engine.base import BaseModel
+    from engine.base.int8 import available
 
     if args.threads:
         torch.set_num_threads(args.threads)
@@ -54,9 +57,10 @@ def main() -> None:
     batches = [order[i : i + args.batch] for i in range(0, len(order), args.batch)]
     with tempfile.TemporaryDirectory() as folder:
         systems = {"transformers.generate": library(base, rows, batches), "Tailor MT": ours(base, rows, batches)}
-        fast = ctranslate(args, base, rows, batches, Path(folder))
-        if fast is not None:
-            systems["CTranslate2"] = fast
+        if available():
+            quantized = BaseModel.load(args.base, args.source, args.target, device="cpu", precision="int8")
+            systems["Tailor MT, int8"] = ours(quantized, rows, batches)
+        systems |= ctranslate(args, base, rows, batches, Path(folder))
         measure(systems, args)
 
 
@@ -122,26 +126,31 @@ def ours(base: Any, rows: list[list[int]], batches: list[list[int]]) -> Callable
 
 def ctranslate(
     args: argparse.Namespace, base: Any, rows: list[list[int]], batches: list[list[int]], folder: Path
-) -> Callable[[], list[str]] | None:
-    """The base as CTranslate2 converts it, in float32; None, with a word, where that cannot be done."""
+) -> dict[str, Callable[[], list[str]]]:
+    """The base as CTranslate2 converts it, in float32 and int8; nothing, with a word, where that cannot be done."""
     try:
         import ctranslate2
         from ctranslate2.converters import TransformersConverter
     except ImportError:
         print("CTranslate2 is not installed (pip install ctranslate2): left out.\n")
-        return None
+        return {}
     try:
         base.model.float().save_pretrained(folder / "model")
         base.tokenizer.save_pretrained(folder / "model")
         with_start_token()
         TransformersConverter(str(folder / "model")).convert(str(folder / "converted"), force=True)
-        translator = ctranslate2.Translator(str(folder / "converted"), "cpu", intra_threads=args.threads or 0)
+        translators = {
+            f"CTranslate2, {kind}": ctranslate2.Translator(
+                str(folder / "converted"), "cpu", intra_threads=args.threads or 0, compute_type=kind
+            )
+            for kind in ("float32", "int8")
+        }
     except Exception as error:
         print(f"CTranslate2 cannot convert this base ({type(error).__name__}: {error}): left out.\n")
-        return None
+        return {}
     pieces = base.tokenizer.convert_ids_to_tokens
 
-    def run() -> list[str]:
+    def run(translator: Any) -> list[str]:
         items: list[str] = []
         for batch in batches:
             sources = [pieces(rows[i]) for i in batch]
@@ -150,7 +159,7 @@ def ctranslate(
             items += base.decode([base.tokenizer.convert_tokens_to_ids(one.hypotheses[0]) for one in done])
         return items
 
-    return run
+    return {name: partial(run, translator) for name, translator in translators.items()}
 
 
 def with_start_token() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from engine.base.model import BaseModel
 
 LARGEST = 512 * 2**20  # bytes of weights that are kept twice; a larger base is left as it is
-FEWEST_ROWS = 2  # a product with a single vector is no faster
 
 
 _MADE: WeakKeyDictionary[Any, dict[int, Layout]] = WeakKeyDictionary()  # by the model
@@ -68,7 +67,8 @@ def _product(x: Tensor, laid_out: Any, bias: Tensor | None = None, then: str = "
 
 @contextlib.contextmanager
 def fast_products(base: BaseModel) -> Iterator[None]:
-    """Inside, the products of the base's linear layers are oneDNN's where that pays and no gradient is wanted.
+    """Inside, the products of the base's linear layers are oneDNN's where that pays and no gradient is wanted, or in eight bits
+    where the base is held in int8 on a CPU.
 
     The layout is kept beside the base's weights, which stay as they are. Weights that a plugin puts in the place of the
     base's are multiplied as ever. Enter it before a plugin is attached, since layouts are made of the weights that are in
@@ -99,8 +99,8 @@ def _forward(linear: nn.Linear, layout: Layout, x: Tensor) -> Tensor:
     import torch
 
     weight, bias = linear._parameters["weight"], linear._parameters["bias"]
-    if x.numel() >= FEWEST_ROWS * x.shape[-1] and not torch.is_grad_enabled() and layout.fits(weight):
-        return _product(x, layout.laid_out, bias)
+    if x.numel() >= layout.fewest_rows * x.shape[-1] and not torch.is_grad_enabled() and layout.fits(weight):
+        return layout.product(x, bias)
     return torch.nn.functional.linear(x, weight, bias)  # type: ignore[arg-type]
 
 
@@ -108,9 +108,19 @@ def _forward(linear: nn.Linear, layout: Layout, x: Tensor) -> Tensor:
 class Layout:
     """A weight as oneDNN wants it, and the state of the weight that it was made from."""
 
-    laid_out: Tensor
+    laid_out: Any
     weight: ReferenceType[Tensor]
     version: int
+
+    fewest_rows: ClassVar[int] = 2  # a product with a single vector is no faster
+
+    @classmethod
+    def of(cls, weight: Tensor) -> Layout:
+        return cls(_laid_out(weight), ref(weight), weight._version)
+
+    def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        """x Wᵀ + b for x (..., I): (..., O)."""
+        return _product(x, self.laid_out, bias)
 
     def fits(self, weight: Tensor | None) -> bool:
         """Whether it is of this very tensor as it is now. An id alone may be that of another one since."""
@@ -131,11 +141,15 @@ def _layouts(base: BaseModel) -> dict[int, Layout]:
         return made
     layouts: dict[int, Layout] = {}
     weights = {id(one.weight): one.weight for one in _linears(base)}
-    if (
+    if base.precision == "int8" and base.device.type == "cpu":
+        from engine.base.int8 import Int8Layout
+
+        layouts = {key: Int8Layout.of(one) for key, one in weights.items()}
+    elif (
         pays()
         and all(one.device.type == "cpu" and one.dtype is torch.float32 for one in weights.values())
         and sum(one.numel() * one.element_size() for one in weights.values()) <= LARGEST
     ):
-        layouts = {key: Layout(_laid_out(one), ref(one), one._version) for key, one in weights.items()}
+        layouts = {key: Layout.of(one) for key, one in weights.items()}
     _MADE[base.model] = layouts
     return layouts

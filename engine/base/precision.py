@@ -1,9 +1,10 @@
-"""In what numbers a base's weights are held: float32, half (float16, bfloat16), or 8-bit integers on a CUDA GPU.
+"""In what numbers a base's weights are held: float32, half (float16, bfloat16), or 8-bit integers.
 
     float32    4 bytes a weight; exact; the default
     bfloat16   2 bytes; float32's range with 8 bits of precision; can be trained on
     float16    2 bytes; 11 bits of precision; for translating: gradients through its layers underflow
-    int8       1 byte for the layers' matrices (LLM.int8, Dettmers et al., 2022, by bitsandbytes), half for the rest
+    int8       on a CUDA GPU 1 byte for the layers' matrices (LLM.int8, Dettmers et al., 2022, by bitsandbytes), half for the
+               rest; on a CPU 5 bytes: in float32, with the matrices in 8 bits beside it for translating (engine/base/int8.py)
 A plugin follows: its tensors are cast to the base's floating type when it is loaded over it.
 """
 
@@ -25,16 +26,25 @@ NEEDED = ("bitsandbytes", "accelerate")
 def loading_arguments(precision: str, device: torch.device) -> dict[str, object]:
     """What `from_pretrained` is given so that weights are held in that precision on that device.
 
-    Raises OptionError for int8 away from a CUDA GPU, MissingError where its packages are not installed.
+    Raises OptionError where the device cannot do int8, MissingError where its packages are not installed.
     """
     import torch
 
     if precision != "int8":
         return {"dtype": {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}[precision]}
+    if device.type == "cpu":
+        from engine.base.int8 import available
+
+        if not available():
+            raise OptionError(
+                "int8 on a CPU needs AVX-512 VNNI instructions, which this one does not have. Set base_precision to "
+                "float32, or to bfloat16 to halve the memory."
+            )
+        return {"dtype": torch.float32}
     if device.type != "cuda":
         raise OptionError(
-            "int8 needs a CUDA GPU, and the base is to run on {type}. Set base_precision to float32, or to bfloat16 "
-            "to halve the memory.",
+            "int8 needs a CUDA GPU or a CPU, and the base is to run on {type}. Set base_precision to float32, or to "
+            "bfloat16 to halve the memory.",
             type=device.type,
         )
     for package in NEEDED:
@@ -54,9 +64,14 @@ def loading_arguments(precision: str, device: torch.device) -> dict[str, object]
     }
 
 
+def held_in_integers(base: BaseModel) -> bool:
+    """Whether the base's matrices are 8-bit integers alone, as on a GPU; on a CPU its weights in float32 are there too."""
+    return base.precision == "int8" and base.device.type != "cpu"
+
+
 def check_trainable(base: BaseModel) -> None:
     """Raises OptionError where a plugin cannot be trained over the base as it is held."""
-    if base.precision in ("float16", "int8"):
+    if base.precision == "float16" or held_in_integers(base):
         raise OptionError(
             "A plugin cannot be trained on a base held in {precision}: its gradients are too coarse. Set "
             "base_precision to bfloat16 or float32; the plugin then works with any precision.",

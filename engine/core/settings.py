@@ -52,7 +52,8 @@ class Settings(Options):
     precision: str = option("auto", "Arithmetic in training.", choices=("auto", "float32", "bfloat16"))
     base_precision: str = option(
         "float32",
-        "Numbers that a base's weights are held in; int8 needs a CUDA GPU, and plugins are trained over float32 or bfloat16.",
+        "Numbers that a base's weights are held in. int8 translates a quarter faster on a CPU with AVX-512 VNNI, and saves "
+        "memory on a CUDA GPU; plugins cannot be trained over float16, nor over int8 on a GPU.",
         choices=PRECISIONS,
     )
     cpu_jobs: int = option(1, "Jobs that a worker does at once on the processor.", low=1, high=256)

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from engine.base.precision import held_in_integers
+
 if TYPE_CHECKING:
     from engine.base import BaseModel
 
@@ -148,7 +150,7 @@ def make_layers(
             if not isinstance(like.activation_fn, nn.Module)
             else like.activation_fn.forward,
         )
-        if copied and base.precision != "int8":  # a plugin that is loaded brings its own weights
+        if copied and not held_in_integers(base):  # a plugin that is loaded brings its own weights
             known = own.state_dict()
             own.load_state_dict({key: w.float() for key, w in like.state_dict().items() if key in known}, strict=False)
             if cross and side == "encoder":

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from engine.base.precision import held_in_integers
 from engine.errors import OptionError
 from engine.methods.weight_groups import WHICH
 
@@ -65,7 +66,7 @@ class TunedWeights(nn.Module):
         super().__init__()
         if which not in WHICH:
             raise OptionError("which: {which!r} is not one of {choices}.", which=which, choices=", ".join(WHICH))
-        if base.precision == "int8":
+        if held_in_integers(base):
             raise OptionError(
                 "The base {base} is held in int8, and its weights cannot be exchanged for tuned ones. Set "
                 "base_precision to float32, bfloat16 or float16.",

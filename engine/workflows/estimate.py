@@ -337,7 +337,9 @@ class _Estimator:
     def memory(self, weights: int, files: float) -> int:
         """Bytes at the peak: libraries, base, what is trained with its gradients and moments, and a batch's activations."""
         shape, options = self.shape, self.options
-        bytes_each = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}[self.settings.base_precision]
+        bytes_each = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 5 if self.kind == "cpu" else 1}[
+            self.settings.base_precision
+        ]
         total = PROCESS + shape.weights * bytes_each + 20 * weights + 2 * files
         tokens = options.tokens_per_batch if self.needs.trains else 4096
         # Per token and layer about 16 vectors of the hidden size are kept for the way back; logits three times over.

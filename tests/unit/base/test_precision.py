@@ -1,4 +1,4 @@
-"""In what numbers a base is held. The 8-bit path needs a CUDA GPU: here it is asked for with a stand-in for its packages."""
+"""In what numbers a base is held. The 8-bit path of a GPU is asked for with a stand-in for its packages."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ import pytest
 import torch
 
 from engine.base import BaseModel
+from engine.base.int8 import available
+from engine.base.onednn import fast_products
 from engine.base.precision import check_trainable, loading_arguments
 from engine.core.devices import PRECISIONS
 from engine.core.settings import Settings, load_settings
+from engine.decoding.translate import translate
 from engine.errors import MissingError, OptionError
+from engine.methods.weight_swap import TunedWeights
 
+vnni = pytest.mark.skipif(not available(), reason="this processor has no AVX-512 VNNI")
+TEXTS = ["The cat sat on the mat.", "He walked home through the rain, late at night.", "Yes."]
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 1)
 
 
@@ -24,9 +30,55 @@ def test_each_precision_has_its_type() -> None:
         assert loading_arguments(name, CPU) == {"dtype": getattr(torch, name)}
 
 
-def test_eight_bits_need_a_gpu(tiny: Path) -> None:
-    with pytest.raises(OptionError, match=r"int8 needs a CUDA GPU, and the base is to run on cpu\. Set base_precision"):
+def test_eight_bits_need_a_processor_that_can(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.base.int8.available", lambda: False)
+    with pytest.raises(
+        OptionError, match=r"AVX-512 VNNI instructions, which this one does not have\. Set base_precision"
+    ):
         BaseModel.load(tiny, "en", "zh", device="cpu", precision="int8")
+    with pytest.raises(OptionError, match=r"a CUDA GPU or a CPU, and the base is to run on mps\. Set base_precision"):
+        loading_arguments("int8", torch.device("mps"))
+
+
+@vnni
+def test_eight_bits_on_a_cpu_are_near_and_do_not_depend_on_the_batch(tiny: Path) -> None:
+    exact, base = (BaseModel.load(tiny, "en", "zh", device="cpu", precision=one) for one in ("float32", "int8"))
+    assert base.fingerprint() == exact.fingerprint()
+    translate(base, TEXTS[:1])
+    torch.manual_seed(1)
+    linears = [one for one in base.model.modules() if type(one) is torch.nn.Linear]
+    with fast_products(base), torch.no_grad():
+        for one in linears:
+            x = torch.randn(3, 5, one.in_features) * torch.tensor([0.01, 1.0, 100.0])[:, None, None]  # (B, T, I)
+            x[0, 0] = 0.0
+            result, wanted = one(x), torch.nn.functional.linear(x, one.weight, one.bias)  # (B, T, O) each
+            for row in range(3):
+                assert float((result[row] - wanted[row]).norm() / wanted[row].norm()) < 0.02
+                assert torch.equal(one(x[row, 2:3]), result[row, 2:3]), "as in the batch"
+    together = translate(base, TEXTS)
+    assert together == [translate(base, [text])[0] for text in TEXTS]
+
+
+@vnni
+def test_over_eight_bits_on_a_cpu_a_plugin_is_trained_in_float32_and_off_changes_nothing(tiny: Path) -> None:
+    exact, base = (BaseModel.load(tiny, "en", "zh", device="cpu", precision=one) for one in ("float32", "int8"))
+    check_trainable(base)
+    linear = next(one for one in base.model.modules() if type(one) is torch.nn.Linear)
+    same = next(one for one in exact.model.modules() if type(one) is torch.nn.Linear)
+    x = torch.randn(4, linear.in_features, requires_grad=True)  # (M, I)
+    with fast_products(base):
+        assert torch.equal(linear(x), same(x)), "with a gradient, the base's own weights"
+        linear(x).sum().backward()
+    assert x.grad is not None
+    plain = translate(base, TEXTS)
+    tuned = TunedWeights(base, "decoder")
+    with torch.no_grad():
+        for parameter in tuned.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    with tuned.exchanged(1.0):
+        changed = translate(base, TEXTS)
+    assert changed != plain
+    assert translate(base, TEXTS) == plain
 
 
 def test_eight_bits_need_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,11 +97,11 @@ def test_eight_bits_leave_the_output_layer_in_half(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_can_be_trained_on() -> None:
-    for precision in ("float32", "bfloat16"):
-        check_trainable(SimpleNamespace(precision=precision))  # type: ignore[arg-type]
+    for precision, device in (("float32", CUDA), ("bfloat16", CUDA), ("int8", CPU)):
+        check_trainable(SimpleNamespace(precision=precision, device=device))  # type: ignore[arg-type]
     for precision in ("float16", "int8"):
         with pytest.raises(OptionError, match=f"cannot be trained on a base held in {precision}"):
-            check_trainable(SimpleNamespace(precision=precision))  # type: ignore[arg-type]
+            check_trainable(SimpleNamespace(precision=precision, device=CUDA))  # type: ignore[arg-type]
 
 
 def test_the_setting_is_one_and_reaches_the_base(tiny: Path) -> None:

@@ -1,0 +1,71 @@
+"""Linear layers in eight bits on a CPU (dynamic quantization): a quarter less time for a translation (docs/performance.md).
+
+Weights are quantized once, an output row at a time; inputs at each call, a token at a time (ZeroQuant, Yao et al., 2022), so
+that the result for a sentence does not depend on the sentences beside it. The base's own weights stay as they are: gradients,
+and weights that a plugin puts in their place, are computed in float32.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+import torch
+
+from engine.base.onednn import Layout
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+HALF = 127  # the largest magnitude of a quantized number
+ZERO = 128  # inputs are unsigned: this stands for 0
+LEAST = 1e-9  # an input of zeros is divided by this
+
+
+def available() -> bool:
+    """Whether this CPU multiplies 8-bit numbers without overflow: that takes AVX-512 VNNI."""
+    about = Path("/proc/cpuinfo")
+    return (
+        "fbgemm" in torch.backends.quantized.supported_engines
+        and about.exists()
+        and "avx512_vnni" in about.read_text(encoding="utf-8", errors="replace")
+    )
+
+
+class Int8Layout(Layout):
+    """A weight (O, I) in eight bits, and the state of the weight that it was made from."""
+
+    fewest_rows = 1  # every row, so that a token's result is the same in a batch of any size
+
+    @classmethod
+    def of(cls, weight: Tensor) -> Int8Layout:
+        return cls(_packed(weight.detach()), ref(weight), weight._version)
+
+    def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        """x Wᵀ + b for x (..., I): (..., O)."""
+        rows = x.reshape(-1, x.shape[-1])  # (M, I)
+        scale = rows.abs().amax(1, keepdim=True).clamp_(min=LEAST)  # (M, 1)
+        result = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
+            rows / scale, 1 / HALF, ZERO, self.laid_out
+        )  # (M, O)
+        result.mul_(scale)
+        if bias is not None:
+            result.add_(bias)
+        return result.view(*x.shape[:-1], -1)  # type: ignore[no-any-return]  # (..., O)
+
+
+def _packed(weight: Tensor) -> Any:
+    """The weight (O, I) as fbgemm wants it, with a scale for each output."""
+    scale = weight.abs().amax(1).clamp(min=LEAST) / HALF  # (O,)
+    zero = torch.zeros(len(weight), dtype=torch.long)  # (O,)
+    engine = torch.backends.quantized.engine
+    torch.backends.quantized.engine = "fbgemm"  # type: ignore[assignment]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # tensors of this type will go; the packed weight is all that is kept
+            quantized = torch.quantize_per_channel(weight, scale, zero, 0, torch.qint8)
+            return torch.ops.quantized.linear_prepack(quantized, None)
+    finally:
+        torch.backends.quantized.engine = engine  # type: ignore[assignment]
