@@ -13,7 +13,7 @@ help:
 	@echo "make demo     the main job end to end on a bundled sample, in the terminal (some minutes)"
 	@echo "make studio   open the studio in a browser"
 	@echo "make test     the quick tests, on two cores (some minutes)"
-	@echo "make test-slow what make test leaves out: slow tests, then one by one those in a browser and those that bound seconds"
+	@echo "make test-slow what make test leaves out: slow tests, then those in a browser, then one by one those that bound seconds"
 	@echo "make test-all all tests"
 	@echo "make lint     ruff, mypy and import-linter"
 	@echo "make format   ruff's formatter"
@@ -37,18 +37,22 @@ demo: $(READY)
 studio: $(READY)
 	$(BIN)/tailormt studio --open
 
-PARALLEL := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
-SERIAL := $(BIN)/python -m pytest -q -m "browser or alone"
+PARALLEL := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+# The browser's tests have a process of their own: an event loop of Playwright's runs in it to the end.
+BROWSER := $(PARALLEL) -m "browser and not alone"
+SERIAL := $(BIN)/python -m pytest -q -m alone
 
 test: $(READY)
 	$(PARALLEL) -m "not slow and not browser and not alone"
 
 test-slow: $(READY)
 	$(PARALLEL) -m "slow and not browser and not alone"
+	$(BROWSER)
 	$(SERIAL)
 
 test-all: $(READY)
 	$(PARALLEL) -m "not browser and not alone"
+	$(BROWSER)
 	$(SERIAL)
 
 lint: $(READY)
