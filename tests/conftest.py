@@ -6,6 +6,7 @@ Nothing here touches the user's data folder, and nothing may fetch anything. The
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -28,6 +29,17 @@ ROOT = TESTS.parent
 SAMPLES = ROOT / "assets" / "samples"
 BASES = ROOT / "assets" / "models"
 
+# Files that take longest, first of all: one of them that begins last has a core of two to itself. In the browser an empty studio
+# is seen by who comes first.
+FIRST = (
+    "slow/test_methods_on_pretended_cuda.py", "integration/test_worker.py", "integration/test_methods.py", "slow/test_ray.py",
+    "slow/test_hub_families.py", "integration/test_api_clients.py", "slow/test_reproduce.py", "integration/test_cli.py",
+    "unit/studio/test_strangers.py", "integration/test_every_route.py", "integration/test_runs.py",
+    "integration/test_reliability_store.py", "slow/test_jobs_killed.py", "integration/test_knn_commands.py",
+    "unit/plugins/test_library.py", "unit/serving/test_patterns.py", "unit/workflows/test_maintenance.py",
+    "browser/test_studio.py", "browser/test_journey.py", "browser/test_nothing_lost.py", "browser/test_compare.py",
+)  # fmt: skip
+
 # What keeps a customization short in a test: a few updates on a few phrases.
 SHORT = (
     *("--phrase-option", "parser=statistical", "--phrase-option", "l_max=4"),
@@ -35,7 +47,7 @@ SHORT = (
     *("--method-option", "phrases_per_layer=40"),
     *("--training-option", "max_updates=4", "--training-option", "validate_every=2"),
     *("--training-option", "checkpoint_every=2", "--training-option", "tokens_per_batch=256"),
-    *("--training-option", "learning_rate=0.02", "--training-option", "warmup=1"),
+    *("--training-option", "learning_rate=0.02", "--training-option", "warmup=1", "--training-option", "watch=2"),
 )
 
 
@@ -64,6 +76,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: place for place, name in enumerate(FIRST)}
+    items.sort(key=lambda item: places.get(item.path.relative_to(TESTS).as_posix(), len(FIRST)))
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder == "slow" or (folder == "integration" and item.get_closest_marker("smoke") is None):
@@ -158,7 +172,37 @@ def command(home: Path) -> Callable[..., Ran]:
 
 
 @pytest.fixture(scope="session")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def little_general_text() -> Iterator[None]:
+    """Most of a customization of a tiny base was general text: 20 sentences in place of 120 measure it here, and what the base
+    makes of those that are replayed is put into each workspace, as if an earlier run had made it there.
+    """
+    from engine.workflows.customize import replay
+
+    translate, known = replay.general_translations, dict[Any, bytes]()
+
+    def translated(run: Any) -> list[tuple[str, str]]:
+        bases, file = (run.pair.forward, run.pair.backward), run.workspace / replay.FILE
+        key = (
+            *((base.fingerprint(), base.device) for base in bases),
+            run.settings.assets_dir,
+            run.cache.get("samples"),
+        )
+        if key in known and not file.exists():
+            with contextlib.suppress(OSError):  # a full disk is met by the work itself
+                file.write_bytes(known[key])
+        result = translate(run)
+        known[key] = file.read_bytes()
+        return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replay, "general_translations", translated)
+        for name in ("evaluate.MOST", "selection.GENERAL"):
+            patch.setattr(f"engine.workflows.customize.{name}", 20)
+        yield
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory, little_general_text: None) -> Path:
     """A base of English and Chinese, both directions, trained for a second. Tests only read it."""
     from tests.bases import make_base
 

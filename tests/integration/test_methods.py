@@ -68,8 +68,14 @@ def asked(request_for: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Samples, phrases and pairs, made once for all runs."""
+    return tmp_path_factory.mktemp("shared") / "workspace"
+
+
+@pytest.fixture(scope="module")
 def made(
-    asked: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+    asked: Callable[..., Any], workspace: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], tuple[Path, dict[str, Any]]]:
     """(bundle, summary) of a method's plugin, made once by the main job."""
     result: dict[str, tuple[Path, dict[str, Any]]] = {}
@@ -77,7 +83,8 @@ def made(
     def make(name: str) -> tuple[Path, dict[str, Any]]:
         if name not in result:
             folder = tmp_path_factory.mktemp(name)
-            result[name] = folder / "plugin.zip", customize(asked(name, folder / "plugin.zip"), folder / "workspace")
+            request = asked(name, folder / "plugin.zip")
+            result[name] = folder / "plugin.zip", customize(request, workspace, run=folder / "run")
         return result[name]
 
     return make
@@ -141,13 +148,13 @@ class TestTraining:
                 assert a == pytest.approx(b, abs=1e-4)
 
     def test_stopped_and_resumed_it_ends_with_the_same_weights(
-        self, name: str, asked: Callable[..., Any], made: Callable[..., Any], tmp_path: Path
+        self, name: str, asked: Callable[..., Any], made: Callable[..., Any], workspace: Path, tmp_path: Path
     ) -> None:
         request = asked(name, tmp_path / "plugin.zip")
         with pytest.raises(Cancelled):
-            customize(request, tmp_path / "workspace", Stop(5))
+            customize(request, workspace, Stop(5), run=tmp_path / "run")
         assert not request.output or not Path(request.output).exists()
-        customize(request, tmp_path / "workspace")
+        customize(request, workspace, run=tmp_path / "run")
         assert weights(tmp_path / "plugin.zip") == weights(made(name)[0])
 
 

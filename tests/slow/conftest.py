@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from engine.core.progress import Progress
 from tests.bases import SAMPLES, SENTENCES
+from tests.conftest import Ran
+
+
+@pytest.fixture
+def benches_in_this_process(tailormt: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bench runs its commands here: a process for each takes seconds to start. test_bench_methods.py starts them too."""
+
+    def run(command: Sequence[str], progress: Progress) -> tuple[int, str, str]:
+        assert list(command[1:3]) == ["-m", "engine.cli"]
+        progress.check()
+        ran = tailormt(*command[3:])
+        return ran.code, ran.out, ran.err
+
+    monkeypatch.setattr("engine.workflows.benchmark.methods.run_program", run)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from engine.workflows.benchmark.tasks import load_task
 from tests.bases import SENTENCES
 
 
+@pytest.mark.usefixtures("benches_in_this_process")
 def test_a_table_of_all_that_was_asked(data: Path, tiny: Path, home: Path, tmp_path: Path) -> None:
     asked: dict[str, Any] = dict(base=str(tiny), tasks=["luxun"], systems=["extreme"], sentences=40, lines=4)
     rows = bench_methods(MethodBench(data, tmp_path / "out", **asked))

@@ -62,6 +62,7 @@ def test_layers_of_table_six_go_from_below_and_then_from_above() -> None:
     assert [bool(one.paper) for one in layer_variants(4)] == [False, False, False, True, False, False, False]
 
 
+@pytest.mark.usefixtures("benches_in_this_process")
 def test_rows_are_made_once_shown_beside_the_papers_and_shared(
     data: Path, tiny: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,6 +119,7 @@ def test_the_clock_ends_no_training_but_where_a_row_asks_for_it(
     assert minutes == ["max_minutes=none", "max_minutes=2"], "a busy machine would give other figures; the last counts"
 
 
+@pytest.mark.usefixtures("benches_in_this_process")
 def test_a_plugin_of_other_domains_gets_the_tasks_own_pairs_and_its_proportions_are_measured(
     data: Path, tiny: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
