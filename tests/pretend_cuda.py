@@ -17,7 +17,6 @@ import pytest
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
 
 __all__ = ["PretendCuda", "is_on_gpu", "pretend_cuda"]
 
@@ -36,6 +35,15 @@ NO_NUMBERS = {
 }  # fmt: skip
 
 
+def leaves(value: Any) -> list[Any]:
+    """What lists, tuples and dictionaries within one another hold. Torch's own walk knows more kinds, and takes longer than most
+    operations that are looked at here.
+    """
+    if isinstance(value, tuple | list):
+        return [leaf for one in value for leaf in (leaves(one) if isinstance(one, tuple | list | dict) else (one,))]
+    return leaves(list(value.values())) if isinstance(value, dict) else [value]
+
+
 def is_on_gpu(tensor: Tensor) -> bool:
     """Whether it passes for one on the GPU: its storage is marked, and with it all views of it."""
     return not tensor.is_mkldnn and getattr(tensor.untyped_storage(), "pretend", False)
@@ -43,28 +51,29 @@ def is_on_gpu(tensor: Tensor) -> bool:
 
 class PretendCuda(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in PROPERTIES:
+            return PROPERTIES[func](args[0])
         kwargs = dict(kwargs or {})
-        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        given = leaves((args, kwargs))
+        tensors = [leaf for leaf in given if isinstance(leaf, Tensor)]
         there = any(map(is_on_gpu, tensors))
         if there and func in ONLY_THERE:
             raise TypeError(f"can't convert {GPU} device type tensor to numpy. Use Tensor.cpu() first")
-        if func in PROPERTIES:
-            return PROPERTIES[func](args[0])
         if func in MOVES:
             return move(func, args, kwargs)
         wanted = kwargs.get("device")
         if wanted is not None:
             there = torch.device(wanted).type == "cuda"
             kwargs["device"] = "cpu" if there else wanted
-        else:
+        elif len(tensors) > 1:
             check(func, args, tensors)
-        if there and any(isinstance(leaf, torch.Generator) for leaf in tree_leaves((args, kwargs))):
+        if there and torch.Generator in map(type, given):
             raise RuntimeError(f"{name_of(func)}: expected a 'cuda' device type for generator but found 'cpu'")
         result = func(*args, **kwargs)
         if there:  # what has the storage of an argument is on that one's device
             mark(
                 one
-                for one in tree_leaves(result)
+                for one in leaves(result)
                 if isinstance(one, Tensor) and not any(shared(one, other) for other in tensors)
             )
         return result
@@ -125,12 +134,12 @@ def moved(result: Tensor, here: bool, there: bool, tensor: Tensor | None = None)
 
 def check(func: Any, args: Any, tensors: list[Tensor]) -> None:
     """Raises RuntimeError where CUDA would: on tensors of both devices."""
-    if func in ACROSS or not tensors:
+    if func in ACROSS:
         return
     if func in (Tensor.__getitem__, Tensor.__setitem__):
         # Places may be on the CPU, and so may what a slice is set to, which is copied.
         places = args[1] if isinstance(args[1], tuple) else (args[1],)
-        many = [one for one in tree_leaves(places) if isinstance(one, Tensor) and one.dim()]
+        many = [one for one in leaves(places) if isinstance(one, Tensor) and one.dim()]
         if not is_on_gpu(args[0]) and any(map(is_on_gpu, many)):
             raise RuntimeError(f"{name_of(func)}: indices on {GPU} for a tensor on the CPU")
         listed = many or any(isinstance(one, list) for one in places)

@@ -65,7 +65,10 @@ def there(tiny: Path, cuda: None) -> BaseModel:
 def make(
     request_for: Callable[..., Any], sample: Path, tmp_path_factory: pytest.TempPathFactory, cuda: None
 ) -> Callable[..., Path]:
-    """The bundle of a method's plugin for two domains, whose training was stopped and resumed from its checkpoint."""
+    """The bundle of a method's plugin for two domains, whose training was stopped and resumed from its checkpoint. Samples and
+    pairs are those of one workspace.
+    """
+    workspace = tmp_path_factory.mktemp("shared") / "workspace"
     lines = sample.read_text(encoding="utf-8").splitlines()
     files = [tmp_path_factory.mktemp("domains") / f"{name}.txt" for name in ("prose", "verse")]
     for number, file in enumerate(files):
@@ -83,8 +86,8 @@ def make(
             assert settings.device == "cuda"
             if get_method(name).capabilities.trains:
                 with pytest.raises(Cancelled):
-                    customize(request, folder / "workspace", Stop(), settings=settings)
-            customize(request, folder / "workspace", settings=settings)
+                    customize(request, workspace, Stop(), settings=settings, run=folder / "run")
+            customize(request, workspace, settings=settings, run=folder / "run")
             done[name] = folder / "plugin.zip"
         return done[name]
 
