@@ -47,7 +47,7 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-WAIT = 90_000  # milliseconds for translating on a slow machine
+WAIT = 300_000  # milliseconds for translating on a slow machine
 
 
 def prepare(service: Service) -> ProjectRow:
@@ -119,6 +119,8 @@ PICTURES: dict[str, Callable[[Any, str, ProjectRow], None]] = {"compare": compar
 
 
 def main() -> None:
+    from engine.jobs import start_background_worker, stop_background_worker
+
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--home", type=Path, default=user_cache_path("tailormt") / "pictures", help="the prepared home")
     parser.add_argument(
@@ -135,14 +137,18 @@ def main() -> None:
     project = prepare(Service(settings))
     serve(settings)
     url = f"http://127.0.0.1:{settings.port}"
-    if args.every:
-        shoot_every(url, project, args.every, args.pages)
-    else:
-        shoot(url, project, args.only, args.language, args.dark)
+    start_background_worker(settings)  # what Compare translates is a job
+    try:
+        if args.every:
+            shoot_every(url, project, args.every, args.pages)
+        else:
+            shoot(url, project, args.only, args.language, args.dark)
+    finally:
+        stop_background_worker(settings)
 
 
 def serve(settings: Settings) -> None:
-    """The studio in a thread of this program, without a worker: there is nothing left to be done."""
+    """The studio in a thread of this program."""
     import uvicorn
 
     from studio.app import create_app

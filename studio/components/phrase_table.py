@@ -129,9 +129,13 @@ def times_as_often(row: Row) -> str:
     """`12×`: as often again as in general text; `≥ 39×` where general text never has it; a dash where nothing is known."""
     if row.ratio is None or not row.own:
         return "–"
-    times = 2.0**row.ratio
-    shown = f"{times:.0f}×" if times >= 9.95 else f"{times:.1f}×" if times >= 0.095 else f"{times:.2f}×"
+    shown = f"{short(2.0**row.ratio)}×"
     return shown if row.general else f"≥\u00a0{shown}"
+
+
+def short(times: float) -> str:
+    """A factor with as many digits as it needs: `170`, `5.1`, `0.04`."""
+    return f"{times:,.0f}" if times >= 9.95 else f"{times:.1f}" if times >= 0.095 else f"{times:.2f}"
 
 
 def page_line(first: int, shown: int, fitting: int, phrases: Phrases, sentences: int) -> str:
@@ -181,7 +185,7 @@ def detail_card(row: Row | None, sentences: Sequence[Mapping[str, Any]], languag
             own=f"{1000 * row.own / max(1, row.words):.2g}",
             general=f"{1000 * row.general / max(1, row.general_words):.2g}",
         ),
-        interval=f"95 % {2.0**row.low:.2g}–{2.0**row.high:.2g}×",
+        interval=f"95\u00a0% {short(2.0**row.low)}–{short(2.0**row.high)}×",
     )
 
 
