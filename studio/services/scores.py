@@ -31,14 +31,13 @@ class Score:
     @property
     def sure(self) -> str:
         """The plugin's interval, the difference, and its p: `95 % 12.5–14.3 · +5.6 · p < 0.001`."""
-        text = ""
+        parts = [f"{self.after - self.before:+.1f}".replace("-", "−")]
         if self.low is not None and self.high is not None:
             low, high = sorted((self.low, self.high))
-            text = f"95 % {low:.1f}–{high:.1f} · "
-        text += f"{self.after - self.before:+.1f}".replace("-", "−")
+            parts.insert(0, f"95 % {low:.1f}–{high:.1f}")
         if self.p is not None:
-            text += " · p < 0.001" if self.p < 0.001 else f" · p = {self.p:.3f}"
-        return text
+            parts.append("p < 0.001" if self.p < 0.001 else f"p = {self.p:.3f}")
+        return " · ".join(part.replace(" ", "\u00a0") for part in parts)  # a line may end between them only
 
 
 def scores(metrics: Mapping[str, Any]) -> list[Score]:

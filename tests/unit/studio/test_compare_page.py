@@ -274,7 +274,7 @@ def test_figures_of_a_plugin_are_greyed_where_its_dial_has_moved() -> None:
     metrics = {"bleu_vanilla": 7.8, "bleu": 13.4, "bleu_low": 12.0, "bleu_high": 14.9, "bleu_p": 0.02}
     sheet = sheet_of([["a", "b", "c"]])
     as_trained = figure_cards(sheet, busy=False, plugins=[metrics])
-    assert "95 % 12.0–14.9 · +5.6 · p = 0.020" in as_trained
+    assert "95\u00a0%\u00a012.0–14.9 · +5.6 · p\u00a0=\u00a00.020" in as_trained
     assert "tm-void" not in as_trained
     moved = figure_cards(sheet, busy=False, plugins=[metrics], moved=True)
     assert 'class="tm-void"' in moved

@@ -51,7 +51,7 @@ def test_figures_of_a_real_evaluation() -> None:
     assert list(result) == ["BLEU, style", "chrF, style", "BLEU, general", "chrF, general"]
     assert result["BLEU, style"].after == pytest.approx(100)
     assert result["BLEU, style"].before < 90
-    assert re.fullmatch(r"95 % 100\.0–100\.0 · \+\d+\.\d · p [<=] 0\.\d+", result["BLEU, style"].sure)
+    assert re.fullmatch(r"95\s%\s100\.0–100\.0 · \+\d+\.\d · p\s[<=]\s0\.\d+", result["BLEU, style"].sure)
     assert figure_row({"style": style}).count('tm-figure"') == 2
     assert figure_row({}) == figure_row({"loss": 3.1, "systems": "x"}) == ""
     assert [one.title for one in scores(style)] == ["BLEU", "chrF"]
