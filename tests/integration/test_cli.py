@@ -22,6 +22,12 @@ SOURCES = [source for source, _ in SENTENCES]
 Run = Callable[..., Ran]
 
 
+@pytest.fixture
+def no_general_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is bundled: in a process of its own a tiny base spends most of its time on general text."""
+    monkeypatch.setenv("TAILORMT_ASSETS", str(tmp_path / "no-assets"))
+
+
 def direction(base: Path) -> tuple[Any, ...]:
     return ("--base", base, "--source", "en", "--target", "zh")
 
@@ -37,6 +43,7 @@ def english(tmp_path: Path) -> Path:
 
 
 @pytest.mark.smoke
+@pytest.mark.usefixtures("no_general_text")
 def test_customize_writes_a_bundle(command: Run, tiny: Path, sample: Path, tmp_path: Path, home: Path) -> None:
     output = tmp_path / "new" / "plugin.zip"
     line = ("customize", *direction(tiny), "--samples", sample, "--method", "memory_adapter", "--budget", "quick")
@@ -191,8 +198,9 @@ def weights(path: Path) -> bytes:
         return bundle.read("adapter_model.safetensors")
 
 
+@pytest.mark.usefixtures("no_general_text")
 def test_ctrl_c_then_the_same_command_goes_on(
-    command: Run, tiny: Path, sample: Path, tmp_path: Path, home: Path
+    tailormt: Run, tiny: Path, sample: Path, tmp_path: Path, home: Path
 ) -> None:
     output = tmp_path / "out" / "plugin.zip"
     options = [*SHORT, "--training-option", "max_updates=150", "--training-option", "patience=0"]
@@ -220,9 +228,9 @@ def test_ctrl_c_then_the_same_command_goes_on(
     stopped_at = json.loads(state.read_text(encoding="utf-8"))["position"]["update"]
     assert 0 < stopped_at < 150
 
-    assert command(*line).code == 0
+    assert tailormt(*line).code == 0
     resumed = weights(output)
-    assert command(*line, "--workspace", tmp_path / "undisturbed").code == 0
+    assert tailormt(*line, "--workspace", tmp_path / "undisturbed").code == 0
     assert weights(output) == resumed
 
 

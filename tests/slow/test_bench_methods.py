@@ -53,6 +53,7 @@ def test_a_system_that_fails_is_a_row_with_its_sentence(data: Path, tiny: Path, 
     assert rows[1]["error"] in table_text(rows)
 
 
+@pytest.mark.usefixtures("benches_in_this_process")
 def test_samples_without_sources_are_refused_where_sources_are_asked_for(
     data: Path, tiny: Path, home: Path, tmp_path: Path
 ) -> None:

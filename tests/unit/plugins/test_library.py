@@ -48,7 +48,8 @@ def domain(request_for: Callable[..., Any], tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="module")
 def lookup(request_for: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A plugin that reads its sentences while it translates."""
-    return made(request_for, tmp_path_factory.mktemp("lookup"), "Looks up", "ngram_memory")
+    few = {"neighbours": 3, "neighbours_translating": 3}
+    return made(request_for, tmp_path_factory.mktemp("lookup"), "Looks up", "ngram_memory", **few)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +140,7 @@ def with_license(path: Path, output: Path, name: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def strangers(bundle: Path, domain: Path, blend: Path, lookup: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def strangers(bundle: Path, domain: Path, blend: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("strangers")
     amend(domain, folder / "other-base.zip", card={"base_fingerprint": "sha256:0", "base_model_name_or_path": "other"})
     amend(domain, folder / "other-way.zip", card={"source": "de"})
