@@ -167,20 +167,24 @@ def test_a_method_with_a_datastore_needs_no_second(request_for: Callable[..., An
     assert not (tmp_path / "x.zip").exists()
 
 
-@pytest.mark.parametrize("family", ["m2m100", "nllb", "mbart50"])
-@pytest.mark.parametrize("keys", ["output", "ffn_input"])
-def test_every_family_of_bases(family: str, keys: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module", params=["m2m100", "nllb", "mbart50"])
+def other_base(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> BaseModel:
     """Layers with the norm first, language codes among the tokens, codes as the decoder's start."""
+    from tests.hub_models import make_hub_model
 
+    folder = make_hub_model(request.param, tmp_path_factory.mktemp("bases") / request.param)
+    return BaseModel.load(folder, "en", "zh", device="cpu")
+
+
+@pytest.mark.parametrize("keys", ["output", "ffn_input"])
+def test_every_family_of_bases(other_base: BaseModel, keys: str, tmp_path: Path) -> None:
     from engine.base.decoding_options import Decoding
     from engine.methods import get_method
     from engine.methods.knn.build import make_knn
     from engine.methods.knn.module import KnnModule
     from engine.methods.knn.options import KnnOptions
-    from tests.hub_models import make_hub_model
 
-    make_hub_model(family, tmp_path / "base")
-    base = BaseModel.load(tmp_path / "base", "en", "zh", device="cpu")
+    base = other_base
     pairs = [SentencePair(*pair) for pair in SENTENCES]
     options = KnnOptions(k=1, temperature=1.0, weight=0.99, keys=keys)
     knn, _, _ = make_knn(base, pairs, pairs, options, tmp_path / "knn")
