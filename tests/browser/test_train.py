@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
+import contextlib
 import json
 import re
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,7 @@ def updates(budget: str) -> str:
 def run_of(
     studio: Studio, project: ProjectRow, state: str, rows: list[dict[str, Any]] | None = None, **more: Any
 ) -> JobRow:
-    """A run in a state that no worker touches, with its curve."""
+    """A run with its curve. One that is "running" needs `alive` about it."""
     from engine.store import tables
 
     with studio.store.write() as session:
@@ -46,8 +48,7 @@ def run_of(
             arguments={"method": "memory_adapter", "budget": "quick", **more.pop("arguments", {})},
             state=state,
             worker="test",
-            # A run that gives no sign of life for twenty seconds is taken for dead, and the next one begins.
-            heartbeat=tables.now() + datetime.timedelta(hours=1),
+            heartbeat=tables.now(),
             started=tables.now(),
             finished=None if state == "running" else tables.now(),
             **more,
@@ -62,6 +63,24 @@ def run_of(
     return studio.store.jobs.get(number)
 
 
+@contextlib.contextmanager
+def alive(studio: Studio, run: JobRow) -> Iterator[None]:
+    """Signs of life of a run that no process works at: without them it is taken for dead after twenty seconds, and begun."""
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(2.0):
+            studio.store.jobs.heartbeat(run.id, run.attempt)
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 AT_WORK: dict[str, Any] = {"step": "Training", "step_index": 5, "steps": 8, "done": 62.0, "total": 100.0, "eta": 125.0}
 
 
@@ -69,30 +88,31 @@ def test_a_run_is_watched_queued_behind_and_cancelled(studio: Studio, page: Any)
     project = studio.project("Watch")
     run = run_of(studio, project, "running", ROWS, **AT_WORK)
     studio.store.usage.note(run.id, cpu=142.0, memory=1_500_000_000, peak=1_600_000_000)
-    page.goto(f"{studio.url}/train?project={project.id}")
-    for _ in range(2):
-        expect(page.get_by_text("62 of 100 · 2 min left in this step · 950 tokens/s")).to_be_visible()
-        expect(page.locator(".js-plotly-plot .js-line").first).to_be_visible()
-        expect(page.locator(".block.tm-foot")).to_contain_text("Making a plugin · 70 %")
-        expect(page.get_by_text("CPU 1.4 of")).to_be_visible()
-        expect(page.locator(".tm-sample mark.new").first).to_be_visible()
-        page.reload()
-    # Another run waits for it, and can be taken out of the queue again.
-    page.get_by_text("Quick", exact=True).click()
-    page.get_by_role("button", name="Add to the queue").click()
-    expect(page.locator(".tm-runs")).to_contain_text("waiting, 2nd")
-    waiting = studio.store.jobs.list(project.id)[0]
-    assert waiting.state == "queued"
-    assert waiting.arguments["training_options"]["watch"] > 0
-    page.locator(".tm-runs").get_by_role("button", name="Cancel").first.click()
-    expect(page.locator(".tm-runs")).to_contain_text("cancelled")
-    assert studio.store.jobs.get(waiting.id).state == "cancelled"
-    page.goto(f"{studio.url}/train?project={project.id}&run={run.id}")
-    page.get_by_role("button", name="Cancel").first.click()
-    expect(page.get_by_text("Cancelling").first).to_be_visible()
-    assert studio.store.jobs.get(run.id).cancel_requested
-    studio.store.jobs.cancelled(run.id, run.attempt)
-    expect(page.get_by_role("button", name="Resume").first).to_be_visible()
+    with alive(studio, run):
+        page.goto(f"{studio.url}/train?project={project.id}")
+        for _ in range(2):
+            expect(page.get_by_text("62 of 100 · 2 min left in this step · 950 tokens/s")).to_be_visible()
+            expect(page.locator(".js-plotly-plot .js-line").first).to_be_visible()
+            expect(page.locator(".block.tm-foot")).to_contain_text("Making a plugin · 70 %")
+            expect(page.get_by_text("CPU 1.4 of")).to_be_visible()
+            expect(page.locator(".tm-sample mark.new").first).to_be_visible()
+            page.reload()
+        # Another run waits for it, and can be taken out of the queue again.
+        page.get_by_text("Quick", exact=True).click()
+        page.get_by_role("button", name="Add to the queue").click()
+        expect(page.locator(".tm-runs")).to_contain_text("waiting, 2nd")
+        waiting = studio.store.jobs.list(project.id)[0]
+        assert waiting.state == "queued"
+        assert waiting.arguments["training_options"]["watch"] > 0
+        page.locator(".tm-runs").get_by_role("button", name="Cancel").first.click()
+        expect(page.locator(".tm-runs")).to_contain_text("cancelled")
+        assert studio.store.jobs.get(waiting.id).state == "cancelled"
+        page.goto(f"{studio.url}/train?project={project.id}&run={run.id}")
+        page.get_by_role("button", name="Cancel").first.click()
+        expect(page.get_by_text("Cancelling").first).to_be_visible()
+        assert studio.store.jobs.get(run.id).cancel_requested
+        studio.store.jobs.cancelled(run.id, run.attempt)
+        expect(page.get_by_role("button", name="Resume").first).to_be_visible()
 
 
 def test_the_form_follows_budget_and_method_and_survives_a_reload(studio: Studio, page: Any) -> None:
