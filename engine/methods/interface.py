@@ -39,6 +39,7 @@ class Capabilities:
     source: str  # the paper
     needs_phrases: bool = False  # phrases are found before `prepare`
     needs_pairs: bool = False  # sentence pairs are made before `prepare`; else after it, and only if it trains
+    needs_held_out: bool = False  # those of the held-out samples alone are
     needs_bilingual: bool = False  # samples without their sources will not do
     needs_domains: int = 1  # domains that the samples must hold
     needs_endpoint: bool = False  # calls a service that the user names

@@ -26,6 +26,7 @@ BUILT_IN = {
     "rewrite": "engine.methods.rewrite.method:Rewrite",
     "ngram_memory": "engine.methods.ngram_memory.method:NgramMemory",
     "translation_memory": "engine.methods.translation_memory.method:TranslationMemory",
+    "density_ratio": "engine.methods.density_ratio.method:DensityRatioMethod",
     "dexperts": "engine.methods.dexperts.method:DExperts",
     "llm_prompt": "engine.methods.llm_prompt.method:LlmPrompt",
 }

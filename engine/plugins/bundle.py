@@ -41,7 +41,7 @@ KNOWN = (
     *REQUIRED, "memory.safetensors", "memory.sources.safetensors", "memory.jsonl",
     "phrases.jsonl", "index.faiss", "pairs.jsonl", "datastore.safetensors",
     "datastore.jsonl", "datastore.faiss", "datastore.sources.safetensors", "datastore.gate.safetensors", "adaptive.safetensors",
-    "domains.json", "proportions.safetensors", "proportions.json", *PARTS,
+    "domains.json", "proportions.safetensors", "proportions.json", "ngrams.safetensors", *PARTS,
 )  # fmt: skip
 MAX_BYTES = 16 << 30  # unpacked, all files
 MAX_TEXT = 1 << 30  # one text file
@@ -64,6 +64,7 @@ LIMITS = {
     "datastore.gate.safetensors": MAX_JSON,
     "adaptive.safetensors": MAX_JSON,
     "proportions.safetensors": MAX_TEXT,
+    "ngrams.safetensors": MAX_TEXT,
     **dict.fromkeys(PARTS, MAX_BYTES),
 }
 KEYS: dict[str, type] = {

@@ -6,16 +6,17 @@ Their difference is what the samples say more often; it knows the translation so
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.core.progress import Progress
 from engine.methods.batches import Pairs
 from engine.methods.cost import Cost, Workload
 from engine.methods.dexperts.config import DExpertsConfig
-from engine.methods.interface import Artefacts, Batch, Capabilities, Loss, Method
+from engine.methods.interface import Artefacts, Batch, Capabilities, Loss
+from engine.methods.logit_difference import LogitDifference
 
 if TYPE_CHECKING:
     import torch
@@ -32,7 +33,7 @@ class TwoTargets(Pairs):
     machine: list[list[int]]
 
 
-class DExperts(Method):
+class DExperts(LogitDifference):
     """Two language models steer the choice of each token."""
 
     name: ClassVar[str] = "dexperts"
@@ -85,50 +86,10 @@ class DExperts(Method):
     def finish(self, module: nn.Module) -> None:
         module.eval()
 
-    @contextlib.contextmanager
-    def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
-        """For given translations: the decoder provides its whole input, and the output layer adds the weighted difference.
+    def next_difference(self, module: Any) -> Callable[[torch.Tensor], torch.Tensor]:
+        from engine.methods.dexperts.module import Memory
 
-        In a search the decoder sees one token at a time; there `logits_processors` does it.
-        """
-        if strength == 0.0:
-            yield
-            return
-        inputs: list[torch.Tensor | None] = [None]
-
-        def remember(decoder: Any, args: Any, kwargs: Any) -> None:
-            whole = kwargs.get("use_cache") is False
-            inputs[0] = kwargs.get("input_ids") if whole else None  # (B, T)
-
-        def add(head: Any, args: Any, logits: torch.Tensor) -> torch.Tensor | None:
-            given, inputs[0] = inputs[0], None
-            if given is None or logits.shape[:-1] != given.shape:
-                return None  # a step of a search, or chosen positions, which `log_probabilities` sees to
-            return logits + (weight * module.difference(given)).to(logits.dtype)  # (B, T, V)
-
-        before, module.strength = module.strength, strength
-        weight = strength * module.config.weight
-        handles = [
-            base.model.get_decoder().register_forward_pre_hook(remember, with_kwargs=True),
-            base.model.get_output_embeddings().register_forward_hook(add),
-        ]
-        try:
-            yield
-        finally:
-            module.strength = before
-            for handle in handles:
-                handle.remove()
-
-    def logits_processors(self, base: BaseModel, module: Any, strength: float) -> Sequence[Any]:
-        from engine.methods.dexperts.processor import Mixture
-
-        return [Mixture(module, strength * module.config.weight)]
-
-    def log_probabilities(self, base: BaseModel, module: Any, batch: Batch) -> torch.Tensor:
-        """Of the mixture, at the real target positions."""
-        base_log_p = super().log_probabilities(base, module, batch)  # (M, V)
-        difference = module.difference(batch.inputs, batch.labels != base.pad)  # (M, V)
-        return (base_log_p + module.strength * module.config.weight * difference.float()).log_softmax(-1)  # (M, V)
+        return partial(module.next_difference, memory=Memory())
 
     def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
         """Each model's likelihood of its own texts; the base has no part in it."""

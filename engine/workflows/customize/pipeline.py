@@ -187,10 +187,10 @@ def pair_sentences(run: Run) -> None:
 def prepare_method(run: Run) -> None:
     """The method's own files, in a folder that is emptied when what they are made from has changed."""
     run.progress.begin("Preparing the method", 4 if needs_pairs_first(run) else 2, STEPS)
-    needs, method, config, pair = run.method.capabilities, run.method, run.config, run.pair
+    method, config, pair = run.method, run.config, run.pair
     phrases = method.reads_phrases(config)
     made_from: list[Any] = [run.cache.used["phrases"] if phrases else run.cache.get("samples")]
-    made_from += [run.cache.used["pairs"], run.training.keep_pairs] if needs.needs_pairs else [""]
+    made_from += [run.cache.used["pairs"], run.training.keep_pairs] if needs_pairs_first(run) else [""]
     left_out = run.exclusions.stamp() if phrases else run.exclusions.sentence_stamp()
     made_from += [content_hash(left_out)] if left_out else []  # nothing where nothing is: older stamps hold
     made_from += [method.name, config.to_mapping(), pair.forward.fingerprint(), pair.backward.fingerprint()]
@@ -268,8 +268,8 @@ def evaluate(run: Run) -> None:
 
 
 def needs_pairs_first(run: Run) -> bool:
-    """Whether the method prepares itself from sentence pairs."""
-    return run.method.capabilities.needs_pairs
+    """Whether the method prepares itself from sentence pairs, all or the held-out ones."""
+    return run.method.capabilities.needs_pairs or run.method.capabilities.needs_held_out
 
 
 BEFORE_CHOICE = (Step("samples", read), Step("loading", load))

@@ -1,0 +1,83 @@
+"""ngrams.safetensors: the counts of the samples ("style.…") and of general text ("general.…")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.core.atomic_files import atomic_write
+from engine.errors import BundleError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FILE = "ngrams.safetensors"
+COLUMNS = ("keys", "starts", "sums", "tokens", "counts")
+
+
+def save(models: Mapping[str, Mapping[str, Tensor]], folder: Path) -> Path:
+    """Write the tensors of models by name; returns the file."""
+    from safetensors.torch import save_file
+
+    tensors = {f"{name}.{key}": value.contiguous() for name, model in models.items() for key, value in model.items()}
+    with atomic_write(folder / FILE, "the n-gram counts") as temporary:
+        save_file(tensors, temporary)
+    return folder / FILE
+
+
+def read(file: Path, models: Sequence[str], order: int, words: int) -> dict[str, dict[str, Tensor]]:
+    """The tensors of the models by name. Raises BundleError where they are not those of such models over V words."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        data = load_file(file)
+    except (SafetensorError, OSError) as error:
+        raise BundleError(
+            "{tensors} is damaged ({error}). Get a new copy of the bundle.", tensors=FILE, error=error
+        ) from None
+    names = ["unigram", *(f"{column}_{m}" for m in range(1, order) for column in COLUMNS)]
+    wanted = {f"{model}.{name}" for model in models for name in names}
+    for key in sorted(wanted ^ set(data)):
+        if key in wanted:
+            raise BundleError("{tensors} lacks the key {key}. Get a new copy of the bundle.", tensors=FILE, key=key)
+        raise BundleError("{tensors} has an unknown key {key}. Get a new copy of the bundle.", tensors=FILE, key=key)
+    result = {model: {name: data[f"{model}.{name}"] for name in names} for model in models}
+    for model in result.values():
+        if not _fits(model, order, words):
+            raise BundleError("{tensors} does not fit this base. Get a new copy of the bundle.", tensors=FILE)
+    return result
+
+
+def _fits(model: Mapping[str, Tensor], order: int, words: int) -> bool:
+    """Whether types, shapes and numbers are such that a model can be read without leaving its tensors."""
+    import torch
+
+    unigram = model["unigram"]
+    if unigram.dtype != torch.float32 or unigram.shape != (words,) or not bool((unigram > 0).all()):
+        return False
+    kinds = {
+        "keys": torch.int64,
+        "starts": torch.int64,
+        "sums": torch.float32,
+        "tokens": torch.int32,
+        "counts": torch.float32,
+    }
+    for m in range(1, order):
+        level = {column: model[f"{column}_{m}"] for column in COLUMNS}
+        if any(level[column].dtype != kind or level[column].dim() != 1 for column, kind in kinds.items()):
+            return False
+        histories, pairs = len(level["keys"]), len(level["tokens"])
+        if (len(level["starts"]), len(level["sums"]), len(level["counts"])) != (histories + 1, histories, pairs):
+            return False
+        if not histories:
+            continue
+        starts, tokens = level["starts"], level["tokens"]
+        if int(starts[0]) != 0 or int(starts[-1]) != pairs or bool((starts.diff() < 1).any()):
+            return False
+        if bool((level["keys"].diff() <= 0).any()) or int(tokens.min()) < 0 or int(tokens.max()) >= words:
+            return False
+        if not all(bool(((level[one] >= 1) & level[one].isfinite()).all()) for one in ("sums", "counts")):
+            return False
+    return bool(unigram.isfinite().all())

@@ -1,0 +1,82 @@
+"""Methods that add a weighted difference of two language models' scores to the base's: z + α (z⁺ - z⁻)."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.methods.interface import Batch, Method
+
+if TYPE_CHECKING:
+    import torch
+
+
+class LogitDifference(Method):
+    """The module has a `config.weight`, a `strength`, 1 outside of `attach`, and `difference(inputs, real)`: (B, T, V) at all
+    positions of decoder inputs (B, T), or (M, V) at those where `real` (B, T) is true.
+    """
+
+    @abstractmethod
+    def next_difference(self, module: Any) -> Callable[[torch.Tensor], torch.Tensor]:
+        """A function of the prefixes (R, t) of one search's step after another: the difference for the next tokens (R, V)."""
+
+    @contextlib.contextmanager
+    def attach(self, base: Any, module: Any, strength: float = 1.0) -> Iterator[None]:
+        """For given translations: the decoder provides its whole input, and the output layer adds the weighted difference.
+
+        In a search the decoder sees one token at a time; there `logits_processors` does it.
+        """
+        if strength == 0.0:
+            yield
+            return
+        inputs: list[torch.Tensor | None] = [None]
+
+        def remember(decoder: Any, args: Any, kwargs: Any) -> None:
+            whole = kwargs.get("use_cache") is False
+            inputs[0] = kwargs.get("input_ids") if whole else None  # (B, T)
+
+        def add(head: Any, args: Any, logits: torch.Tensor) -> torch.Tensor | None:
+            given, inputs[0] = inputs[0], None
+            if given is None or logits.shape[:-1] != given.shape:
+                return None  # a step of a search, or chosen positions, which `log_probabilities` sees to
+            return logits + (weight * module.difference(given)).to(logits.dtype)  # (B, T, V)
+
+        before, module.strength = module.strength, strength
+        weight = strength * module.config.weight
+        handles = [
+            base.model.get_decoder().register_forward_pre_hook(remember, with_kwargs=True),
+            base.model.get_output_embeddings().register_forward_hook(add),
+        ]
+        try:
+            yield
+        finally:
+            module.strength = before
+            for handle in handles:
+                handle.remove()
+
+    def logits_processors(self, base: Any, module: Any, strength: float) -> Sequence[Any]:
+        from transformers import LogitsProcessor
+
+        weight, difference = strength * module.config.weight, self.next_difference(module)
+
+        class Mixture(LogitsProcessor):
+            def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+                """For prefixes (R, t) and scores (R, V), which are logits or log-probabilities; gives log-probabilities.
+
+                Beam search adds them up over the tokens, so they are brought to a sum of one again. What is forbidden (-inf)
+                stays so.
+                """
+                change = difference(input_ids).to(scores.dtype)  # (R, V)
+                if not bool(change.any()):
+                    return scores  # untrained: the base's own scores, bit for bit
+                return (scores + weight * change).log_softmax(-1)  # (R, V)
+
+        return [Mixture()]
+
+    def log_probabilities(self, base: Any, module: Any, batch: Batch) -> torch.Tensor:
+        """Of the mixture, at the real target positions."""
+        base_log_p = super().log_probabilities(base, module, batch)  # (M, V)
+        difference = module.difference(batch.inputs, batch.labels != base.pad)  # (M, V)
+        return (base_log_p + module.strength * module.config.weight * difference.float()).log_softmax(-1)  # (M, V)
