@@ -130,6 +130,22 @@ def test_runs_in_a_row_share_the_samples_and_keep_their_own(
     assert {"general_bleu", "general_bleu_vanilla", "general_bleu_p", "general_chrf"} <= set(resumed["metrics"])
 
 
+def test_a_method_that_needs_held_out_pairs_alone_uses_those_that_are_there(
+    asked: Callable[..., Any], tmp_path: Path, home: Path
+) -> None:
+    work, settings = tmp_path / "work", Settings(home=str(home), device="cpu")
+    alone = Steps()
+    customize(asked("alone", method="density_ratio"), tmp_path / "other", alone, settings, run=tmp_path / "other" / "1")
+    parts = [json.loads(line)["part"] for line in (tmp_path / "other" / "pairs.jsonl").read_text("utf-8").splitlines()]
+    assert "Writing source sentences" in alone.seen
+    assert set(parts) == {"valid"}
+    customize(asked("one", method="lhuc"), work, None, settings, run=work / "runs" / "1")
+    written, steps = (work / "pairs.jsonl").stat().st_mtime_ns, Steps()
+    customize(asked("two", method="density_ratio"), work, steps, settings, run=work / "runs" / "2")
+    assert "Writing source sentences" not in steps.seen
+    assert (work / "pairs.jsonl").stat().st_mtime_ns == written
+
+
 def test_a_run_over_another_base_leaves_the_pairs_of_the_first(
     asked: Callable[..., Any], tmp_path: Path, home: Path
 ) -> None:

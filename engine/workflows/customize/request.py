@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 AUTO = "auto"
-# What `auto` tries under each budget, the preferred first; each method that is trained is tried with kNN decoding on top too.
+# What `auto` tries under each budget, the preferred first; each but kNN is tried with kNN decoding on top too.
 CANDIDATES = {
     "quick": ("knn", "memory_adapter"),
-    "balanced": ("knn", "memory_adapter", "houlsby_adapter"),
-    "best": ("knn", "lhuc", "memory_adapter", "houlsby_adapter", "fine_tuning"),
+    "balanced": ("knn", "density_ratio", "memory_adapter", "houlsby_adapter"),
+    "best": ("knn", "density_ratio", "lhuc", "memory_adapter", "houlsby_adapter", "fine_tuning"),
 }
 
 

@@ -104,7 +104,8 @@ def ways(trial: Run, train: Callable[[Run], None], add_datastore: Callable[[Run]
     record_run(trial)
     yield trial
     about = trial.method.capabilities
-    if trial.request.knn or not (about.trains and about.offers_likelihood and find_spec("faiss")):
+    stacks = about.offers_likelihood and (about.trains or not about.has_memory)
+    if trial.request.knn or not (stacks and find_spec("faiss")):
         return
     stacked = copy.copy(trial)
     stacked.request, stacked.plugin = trial.request.replace(knn=True), Plugin(trial.method, trial.module, {})

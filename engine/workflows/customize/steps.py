@@ -167,13 +167,22 @@ def make_pairs(
     from engine.evaluation.pair_filter import best_supported
     from engine.evaluation.plausibility import HALLUCINATED, pair_of
 
-    made_from = stamps.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), bool(train)
-    stamp, before = content_hash(*made_from, 3), content_hash(*made_from, 2)
-    if before in (stamps.get("pairs written"), stamps.get("pairs")):
-        stamp = before  # pairs of an older version, which a project goes on with
-    home = stamps.home("pairs written", stamp)
+
+    def written(whole: bool) -> tuple[str, StepCache, bool]:
+        """Stamp and home of pairs of all samples, or of the validation pairs alone, and whether they are there."""
+        made_from = stamps.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), whole
+        stamp, before = content_hash(*made_from, 3), content_hash(*made_from, 2)
+        if before in (stamps.get("pairs written"), stamps.get("pairs")):
+            stamp = before  # pairs of an older version, which a project goes on with
+        home = stamps.home("pairs written", stamp)
+        file = home.folder / "pairs.jsonl"
+        return stamp, home, home.holds("pairs written", stamp, file) or home.holds("pairs", stamp, file)
+
+    stamp, home, there = written(True)
+    if not there and not train:
+        stamp, home, there = written(False)
     file = home.folder / "pairs.jsonl"
-    if not home.holds("pairs written", stamp, file) and not home.holds("pairs", stamp, file):
+    if not there:
         rows = write_pairs(train, valid, pair, stamps, progress, assets)
         home.begin("pairs")
         write_jsonl(file, rows, "the sentence pairs")
