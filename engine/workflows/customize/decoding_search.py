@@ -1,7 +1,8 @@
 """Choosing the decoding settings of a trained plugin on held-out sentences.
 
-How long translations may get and whether long sentences are cut depend on the base; the wrong choice costs more than
-training brings. What is chosen goes into the bundle as its decoding defaults.
+A plugin's translations may repeat themselves where the base's do not. Length and cuts are the base's own, chosen on held-out text of
+all kinds: changed on a few sentences of the samples, they cost general text more than the method does (docs/how-it-works.md). What
+is chosen goes into the bundle as its decoding defaults.
 """
 
 from __future__ import annotations
@@ -15,12 +16,7 @@ if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.plugins import Plugin
 
-# The defaults; then without repetition; then for a base that loses its thread in long sentences.
-DECODINGS: tuple[dict[str, Any], ...] = (
-    {},
-    {"no_repeat_ngram": 3},
-    {"no_repeat_ngram": 3, "longest": 32, "length_penalty": 0.5},
-)
+DECODINGS: tuple[dict[str, Any], ...] = ({}, {"no_repeat_ngram": 3})
 MARGIN = 0.2  # BLEU by which a later candidate must be better, so that chance does not choose
 
 
