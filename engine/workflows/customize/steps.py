@@ -167,7 +167,6 @@ def make_pairs(
     from engine.evaluation.pair_filter import best_supported
     from engine.evaluation.plausibility import HALLUCINATED, pair_of
 
-
     def written(whole: bool) -> tuple[str, StepCache, bool]:
         """Stamp and home of pairs of all samples, or of the validation pairs alone, and whether they are there."""
         made_from = stamps.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), whole
