@@ -1,8 +1,8 @@
 """Choosing the decoding settings of a trained plugin on held-out sentences.
 
-A plugin's translations may repeat themselves where the base's do not. Length and cuts are the base's own, chosen on held-out text of
-all kinds: changed on a few sentences of the samples, they cost general text more than the method does (docs/how-it-works.md). What
-is chosen goes into the bundle as its decoding defaults.
+A plugin's translations may repeat themselves where the base's do not. Length and cuts are the base's own, chosen on held-out text
+of all kinds: changed on a few sentences of the samples, they cost general text more than the method does (docs/how-it-works.md).
+What is chosen goes into the bundle as its decoding defaults.
 """
 
 from __future__ import annotations
