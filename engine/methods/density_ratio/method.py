@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from engine.methods.density_ratio.module import DensityRatio
 
 CHOICE = "choice.json"  # in the workspace: the weight that was chosen, and what it was chosen by
-BYTES = 40  # of the counts of a token, with a history of two
+BYTES = 20  # of the counts of a token, with a history of two
 
 
 class DensityRatioMethod(LogitDifference):
@@ -92,6 +92,8 @@ class DensityRatioMethod(LogitDifference):
             raise BundleError(
                 "it has no {tensors}, which its decoding needs. Get a new copy of the bundle.", tensors=FILE
             )
+        if config.weight is None:
+            raise BundleError("its settings have no weight. Get a new copy of the bundle.")
         words = len(base.model.get_output_embeddings().weight)
         names = ("style", "general") if config.against == "general" else ("style",)
         models = {

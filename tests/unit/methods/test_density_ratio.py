@@ -188,6 +188,12 @@ def test_a_history_that_the_samples_do_not_have_changes_nothing(base: BaseModel,
     assert float(plugin.module.after(torch.tensor([[unseen, unseen]])).abs().max()) < 1e-5
 
 
+def test_a_bundle_without_a_weight_is_refused(base: BaseModel, samples: Samples) -> None:
+    _, artefacts = made(base, samples, weight=0.1)
+    with pytest.raises(BundleError, match="its settings have no weight"):
+        METHOD.build(base, artefacts, DensityRatioConfig())
+
+
 @pytest.mark.parametrize(
     ("key", "change", "message"),
     [
