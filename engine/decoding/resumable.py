@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.base.remote import base_arguments
-from engine.core.progress import Progress
+from engine.core.progress import Part, Progress
 from engine.core.remote_map import map_remotely
 from engine.decoding.greedy_search import back_translate
 from engine.decoding.remote import BACK_TRANSLATE
@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     from engine.base.model import BaseModel
 
 PART = 512  # texts between two writes
-
-
-class Shifted(Progress):
-    """Reports the progress of one part as that of the whole."""
-
-    def __init__(self, whole: Progress, done: int, total: int) -> None:
-        super().__init__()
-        self.whole, self.before, self.total = whole, done, total
-
-    def advance(self, done: float, total: float | None, note: str = "") -> None:
-        self.whole.advance(self.before + done, self.total, note)
-
-    def check(self) -> None:
-        self.whole.check()
 
 
 def back_translate_all(
@@ -89,7 +75,7 @@ def _translated(
             yield done
         return
     for part in parts:
-        shifted = Shifted(progress, begin, total)
+        shifted = Part(progress, begin, total)
         if decoding is None:
             yield back_translate(base, part, progress=shifted)
         else:
