@@ -8,13 +8,12 @@ and weights that a plugin puts in their place, are computed in float32.
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import torch
 
-from engine.base.onednn import Layout
+from engine.base.onednn import Layout, cpuinfo
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,12 +25,7 @@ LEAST = 1e-9  # an input of zeros is divided by this
 
 def available() -> bool:
     """Whether this CPU multiplies 8-bit numbers without overflow: that takes AVX-512 VNNI."""
-    about = Path("/proc/cpuinfo")
-    return (
-        "fbgemm" in torch.backends.quantized.supported_engines
-        and about.exists()
-        and "avx512_vnni" in about.read_text(encoding="utf-8", errors="replace")
-    )
+    return "fbgemm" in torch.backends.quantized.supported_engines and "avx512_vnni" in cpuinfo()
 
 
 class Int8Layout(Layout):

@@ -35,8 +35,14 @@ def pays() -> bool:
 
     if torch.backends.cpu.get_cpu_capability() != "AVX512" or not torch.backends.mkldnn.is_available():
         return False
+    known = cpuinfo()
+    return bool(known) and "GenuineIntel" not in known
+
+
+def cpuinfo() -> str:
+    """What Linux says of the processors; empty elsewhere."""
     about = Path("/proc/cpuinfo")
-    return about.exists() and "GenuineIntel" not in about.read_text(encoding="utf-8", errors="replace")
+    return about.read_text(encoding="utf-8", errors="replace") if about.exists() else ""
 
 
 class Product:
