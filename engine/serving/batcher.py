@@ -26,6 +26,7 @@ from engine.core.languages import unspaced
 from engine.corpora.terminology import Term, parse_terms
 from engine.errors import TailorError
 from engine.serving.model_cache import ModelCache
+from engine.serving.plugin_loader import PluginLoader
 from engine.serving.turns import OverloadedError, Ticket, Turns, weight
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class Batcher:
         self._turns = Turns()
         self._recent: deque[set[Ticket]] = deque(maxlen=RECENT)  # requests of the last batches
         self._change = threading.Condition()
+        self._loader = PluginLoader(models, self._change)
         self._started = 0
         self._closed = False
         self._alone: set[TranslationSpec] = set()  # works that failed last time, and spoil no other's batch again
@@ -151,7 +153,7 @@ class Batcher:
         while True:
             with self._change:
                 while not (batch := self._next()):
-                    if self._closed:
+                    if self._closed and not self._waiting:
                         return
                     self._change.wait()
             self.batches += 1
@@ -191,9 +193,10 @@ class Batcher:
                     request.ticket.check()
                 except TailorError as error:
                     self._end(request, error)
-        if not self._waiting:
+        ready = [request for request in self._waiting if not self._loading(request.work)]
+        if not ready:
             return []
-        alike = self._alike(self._in_turn())
+        alike = self._alike(self._in_turn(ready))
         self._turns.next(alike[0].ticket.client)
         share, most, room = self._bounds(alike)
         texts: Counter[str] = Counter()
@@ -231,15 +234,19 @@ class Batcher:
         alone = (len(alike) == 1 < len(recent)) or (len(clients) == 1 < len({ticket.client for ticket in recent}))
         return most, min(clients.values()), self.small_weight if alone else self.most_weight
 
-    def _in_turn(self) -> list[_Request]:
-        """Waiting requests, those of clients who had least first; a client's second one counts what its first one gets."""
+    def _loading(self, work: TranslationSpec) -> bool:
+        """Whether requests of this work wait for their plugin, while others are translated."""
+        return self._loader.loading(work)
+
+    def _in_turn(self, ready: Sequence[_Request]) -> list[_Request]:
+        """These requests, those of clients who had least first; a client's second one counts what its first one gets."""
         before: Counter[str] = Counter()
         keys = []
-        for request in self._waiting:
+        for request in ready:
             client = request.ticket.client
             keys.append(self._turns.had(client) + before[client])
             before[client] += weight(request.texts[request.given])
-        return [request for _, request in sorted(zip(keys, self._waiting, strict=True), key=itemgetter(0))]
+        return [request for _, request in sorted(zip(keys, ready, strict=True), key=itemgetter(0))]
 
     def _alike(self, waiting: Sequence[_Request]) -> list[_Request]:
         """Requests for a batch with the first one, in their order: not more plugins than may be in memory, and nothing much longer,

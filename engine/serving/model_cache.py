@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,8 +27,11 @@ class ModelCache:
         self._sharing = sharing
         self._threads = 0
         self._lock = threading.RLock()
+        self._opening = threading.RLock()  # of a plugin: whoever needs none does not wait for it
         self._bases: OrderedDict[str, dict[tuple[str, str], BaseModel]] = OrderedDict()  # by direction: one model
-        self._loaded: dict[str, float] = {}  # when each base was, by its path
+        self._files: dict[
+            str, tuple[Path, frozenset[tuple[str, int]]]
+        ] = {}  # each base's folder, and its files when read
         self._plugins: OrderedDict[tuple[str, str, str, str, float], Plugin] = OrderedDict()
 
     def take_cores(self) -> int:
@@ -48,14 +50,21 @@ class ModelCache:
         return threads
 
     def base(self, path: str, source: str, target: str) -> BaseModel:
-        """The base for a direction, loaded once for all its directions. Raises ModelError or MissingError."""
+        """The base for a direction, loaded once for all its directions, and again where its files were replaced.
+
+        Raises ModelError or MissingError.
+        """
         from engine.base import BaseModel
+        from engine.base.registry import BaseRegistry
 
         with self._lock:
+            if path in self._bases and self._replaced(path):
+                self._drop(path)
             if path not in self._bases:
                 while len(self._bases) >= self.settings.loaded_bases:  # memory is given back before more is taken
                     self._drop(next(iter(self._bases)))
-                self._loaded[path] = time.time()
+                folder = BaseRegistry(self.settings).find(path)
+                self._files[path] = folder, _files_of(folder)
                 self._bases[path] = {(source, target): BaseModel.load(path, source, target, settings=self.settings)}
             self._bases.move_to_end(path)
             known = self._bases[path]
@@ -70,31 +79,44 @@ class ModelCache:
         if not Path(path).is_file():
             raise InputError("The bundle {path} is no longer there. Train the plugin again or import it.", path=path)
         key = self._key(path, base)
-        with self._lock:
-            if key not in self._plugins:
-                loaded = Plugin.load(path, base, cache=self.settings.home_dir / "unpacked")
-                while len(self._plugins) >= self.settings.loaded_plugins:
+        with self._opening:
+            with self._lock:
+                if key in self._plugins:
+                    self._plugins.move_to_end(key)
+                    return self._plugins[key]
+            loaded = Plugin.load(path, base, cache=self.settings.home_dir / "unpacked")
+            with self._lock:
+                while self._plugins and self.room() <= 0:
                     self._plugins.popitem(last=False)
-                self._plugins[key] = loaded
-            self._plugins.move_to_end(key)
-            return self._plugins[key]
+                if any(base is one for known in self._bases.values() for one in known.values()):
+                    self._plugins[key] = loaded  # else its base was dropped meanwhile
+            return loaded
 
     def plugins(self, paths: Sequence[str], base: BaseModel) -> list[Plugin | None]:
         """Plugins for one batch, None where the path is empty. Those in memory are taken first, so that what is loaded does not
         push them out. Raises as `plugin` does.
         """
-        with self._lock:
-            order = sorted(filter(None, dict.fromkeys(paths)), key=lambda path: self.held(path, base) is None)
-            result = {path: self.plugin(path, base) for path in order}
+        different = set(filter(None, paths))
+        result = {path: plugin for path in different if (plugin := self.held(path, base)) is not None}
+        for path in sorted(different, key=lambda path: path not in result):
+            result[path] = self.plugin(path, base)
         return [result.get(path) for path in paths]
 
     def held_base(self, path: str, source: str, target: str) -> BaseModel | None:
         """The base for a direction where it is in memory; waits for nobody."""
         return self._bases.get(path, {}).get((source, target))
 
-    def current(self, path: str) -> bool:
-        """Whether the base in memory, loaded from this folder, is still what lies there."""
-        return max(one.stat().st_ctime for one in Path(path).iterdir()) < self._loaded[path]
+    def _replaced(self, path: str) -> bool:
+        """Whether other files than were loaded are in the base's folder; one that was removed still translates."""
+        folder, files = self._files[path]
+        try:
+            return _files_of(folder) != files
+        except OSError:
+            return False
+
+    def room(self) -> int:
+        """How many more plugins may be loaded before one is pushed out."""
+        return self.settings.loaded_plugins - len(self._plugins)
 
     def held(self, path: str, base: BaseModel) -> Plugin | None:
         """The plugin of a bundle where it is in memory as it lies on disk; waits for nobody."""
@@ -111,3 +133,8 @@ class ModelCache:
         paths = {base.path for base in self._bases.pop(path).values()}
         for key in [key for key in self._plugins if key[0] in paths]:
             del self._plugins[key]
+
+
+def _files_of(folder: Path) -> frozenset[tuple[str, int]]:
+    """Names of a folder's own files and when each was changed; the folder of a training lies beside them."""
+    return frozenset((file.name, file.stat().st_ctime_ns) for file in folder.iterdir() if file.is_file())

@@ -161,7 +161,7 @@ def _answer(request: Mapping[str, Any], models: ModelCache) -> list[str] | None:
     spec, texts = TranslationSpec(**request["work"], decoding=decoding), request["texts"]
     models.take_cores()
     base = models.base(spec.base, spec.source, spec.target)
-    if not models.current(spec.base) or not base.lock.acquire(blocking=False):
+    if not base.lock.acquire(blocking=False):
         return None
     try:
         (plugin,) = models.plugins([spec.plugin], base)

@@ -114,8 +114,10 @@ def test_a_base_at_work_is_not_waited_for(models: ModelCache, tiny: Path) -> Non
 def test_a_base_that_has_changed_on_disk(models: ModelCache, tiny: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(tiny, tmp_path / "copy")
     assert resident.ask(load_settings(), work(copy), LINES) is not None
+    first = models.base(str(copy), "en", "zh")
     (copy / "model.safetensors").touch()
-    assert resident.ask(load_settings(), work(copy), LINES) is None
+    assert resident.ask(load_settings(), work(copy), LINES) is not None
+    assert models.base(str(copy), "en", "zh") is not first
 
 
 @pytest.mark.parametrize("said", [b"", b"no\n", b"[]\n", b'{"translations": ["too few"]}\n'])

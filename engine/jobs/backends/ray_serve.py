@@ -163,6 +163,9 @@ class ReplicaBatcher(Batcher):
     def _company(self, work: TranslationSpec) -> None:
         return None  # a copy puts what it is asked into common batches
 
+    def _loading(self, work: TranslationSpec) -> bool:
+        return False  # the copies load the plugins
+
     def _translate(self, works: Sequence[TranslationSpec], texts: Sequence[Any]) -> list[Any]:
         return super()._translate(works, texts) if works[0].alignment else self._ask(works[0], list(texts))
 

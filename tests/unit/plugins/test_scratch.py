@@ -76,7 +76,10 @@ def test_a_bundle_that_grows_is_refused_and_the_studio_stays_as_it_is(
     [
         (scratch.Limits(0.2, 8 << 30), "did not translate three sentences within 0 s"),
         # a library whose own allocation fails may abort instead of raising MemoryError
-        (scratch.Limits(60, 60 << 20), "needs more than 60 MiB of memory|translating three sentences ended the process"),
+        (
+            scratch.Limits(60, 60 << 20),
+            "needs more than 60 MiB of memory|translating three sentences ended the process",
+        ),
     ],
 )
 def test_the_limits_end_the_process(

@@ -153,6 +153,40 @@ def test_a_batch_waits_for_no_others_plugin_and_follows_a_bundle_that_is_replace
     assert batcher._company(works[0]) is None, "another file lies there now"
 
 
+def test_others_are_translated_while_a_plugin_is_loaded(
+    tiny: Path, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.errors import BundleError
+    from engine.plugins import Plugin
+
+    batcher = Batcher(ModelCache(load_settings()))
+    plain = TranslationSpec.of(str(tiny), "en", "zh")
+    batcher.submit(plain, ENGLISH).result(60)
+    entered, go = threading.Event(), threading.Event()
+    real = Plugin.load.__func__  # type: ignore[attr-defined]
+
+    def slow(cls: Any, *given: Any, **named: Any) -> Any:
+        entered.set()
+        assert go.wait(60)
+        return real(cls, *given, **named)
+
+    monkeypatch.setattr(Plugin, "load", classmethod(slow))
+    broken = tmp_path / "broken.zip"
+    broken.write_bytes(bundle.read_bytes()[:1000])
+    works = [TranslationSpec.of(str(tiny), "en", "zh", str(file)) for file in (bundle, broken)]
+    waiting = [batcher.submit(work, ENGLISH) for work in works]
+    assert entered.wait(60)
+    assert len(batcher.submit(plain, ["He said nothing."]).result(60)) == 1
+    assert not any(one.done() for one in waiting)
+    batcher.close()  # what waits is still translated
+    go.set()
+    assert len(waiting[0].result(60)) == len(ENGLISH)
+    with pytest.raises(BundleError):
+        waiting[1].result(60)
+    for work in works:  # again: one is in memory, one has failed before
+        assert not batcher._loader.loading(work)
+
+
 def test_plugins_that_work_in_the_layers_are_mixed_with_the_base_and_each_other(
     tiny: Path, base: Any, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,22 @@ def test_serving_several_plugins_holds_the_base_once(tiny: Path, bundles: list[P
     assert {one.data_ptr() for one in loaded.model.parameters()} == pointers
 
 
+def test_a_base_whose_files_were_replaced_is_loaded_again(tiny: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "base"
+    shutil.copytree(tiny, folder)
+    models = ModelCache(load_settings())
+    first = models.base(str(folder), "en", "zh")
+    (folder / "training").mkdir()
+    (folder / "training" / "metrics.jsonl").write_text("{}\n", encoding="utf-8")
+    assert models.base(str(folder), "en", "zh") is first, "a training writes beside it"
+    shutil.copy(tiny / "model.safetensors", folder / "fresh")
+    (folder / "fresh").replace(folder / "model.safetensors")
+    assert models.base(str(folder), "en", "zh") is not first
+    second = models.base(str(folder), "zh", "en")
+    shutil.rmtree(folder)
+    assert models.base(str(folder), "zh", "en") is second, "it still translates where its folder is gone"
+
+
 def test_the_command_line_loads_the_base_once_for_all_plugins(
     tiny: Path, bundles: list[Path], tmp_path: Path, tailormt: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
