@@ -139,7 +139,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        knn, files, figures = make_knn(base, train, valid, KnnOptions(), folder, progress=progress)
+        knn, files, figures = make_knn(base, train, valid, KnnOptions(retrieval="global"), folder, progress=progress)
         size = sum(file.stat().st_size for file in files.values())
     options = knn.options
     print(f"\nDatastore of {len(train):,} sentences: {figures['entries']:,} tokens, {figures['index']}, {size / 2**20:.1f} MiB, "

@@ -17,6 +17,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
@@ -56,19 +57,20 @@ def main(arguments: list[str] | None = None) -> int:
         torch.set_num_threads(args.threads)
     rounds = 1 if args.small else args.rounds
     setup = Setup(args.base, args.source, args.target, rounds=rounds, small=args.small, scale=args.scale)
-    rows = []
+    rows: list[Row] = []
+    runs: list[dict[str, Any]] = []
     try:
         for name in chosen:
             print(f"{name} …", file=sys.stderr, flush=True)
             result = ROWS[name](setup)
             print(table(result), file=sys.stderr, flush=True)
             rows += result
+            runs = [machine(setup.rounds)]
+            if args.json:  # after each, so that one that fails loses none of the others
+                mappings = [row.to_mapping() for row in rows]
+                args.json.write_text(json.dumps({"runs": runs, "rows": mappings}, indent=1) + "\n", encoding="utf-8")
     finally:
         shutil.rmtree(setup.scratch, ignore_errors=True)
-    runs = [machine(setup.rounds)] if rows else []
-    if args.json:
-        mappings = [row.to_mapping() for row in rows]
-        args.json.write_text(json.dumps({"runs": runs, "rows": mappings}, indent=1) + "\n", encoding="utf-8")
     for file in args.read:
         before = json.loads(file.read_text(encoding="utf-8"))
         runs += before["runs"]

@@ -35,6 +35,7 @@ def main() -> None:
     from measures.timing import interleaved
 
     from engine.base import BaseModel
+    from engine.decoding.translate import translate
     from engine.plugins import Plugin
 
     torch.set_num_threads(1)
@@ -43,7 +44,7 @@ def main() -> None:
     lines = lines[: args.lines]
     words = sum(len(line.split()) for line in lines)
     plugins = {"base alone": None, **{Path(one).stem: Plugin.load(one, base) for one in args.plugin}}
-    clock = interleaved({name: partial(base.translate, lines, one) for name, one in plugins.items()}, args.rounds)
+    clock = interleaved({name: partial(translate, base, lines, one) for name, one in plugins.items()}, args.rounds)
     print(f"{platform.machine()}, {len(lines)} sentences, {words:,} words, medians of {args.rounds}\n")
     print("| | CPU s | words a second | core-hours per million words |\n|---|---:|---:|---:|")
     for name, times in clock.systems.items():

@@ -19,37 +19,6 @@ __all__ = ["thousand_plugins"]
 DIFFERENT = 40  # bundles of their own; the others are further names of them
 KEPT = 8  # plugins held in memory, the setting `loaded_plugins`
 
-INSIDE = """
-import json, os, resource, statistics, sys, time
-from pathlib import Path
-begin = float(sys.argv[1])
-from engine.serving.model_cache import ModelCache
-from engine.core.settings import load_settings
-from engine.store import Store
-home, kept, different = Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
-settings = load_settings().replace(home=str(home), loaded_plugins=kept)
-def resident():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
-store = Store("sqlite:///" + str(home / "speed.db"))
-rows = store.plugins.list(1)
-models = ModelCache(settings)
-base = models.base(*sys.argv[5:8])
-answer = translate(base, ["The rain stopped."])
-found = {"start": time.time() - begin, "start cpu": time.process_time(), "plugins": len(rows), "after base": resident()}
-cold, cpu = [], []
-places = sorted({row.path for row in rows})[:different]
-for number, place in enumerate(places):
-    clock, used = time.perf_counter(), time.process_time()
-    translate(base, ["The rain stopped."], models.plugin(place, base))
-    cold.append(time.perf_counter() - clock)
-    cpu.append(time.process_time() - used)
-    if number + 1 == 2 * kept:
-        found["after twice as many as are kept"] = resident()
-found |= {"cold": statistics.median(cold), "cold cpu": statistics.median(cpu), "slowest": max(cold), "loaded": len(cold),
-          "at the end": resident(), "held": len(models._plugins)}
-print(json.dumps(found))
-"""
-
 
 def thousand_plugins(setup: Setup) -> list[Row]:
     """Row 8: a process that opens the store, loads the base and translates; then plugins that it never saw, one after another."""
@@ -77,7 +46,14 @@ def thousand_plugins(setup: Setup) -> list[Row]:
     for _ in range(setup.rounds):
         for folder in (home / "unpacked").glob("*"):
             remove(folder)
-        command = [sys.executable, "-c", INSIDE, str(time.time()), str(home), str(selected), str(different)]
+        command = [
+            sys.executable,
+            str(Path(__file__).with_name("cold_start.py")),
+            str(time.time()),
+            str(home),
+            str(selected),
+            str(different),
+        ]
         command += [setup.base_path, setup.source, setup.target]
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
         runs.append(json.loads(done.stdout.splitlines()[-1]))
