@@ -1,4 +1,4 @@
-"""A process that opens the store, loads the base and translates, then plugins that it never saw; `serving.thousand_plugins` runs it.
+"""A process that opens the store, loads the base and translates, then plugins that are new to it (`serving.thousand_plugins`).
 
     python cold_start.py BEGIN HOME LOADED_PLUGINS DIFFERENT BASE SOURCE TARGET
 
