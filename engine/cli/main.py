@@ -36,6 +36,7 @@ from engine.cli import (
     translate,
 )
 from engine.cli.commands import Commands
+from engine.core.cores import share_cores
 from engine.core.languages import canonical
 from engine.core.options import from_flags
 from engine.core.settings import Settings, load_settings
@@ -77,6 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # text for another program is UTF-8; a terminal shows what it can
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
+    share_cores()
     args = parser().parse_args(argv)
     try:
         return run(args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from engine.core.cores import usable_cores
 from engine.errors import OptionError
 
 if TYPE_CHECKING:
@@ -76,6 +77,6 @@ def describe_device(device: torch.device) -> Device:
         free, total = torch.cuda.mem_get_info(device)
         return Device(torch.cuda.get_device_name(device), total, free)
     memory = psutil.virtual_memory()
-    cores = psutil.cpu_count(logical=True) or 1
+    cores = usable_cores()
     name = "CPU" if device.type == "cpu" else "Apple GPU"
     return Device(f"{name}, {cores} cores", memory.total, memory.available)

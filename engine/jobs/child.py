@@ -19,13 +19,14 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from engine.core.cores import share_cores
 from engine.core.logging_setup import set_up_logs
 from engine.core.oom import out_of_memory
 from engine.core.remote_map import use_remote_mapper
 from engine.core.settings import Settings
 from engine.errors import Cancelled, InputError, StorageError, TailorError
 from engine.jobs.backends import remote_mapper_for
-from engine.jobs.paths import job_workspace, log_file
+from engine.jobs.paths import job_workspace
 from engine.jobs.processes import STOP, end_tree, receive
 from engine.jobs.progress import RowProgress, StopReason, plain
 from engine.jobs.registry import JobContext, known_kinds
@@ -60,9 +61,7 @@ def main(arguments: list[str]) -> int:
         print(f"nothing was begun: {error}", file=sys.stderr, flush=True)
         return 1
     os.environ.update(payload.get("environment") or {})  # before anything looks for a GPU
-    # Threads that wait for each other must not hold the cores that others work on: two jobs at once on two cores took three
-    # times as long, or more. It must be said before torch is loaded.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    share_cores()
     from engine.store import Store
 
     settings = Settings.from_mapping(payload["settings"])
@@ -103,9 +102,9 @@ def _work(
             return _stopped(jobs, key, progress.stop_reason)
         error = caught
         sentence = (
-            caught.message
+            caught.message.without_folder(settings.home_dir)  # where it lies on the server is nobody's business
             if isinstance(caught, TailorError)
-            else _sentence(caught, progress, str(log_file(settings, job.id)))
+            else _sentence(caught, progress, job.id)
         )
     traceback.print_exception(error)
     if settings.job_retries and may_pass(error):
@@ -125,22 +124,22 @@ def _stopped(jobs: Any, key: tuple[int, int], reason: StopReason | None) -> Call
     return lambda: jobs.cancelled(*key)
 
 
-def _sentence(error: BaseException, progress: RowProgress, log: str) -> str:
+def _sentence(error: BaseException, progress: RowProgress, number: int) -> str:
     where = Message("before the first step")
     if progress.step:
         where = Message('in the step "{step}"', step=Message(progress.step))
     if out_of_memory(error):
         return Message(
             "There was not enough memory {where}. Halve tokens_per_batch and start again with the same "
-            "samples; finished steps are not repeated. The log is at {log}.",
+            "samples; finished steps are not repeated. The log of job {number} has the details.",
             where=where,
-            log=log,
+            number=number,
         )
     return Message(
-        "Something went wrong inside Tailor MT {where}: {kind}. The log is at {log}.",
+        "Something went wrong inside Tailor MT {where}: {kind}. The log of job {number} has the details.",
         where=where,
         kind=type(error).__name__,
-        log=log,
+        number=number,
     )
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.atomic_files import write_json
+from engine.core.cores import usable_cores
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 
@@ -136,7 +137,7 @@ def machine(settings: Settings, device: Any = None) -> str:
 def threads(settings: Settings) -> int:
     """CPU threads that models run on."""
     own = os.environ.get("OMP_NUM_THREADS", "")
-    return settings.threads or (int(own) if own.isdigit() and int(own) else os.cpu_count() or 1)
+    return settings.threads or (int(own) if own.isdigit() and int(own) else usable_cores())
 
 
 def shape_key(config: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import gradio as gr
 
+from engine.core.cores import usable_cores
 from engine.core.numerals import whole_number
 from engine.errors import InputError
 from engine.store import JobRow, PluginRow, ProjectRow
@@ -31,7 +32,6 @@ from studio.components.run_cards import (
 from studio.components.templating import script
 from studio.components.unchanged import Unchanged
 from studio.i18n.translate import tr
-from studio.services.files import cores
 from studio.services.runs import Runs
 
 LOG = 6_000  # characters of the log's end
@@ -142,7 +142,7 @@ class RunsPanel:
         rows, number = self.runs.curve(job), len(jobs) - jobs.index(job)
         sent.put(self.look, "look", look_card(project, *self.runs.look(project), folded=True))
         sent.put(self.status, "status", progress_card(job, number, rows, self.runs.queue_positions().get(job.id, 0)))
-        sent.put(self.device, "device", device_card(job, self.store.usage.get(job.id), cores()))
+        sent.put(self.device, "device", device_card(job, self.store.usage.get(job.id), usable_cores()))
         sent.put(self.log, "log", log_card(log_tail(job, LOG)))
         sent.put(self.figures, "figures", figure_card(job, rows, project, sample))
         # A chart is sent again only when there is more to see, so that zooming into it is not undone every two seconds.

@@ -11,6 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from engine.core.cores import usable_cores
+
 JsonRow = Mapping[
     str, Any
 ]  # an object of a JSONL file, as the engine wrote it; rows are shared, so nobody changes them
@@ -54,7 +56,7 @@ def device_line() -> str:
     if hasattr(torch, "cuda") and torch is not None and torch.cuda.is_available():
         free, total = torch.cuda.mem_get_info()
         return f"{torch.cuda.get_device_name()} · {(total - free) / 2**30:.1f} of {total / 2**30:.0f} GiB"
-    count = cores()
+    count = usable_cores()
     return f"CPU, {count} {'core' if count == 1 else 'cores'} · {used}"
 
 
@@ -64,10 +66,3 @@ def machine(folder: Path) -> dict[str, int]:
 
     memory, free = psutil.virtual_memory(), shutil.disk_usage(folder).free
     return {"memory": int(memory.total), "free_memory": int(memory.available), "free_disk": int(free)}
-
-
-def cores() -> int:
-    """The processor's cores."""
-    import psutil
-
-    return psutil.cpu_count(logical=False) or psutil.cpu_count() or 1

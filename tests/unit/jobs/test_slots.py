@@ -14,7 +14,7 @@ def _no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_gpu_every_job_is_for_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr("engine.jobs.slots.usable_cores", lambda: 8)
     assert slots_of(Settings()) == [Slot("cpu", ("", "cpu"), "auto", 0)]
     three = slots_of(Settings(cpu_jobs=3))
     assert [(slot.takes, slot.threads) for slot in three] == [(("", "cpu"), 2)] * 3  # they share the cores

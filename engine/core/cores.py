@@ -1,0 +1,66 @@
+"""The cores that this process may use, and how it shares them with other processes."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+CGROUPS = Path("/sys/fs/cgroup")
+
+
+def usable_cores() -> int:
+    """By the affinity of the process and the quota of its control group; at least 1."""
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(affinity, quota()))
+
+
+def quota(root: Path = CGROUPS, memberships: Path = Path("/proc/self/cgroup")) -> int:
+    """The cores that the process's control groups grant it, part of a core counted as one; very many where none is set.
+
+    Reads `cpu.max` (version 2) and `cpu.cfs_quota_us` (version 1) of the group and of those above it: a container sees its own
+    as the root.
+    """
+    try:
+        lines = memberships.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 1 << 20
+    granted = [math.inf]
+    for line in lines:
+        number, controllers, path = line.split(":", 2)
+        if number != "0" and "cpu" not in controllers.split(","):
+            continue
+        folder = root if number == "0" else root / controllers
+        for part in [Path(), *map(Path, _ancestors(path))]:
+            granted.append(_granted(folder / part))
+    return min(1 << 20, math.ceil(min(granted))) if math.isfinite(min(granted)) else 1 << 20
+
+
+def _ancestors(path: str) -> list[str]:
+    parts = [part for part in path.split("/") if part]
+    return ["/".join(parts[: count + 1]) for count in range(len(parts))]
+
+
+def _granted(folder: Path) -> float:
+    """Cores by the files of one group; infinite where it has no limit."""
+    try:
+        if (file := folder / "cpu.max").exists():
+            limit, period = file.read_text(encoding="ascii").split()
+        else:
+            limit = (folder / "cpu.cfs_quota_us").read_text(encoding="ascii").strip()
+            period = (folder / "cpu.cfs_period_us").read_text(encoding="ascii").strip()
+        return int(limit) / int(period) if limit.isdigit() and int(limit) and int(period) else math.inf
+    except (OSError, ValueError):
+        return math.inf
+
+
+def share_cores() -> None:
+    """Let the threads of models sleep while they wait for each other, and be no more than the cores that are granted.
+
+    Threads that spin hold the cores that others work on: two translations at once on two cores took three times as long. It
+    must be called before torch is loaded, and leaves what the user has set.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if (cores := usable_cores()) < affinity:  # torch sees the affinity by itself, but no quota
+        os.environ.setdefault("OMP_NUM_THREADS", str(cores))
