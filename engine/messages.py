@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 MESSAGES = "messages"  # the key under which JSON keeps the data of the sentences in it
@@ -52,6 +53,15 @@ class Message(str):
         params = {name: _named(value, old, new) for name, value in self.params.items()}
         return Message.restore(self.replace(old, new), self.template, params, self.code)
 
+    def without_folder(self, folder: Path) -> Message:
+        """The same message with the names of files and folders below `folder` in the place of their paths."""
+        prefix = f"{folder}/"
+        result = self
+        for value in _texts_in(self):
+            if value.startswith(prefix):
+                result = result.naming(value, Path(value).name)
+        return result.naming(prefix, "")
+
     def to_mapping(self) -> dict[str, object]:
         """What JSON can hold."""
         params = {
@@ -71,7 +81,7 @@ class Message(str):
 
 def code_of(template: str) -> str:
     """`The file {name} is empty.` -> `the-file-name-is-empty`: the first eight words."""
-    bare = re.sub(r"\{(\w+)[^{}]*\}", r"\1", template.lower())
+    bare = re.sub(r"\{(\w++)[^{}]*+\}", r"\1", template.lower())
     return "-".join(re.findall(r"[^\W_]+", bare)[:CODE_WORDS])
 
 
@@ -79,6 +89,17 @@ def _named(value: Any, old: str, new: str) -> Any:
     if isinstance(value, Message):
         return value.naming(old, new)
     return value.replace(old, new) if isinstance(value, str) else value
+
+
+def _texts_in(message: Message) -> Iterator[str]:
+    """The texts among the values, longest first, so that a file comes before its folder."""
+    texts: list[str] = []
+    for value in message.params.values():
+        if isinstance(value, Message):
+            texts += _texts_in(value)
+        elif isinstance(value, str):
+            texts.append(value)
+    yield from sorted(texts, key=len, reverse=True)
 
 
 def _plain(value: Any) -> Any:

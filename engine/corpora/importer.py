@@ -122,7 +122,7 @@ def import_to(
                 errors.append(error)
             part.show(sizes[i], None, None, name)
         if len(errors) == len(files):
-            raise errors[0] if len(errors) == 1 else CorpusError(_joined(report.files))
+            raise type(errors[0])(report.files[0].error) if len(errors) == 1 else CorpusError(_joined(report.files))
         _thin(writer, options.max_sentences, report)
         _look_over(writer, report, sentences.decisions, progress, sum(sizes), language_too=options.check_language)
         check(report)

@@ -102,7 +102,7 @@ def _work(
             return _stopped(jobs, key, progress.stop_reason)
         error = caught
         sentence = (
-            caught.message.without_folder(settings.home_dir)  # where it lies on the server is nobody's business
+            caught.message.without_folder(settings.home_dir)  # users see file names, not paths on the server
             if isinstance(caught, TailorError)
             else _sentence(caught, progress, job.id)
         )

@@ -206,7 +206,7 @@ class _Worker:
         finally:
             if process is not None:
                 process.end()
-                self.settle(job, process, str(path))
+                self.settle(job, process)
             self.at_work.pop(job.id, None)
             self.change.set()
 
@@ -244,12 +244,12 @@ class _Worker:
         over = row.state != JobState.RUNNING or row.attempt != job.attempt
         return (GRACE_SECONDS, FORCE_SECONDS) if over else None
 
-    def settle(self, job: JobRow, process: JobProcess, path: str) -> None:
+    def settle(self, job: JobRow, process: JobProcess) -> None:
         """If the process left no word about its end, say what is known. What cannot be written now, `reconcile` will."""
         with _patience(), contextlib.suppress(InputError):  # the row may have been deleted
             row = self.store.jobs.get(job.id)
             if row.state == JobState.RUNNING and row.attempt == job.attempt:
-                words = LOST if self.stop.is_set() else _last_words(process.poll() or 0, path)
+                words = LOST if self.stop.is_set() else _last_words(process.poll() or 0, job.id)
                 # A machine that was lost is no fault of the job.
                 self.store.jobs.interrupt(job.id, job.attempt, words, lost=not self.stop.is_set() and not process.lost)
                 row = self.store.jobs.get(job.id)
@@ -259,8 +259,11 @@ class _Worker:
             log.info("job %d: %s", job.id, row.state)
 
 
-def _last_words(code: int, path: str) -> str:
-    after = Message("Resume it: finished steps and the last checkpoint are kept. The log is at {path}.", path=path)
+def _last_words(code: int, number: int) -> str:
+    after = Message(
+        "Resume it: finished steps and the last checkpoint are kept. The log of job {number} has the details.",
+        number=number,
+    )
     if code == -9:
         return Message(
             "The job's process was ended from outside, often because the machine ran out of memory. {after}",

@@ -184,9 +184,7 @@ class Library:
 def present(row: PluginRow) -> Path:
     """The path of a plugin's bundle. Raises InputError when it no longer exists."""
     if not row.exists:
-        raise InputError(
-            "The bundle of {row} is no longer at {path}. Train it again or import it.", row=row.name, path=row.path
-        )
+        raise InputError("The bundle of {row} no longer exists. Train it again or import it.", row=row.name)
     return Path(row.path)
 
 

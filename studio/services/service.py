@@ -253,9 +253,7 @@ class Service(SampleFiles):
     def plugin(self, row: PluginRow, base: BaseModel) -> Plugin:
         """The plugin of a row, loaded for that base; the last few are kept."""
         if not row.exists:
-            raise InputError(
-                "The bundle of {row} is no longer at {path}. Train it again or import it.", row=row.name, path=row.path
-            )
+            raise InputError("The bundle of {row} no longer exists. Train it again or import it.", row=row.name)
         return self.models.plugin(row.path, base)
 
     def translate(

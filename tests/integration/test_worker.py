@@ -144,20 +144,22 @@ def test_cancelling_takes_less_than_two_seconds_and_the_worker_goes_on(store: St
 
 
 def test_errors_become_one_sentence_and_the_log_holds_the_rest(store: Store, settings: Settings) -> None:
-    jobs = [store.jobs.enqueue(kind, {}) for kind in ("unreadable", "broken", "hungry", "dreaming")]
+    jobs = [store.jobs.enqueue(kind, {}) for kind in ("unreadable", "broken", "hungry", "dreaming", "misplaced")]
     worker.run(settings, once=True, kinds=KINDS)
-    unreadable, broken, hungry, unknown = (store.jobs.get(job.id) for job in jobs)
-    assert {row.state for row in (unreadable, broken, hungry, unknown)} == {"failed"}
+    unreadable, broken, hungry, unknown, misplaced = (store.jobs.get(job.id) for job in jobs)
+    assert {row.state for row in (unreadable, broken, hungry, unknown, misplaced)} == {"failed"}
     assert unreadable.error == "luxun.txt, line 3: this is no text. Save it as UTF-8."
-    log = Path(settings.home) / "jobs" / f"{broken.id}.log"
     assert broken.error == (
-        f'Something went wrong inside Tailor MT in the step "training": ZeroDivisionError. The log is at {log}.'
+        'Something went wrong inside Tailor MT in the step "training": ZeroDivisionError. '
+        f"The log of job {broken.id} has the details."
     )
     assert "a secret of the inside" in log_tail(broken)
     assert "worker_kinds.py" in log_tail(broken)
     assert "not enough memory" in hungry.error
     assert "tokens_per_batch" in hungry.error
     assert "no kind of job called dreaming" in unknown.error
+    assert misplaced.error == "my letters.tmx is empty; the folder is samples."
+    assert settings.home in log_tail(misplaced), "the place is in the log"
 
 
 @pytest.mark.smoke

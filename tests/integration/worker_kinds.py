@@ -54,6 +54,12 @@ def sleepy(context: JobContext) -> dict[str, Any]:
     return {}
 
 
+def misplaced(context: JobContext) -> dict[str, Any]:
+    """Complains of a file with its path on the server."""
+    folder = context.workspace / "samples"
+    raise CorpusError("{path} is empty; the folder is {folder}.", path=folder / "my letters.tmx", folder=folder)
+
+
 def unreadable(context: JobContext) -> dict[str, Any]:
     raise CorpusError("luxun.txt, line 3: this is no text. Save it as UTF-8.")
 
@@ -91,5 +97,5 @@ def deadly(context: JobContext) -> dict[str, Any]:
 
 KINDS = {
     work.__name__: Kind(work.__name__, work)
-    for work in (count, deaf, sleepy, unreadable, broken, hungry, unanswered, deadly)
+    for work in (count, deaf, sleepy, misplaced, unreadable, broken, hungry, unanswered, deadly)
 } | {"polite": Kind("polite", count, gives_way_to="anyone"), "loyal": Kind("loyal", count, gives_way_to="owner")}

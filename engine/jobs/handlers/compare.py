@@ -115,9 +115,7 @@ def translator_of(store: Store, project: ProjectRow, models: Any) -> Translator:
     def load(system: System) -> Any:
         row = store.plugins.get(int(system["plugin_id"] or 0))
         if not row.exists:
-            raise InputError(
-                "The bundle of {row} is no longer at {path}. Train it again or import it.", row=row.name, path=row.path
-            )
+            raise InputError("The bundle of {row} no longer exists. Train it again or import it.", row=row.name)
         return models.plugin(row.path, base)
 
     return Translator(base, load)

@@ -204,9 +204,7 @@ def run(context: JobContext) -> Json:
     if document.plugin_id is not None:
         row = context.store.plugins.get(document.plugin_id)
         if not row.exists:
-            raise InputError(
-                "The bundle of {row} is no longer at {path}. Train it again or import it.", row=row.name, path=row.path
-            )
+            raise InputError("The bundle of {row} no longer exists. Train it again or import it.", row=row.name)
         bundle = "" if context.settings.artefacts else row.path  # where machines share no folder, only this one has it
         plugin = Plugin.load(row.path, base, cache=context.settings.home_dir / "unpacked")
     glossary = str(job.arguments.get("terms", "")).splitlines()

@@ -44,6 +44,19 @@ def test_an_error_inside_another_keeps_its_own_template() -> None:
     assert InputError(inner.message).message is inner.message
 
 
+def test_files_below_a_folder_are_called_by_their_names() -> None:
+    inner = InputError("{path}, line 3: no text.", path=Path("/home/studio/projects/3/samples/my letters.tmx"))
+    outer = Message(
+        "{reason} See {folder}, not {other}: {text}.",
+        reason=inner.message, folder="/home/studio/projects", other="/data/a.tmx", text="opens /home/studio/uploads/b.txt",
+    )  # fmt: skip
+    shown = outer.without_folder(Path("/home/studio"))
+    assert shown == "my letters.tmx, line 3: no text. See projects, not /data/a.tmx: opens uploads/b.txt."
+    assert shown.template == outer.template
+    assert "/home/studio" not in json.dumps(shown.to_mapping())
+    assert Message("Nothing.").without_folder(Path("/home")) == "Nothing."
+
+
 def test_errors_cross_processes_and_machines_whole() -> None:
     error = BundleError(
         "{name} holds {count:,} weights: {error}", name="a", count=1200, error=InputError("No {x}.", x=1)

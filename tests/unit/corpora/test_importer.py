@@ -103,6 +103,14 @@ def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
     assert [s.file for s in corpus.segments] == [str(tmp_path / "a" / "x.txt"), str(tmp_path / "b" / "x.txt")]
 
 
+@pytest.mark.parametrize("content", [b"", b"%PDF-1.7 \x00\x00", b"<tmx><body>", b"12\n34\n"])
+def test_a_single_file_that_cannot_be_read_is_called_by_its_name(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "letters.tmx").write_bytes(content)
+    with pytest.raises(CorpusError, match=r"letters\.tmx") as caught:
+        import_corpus([tmp_path / "letters.tmx"], "zh")
+    assert str(tmp_path) not in json.dumps(caught.value.message.to_mapping())
+
+
 def test_domain_from_file() -> None:
     corpus = import_corpus([EN, SAMPLES / "demo.en.txt"], "en", options=CorpusOptions(domain_from_file=True))
     assert {s.domain for s in corpus.segments} == {"elizabethan-en", "demo.en"}
