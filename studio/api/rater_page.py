@@ -14,7 +14,7 @@ from fastapi import Body, FastAPI, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 
 from engine.errors import TailorError
-from studio.components.theme import STATIC, plain_colours
+from studio.components.theme import STATIC, plain_style
 from studio.i18n.translate import mark, tr, translate_message
 
 if TYPE_CHECKING:
@@ -100,4 +100,4 @@ def download(service: Service, number: int, ending: str) -> Response:
 @cache
 def rating_html() -> str:
     """The page without its round: colours are the studio's, light or dark as the rater's machine is."""
-    return (STATIC / "rating.html").read_text(encoding="utf-8").replace("/*roles*/", plain_colours())
+    return (STATIC / "rating.html").read_text(encoding="utf-8").replace("/*roles*/", plain_style())

@@ -15,7 +15,7 @@ from fastapi.responses import HTMLResponse
 from engine.core.actor import PROJECT_ROLES, ROLES
 from engine.store.tokens import SCOPES
 from studio.components.templating import render
-from studio.components.theme import STATIC, plain_colours
+from studio.components.theme import STATIC, plain_style
 from studio.i18n.translate import LANGUAGES, language, mark, moment, tr
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _page(
     **values: Any,
 ) -> HTMLResponse:
     """A template in the frame of the door; with an error the status is 400 where none is given."""
-    style = f"{plain_colours()}\n{(STATIC / 'door.css').read_text(encoding='utf-8')}"
+    style = f"{plain_style()}\n{(STATIC / 'door.css').read_text(encoding='utf-8')}"
     page = render(
         template, title=title, narrow=narrow, who=who, error=error, said=LABELS, about=ABOUT, moment=moment, scopes=_scopes,
         style=style, language=language(),

@@ -12,7 +12,11 @@ from typing import Any
 STATIC = Path(__file__).resolve().parents[1] / "static"
 SHEETS = ("studio.css", "cat-tools.css")
 
-FONTS = ("Inter", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "Segoe UI", "Helvetica Neue", "sans-serif")
+# Fonts of Latin letters come first: a Chinese font draws quotes, dashes and ellipses as wide as a character, which is right in
+# Chinese text only (`font_rules`).
+LATIN = ("Inter", "Segoe UI", "Helvetica Neue", "Roboto", "Noto Sans", "Liberation Sans", "Arial")
+HAN = ("PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "Noto Sans SC")
+FONTS = (*LATIN, *HAN, "sans-serif")
 MONO = ("JetBrains Mono", "DejaVu Sans Mono", "Menlo", "Consolas", "monospace")
 
 # role: (light, dark)
@@ -122,19 +126,33 @@ def colour_variables() -> tuple[str, str]:
     return light, dark
 
 
+def font_rules() -> str:
+    """Which fonts a text takes: those of Chinese first in Chinese, those of Latin letters first in everything else."""
+    han = _families((*HAN, *LATIN, "sans-serif"))
+    return (
+        f":root {{--font:{_families(FONTS)};}}\n:root:lang(zh), .dark:lang(zh), [lang]:lang(zh) {{--font:{han};}}\n"
+        f"[lang]:not(:lang(zh)) {{--font:{_families(FONTS)};}}\n[lang] {{font-family:var(--font);}}"
+    )
+
+
+def _families(names: tuple[str, ...]) -> str:
+    return ",".join(f'"{name}"' if " " in name else name for name in names)
+
+
 def style_sheet() -> str:
     """The roles for light and dark, then the studio's own rules."""
     light, dark = colour_variables()
     rules = "".join((STATIC / name).read_text(encoding="utf-8") for name in SHEETS)
     # The browser's own parts (ticks, menus, scroll bars) are drawn in the same scheme.
-    return f":root {{color-scheme:light;{light}}}\n:root.dark, .dark {{color-scheme:dark;{dark}}}\n{rules}"
+    schemes = f":root {{color-scheme:light;{light}}}\n:root.dark, .dark {{color-scheme:dark;{dark}}}"
+    return f"{schemes}\n{font_rules()}\n{rules}"
 
 
 @cache
-def plain_colours() -> str:
-    """The roles for pages without Gradio, which follow the reader's machine between light and dark."""
+def plain_style() -> str:
+    """Roles and fonts for pages without Gradio, which follow the reader's machine between light and dark."""
     light, dark = colour_variables()
-    return f":root {{{light}}}\n@media (prefers-color-scheme: dark) {{ :root {{{dark}}} }}"
+    return f":root {{{light}}}\n@media (prefers-color-scheme: dark) {{ :root {{{dark}}} }}\n{font_rules()}"
 
 
 def build_theme() -> Any:

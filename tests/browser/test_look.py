@@ -136,3 +136,18 @@ def test_no_page_scrolls_sideways(studio: Studio, page: Any, full: ProjectRow, w
         if page.evaluate("document.documentElement.scrollWidth") > width:
             wide.append(position)
     assert wide == []
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_quotes_are_as_wide_as_the_language_of_the_text_wants_them(studio: Studio, page: Any, language: str) -> None:
+    opened(page, f"{studio.url}/samples?project=new&lang={language}")
+    widths = page.evaluate("""() => ['', 'en', 'zh'].map(language => {
+      const text = document.createElement('span');
+      if (language) text.lang = language;
+      text.style.cssText = 'position: absolute; min-width: 0; font-size: 100px';
+      text.textContent = '“”';
+      document.querySelector('.tm-shell').append(text);
+      return text.getBoundingClientRect().width;
+    })""")
+    narrow = [width < 120 for width in widths]
+    assert narrow == [language == "en", True, False], widths

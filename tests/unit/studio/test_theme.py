@@ -7,7 +7,17 @@ import re
 import pytest
 
 from studio.components.plots import loss_curve
-from studio.components.theme import ROLES, build_theme, layer_colours, style_sheet
+from studio.components.theme import (
+    FONTS,
+    HAN,
+    LATIN,
+    ROLES,
+    STATIC,
+    build_theme,
+    layer_colours,
+    plain_style,
+    style_sheet,
+)
 
 
 def luminance(colour: str) -> float:
@@ -53,6 +63,18 @@ def test_nothing_is_fetched() -> None:
     # Gradio draws its check marks with data: addresses, whose SVG names its namespace.
     everything = re.sub(r"""url\((["'])data:.*?\1\)""", "", everything)
     assert not re.search(r"https?:|//[a-z]|@import|url\(", everything, re.IGNORECASE)
+
+
+def test_latin_letters_and_quotes_take_a_latin_font_except_in_chinese() -> None:
+    """A Chinese font draws the quotes of an English text as wide as a character."""
+    assert FONTS.index(HAN[0]) > max(map(FONTS.index, LATIN))
+    for sheet in (style_sheet(), plain_style()):
+        chinese = re.search(r":lang\(zh\) \{--font:([^;]*)", sheet)
+        other = re.search(r"\[lang\]:not\(:lang\(zh\)\) \{--font:([^;]*)", sheet)
+        assert chinese and chinese[1].startswith(f'"{HAN[0]}"')
+        assert other and other[1].startswith(LATIN[0])
+    for name in ("door.css", "rating.html"):  # pages of their own, which are not to name fonts themselves
+        assert not re.search(r"font(?:-family)?:[^;]*(?:Inter|sans-serif)", (STATIC / name).read_text(encoding="utf-8"))
 
 
 def test_every_role_that_the_rules_use_is_defined() -> None:
