@@ -164,8 +164,8 @@ TRADOS = Guide(
         ),
         Step(
             mark(
-                "Give the result the name of the original file and put it in its place. Its segments are marked as "
-                "Translated, those worth checking as Draft, with the origin machine translation."
+                "Give the result the name of the original file and put it in its place. Its segments are marked as Draft, with "
+                "the origin machine translation."
             )
         ),
     ),

@@ -432,9 +432,7 @@ def test_xliff_1(tmp_path: Path) -> None:
     assert result["5"].find("{*}alt-trans/{*}target").text == "y"
     assert target_of(result["7"]) == 'ALL AFTER<x id="9" ctype="lb"/>LINE A'
     states = {number: unit.find("{*}target").get("state") for number, unit in result.items() if number != "3"}
-    assert states == {
-        "1": "translated", "2": "final", "4": "translated", "5": "translated", "6": "needs-review-translation", "7": "translated"
-    }  # fmt: skip
+    assert states == {"2": "final"} | dict.fromkeys("14567", "needs-review-translation")
     assert [child.tag.split("}")[1] for child in result["4"]] == ["source", "target", "note"]
     assert report.kept == {"approved before": 1, 'translate="no"': 1}
     again, _ = through(tmp_path, "b.xlf", out, shout())
@@ -443,14 +441,18 @@ def test_xliff_1(tmp_path: Path) -> None:
 
 def test_xliff_segments_of_trados(tmp_path: Path) -> None:
     unit = (
-        '<trans-unit id="u"><source>One. Two <g id="5">words</g>.</source><seg-source><mrk mtype="seg" mid="1">One.</mrk> '
+        '<trans-unit id="u" xmlns:sdl="http://sdl.com/FileTypes/SdlXliff/1.0">'
+        '<source>One. Two <g id="5">words</g>.</source><seg-source><mrk mtype="seg" mid="1">One.</mrk> '
         '<mrk mtype="seg" mid="2">Two <g id="5">words</g>.</mrk></seg-source><target><mrk mtype="seg" mid="1">Eins.</mrk> '
-        '<mrk mtype="seg" mid="2"/></target></trans-unit>'
+        '<mrk mtype="seg" mid="2"/></target><sdl:seg-defs><sdl:seg id="1" conf="Translated"/><sdl:seg id="2"/></sdl:seg-defs>'
+        "</trans-unit>"
     )
     out, report = through(tmp_path, "a.sdlxliff", xliff1([unit], target="de"), shout())
     assert target_of(units_of(out)["u"]) == (
         '<mrk mtype="seg" mid="1">Eins.</mrk> <mrk mtype="seg" mid="2">TWO <g id="5">WORDS</g>.</mrk>'
     )
+    states = [(one.get("conf"), one.get("origin")) for one in units_of(out)["u"].iter("{*}seg")]
+    assert states == [("Translated", None), ("Draft", "mt")], "only the new translation waits for its review"
     assert report.kept == {"translated before": 1}
 
 
@@ -471,7 +473,8 @@ def test_xliff_2(tmp_path: Path) -> None:
         target_of(result["1"])
         == 'YOU HAVE <ph id="1" dataRef="d1"/> <pc id="2">NEW FILES</pc>.<ph id="3" dataRef="d2"/>GO ON'
     )
-    assert result["1"].find("{*}segment").get("state") == "translated"
+    first = result["1"].find("{*}segment")
+    assert (first.get("state"), first.get("subState")) == ("translated", "tailormt:needs-review")
     assert target_of(result["2"]) == "Behalten"
     assert target_of(result["4"]).startswith(
         'A <sc id="1"/>CROSSING <pc id="2">PAIR<ec startRef="1"/> OF</pc> TAGS <mrk'

@@ -31,7 +31,8 @@ class DocumentOptions(Options):
         False, "Translate again what a PO or XLIFF file has translations for; else they are kept."
     )
     review: bool = option(
-        False, "Mark every translation as one to be reviewed: fuzzy in PO, needs-review-translation in XLIFF."
+        False,
+        "PO files: mark every translation as fuzzy, not only the doubtful ones. In XLIFF all are marked for review.",
     )
     wrapped: str = option(
         "auto",

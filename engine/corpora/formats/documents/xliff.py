@@ -159,16 +159,14 @@ class Xliff(Document):
     def _marker(self, unit: Any, number: str | None = None) -> Callable[[Result], None]:
         def mark(result: Result) -> None:
             target = unit.find(f"{self.space}target")
-            doubtful = bool(result.doubt) or self.context.options.review
             definition = next(
                 (one for one in unit.iter() if local(one) == "seg" and number and one.get("id") == number), None
             )  # fmt: skip
             if definition is not None:  # Trados keeps states by segment
-                definition.set("conf", "Draft" if doubtful else "Translated")
+                definition.set("conf", "Draft")
                 definition.set("origin", "mt")
             else:
-                worse = target.get("state") == "needs-review-translation" and number is not None
-                target.set("state", "needs-review-translation" if doubtful or worse else "translated")
+                target.set("state", "needs-review-translation")
                 target.set("state-qualifier", "mt-suggestion")
             if unit.get("approved"):
                 unit.set("approved", "no")
@@ -195,11 +193,8 @@ class Xliff(Document):
                 position = f"unit {unit.get('id') or number}"
 
                 def mark(result: Result, segment: Any = segment) -> None:
-                    doubtful = bool(result.doubt) or self.context.options.review
                     segment.set("state", "translated")
-                    segment.attrib.pop("subState", None)
-                    if doubtful:
-                        segment.set("subState", "tailormt:needs-review")
+                    segment.set("subState", "tailormt:needs-review")
 
                 self._add(source, position, self._target_maker(segment, source), mark, None, data)
 
