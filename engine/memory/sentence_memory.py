@@ -32,7 +32,7 @@ from engine.corpora.types import SentencePair
 from engine.decoding.translate import length_batches
 from engine.errors import BundleError, CorpusError
 from engine.memory.retrieval_set import load_sentences, save_sentences
-from engine.memory.source_index import OF_MEMORY, Sources, row_names
+from engine.memory.source_index import OF_MEMORY, Sources, row_names, shown_pieces
 
 if TYPE_CHECKING:
     import torch
@@ -231,7 +231,7 @@ def index_of(
     import torch
 
     known = sorted({token for row in labels for token in row})
-    pieces = dict(zip(known, base.tokenizer.convert_ids_to_tokens(known), strict=True))
+    pieces = dict(zip(known, shown_pieces(base, known), strict=True))
     written = ([pieces[token] for token in row] for row in labels)
     names = torch.tensor(row_names(written, (pair.source for pair in sentences)), dtype=torch.int32)  # (R,)
     plain = [[i for i in row if i not in base.special_ids] for row in inputs]

@@ -6,7 +6,7 @@ datastore.sources.safetensors, memory.sources.safetensors
     begins    (U+1,) int32     where the list of each begins
     lists     (E,)   int32     sentences that have it, one list after the other
     starts    (N+1,) int32     where the rows of each sentence begin in the datastore
-    names     (R,)   int32     of each row: the number or name that its token is a part of, as a checksum; 0: none
+    names     (R,)   int32     of each row: the number, name, tag or placeholder that its token is a part of, as a checksum; 0: none
     mean      (d,)   float32   the mean of the keys; of a datastore alone
 """
 
@@ -23,15 +23,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.core.atomic_files import atomic_write
+from engine.corpora.formats.documents.placeholders import find_placeholders, find_tags
 from engine.errors import BundleError
 
 if TYPE_CHECKING:
     import torch
 
+    from engine.base import BaseModel
+
 FILE = "datastore.sources.safetensors"
 OF_MEMORY = "memory.sources.safetensors"
+CODES = (
+    "template",
+    "named",
+    "brace",
+    "printf-strict",
+    "variable",
+)  # kinds of placeholders that a sample must not bring
 COMMON = 0.25  # a feature of more than this share of the sentences says nothing, and its list is the longest
 WORDS = re.compile(r"\d+|[^\W\d_]+")
+BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that stands for one byte
 STEM = 5  # letters by which a name is known, so that an ending does not make it another
 
 Ints = NDArray[np.int64]
@@ -107,7 +118,7 @@ class Sources:
 
     def rows_of(self, sentences: Ints, text: str) -> tuple[torch.Tensor, torch.Tensor]:
         """The rows (R,) of these sentences (S,) that may be taken into a translation of a text, and each one's place (R,) among the
-        sentences: a part of a number or name that the text lacks is left out.
+        sentences: a part of a number, name, tag or placeholder that the text lacks is left out.
         """
         import torch
 
@@ -183,12 +194,31 @@ def number_sum(word: str) -> int:
 
 
 def names_in(text: str) -> set[int]:
-    """Checksums of the numbers of a source text, and of all its words, of which some are names."""
-    return {number_sum(word) for word in WORDS.findall(text)}
+    """Checksums of the numbers of a source text, of all its words, of which some are names, and of its tags and placeholders."""
+    return {number_sum(word) for word in WORDS.findall(text)} | {code_sum(text[a:b]) for a, b in codes(text)}
+
+
+def codes(text: str) -> list[tuple[int, int]]:
+    """The places of tags and placeholders in a text."""
+    if not any(sign in text for sign in "<{%$"):
+        return []
+    return [*find_placeholders(text, CODES), *((begin, end) for begin, end, _, _ in find_tags(text))]
+
+
+def code_sum(code: str) -> int:
+    return zlib.crc32(code.encode("utf-8", "surrogatepass")) & 0x7FFFFFFF | 1
+
+
+def shown_pieces(base: BaseModel, ids: Sequence[int]) -> list[str]:
+    """The pieces of these ids; empty for those of the model alone, one of which, </s>, looks like a tag."""
+    return [
+        "" if i in base.special_ids else piece
+        for i, piece in zip(ids, base.tokenizer.convert_ids_to_tokens(ids), strict=True)
+    ]
 
 
 def row_names(pieces: Iterable[Sequence[str]], sources: Iterable[str]) -> list[int]:
-    """For each target piece of each sentence the checksum of the number or name that it is a part of, else 0.
+    """For each target piece of each sentence the checksum of the number, name, tag or placeholder that it is a part of, else 0.
 
     A name is a capitalised word that the sentence's own source has as well, so that it was taken over, not translated.
     """
@@ -197,7 +227,8 @@ def row_names(pieces: Iterable[Sequence[str]], sources: Iterable[str]) -> list[i
         known = names_in(source)
         text, owners = "", []
         for i, piece in enumerate(row):
-            plain = piece.replace("▁", " ").replace("Ġ", " ")
+            byte = BYTE.fullmatch(piece)
+            plain = chr(int(byte[1], 16)) if byte else piece.replace("▁", " ").replace("Ġ", " ")
             text += plain
             owners += [i] * len(plain)
         sums = [0] * len(row)
@@ -206,5 +237,8 @@ def row_names(pieces: Iterable[Sequence[str]], sources: Iterable[str]) -> list[i
             if is_name(word) and (word[0].isdigit() or number_sum(word) in known):
                 for i in owners[match.start() : match.end()]:
                     sums[i] = number_sum(word)
+        for begin, end in codes(text):
+            for i in owners[begin:end]:
+                sums[i] = code_sum(text[begin:end])
         results += sums
     return results

@@ -97,12 +97,12 @@ class Datastore:
         import numpy as np
         import torch
 
-        from engine.memory.source_index import Sources, row_names
+        from engine.memory.source_index import Sources, row_names, shown_pieces
 
         assert self.keys is not None
         starts = np.searchsorted(self.sentences.numpy(), np.arange(len(rows) + 1))  # (N + 1,)
         ids, position = self.tokens.unique(return_inverse=True)  # (U,), (R,)
-        pieces = base.tokenizer.convert_ids_to_tokens(ids.tolist())
+        pieces = shown_pieces(base, ids.tolist())
         written = [pieces[i] for i in position.tolist()]
         names = row_names(
             (written[begin:end] for begin, end in itertools.pairwise(starts.tolist())),

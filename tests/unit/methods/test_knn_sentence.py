@@ -152,6 +152,23 @@ def test_a_piece_inside_a_word_follows_the_piece_of_its_own_word():
     assert torn(before, written).tolist() == [[[False, True, False]]]
 
 
+def test_tags_and_placeholders_that_the_input_lacks_are_not_copied():
+    pieces = [
+        ["▁Click", "▁<", "b", ">", "OK", "</", "b", ">", "▁for", "▁%", "s", "▁in", "▁", "<0x7B>", "name", "<0x7D>"]
+    ]
+    sums = row_names(pieces, ["Klicken Sie auf <b>OK</b> für %s in {name}"])
+    opening, closing, printf, brace = sums[1], sums[5], sums[9], sums[13]
+    assert sums[1:4] == [opening] * 3
+    assert sums[5:8] == [closing] * 3
+    assert sums[9:11] == [printf] * 2
+    assert sums[13:16] == [brace] * 3
+    assert 0 not in (opening, closing, printf, brace)
+    assert sums[0] == sums[8] == sums[11] == 0
+    assert {opening, closing, printf} <= names_in("Drücken Sie <b>Esc</b> oder %s")
+    assert brace not in names_in("Drücken Sie <b>Esc</b> oder %s")
+    assert not {opening, printf, brace} & names_in("In 5 % der Fälle ist a < b > c")
+
+
 def test_numbers_and_names_that_the_input_lacks_are_not_copied(base):
     pieces = [["▁Article", "▁1", "5", "▁of", "▁Brussels", "▁is", "▁void"]]
     number, name = next(iter(names_in("15"))), next(iter(names_in("Brussels")))
