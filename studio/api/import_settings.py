@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, File, UploadFile
 from pydantic import BaseModel, Field, StringConstraints
 
+from engine.corpora.leakage import TEST_FOLDER
 from engine.errors import InputError
 from studio.api import serializers as rows
 from studio.api.deps import DepsDep, Id
@@ -55,6 +56,7 @@ class Decided(BaseModel):
 class Tests(BaseModel):
     files: list[str]
     found: models.JsonObject = Field(description="What of them is in the samples; empty before they were compared.")
+    refused: dict[str, str] = Field(description="Uploaded files that were not taken, with the reason.")
 
 
 @router.get("/projects/{number}/samples/options", dependencies=[may("read")])
@@ -135,7 +137,9 @@ def list_tests(deps: DepsDep, number: Id) -> Tests:
     """Files to test with, and what of them is in the samples."""
     deps.store.projects.get(number)
     return Tests(
-        files=[path.name for path in deps.service.test_files(number)], found=rows.finite(deps.service.leaks(number))
+        files=[path.name for path in deps.service.test_files(number)],
+        found=rows.finite(deps.service.leaks(number)),
+        refused=deps.service.refused(number, TEST_FOLDER),
     )
 
 
@@ -143,7 +147,10 @@ def list_tests(deps: DepsDep, number: Id) -> Tests:
 def add_tests(
     deps: DepsDep, number: Id, files: Annotated[list[UploadFile], File(description="Files that you will test with.")]
 ) -> models.Job:
-    """Name files to test with; a job looks for their sentences in the samples."""
+    """Name files to test with; a job looks for their sentences in the samples.
+
+    Files that cannot be taken are left out: the list of test files names them with the reason. If none can, it is an error.
+    """
     project = deps.store.projects.get(number)
     with stored_uploads(deps.service.settings, files) as paths:
         return rows.job(deps.service.add_tests(project, paths))

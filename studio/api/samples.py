@@ -31,6 +31,7 @@ def shown(deps: Deps, number: int) -> models.Samples:
         ],
         report=dict(deps.service.report(number)),
         job=rows.job(reading) if reading else None,
+        refused=deps.service.refused(number),
     )
 
 
@@ -50,7 +51,10 @@ def upload_samples(
         str, Form(description='Domain labels by file name, as JSON: {"a.txt": "novels"}.', max_length=20_000)
     ] = "",
 ) -> models.Job:
-    """Add files and queue the job that reads the project's samples and finds phrases."""
+    """Add files and queue the job that reads the project's samples and finds phrases.
+
+    Files that cannot be taken are left out: the list of samples names them with the reason. If none can, it is an error.
+    """
     project = deps.store.projects.get(number)
     with stored_uploads(deps.service.settings, files) as paths:
         return rows.job(deps.service.add_samples(project, paths, labels_of(domains)))

@@ -7,15 +7,16 @@ from typing import Any
 import gradio as gr
 
 from engine.core.settings import Settings
-from studio.services.catalog import sample_types
 from studio.services.uploads import paths_offered
 
 
 def drop_field(label: str, height: int, scale: int | None = None) -> Any:
-    """Where files are dropped, or chosen after a click; `height` in pixels."""
+    """Where files are dropped, or chosen after a click; `height` in pixels.
+
+    Files of any ending: Gradio would leave out others without a word, and the studio says why it does not take them.
+    """
     return gr.File(
-        label=label, show_label=False, file_count="multiple", file_types=sample_types(), height=height, scale=scale,
-        elem_classes="tm-drop",
+        label=label, show_label=False, file_count="multiple", height=height, scale=scale, elem_classes="tm-drop",
     )  # fmt: skip
 
 

@@ -55,14 +55,15 @@ def files_card(
     )
 
 
-def unread_card(files: Mapping[str, str], removed: str = "") -> str:
+def unread_card(files: Mapping[str, str], removed: str = "", refused: Mapping[str, str] | None = None) -> str:
     """Files of the project that were not read, or not to their end, with the reason; each can be removed, and the one that was
-    `removed` last can be brought back.
+    `removed` last can be brought back. With them the files that were `refused`, which are not in the project.
     """
-    if not files and not removed:
+    if not files and not removed and not refused:
         return ""
     reasons = [(name, translate_message(why)) for name, why in files.items()]
-    return render("import_unread.html", files=reasons, removed=removed)
+    outside = [(name, translate_message(why)) for name, why in (refused or {}).items()]
+    return render("import_unread.html", files=reasons, removed=removed, refused=outside)
 
 
 def side_cards(report: Mapping[str, Any]) -> str:
@@ -88,8 +89,10 @@ def side_cards(report: Mapping[str, Any]) -> str:
     )
 
 
-def leak_card(leaks: Mapping[str, Any], names: Sequence[str], project: int) -> str:
-    """The test files with their overlap with the samples; or an explanation, if there are none."""
+def leak_card(
+    leaks: Mapping[str, Any], names: Sequence[str], project: int, refused: Mapping[str, str] | None = None
+) -> str:
+    """The test files with their overlap with the samples, and those that were `refused`; or an explanation, if there are none."""
     by_name = {
         str(one.get("name")): {"leaked": 0, "sentences": 0, "error": "", **one} for one in leaks.get("files", [])
     }
@@ -97,7 +100,7 @@ def leak_card(leaks: Mapping[str, Any], names: Sequence[str], project: int) -> s
         {"name": name, "leaks": by_name.get(name), "query": urlencode({"view": "leaks", "file": name})}
         for name in names
     ]
-    return render("import_tests.html", files=files, project=project)
+    return render("import_tests.html", files=files, project=project, refused=refused or {})
 
 
 def length_bars(lengths: Mapping[int, int]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -19,7 +21,7 @@ from studio.i18n.translate import tr
 from studio.services.catalog import language_name
 from studio.services.new_project import labels_of
 from studio.services.service import Service
-from studio.services.uploads import paths_offered, server_files
+from studio.services.uploads import RefusedError, paths_offered, server_files
 
 
 class MoreFilesForm:
@@ -77,14 +79,19 @@ class MoreFilesForm:
 
     def add_files(self, files: list[str] | None, request: gr.Request) -> dict[Any, Any]:
         """Add files that were dropped."""
-        job = self.service.add_samples(self.service.need(wanted(request)), files or [])
-        return {self.files: None, self.status: job_line(job)}
+        return {self.files: None, **self._add(self.service.need(wanted(request)), files or [])}
 
     def add_path(self, path: str, request: gr.Request) -> dict[Any, Any]:
         """Add a file, or those of a folder, on the server's machine."""
         project = self.service.need(wanted(request))
-        job = self.service.add_samples(project, server_files(path or "", self.service.settings))
-        return {self.path: "", self.status: job_line(job)}
+        return {self.path: "", **self._add(project, server_files(path or "", self.service.settings))}
+
+    def _add(self, project: ProjectRow, files: Sequence[str | Path]) -> dict[Any, Any]:
+        """Files that are refused are in the page's list of files that were not read."""
+        try:
+            return {self.status: job_line(self.service.add_samples(project, files))}
+        except RefusedError:
+            return {self.status: gr.skip()}
 
     def read_with_options(self, request: gr.Request, options: str) -> dict[Any, Any]:
         """Read all files again with the settings of the form."""

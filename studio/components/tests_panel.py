@@ -6,13 +6,14 @@ from typing import Any
 
 import gradio as gr
 
+from engine.corpora.leakage import TEST_FOLDER
 from engine.store import ProjectRow
 from studio.components.html import view
 from studio.components.import_report import leak_card
 from studio.components.import_status import job_line
 from studio.components.layout import QUIET, guard, wanted
-from studio.services.catalog import sample_types
 from studio.services.service import Service
+from studio.services.uploads import RefusedError
 
 
 class TestFilesPanel:
@@ -26,25 +27,38 @@ class TestFilesPanel:
         with gr.Column(elem_classes="tm-card tm-pad tm-stack"):
             view("<h2>Test files</h2>", classes="tm-card-title")
             self.files = view(script=script)
-            self.add = gr.UploadButton(
-                "Check test-set overlap…", file_types=sample_types(), file_count="multiple", size="sm"
-            )
+            self.add = gr.UploadButton("Check test-set overlap…", file_count="multiple", size="sm")
 
     def events(self, status: Any) -> None:
         """Wire the panel."""
         self.status = status
-        self.add.upload(guard(self.add_files), self.add, status, **QUIET)
+        self.add.upload(guard(self.add_files), self.add, [self.files, status], **QUIET)
         self.files.untest(guard(self.remove_file), None, status, **QUIET)
+        self.files.dismiss(guard(self.dismiss), None, self.files, **QUIET)
 
     def shown(self, project: ProjectRow) -> str:
         """The list as HTML."""
         names = [file.name for file in self.service.test_files(project.id)]
-        return leak_card(self.service.leaks(project.id), names, project.id)
+        refused = self.service.refused(project.id, TEST_FOLDER)
+        return leak_card(self.service.leaks(project.id), names, project.id, refused)
 
     def add_files(self, files: list[str] | None, request: gr.Request) -> dict[Any, Any]:
         """Name files to test with."""
-        return {self.status: job_line(self.service.add_tests(self.service.need(wanted(request)), files or []))}
+        project = self.service.need(wanted(request))
+        try:
+            return {
+                self.status: job_line(self.service.add_tests(project, files or [])),
+                self.files: self.shown(project),
+            }
+        except RefusedError:
+            return {self.status: gr.skip(), self.files: self.shown(project)}
 
     def remove_file(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
         """Forget one of them."""
         return {self.status: job_line(self.service.remove_test(self.service.need(wanted(request)), str(event.name)))}
+
+    def dismiss(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        """Say no more that a file was refused."""
+        project = self.service.need(wanted(request))
+        self.service.dismiss(project, str(event.name), TEST_FOLDER)
+        return {self.files: self.shown(project)}

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 import gradio as gr
 
 from engine.errors import InputError
-from engine.store import ProjectRow
+from engine.store import JobRow, ProjectRow
 from studio.components.html import view
 from studio.components.import_report import files_card, side_cards, unread_card
 from studio.components.import_status import job_line, next_link, summary, translations_card
@@ -18,6 +18,7 @@ from studio.components.new_project_form import NewProjectForm
 from studio.components.sentence_list import BROWSE, change_bar, sentence_card
 from studio.components.templating import script
 from studio.components.tests_panel import TestFilesPanel
+from studio.services.files import JsonRow
 from studio.services.segments import View, chosen, listing, view_counts
 from studio.services.service import Service
 
@@ -27,6 +28,11 @@ ACT = script("samples-act.js")
 # The view of the sentences has an address without a reload; a link among the files brings it into sight as well.
 SHOW = "(address) => { if (address) window.history.replaceState(null, '', address) }"
 JUMP = script("samples-jump.js")
+
+
+def at_work(job: JobRow | None) -> bool:
+    """Whether samples are being read, or about to be."""
+    return job is not None and job.active and job.kind == "prepare"
 
 
 def build(demo: gr.Blocks, service: Service) -> None:
@@ -78,6 +84,7 @@ class SamplesPage:
         self.more_files.events(self.status)
         self.tests.events(self.status)
         self.files.remove(guard(self.remove_file), None, self.status, **QUIET)
+        self.files.dismiss(guard(self.dismiss), None, self.files, **QUIET)
         self.files.restore(guard(self.restore_file), None, self.status, **QUIET)
         self.files.relabel(guard(self.label_file), None, self.status, **QUIET)
         self.status.act(guard(self.act_on_job), None, self.status, **QUIET)
@@ -120,18 +127,26 @@ class SamplesPage:
         """Heading, state of reading, the files, the next step."""
         service = self.service
         job, report = service.reading(project.id), service.report(project.id)
-        busy = job is not None and job.active and job.kind == "prepare"
-        leaked = int(service.leaks(project.id).get("samples", 0))
-        sentences, _, with_source, _ = service.counted(project.id)
+        busy = at_work(job)
         return {
             self.frame.title: heading("Samples", summary(report, project) if report else TEXT),
             self.next_step: next_link(project) if report and not busy else "",
             self.status: job_line(job, bool(report)),
-            self.files: unread_card(service.unread_files(project.id, busy=busy), service.removed_sample(project.id))
-            + (translations_card(sentences, with_source) if report and not busy else "")
-            + files_card(report, project.target, service.labels(project.id), project.id, leaked),
+            self.files: self._files(project, report, busy=busy),
             self.sentences: gr.update(visible=bool(report)),
         }
+
+    def _files(self, project: ProjectRow, report: JsonRow, *, busy: bool) -> str:
+        """What was not read, what translations are worth, and the files."""
+        service = self.service
+        leaked = int(service.leaks(project.id).get("samples", 0))
+        sentences, _, with_source, _ = service.counted(project.id)
+        unread = service.unread_files(project.id, busy=busy)
+        return (
+            unread_card(unread, service.removed_sample(project.id), service.refused(project.id))
+            + (translations_card(sentences, with_source) if report and not busy else "")
+            + files_card(report, project.target, service.labels(project.id), project.id, leaked)
+        )
 
     def _sentences(self, project: ProjectRow, query: str) -> dict[Any, Any]:
         """The decisions, the sentences, the figures beside them, the test files."""
@@ -159,6 +174,13 @@ class SamplesPage:
         if len(self.service.sample_files(project.id)) == 1:
             raise InputError("This is the project's only file. Add another one first, or start a new project.")
         return {self.status: job_line(self.service.remove_sample(project, str(event.name)))}
+
+    def dismiss(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        """Say no more that a file was refused."""
+        project = self.service.need(wanted(request))
+        self.service.dismiss(project, str(event.name))
+        busy = at_work(self.service.reading(project.id))
+        return {self.files: self._files(project, self.service.report(project.id), busy=busy)}
 
     def restore_file(self, request: gr.Request) -> dict[Any, Any]:
         return {self.status: job_line(self.service.restore_sample(self.service.need(wanted(request))))}

@@ -19,7 +19,7 @@ from engine.messages import unpack
 from engine.workflows.customize.steps import FEWEST
 from studio.i18n.translate import mark, tr
 from studio.services.files import JsonRow, read_rows
-from studio.services.uploads import check_files, take_files
+from studio.services.uploads import all_refused, check_files, take_files
 
 if TYPE_CHECKING:
     from engine.core.settings import Settings
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 LABELS = "domains.json"  # in a project's workspace: domain labels by file name
 REMOVED = "removed"  # there too: the sample file that was removed last
+REFUSED = (
+    "refused.json"  # there too: uploads that were not taken, with the reason, those of the samples and of the tests
+)
 OPTIONS = "import_options.json"  # there too: settings of reading that differ from the defaults
+SAMPLES = "samples"  # there too: the folder of the sample files
 EDITED = "Edited translations.jsonl"  # the sample file of what was edited on the pages
 GONE = mark("{name} is no longer a file of this project. Reload the page.")
 
@@ -50,21 +54,46 @@ class SampleFiles:
     ) -> JobRow:
         """Copy files into the project and queue the job that reads them all; `labels` are domains by file name.
 
-        Raises InputError on a bad file.
+        Files that cannot be taken are left out, see `refused`. Raises InputError where none can.
         """
         if not files:
             raise InputError("Choose at least one file with your sentences.")
-        paths = [Path(file) for file in files]
-        check_files(paths, self.settings, [path.name for path in self.sample_files(project.id)])
-        take_files(paths, self.workspace(project.id, change=True) / "samples")
+        self._take(project.id, files, SAMPLES, self.sample_files(project.id))
         shutil.rmtree(self.workspace(project.id) / REMOVED, ignore_errors=True)
         if labels:
             self._write_labels(project.id, {**self.labels(project.id), **labels})
         return self.read_again(project)
 
+    def _take(self, project_id: int, files: Sequence[str | Path], kind: str, there: Sequence[Path]) -> None:
+        """Copy those files into the folder `kind` that can be taken, and note the others. Raises InputError where none can."""
+        paths = [Path(file) for file in files]
+        reasons = check_files(paths, self.settings, [path.name for path in there])
+        taken = [path for path in paths if path not in reasons]
+        names = {path.name for path in taken}
+        earlier = {name: why for name, why in self.refused(project_id, kind).items() if name not in names}
+        self._note_refused(project_id, kind, {**earlier, **{path.name: why for path, why in reasons.items()}})
+        if not taken:
+            raise all_refused(list(reasons.values()))
+        take_files(taken, self.workspace(project_id, change=True) / kind)
+
+    def refused(self, project_id: int, kind: str = SAMPLES) -> dict[str, str]:
+        """Files that were not taken, with the reason, until files of these names are or the user dismisses them."""
+        return dict(read_json(self.workspace(project_id) / REFUSED).get(kind, {}))
+
+    def dismiss(self, project: ProjectRow, name: str, kind: str = SAMPLES) -> None:
+        """Say no more that a file was refused."""
+        rest = {one: why for one, why in self.refused(project.id, kind).items() if one != name}
+        self._note_refused(project.id, kind, rest)
+
+    def _note_refused(self, project_id: int, kind: str, reasons: Mapping[str, str]) -> None:
+        path = self.workspace(project_id, change=True) / REFUSED
+        before = read_json(path)
+        if reasons or before.get(kind):
+            write_json(path, {**before, kind: dict(reasons)}, "the list of refused files")
+
     def sample_files(self, project_id: int) -> list[Path]:
         """The uploaded files of a project, by name."""
-        folder = self.workspace(project_id) / "samples"
+        folder = self.workspace(project_id) / SAMPLES
         return sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
 
     def remove_sample(self, project: ProjectRow, name: str) -> JobRow:
@@ -91,7 +120,7 @@ class SampleFiles:
             raise InputError("There is no removed file to restore. Add it again.")
         folder = self.workspace(project.id, change=True)
         with storage_errors("the samples", folder):
-            (folder / REMOVED / name).replace(folder / "samples" / name)
+            (folder / REMOVED / name).replace(folder / SAMPLES / name)
         return self.read_again(project)
 
     def labels(self, project_id: int) -> dict[str, str]:
@@ -198,7 +227,7 @@ class SampleFiles:
     def sentences_stamp(self, project_id: int) -> str:
         """Changes when sentences, test files or decisions have changed on disk."""
         folder = self.workspace(project_id)
-        files = [folder / name for name in ("import_report.json", LEAKS_FILE, "decisions.jsonl", TEST_FOLDER)]
+        files = [folder / name for name in ("import_report.json", LEAKS_FILE, "decisions.jsonl", TEST_FOLDER, REFUSED)]
         return ".".join(str(file.stat().st_mtime_ns if file.exists() else 0) for file in files)
 
     # -- decisions about single sentences
@@ -226,12 +255,13 @@ class SampleFiles:
         return test_files(self.workspace(project_id))
 
     def add_tests(self, project: ProjectRow, files: Sequence[str | Path]) -> JobRow:
-        """Name files to test with, and queue the comparison of the samples with them. Raises InputError on a bad file."""
+        """Name files to test with, and queue the comparison of the samples with them.
+
+        Files that cannot be taken are left out, see `refused`. Raises InputError where none can.
+        """
         if not files:
             raise InputError("Choose at least one test file.")
-        paths = [Path(file) for file in files]
-        check_files(paths, self.settings, [path.name for path in self.test_files(project.id)])
-        take_files(paths, self.workspace(project.id, change=True) / TEST_FOLDER)
+        self._take(project.id, files, TEST_FOLDER, self.test_files(project.id))
         return self._queue("leakage", project, {})
 
     def remove_test(self, project: ProjectRow, name: str) -> JobRow:

@@ -19,49 +19,29 @@ from engine.corpora.formats.archive import check_archive
 from engine.corpora.formats.encoding import check_file
 from engine.corpora.formats.read import READERS
 from engine.errors import CorpusError, InputError, storage_errors
+from engine.messages import Message
 from studio.auth.identity import guest, sign_in_needed
-from studio.i18n.translate import tr
+from studio.i18n.translate import mark, tr
 
 INBOX = "inbox"  # in the home folder: what was dropped where there was no project yet
 OLDEST = 86_400  # seconds after which Gradio removes uploads that were not used
 ARCHIVES = {".docx": "Word document", ".odt": "OpenDocument text"}
 
 
+class RefusedError(InputError):
+    """None of the files can be taken."""
+
+
 def known_endings() -> list[str]:
     return [ending for item in READERS.values() for ending in item.endings]
 
 
-def check_files(files: Sequence[Path], settings: Settings, there: Iterable[str] = ()) -> None:
-    """Raise InputError on a file of no known format, on one that is too large, on too many, and where all of them are damaged;
-    `there` are names in the project.
+def check_files(files: Sequence[Path], settings: Settings, there: Iterable[str] = ()) -> dict[Path, Message]:
+    """The files that are refused, each with its reason: of no known format, too large, or damaged. Raises InputError where a
+    project would hold too many files; `there` are the names of those that it holds.
     """
-    known, damaged = known_endings(), []
-    limit = settings.max_upload_mib
-    for file in files:
-        if file.suffix.lower() not in known:
-            raise InputError(
-                tr(
-                    "{name} cannot be read as samples. Supported file extensions: {endings}.",
-                    name=file.name,
-                    endings=", ".join(known),
-                )
-            )
-        try:
-            size = check_file(file)
-            if size > limit * 2**20:
-                raise InputError(
-                    tr(
-                        "{name} is larger than {limit} MiB (setting max_upload_mib). Split it into parts.",
-                        name=file.name, limit=limit,
-                    )
-                )  # fmt: skip
-            if file.suffix.lower() in ARCHIVES:
-                check_archive(file, ARCHIVES[file.suffix.lower()])
-        except CorpusError as error:  # people know their file by its name, not by where the upload lies
-            damaged.append(InputError(error.message.naming(str(file), file.name)))
-    if files and len(damaged) == len(files):  # of some, the others are read, and the report says why these are not
-        raise damaged[0]
-    count = len({*there, *(file.name for file in files)})
+    refused = {file: reason for file in files if (reason := refusal(file, settings)) is not None}
+    count = len({*there, *(file.name for file in files if file not in refused)})
     if count > settings.max_upload_files:
         raise InputError(
             tr(
@@ -70,6 +50,40 @@ def check_files(files: Sequence[Path], settings: Settings, there: Iterable[str] 
                 count=count,
             )
         )
+    return refused
+
+
+def refusal(file: Path, settings: Settings) -> Message | None:
+    """Why a file cannot be taken, with its name and without its place on the server; None where it can."""
+    known, limit = known_endings(), settings.max_upload_mib
+    if file.suffix.lower() not in known:
+        return Message(
+            mark("{name} cannot be read as samples. Supported file extensions: {endings}."),
+            name=file.name,
+            endings=", ".join(known),
+        )
+    try:
+        if check_file(file) > limit * 2**20:
+            return Message(
+                mark("{name} is larger than {limit} MiB (setting max_upload_mib). Split it into parts."),
+                name=file.name,
+                limit=limit,
+            )
+        if file.suffix.lower() in ARCHIVES:
+            check_archive(file, ARCHIVES[file.suffix.lower()])
+    except CorpusError as error:
+        return error.message.naming(str(file), file.name)
+    return None
+
+
+def all_refused(reasons: Sequence[Message]) -> RefusedError:
+    """The error that says why each of the files was refused."""
+    result = reasons[0]
+    if len(reasons) > 1:
+        result = Message(mark("None of the {count} files can be read."), count=len(reasons))
+        for reason in reasons:
+            result = Message(mark("{reasons} {reason}"), reasons=result, reason=reason)
+    return RefusedError(result)
 
 
 def take_files(files: Sequence[Path], folder: Path) -> list[str]:

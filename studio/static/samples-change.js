@@ -1,6 +1,8 @@
 element.addEventListener('click', (event) => {
   const button = event.target.closest('[data-remove]');
   if (button) trigger('remove', {name: button.dataset.remove});
+  const dismiss = event.target.closest('[data-dismiss]');
+  if (dismiss) trigger('dismiss', {name: dismiss.dataset.dismiss});
   if (event.target.closest('[data-restore]')) trigger('restore');
   const untest = event.target.closest('[data-untest]');
   if (untest) trigger('untest', {name: untest.dataset.untest});

@@ -115,7 +115,7 @@ class Job(BaseModel):
     cancel_requested: bool
     owner: str = Field(description="Whose turn it takes; empty where nobody signs in.")
     priority: int = Field(
-        description="What is higher begins first; 10 where somebody waits at a page, 0 for long work."
+        description="What is higher begins first; 20 where somebody waits, 0 for long work, -10 for what starts by itself."
     )
     device: str = Field(description="cpu or gpu where it needs one of them; empty for wherever models run.")
     not_before: datetime.datetime | None = Field(description="When it is tried again, where it waits for that.")
@@ -139,6 +139,7 @@ class Samples(BaseModel):
     files: list[SampleFile]
     report: JsonObject = Field(description="The import report: kept and skipped by reason, languages, warnings.")
     job: Job | None = Field(description="The job that reads them, or read them last.")
+    refused: dict[str, str] = Field(description="Uploaded files that were not taken, with the reason.")
 
 
 class SampleChange(Given):

@@ -383,9 +383,14 @@ def test_how_samples_are_read(api: TestClient, project: ProjectRow, tmp_path: Pa
     assert made == {"excluded": ["雨还在下。"], "approved": [], "steps": 1, "pending": True}
     assert api.post(f"{address}/decisions/undo").json()["excluded"] == []
     said(api.post(f"{address}/decisions/undo"), 409, "conflict")
-    job = api.post(f"{address}/tests", files={"files": ("test.txt", "雨停了。\n".encode())})
+    two = [("files", ("test.txt", "雨停了。\n".encode())), ("files", ("photo.png", b"x"))]
+    job = api.post(f"{address}/tests", files=two)
     assert (job.status_code, job.json()["kind"]) == (202, "leakage")
-    assert api.get(f"{address}/tests").json() == {"files": ["test.txt"], "found": {}}
+    listed = api.get(f"{address}/tests").json()
+    assert (listed["files"], listed["found"]) == (["test.txt"], {})
+    assert "photo.png cannot be read as samples" in listed["refused"]["photo.png"]
+    assert "photo.png" in said(api.post(f"{address}/samples", files={"files": ("photo.png", b"x")}), 400, "bad_input")
+    assert set(api.get(f"{address}/samples").json()["refused"]) == {"photo.png"}
     assert api.delete(f"{address}/tests/test.txt").status_code == 202
 
 

@@ -254,7 +254,7 @@ def test_paths_on_the_server(tmp_path: Path) -> None:
         (inside / "b.txt").chmod(0)
         with pytest.raises(InputError, match="cannot be read by the studio"):
             server_files(str(inside / "b.txt"), free)
-    check_files([inside / "a.tmx"], free)
+    assert check_files([inside / "a.tmx"], free) == {}
 
 
 # --- reading again
@@ -318,6 +318,9 @@ def test_files_say_what_they_hold_and_lead_to_every_sentence() -> None:
     assert 'data-remove="a &#34;.txt"' in unread_card({'a ".txt': ""})
     assert "damaged &lt;b&gt;" in unread_card({"a.tmx": "damaged <b>"})
     assert "data-restore" in unread_card({}, "a.txt")
+    assert 'data-dismiss="a &#34;.png"' in unread_card({}, "", {'a ".png': "no <b> text"})
+    assert "no &lt;b&gt; text" in unread_card({}, "", {"a.png": "no <b> text"})
+    assert "no &lt;b&gt; text" in leak_card({}, [], 5, {"a.png": "no <b> text"})
     assert "12 pages" in files_card({"files": [{**file, "unit": "page", "lines": 12}]})
 
 

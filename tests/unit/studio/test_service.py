@@ -79,16 +79,46 @@ def test_the_project_of_an_address(service: Service, project: ProjectRow) -> Non
         (("big.txt", 2**20 + 1), "larger than 1 MiB"),
     ],
 )
-def test_uploads_that_cannot_be_read_are_refused_whole(
+def test_uploads_that_cannot_be_taken_are_listed_beside_those_that_are(
     service: Service, project: ProjectRow, tmp_path: Path, upload: tuple[str, int], words: str
 ) -> None:
     good, bad = tmp_path / "good.txt", tmp_path / upload[0]
     good.write_text("雨还在下。\n", encoding="utf-8")
     bad.write_bytes(b"x" * upload[1])
     with pytest.raises(InputError, match=words):
-        service.add_samples(project, [good, bad])
-    assert service.sample_files(project.id) == []
-    assert service.store.jobs.list() == []
+        service.add_samples(project, [bad])
+    assert service.store.jobs.list() == [], "nothing is read where nothing came in"
+    job = service.add_samples(project, [good, bad])
+    assert [Path(str(path)).name for path in job.arguments["samples"]] == ["good.txt"]
+    assert words in service.refused(project.id)[bad.name]
+    assert str(tmp_path) not in service.refused(project.id)[bad.name]
+    service.dismiss(project, bad.name)
+    assert service.refused(project.id) == {}
+
+
+def test_every_refused_upload_has_its_reason_until_a_file_of_its_name_is_taken(
+    service: Service, project: ProjectRow, tmp_path: Path
+) -> None:
+    files = {
+        "photo.png": b"x",
+        "big.txt": b"x" * (2**20 + 1),
+        "empty.txt": b"",
+        "essay.docx": b"PK\x03\x04 no document",
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    paths = [tmp_path / name for name in files]
+    with pytest.raises(InputError, match="None of the 4 files can be read") as caught:
+        service.add_samples(project, paths)
+    assert all(name in str(caught.value) for name in files)
+    assert set(service.refused(project.id)) == set(files)
+    (tmp_path / "empty.txt").write_text("雨还在下。\n", encoding="utf-8")
+    service.add_samples(project, [tmp_path / "empty.txt"])
+    assert set(service.refused(project.id)) == set(files) - {"empty.txt"}
+    service.add_tests(project, [tmp_path / "empty.txt", tmp_path / "photo.png"])
+    assert set(service.refused(project.id, "test_files")) == {"photo.png"}
+    assert [path.name for path in service.test_files(project.id)] == ["empty.txt"]
+    assert set(service.refused(project.id)) == set(files) - {"empty.txt"}, "each list is its own"
 
 
 def test_overview_without_anything(service: Service) -> None:
