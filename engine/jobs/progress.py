@@ -137,12 +137,12 @@ class RowProgress(Progress):
             self.stop(StopReason.LOST)
         elif row.cancel_requested:
             self.stop(StopReason.CANCEL)
-        elif self.gives_way_to and self._in_the_way():
+        elif self.gives_way_to and self._in_the_way(row):
             self.stop(StopReason.TURN)
 
-    def _in_the_way(self) -> bool:
-        """Whether a job that was asked for has to wait for this one: one of the same project, or one that nobody else takes."""
-        other = self._store.jobs.first_before(self._job, anyone=self.gives_way_to == "anyone")
+    def _in_the_way(self, row: JobRow) -> bool:
+        """Whether a job that comes first has to wait for this one: one of the same project, or one that nobody else takes."""
+        other = self._store.jobs.first_before(row, anyone=self.gives_way_to == "anyone")
         if other is None:
             self._waiting.clear()
             return False

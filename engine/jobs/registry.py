@@ -18,17 +18,13 @@ from engine.errors import Cancelled, InputError
 from engine.jobs.handlers import bases, documents, explore
 from engine.jobs.paths import job_folder
 from engine.jobs.progress import plain
-from engine.store.queue import ASKED
+from engine.store.queue import ASKED, AUTOMATIC, LONG
 from engine.store.records import CorpusRow, JobRow
 from engine.store.sharing.sync import before_queueing, working
 
 if TYPE_CHECKING:
     from engine.store import Store
     from engine.workflows.customize.request import CustomizeRequest
-
-
-# Priorities beside ASKED: made by itself to be looked at at a page; it takes as long as it takes.
-AUTOMATIC, BATCH = 10, 0
 
 
 @dataclass(frozen=True)
@@ -59,11 +55,11 @@ class Kind:
     title: str
     run: Callable[[JobContext], Json]
     check: Callable[[Mapping[str, Any]], Json] | None = None
-    priority: int = BATCH
+    priority: int = LONG
     device: str = ""  # "cpu" where no model is needed, "gpu" where nothing else will do
     in_order: bool = False  # it changes what a project's jobs share, so it overtakes none of them
     gives_way_to: str = (
-        ""  # whose jobs that were asked for it stops for, to go on after them: "anyone", its "owner", or none
+        ""  # whose jobs of a higher priority it stops for, to go on after them: "anyone", its "owner", or none
     )
 
     def do(self, context: JobContext) -> Json:
@@ -322,8 +318,8 @@ KINDS: dict[str, Kind] = {
     "preview": Kind("First look without training", _preview, _check_request, AUTOMATIC, gives_way_to="anyone"),
     "customize": Kind("Make a plugin", _customize, _check_request, in_order=True, gives_way_to="owner"),
     "compare": Kind("Compare translations", _compare, _check_comparison, ASKED),
-    "proportions": Kind("Fit domain proportions", explore.proportions, None, AUTOMATIC, gives_way_to="anyone"),
-    "phrase_map": Kind("Draw the map of phrases", explore.phrase_map, None, AUTOMATIC, gives_way_to="anyone"),
+    "proportions": Kind("Fit domain proportions", explore.proportions, None, ASKED, gives_way_to="anyone"),
+    "phrase_map": Kind("Draw the map of phrases", explore.phrase_map, None, ASKED),
     "ablate": Kind("Exchange a plugin's memory", explore.ablation, explore.check_ablation),
     "translate": Kind("Translate a document", documents.run, documents.check),
     bases.KIND: Kind("Add a base", bases.run, bases.check, ASKED, "cpu"),

@@ -28,7 +28,8 @@ from engine.store.records import JobFigures, JobRow, JobState
 from engine.store.recovery import FURTHEST_SECONDS, JobRecovery, count, data_of
 
 TRIES = 5  # to claim a job beside others
-ASKED = 20  # the priority of what somebody has just asked for and waits for
+# Priorities: what somebody has just asked for and waits for; long work that somebody started; what starts by itself.
+ASKED, LONG, AUTOMATIC = 20, 0, -10
 AT_FIRST: JobFigures = {"step": "", "step_index": 0, "steps": 1, "done": 0.0, "total": None, "eta": None, "note": ""}
 
 
@@ -49,7 +50,7 @@ class Jobs(JobRecovery):
         *,
         project_id: int | None = None,
         owner: str = "",
-        priority: int = 0,
+        priority: int = LONG,
         device: str = "",
     ) -> JobRow:
         """A new job at the end of the queue. `engine.jobs.enqueue` also checks the kind."""
@@ -136,13 +137,15 @@ class Jobs(JobRecovery):
         return None
 
     def first_before(self, job: JobRow, *, anyone: bool) -> JobRow | None:
-        """The job that was asked for (ASKED) and is ready, but waits while this one, of a lower priority, is at work; None where
-        there is none. Without `anyone` only one of the same owner counts.
+        """The job that is ready, but waits while this one, of a lower priority, is at work; None where there is none. Automatic
+        work gives way to all work of users, long work only to what somebody waits for (ASKED). Without `anyone` only a job of
+        the same owner counts.
         """
         other = tables.Job
+        least = ASKED if job.priority >= LONG else LONG
         query = select(other).where(
             other.state == JobState.QUEUED,
-            other.priority >= ASKED,
+            other.priority >= least,
             other.priority > job.priority,
             _due(other, tables.now()),
         )
@@ -151,6 +154,15 @@ class Jobs(JobRecovery):
         with self._store.read() as session:
             record = session.scalars(query.order_by(other.priority.desc(), other.id).limit(1)).first()
             return None if record is None else self._out(record)
+
+    def hasten(self, id: int, priority: int = ASKED) -> JobRow:
+        """Somebody waits now for what had been started by itself: the job has at least this priority. Raises InputError."""
+        job = tables.Job
+        active = (JobState.QUEUED.value, JobState.RUNNING.value)
+        with self._store.write() as session:
+            query = update(job).where(job.id == id, job.priority < priority, job.state.in_(active))
+            session.execute(query.values(priority=priority).execution_options(synchronize_session=False))
+        return self.get(id)
 
     def started(self, id: int, attempt: int, *, pid: int | None, log_path: str) -> bool:
         """The process of a claimed job runs; False when the job is no longer this attempt's."""

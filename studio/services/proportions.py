@@ -106,10 +106,13 @@ class Proportions:
         base = self.service.base_model(project)
         (result,) = self.service.translate(project, [Unit([text], whole=True)], row)
         translation = text_of(result.parts)
-        if row is None:
-            return sentence_shares(base, ProportionModel.load(self.folder(project, None), base), text, translation)
-        plugin = self.service.plugin(row, base)
-        return sentence_shares(base, model_of(plugin, row.name), text, translation, plugin)
+        plugin = None if row is None else self.service.plugin(row, base)
+        model = (
+            ProportionModel.load(self.folder(project, None), base)
+            if plugin is None or row is None
+            else model_of(plugin, row.name)
+        )
+        return self.service.in_turn(lambda: sentence_shares(base, model, text, translation, plugin), text)
 
     # -- fitting
 
@@ -124,7 +127,8 @@ class Proportions:
         """Queue the fitting, unless it is queued; `again` forgets what was fitted on the samples."""
         from engine.jobs import enqueue
 
-        if self.job(project) is not None:
+        if (job := self.job(project)) is not None:
+            self.service.store.jobs.hasten(job.id)
             return
         if again and plugin is None:
             (folder_of(self.service.workspace(project.id, change=True)) / SHOWN).unlink(missing_ok=True)

@@ -186,10 +186,11 @@ class Runs:
         from engine.jobs import enqueue
         from engine.store.queue import ASKED
 
+        jobs = self.service.store.jobs
         if not self.service.sample_files(project.id):
             raise InputError("This project has no samples yet. Add some on the page Samples.")
         job, _ = self.look(project)
         if job is not None and job.active:
-            return job
+            return jobs.hasten(job.id)
         request = self.service.request(project)
         return enqueue(self.service.store, "preview", request, project_id=project.id, priority=ASKED)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.errors import Cancelled, CorpusError, InputError
+from engine.store.queue import AUTOMATIC
 
 if TYPE_CHECKING:
     from engine.base import LanguagePair
@@ -111,7 +112,7 @@ def proportions_of_plugin(context: JobContext, plugin_id: int, method: str) -> N
     if get_method(method).capabilities.offers_proportions:
         context.store.jobs.enqueue(
             "proportions", {"plugin_id": plugin_id}, project_id=context.job.project_id, owner=context.job.owner,
-            priority=context.job.priority,
+            priority=AUTOMATIC,
         )  # fmt: skip
 
 

@@ -76,14 +76,15 @@ def test_what_changes_samples_overtakes_nothing_of_its_project_and_the_rest_does
     long = enqueue(store, "customize", {}, project_id=one)
     reading = enqueue(store, "prepare", {}, project_id=one)
     look = enqueue(store, "preview", {}, project_id=one)
+    chart = enqueue(store, "phrase_map", {}, project_id=one)
     elsewhere = enqueue(store, "prepare", {}, project_id=two)
     order = []
-    for _ in range(4):
+    for _ in range(5):
         job = store.jobs.claim("w")
         assert job is not None
         order.append(job.id)
         store.jobs.finish(job.id, 1)
-    assert order == [elsewhere.id, look.id, long.id, reading.id], "what was asked for comes before what was not"
+    assert order == [chart.id, elsewhere.id, long.id, reading.id, look.id], "what starts by itself comes last"
 
 
 def caused(error: Exception, cause: BaseException) -> Exception:

@@ -7,8 +7,9 @@ import datetime
 import pytest
 from sqlalchemy import update
 
+from engine.jobs.registry import KINDS
 from engine.store import JobRow, Store, tables
-from engine.store.queue import ASKED
+from engine.store.queue import ASKED, AUTOMATIC, LONG
 
 
 def claim(store: Store, *devices: str) -> JobRow:
@@ -25,9 +26,37 @@ def turn_back(store: Store, seconds: float) -> None:
             record.not_before -= datetime.timedelta(seconds=seconds)
 
 
-def test_what_somebody_waits_for_comes_before_what_takes_hours(store: Store) -> None:
-    long, soon, later = (store.jobs.enqueue("count", {}, priority=number) for number in (0, 10, 10))
-    assert [claim(store).id for _ in range(3)] == [soon.id, later.id, long.id]
+def test_what_somebody_waits_for_comes_before_what_takes_hours_and_that_before_what_starts_by_itself(
+    store: Store,
+) -> None:
+    given = (AUTOMATIC, LONG, ASKED, ASKED)
+    automatic, long, soon, later = (store.jobs.enqueue("count", {}, priority=number) for number in given)
+    assert [claim(store).id for _ in range(4)] == [soon.id, later.id, long.id, automatic.id]
+
+
+def test_what_starts_by_itself_gives_way_to_all_that_users_start_and_training_only_to_what_is_waited_for(
+    store: Store,
+) -> None:
+    store.jobs.enqueue("count", {}, priority=AUTOMATIC)
+    automatic = claim(store)
+    other = store.jobs.enqueue("count", {}, priority=AUTOMATIC)
+    assert store.jobs.first_before(automatic, anyone=True) is None
+    long = store.jobs.enqueue("count", {}, owner="ann")
+    assert store.jobs.first_before(automatic, anyone=True) == long
+    assert claim(store).id == long.id
+    assert store.jobs.first_before(long, anyone=True) is None
+    store.jobs.hasten(other.id)
+    hastened = store.jobs.first_before(long, anyone=True)
+    assert hastened is not None
+    assert (hastened.id, hastened.priority) == (other.id, ASKED)
+    assert store.jobs.hasten(other.id, LONG).priority == ASKED, "it is never put back"
+
+
+def test_what_a_user_starts_has_a_higher_priority_than_the_same_work_that_starts_by_itself() -> None:
+    by_itself = {name for name, kind in KINDS.items() if kind.priority == AUTOMATIC}
+    assert by_itself == {"preview"}
+    assert {name for name, kind in KINDS.items() if kind.priority == LONG} == {"customize", "ablate", "translate"}
+    assert all(KINDS[name].gives_way_to == "anyone" for name in (*by_itself, "proportions"))
 
 
 def test_users_take_turns(store: Store) -> None:
