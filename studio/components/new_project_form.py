@@ -64,7 +64,7 @@ class NewProjectForm:
         given = [self.files, self.path, self.name, *chosen, self.options.values]
         dropped = [self.files, self.name, self.base, self.source, self.target]
         self.files.upload(guard(self.look_at_files), dropped, dropped[1:2] + dropped[3:], **QUIET)
-        self.base.input(guard(self.choose_base), self.base, self.of_base, **QUIET)
+        self.base.input(guard(self.choose_base), [self.base, self.files], self.of_base, **QUIET)
         for event in (
             start.click(guard(self.create), given, self.address, js=COLLECTED, **QUIET),
             self.samples.choose(guard(self.create_from_samples), chosen, self.address, **QUIET),
@@ -93,20 +93,25 @@ class NewProjectForm:
         }
 
     def refresh_bases(self, request: gr.Request) -> dict[Any, Any]:
-        """The bases as they are now, since some may have come after the studio started; the address may name one."""
+        """The bases as they are now, since some may have come after the studio started; the address may name one.
+
+        The languages are those of the files that were dropped on the first page, where there are any.
+        """
         if self.service.project(wanted(request)) is not None:
             return {self.base: gr.skip()}
         bases = self.service.catalog.bases()
         named = str(request.query_params.get("base", ""))
         chosen = next((one for one in bases if one["name"] == named), bases[0] if bases else {}).get("path")
-        return {self.base: gr.update(choices=self._base_choices(), value=chosen), **self.choose_base(chosen)}
+        waiting = [str(path) for path in stashed(str(request.query_params.get("files", "")), self.service.settings)]
+        return {self.base: gr.update(choices=self._base_choices(), value=chosen), **self.choose_base(chosen, waiting)}
 
-    def choose_base(self, base: str | None) -> dict[Any, Any]:
-        """The languages and the licence of the chosen base."""
-        card = next((one for one in self.service.catalog.bases() if one["path"] == base), None)
+    def choose_base(self, base: str | None, files: list[str] | None) -> dict[Any, Any]:
+        """The languages and the licence of the chosen base; it translates into the language of the files."""
+        card = self._card(base)
+        source, target = _into_language_of(files, card, _default(card, 0), _default(card, 1))
         return {
-            self.source: gr.update(choices=_languages(card), value=_default(card, 0)),
-            self.target: gr.update(choices=_languages(card), value=_default(card, 1)),
+            self.source: gr.update(choices=_languages(card), value=source),
+            self.target: gr.update(choices=_languages(card), value=target),
             **self._licence(base),
         }
 
@@ -114,11 +119,8 @@ class NewProjectForm:
         """The project is named after the first file where the user has named it nothing, and is into the files' language."""
         if not files:
             return {self.name: name}
-        card = next((one for one in self.service.catalog.bases() if one["path"] == base), None)
-        seen = language_of([Path(file) for file in files], card["languages"]) if card else None
-        if seen and seen != target:
-            source, target = target if source == seen else source, seen
-        return {self.name: name or Path(files[0]).stem, self.source: source, self.target: target}
+        into = _into_language_of(files, self._card(base), source, target)
+        return {self.name: name or Path(files[0]).stem, self.source: into[0], self.target: into[1]}
 
     def create(self, *given: Any) -> dict[Any, Any]:
         """A project of the files; the browser goes to it. `given` are the values of the form, in the order of its event."""
@@ -149,6 +151,9 @@ class NewProjectForm:
             self.agreed: gr.update(visible=bool(open_terms(self.service, base))),
         }
 
+    def _card(self, base: str | None) -> Mapping[str, Any] | None:
+        return next((one for one in self.service.catalog.bases() if one["path"] == base), None)
+
     def _base_choices(self) -> list[tuple[str, str]]:
         return [(f"{one['name']} · {one['bytes'] / 1e6:.0f} MB", one["path"]) for one in self.service.catalog.bases()]
 
@@ -158,6 +163,16 @@ def chosen_corpora(service: Service, event: gr.EventData) -> list[SampleCorpus]:
     first = service.catalog.sample(str(event.name))
     names: Sequence[str] = first.goes_with if event.together else ()
     return [first, *(service.catalog.sample(name) for name in names)]
+
+
+def _into_language_of(
+    files: Sequence[str] | None, card: Mapping[str, Any] | None, source: str | None, target: str | None
+) -> tuple[str | None, str | None]:
+    """Source and target with the language of the files as the target, where it is sure and the base has it."""
+    seen = language_of([Path(file) for file in files], card["languages"]) if card and files else None
+    if seen and seen != target:
+        return target if source == seen else source, seen
+    return source, target
 
 
 def _languages(base: Mapping[str, Any] | None) -> list[tuple[str, str]]:

@@ -8,8 +8,11 @@ import re
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from urllib.parse import parse_qsl
 
+import gradio as gr
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +28,7 @@ from engine.store.project_files import delete_project, finish_deletions
 from studio.components.home_cards import home_cards
 from studio.components.import_report import files_card, leak_card, length_bars, side_cards, unread_card
 from studio.components.import_status import job_line
+from studio.components.new_project_form import NewProjectForm
 from studio.components.sentence_list import change_bar, sentence_card
 from studio.services.catalog import ACCEPTED
 from studio.services.jsonl_pages import open_lines
@@ -518,3 +522,20 @@ def test_the_language_of_dropped_files_is_recognised(tmp_path: Path) -> None:
     picture = tmp_path / "picture.txt"
     picture.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
     assert language_of([picture], ["en", "zh"]) is None
+
+
+@pytest.mark.parametrize(("file", "into"), [(SAMPLES / "it-help-en" / "it-help.txt", "en"), (ZH, "zh")])
+def test_the_form_takes_its_languages_from_the_files_wherever_they_were_dropped(
+    service: Service, file: Path, into: str
+) -> None:
+    form = NewProjectForm(service)
+    with gr.Blocks():
+        form.layout()
+    away = "zh" if into == "en" else "en"
+    on_samples = form.look_at_files([str(file)], "", str(BASE), "en", "zh")
+    assert (on_samples[form.source], on_samples[form.target]) == (away, into)
+    on_home: Any = SimpleNamespace(query_params={"project": "new", "files": stash([file], service.settings)})
+    for shown in (form.refresh_bases(on_home), form.choose_base(str(BASE), [str(file)])):
+        assert (shown[form.source]["value"], shown[form.target]["value"]) == (away, into)
+    nothing: Any = SimpleNamespace(query_params={"project": "new", "base": "en-zh"})
+    assert form.refresh_bases(nothing)[form.target]["value"] == "zh", "the first pair of the base"
