@@ -257,7 +257,7 @@ def _look_over(
             Message("Only the first {count:,} sentences were checked for near-duplicates.", count=MOST_COMPARED)
         )
     if set(labels) - {""}:
-        report.domains = dict(labels.most_common())
+        report.domains = dict(labels)
 
 
 def _check_language(sample: Sequence[tuple[int, Segment]], report: ImportReport) -> Iterator[tuple[int, str]]:

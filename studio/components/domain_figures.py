@@ -34,10 +34,10 @@ def named(domain: str) -> str:
     return tr(domain) if domain in OWN else domain
 
 
-def legend(domains: Sequence[str]) -> Markup:
-    """The domains with their colours."""
-    names = map(named, domains)
-    return Markup(render("domain_legend.html", domains=list(zip(names, domain_colours(domains), strict=True))))
+def legend(domains: Sequence[str], order: Sequence[str]) -> Markup:
+    """The domains with their colours, which follow the `order` of the project's."""
+    names, colours = map(named, domains), domain_colours(domains, order)
+    return Markup(render("domain_legend.html", domains=list(zip(names, colours, strict=True))))
 
 
 def layer_names(names: Sequence[str]) -> list[str]:
@@ -49,7 +49,9 @@ def layer_names(names: Sequence[str]) -> list[str]:
 # -- a sentence
 
 
-def sentence_view(shares: Mapping[str, Any], project: ProjectRow, layers: Mapping[str, int]) -> str:
+def sentence_view(
+    shares: Mapping[str, Any], project: ProjectRow, layers: Mapping[str, int], order: Sequence[str] = ()
+) -> str:
     """A sentence as the encoder reads it and its translation as the decoder does; `layers` are those last looked at.
 
     Of the user's own sentences, which have a domain, the translation is what the user wrote.
@@ -70,7 +72,7 @@ def sentence_view(shares: Mapping[str, Any], project: ProjectRow, layers: Mappin
             "control": Markup(
                 layer_control(side, layer_names(shares[side]["layers"]), layers.get(side, 0), tr("Layer"))
             ),
-            "figure": words_figure(shares[side], side, texts[side], side_language(project, side)),
+            "figure": words_figure(shares[side], texts[side], side_language(project, side), order),
         }
         for side in SIDES
         if shares.get(side) and shares[side]["words"]
@@ -78,7 +80,7 @@ def sentence_view(shares: Mapping[str, Any], project: ProjectRow, layers: Mappin
     return render(
         "sentence_shares.html",
         sides=sides,
-        legend=legend(sides[-1]["domains"]) if sides else "",
+        legend=legend(sides[-1]["domains"], order) if sides else "",
         percent=percent,
         named=named,
     )
@@ -89,17 +91,17 @@ def side_language(project: ProjectRow, side: str) -> str:
     return project.source if side == "encoder" else project.target
 
 
-def words_figure(shares: SentenceProportions, side: str, text: str, language: str) -> Markup:
+def words_figure(shares: SentenceProportions, text: str, language: str, order: Sequence[str]) -> Markup:
     """Words along the bottom, the shares of the domains stacked above."""
     words = shares["words"]
     data = {
         "words": [str(word["text"]) for word in words],
         "domains": list(map(named, shares["domains"])),
-        "colours": domain_colours(shares["domains"]),
+        "colours": domain_colours(shares["domains"], order),
         "shares": [[word["proportions"] for word in words]]
         + [[word["layers"][position] for word in words] for position in range(len(shares["layers"]))],
         "wide": language.split("-", maxsplit=1)[0] in ("zh", "ja", "ko"),
-        "language": side,
+        "language": shares["side"],
     }
     return Markup(figure("words", data, label=tr("Shares of the domains, word by word: {text}", text=text)))
 
@@ -107,12 +109,12 @@ def words_figure(shares: SentenceProportions, side: str, text: str, language: st
 # -- the samples as a whole
 
 
-def corpus_card(shown: Shown, side: str, layer: int) -> str:
+def corpus_card(shown: Shown, side: str, layer: int, order: Sequence[str] = ()) -> str:
     """The words of each domain, and how many words have how much of each domain, layer by layer."""
     corpus = shown["corpus"].get(side)
     domains = shown["domains"]
     if not corpus:
-        return render("corpus_shares.html", legend=legend(domains), bars="")
+        return render("corpus_shares.html", legend=legend(domains, order), bars="")
     names, domains_read, by_domain = corpus["layers"], corpus["domains"], corpus["by_domain"]
     layers_of = {name: layers for name in domains_read if (layers := by_domain[name]["layers"]) is not None}
     rows = list(layers_of)
@@ -122,7 +124,7 @@ def corpus_card(shown: Shown, side: str, layer: int) -> str:
         [sum(counts[position][j][at] for position in range(len(names))) / len(names) for at in range(len(BINS))]
         for j in range(len(domains_read))
     ]
-    common = {"domains": list(map(named, domains_read)), "colours": domain_colours(domains_read)}
+    common = {"domains": list(map(named, domains_read)), "colours": domain_colours(domains_read, order)}
     bars = {
         **common,
         "rows": list(map(named, rows)),
@@ -131,7 +133,7 @@ def corpus_card(shown: Shown, side: str, layer: int) -> str:
     histogram = {**common, "bins": BINS, "counts": [together, *counts]}
     return render(
         "corpus_shares.html",
-        legend=legend(domains),
+        legend=legend(domains, order),
         control=Markup(layer_control("corpus", layer_names(names), layer, tr("Layer"))),
         bars=Markup(figure("corpus", bars, label=tr("Mean shares of the domains in the words of each domain"))),
         histogram=Markup(figure("histogram", histogram, label=tr("Histogram of the shares of each domain"))),
@@ -166,24 +168,24 @@ def held_out_line(shown: Shown) -> str:
 # -- words
 
 
-def word_card(shown: Shown, side: str, word: str, language: str) -> str:
+def word_card(shown: Shown, side: str, word: str, language: str, order: Sequence[str] = ()) -> str:
     """A word across the domains; without one, the words of each domain and those that all share."""
     corpus = shown["corpus"].get(side)
     if not corpus:
         return ""
-    domains = corpus["domains"]
+    domains, colours = corpus["domains"], domain_colours(corpus["domains"], order)
     sought = word.strip().casefold()
     if not sought:
         own = corpus["words"]["of"]
         return render(
             "domain_words.html", side=side, language=language, listed=LISTED, shared=corpus["words"]["shared"],
-            domains=[(named(name), colour, own[name]) for name, colour in zip(domains, domain_colours(domains), strict=True)],
+            domains=[(named(name), colour, own[name]) for name, colour in zip(domains, colours, strict=True)],
         )  # fmt: skip
     index = [row for row in corpus.get("index", ()) if sought in row["text"]]
     index.sort(key=lambda row: (row["text"] != sought, not row["text"].startswith(sought), -row["count"], row["text"]))
     return render(
         "word_shares.html",
-        rows=[word_row(row, domains) for row in index[:SEARCH_LIMIT]],
+        rows=[word_row(row, domains, colours) for row in index[:SEARCH_LIMIT]],
         language=language,
         count=number(corpus["word_count"]),
         word=word,
@@ -191,7 +193,7 @@ def word_card(shown: Shown, side: str, word: str, language: str) -> str:
     )
 
 
-def word_row(row: WordRow, domains: Sequence[str]) -> dict[str, object]:
+def word_row(row: WordRow, domains: Sequence[str], colours: Sequence[str]) -> dict[str, object]:
     """A word with its mean shares, how shared it is, and where it occurs."""
     return {
         "text": row["text"],
@@ -199,7 +201,7 @@ def word_row(row: WordRow, domains: Sequence[str]) -> dict[str, object]:
         "shares": ", ".join(
             f"{named(name)} {percent(share)}" for name, share in zip(domains, row["proportions"], strict=True)
         ),
-        "parts": list(zip(map(named, domains), row["proportions"], domain_colours(domains), strict=True)),
+        "parts": list(zip(map(named, domains), row["proportions"], colours, strict=True)),
         "where": " · ".join(
             tr("{count} in {domain}", count=number(times), domain=named(name))
             for times, name in zip(row["in"], domains, strict=True)
@@ -218,12 +220,14 @@ def shortened(text: str) -> str:
     return text if len(text) <= 44 else f"{text[:42].rstrip()}…"
 
 
-def example_view(shown: Shown, project: ProjectRow, layers: Mapping[str, int], number: int = 0) -> str:
+def example_view(
+    shown: Shown, project: ProjectRow, layers: Mapping[str, int], number: int = 0, order: Sequence[str] = ()
+) -> str:
     """One of them; the first where there is none of that number, so that there is something to see at once."""
     examples = shown.get("examples") or []
     if not examples:
         return ""
-    return sentence_view(examples[number if 0 <= number < len(examples) else 0], project, layers)
+    return sentence_view(examples[number if 0 <= number < len(examples) else 0], project, layers, order)
 
 
 def page_address(**values: str) -> str:

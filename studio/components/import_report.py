@@ -12,8 +12,8 @@ from markupsafe import Markup
 from engine.corpora.report import EXCLUDED
 from engine.corpora.warnings import NEAR_DUPLICATE
 from studio.components.html import bars, lang_attribute, number
+from studio.components.plotly import domain_colours
 from studio.components.templating import render
-from studio.components.theme import DOMAINS
 from studio.i18n.translate import listed, mark, percent, tr, translate_message, trn
 from studio.services.catalog import language_name
 
@@ -80,10 +80,12 @@ def side_cards(report: Mapping[str, Any]) -> str:
                 "label": label or tr("no label"),
                 "count": count,
                 "share": count / total,
-                "colour": DOMAINS[min(index, len(DOMAINS) - 1)],
+                "colour": colour,
             }
-            for index, (label, count) in enumerate(domains.items())
+            for (label, count), colour in most_first
         ],
+    coloured = zip(domains.items(), domain_colours(list(domains)), strict=True)
+    most_first = sorted(coloured, key=lambda one: -one[0][1])
         lengths=Markup(length_bars(lengths)) if lengths else "",
         median=_quantile(lengths, 0.5) if lengths else 0,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gradio as gr
@@ -32,7 +33,7 @@ class PhraseMap:
         """The map, or what it would show, and how far its drawing is."""
         stamp, job = source.map_stamp(), source.map_job()
         busy = job is not None and job.active
-        figure = map_figure(source.project, stamp, source.decoder_layers) if stamp else ""
+        figure = map_figure(source.project, stamp, source.decoder_layers, source.domains) if stamp else ""
         return {
             self.draw: gr.update(value=tr("Draw again") if stamp else tr("Draw the map"), interactive=not busy),
             self.progress: map_state(job) if busy or not stamp else "",
@@ -49,8 +50,9 @@ def map_state(job: JobRow | None) -> str:
     )
 
 
-def map_figure(project: ProjectRow, stamp: int, layers: int) -> Markup:
-    """The map as it was drawn at `stamp`, its points coloured by the decoder's `layers` or by domain."""
-    colours = {"layer_colours": layer_colours(layers), "domain_colours": domain_colours([""] * 8)}
+def map_figure(project: ProjectRow, stamp: int, layers: int, domains: Sequence[str]) -> Markup:
+    """The map as it was drawn at `stamp`, its points coloured by the decoder's `layers` or by the project's `domains`."""
+    by_name = dict(zip(domains, domain_colours(domains), strict=True))
+    colours = {"layer_colours": layer_colours(layers), "domain_colours": by_name}
     source = f"/tm/projects/{project.id}/phrase-map?v={stamp}"
     return Markup(figure("map", colours, source=source, label=tr("Map of phrases")))

@@ -12,7 +12,8 @@ from engine.store import ProjectRow
 from studio.components.html import empty, number, way
 from studio.components.layout import address
 from studio.components.templating import render, script
-from studio.components.theme import DOMAINS, layer_colours
+from studio.components.plotly import domain_colours
+from studio.components.theme import layer_colours
 from studio.i18n.translate import listed, tr, translate_message, trn
 from studio.services.catalog import language_name
 from studio.services.phrase_sentences import holding, spots
@@ -160,17 +161,20 @@ def page_line(first: int, shown: int, fitting: int, phrases: Phrases, sentences:
 # -- one phrase
 
 
-def detail_card(row: Row | None, sentences: Sequence[Mapping[str, Any]], language: str) -> str:
+def detail_card(
+    row: Row | None, sentences: Sequence[Mapping[str, Any]], language: str, order: Sequence[str] = ()
+) -> str:
     """A phrase in its sentences, how typical it is, and the button that leaves it out or takes it back; without a phrase, how
-    to choose one.
+    to choose one. `order` is that of the project's domains.
     """
     if row is None:
         return render("phrase_unchosen.html")
     indices = holding(sentences, row.text, language)
     rates = [times / max(1, words) for _, times, words in row.per_domain]
+    colours = domain_colours([name for name, _, _ in row.per_domain], order)
     domains = [
-        (name, times, 100 * rate / (sum(rates) or 1.0), DOMAINS[min(index, len(DOMAINS) - 1)])
-        for index, ((name, times, _), rate) in enumerate(zip(row.per_domain, rates, strict=True))
+        (name or tr("no label"), times, 100 * rate / (sum(rates) or 1.0), colour)
+        for (name, times, _), rate, colour in zip(row.per_domain, rates, colours, strict=True)
     ]
     return render(
         "phrase_detail.html",

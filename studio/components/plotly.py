@@ -16,6 +16,7 @@ from studio.components.html import view
 from studio.components.templating import render
 
 SCRIPT = Path(__file__).resolve().parents[1] / "static" / "figures.js"
+UNNAMED = "samples"  # what the proportions call sentences without a label
 HEAD = '<script src="/tm/figures.js"></script>'
 MOUNT = "window.tmFigures.mount(element, trigger, watch);  // it triggers 'word' and 'pick'\n"
 
@@ -39,13 +40,17 @@ def layer_control(name: str, names: Sequence[str], value: int, label: str) -> st
     )
 
 
-def domain_colours(names: Sequence[str]) -> list[str]:
-    """Okabe and Ito's colours for domains; general text is grey."""
+def domain_colours(names: Sequence[str], order: Sequence[str] = ()) -> list[str]:
+    """Okabe and Ito's colours for domains, general text in grey. A domain has the colour of its place in the project's `order`
+    (`Service.domains`), so it is the same on all pages; names that the order lacks come after it.
+    """
     from studio.components.theme import DOMAINS
 
-    strong, grey = DOMAINS[:-1], DOMAINS[-1]
-    colours = itertools.cycle(strong)
-    return [grey if name in ("general", "bundled general") else next(colours) for name in names]
+    colours = itertools.cycle(DOMAINS[:-1])
+    known = {UNNAMED if name == "" else name: "" for name in (*order, *names)}
+    for name in known:
+        known[name] = DOMAINS[-1] if name in ("general", "bundled general") else next(colours)
+    return [known[name or UNNAMED] for name in names]
 
 
 @functools.cache

@@ -89,7 +89,7 @@ class PhrasesPage:
         return {
             **self.list.values(source, phrases, shown),
             self.bars: card(draw.histograms(phrases, shown, row)),
-            self.detail: draw.detail_card(row, source.sentences, source.language),
+            self.detail: draw.detail_card(row, source.sentences, source.language, source.domains),
             self.undo: undo_button(phrases.exclusions),
             self.export: draw.export_link(source.project, shown),
             self.mark: draw.page_address(source.project, shown),

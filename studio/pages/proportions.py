@@ -91,7 +91,9 @@ class ProportionsPage:
                 value=str(plugin.id) if plugin else "", visible=visible_if(bool(rows)),
             ),
             self.sentence.text: gr.update(value=text, placeholder=hint),
-            self.sentence.shares: "" if text else draw.example_view(shown, project, layers, number),
+            self.sentence.shares: "" if text else draw.example_view(
+                shown, project, layers, number, self.proportions.order(project)
+            ),
             self.samples.side: side,
             self.samples.word: word,
             **self.samples.values(request, project, shown, side, word),

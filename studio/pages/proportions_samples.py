@@ -52,9 +52,10 @@ class SamplesCards:
 
     def values(self, request: gr.Request, project: ProjectRow, shown: Shown, side: str, word: str) -> Values:
         """The samples as a whole and the words, of one side of the model."""
+        order = self.page.proportions.order(project)
         return {
-            self.corpus: draw.corpus_card(shown, side, layer_in(request, "corpus")),
-            self.words: draw.word_card(shown, side, word, draw.side_language(project, side)),
+            self.corpus: draw.corpus_card(shown, side, layer_in(request, "corpus"), order),
+            self.words: draw.word_card(shown, side, word, draw.side_language(project, side), order),
         }
 
     def turn(self, request: gr.Request, side: str, word: str, number: Any) -> Values:
@@ -66,7 +67,8 @@ class SamplesCards:
     def seek(self, request: gr.Request, side: str, word: str, number: Any) -> Values:
         """A word is looked up."""
         project, shown, _ = self.page.opened(request, number)
-        words = draw.word_card(shown, side, word, draw.side_language(project, side))
+        order = self.page.proportions.order(project)
+        words = draw.word_card(shown, side, word, draw.side_language(project, side), order)
         return {self.words: words, self.page.mark: draw.page_address(word=word[:60])}
 
     def press(self, request: gr.Request, side: str, number: Any, event: gr.EventData) -> Values:

@@ -64,7 +64,7 @@ class SentenceCard:
         project, shown, _ = self.page.opened(request, number)
         return {
             self.text: "",
-            self.shares: draw.example_view(shown, project, layers_in(request), int(event.number)),
+            self.shares: draw.example_view(shown, project, layers_in(request), int(event.number), self.order(project)),
             self.page.mark: draw.page_address(sentence="", example=str(event.number)),
         }
 
@@ -73,7 +73,7 @@ class SentenceCard:
         if text:
             yield from self.values(request, project, plugin, text)
         else:
-            yield {self.shares: draw.example_view(shown, project, layers_in(request))}
+            yield {self.shares: draw.example_view(shown, project, layers_in(request), order=self.order(project))}
 
     def values(self, request: gr.Request, project: ProjectRow, plugin: PluginRow | None, text: str) -> Iterator[Values]:
         """A sentence's shares; they take a moment, and at first the base is loaded."""
@@ -84,7 +84,11 @@ class SentenceCard:
         except TailorError as error:
             yield {self.shares: note(translate_message(error.message), bad=True)}
             return
-        yield {self.shares: draw.sentence_view(shares, project, layers_in(request))}
+        yield {self.shares: draw.sentence_view(shares, project, layers_in(request), self.order(project))}
+
+    def order(self, project: ProjectRow) -> list[str]:
+        """The project's domains, whose order their colours follow."""
+        return self.page.proportions.order(project)
 
 
 def layer_in(request: gr.Request, name: str) -> int:

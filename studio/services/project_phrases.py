@@ -48,6 +48,11 @@ class ProjectPhrases:
     def decoder_layers(self) -> int:
         return self.service.decoder_layers(self.project)
 
+    @cached_property
+    def domains(self) -> list[str]:
+        """The domains of the samples, in the order that their colours follow."""
+        return self.service.domains(self.project.id)
+
     def table(self) -> Phrases | None:
         """The phrases with what was decided on them; None while there are none."""
         return phrases_of(self.folder, self.project, self.service.settings, self.decoder_layers)

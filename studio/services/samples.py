@@ -221,6 +221,10 @@ class SampleFiles:
         names = [path.name for path in self.sample_files(project_id)]
         unread = {name: errors.get(name, "") for name in names if errors.get(name, "" if busy else "unread")}
         if unread == {EDITED: ""} and len(names) == 1:
+    def domains(self, project_id: int) -> list[str]:
+        """The domains of a project's samples in order of its files; empty where they have no labels. Their colours follow it."""
+        return list(self.report(project_id).get("domains", {}))
+
             unread[EDITED] = tr("Read once there are {fewest} pairs, or other samples beside them.", fewest=FEWEST)
         return unread
 

@@ -78,7 +78,7 @@
   const map = (data, colour) => {
     const groups = colour === 'domain' && data.domains.length > 1 ? data.domains : data.layer_colours.map((_, i) => tmSay('layer {number}', {number: i + 1}));
     const of = colour === 'domain' && data.domains.length > 1 ? data.domain : data.layer;
-    const colours = colour === 'domain' && data.domains.length > 1 ? data.domain_colours : data.layer_colours;
+    const colours = colour === 'domain' && data.domains.length > 1 ? data.domains.map((name) => data.domain_colours[name] || css('ink-2')) : data.layer_colours;
     const traces = groups.map((name, j) => ({
       type: 'scattergl', mode: 'markers', name, x: [], y: [], text: [],
       marker: {color: colours[j], size: data.x.length > 5000 ? 4 : 6, opacity: 0.9, line: {width: 0.5, color: css('ink-2')}},

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from studio.components.domain_figures import corpus_card
+from studio.components.import_report import side_cards
+from studio.components.phrase_map import map_figure
+from studio.components.phrase_table import detail_card
+from studio.components.plotly import domain_colours
 from studio.components.plots import loss_curve
 from studio.components.theme import (
+    DOMAINS,
     FONTS,
     HAN,
     LATIN,
@@ -71,8 +81,10 @@ def test_latin_letters_and_quotes_take_a_latin_font_except_in_chinese() -> None:
     for sheet in (style_sheet(), plain_style()):
         chinese = re.search(r":lang\(zh\) \{--font:([^;]*)", sheet)
         other = re.search(r"\[lang\]:not\(:lang\(zh\)\) \{--font:([^;]*)", sheet)
-        assert chinese and chinese[1].startswith(f'"{HAN[0]}"')
-        assert other and other[1].startswith(LATIN[0])
+        assert chinese
+        assert chinese[1].startswith(f'"{HAN[0]}"')
+        assert other
+        assert other[1].startswith(LATIN[0])
     for name in ("door.css", "rating.html"):  # pages of their own, which are not to name fonts themselves
         assert not re.search(r"font(?:-family)?:[^;]*(?:Inter|sans-serif)", (STATIC / name).read_text(encoding="utf-8"))
 
@@ -100,3 +112,27 @@ def test_loss_curve_has_both_losses_and_marks_the_best() -> None:
     assert list(names["best checkpoint"].x) == [80]
     assert tuple(chart.layout.xaxis.range) == (0, 200)
     assert [len(line.x) for line in loss_curve([]).data] == [0, 0]
+
+
+def test_a_domain_has_the_same_colour_on_all_pages() -> None:
+    """Samples shows domains by their number of sentences, Phrases, Proportions and the map each in an order of their own."""
+    order = ["law", "", "IT", "general"]
+    law, unnamed, it, general = domain_colours(order)
+    assert len({law, unnamed, it, general}) == 4
+    assert domain_colours(["general", "IT", "elsewhere", "samples", "law"], order) == [
+        general, it, DOMAINS[3], unnamed, law,
+    ]  # fmt: skip
+    samples = side_cards({"domains": {"law": 20, "": 5, "IT": 300, "general": 1}})
+    assert re.findall(r"<li><i style=\"background:(.*?)\"></i><span>(.*?)</span>", samples) == [
+        (it, "IT"), (law, "law"), (unnamed, "no label"), (general, "general"),
+    ]  # fmt: skip
+    row: Any = SimpleNamespace(
+        text="dose", source="", length=1, count=3, layer=0, ratio=None, excluded=False, own=1.0, words=9, general=0.0,
+        general_words=9, low=0.0, high=0.0, per_domain=(("IT", 2, 9), ("law", 1, 9)),
+    )  # fmt: skip
+    assert re.findall(r"<li><i style=\"background:(.*?)\"", detail_card(row, [], "en", order)) == [it, law]
+    shown: Any = {"corpus": {}, "domains": ["IT", "law"]}
+    assert re.findall(r"background:(.*?)\"", corpus_card(shown, "decoder", 0, order)) == [it, law]
+    project: Any = SimpleNamespace(id=1)
+    (data,) = re.findall(r'data-figure="(.*?)"', map_figure(project, 1, 6, order))
+    assert json.loads(html.unescape(data))["domain_colours"]["IT"] == it
