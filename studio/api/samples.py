@@ -140,7 +140,7 @@ def remove_sample(deps: DepsDep, number: Id, name: FileName) -> models.Job:
     find_file(deps, number, name)
     if len(deps.service.sample_files(number)) == 1:
         raise Problem(409, "This is the project's only file. Add another one first, or delete the project.")
-    return rows.job(deps.service.remove_sample(project, name))
+    return rows.job(deps.service.remove_sample(project, name) or deps.service.read_again(project))
 
 
 def find_file(deps: Deps, number: int, name: str) -> None:

@@ -32,15 +32,20 @@ def files_card(
     labels: Mapping[str, str] | None = None,
     project: int = 0,
     leaked: int = 0,
+    removed: Sequence[str] = (),
 ) -> str:
     """Warnings, then the files with what was kept and skipped of each, and the languages they are in.
 
     `labels` are the domain labels given to some of the files; `project` is where links to single sentences lead; `leaked`
-    counts sentences that also stand in test files.
+    counts sentences that also stand in test files; `removed` files are no longer listed.
     """
     if not report:
         return ""
-    files = [file for file in report.get("files", []) if file.get("kept") or not file.get("error")]
+    files = [
+        file
+        for file in report.get("files", [])
+        if (file.get("kept") or not file.get("error")) and Path(str(file.get("name", ""))).name not in removed
+    ]
     shares = [(code, share) for code, share in report.get("languages", {}).items() if share >= 0.005]
     return render(
         "import_files.html",
@@ -55,15 +60,22 @@ def files_card(
     )
 
 
-def unread_card(files: Mapping[str, str], removed: str = "", refused: Mapping[str, str] | None = None) -> str:
-    """Files of the project that were not read, or not to their end, with the reason; each can be removed, and the one that was
-    `removed` last can be brought back. With them the files that were `refused`, which are not in the project.
+def unread_card(
+    files: Mapping[str, str],
+    removed: Sequence[str] = (),
+    refused: Mapping[str, str] | None = None,
+    *,
+    changed: bool = False,
+) -> str:
+    """Files of the project that were not read, or not to their end, with the reason; each can be removed, and those that were
+    `removed` can be brought back. With them the files that were `refused`, which are not in the project. Where the files have
+    `changed`, a bar says from when that counts.
     """
-    if not files and not removed and not refused:
+    if not files and not removed and not refused and not changed:
         return ""
     reasons = [(name, translate_message(why)) for name, why in files.items()]
     outside = [(name, translate_message(why)) for name, why in (refused or {}).items()]
-    return render("import_unread.html", files=reasons, removed=removed, refused=outside)
+    return render("import_unread.html", files=reasons, removed=removed, refused=outside, changed=changed)
 
 
 def side_cards(report: Mapping[str, Any]) -> str:
@@ -72,6 +84,8 @@ def side_cards(report: Mapping[str, Any]) -> str:
         return ""
     domains = report.get("domains", {})
     total = sum(domains.values())
+    coloured = zip(domains.items(), domain_colours(list(domains)), strict=True)
+    most_first = sorted(coloured, key=lambda one: -one[0][1])
     lengths = {int(length): int(count) for length, count in report.get("lengths", {}).items()}
     return render(
         "import_sides.html",
@@ -84,8 +98,6 @@ def side_cards(report: Mapping[str, Any]) -> str:
             }
             for (label, count), colour in most_first
         ],
-    coloured = zip(domains.items(), domain_colours(list(domains)), strict=True)
-    most_first = sorted(coloured, key=lambda one: -one[0][1])
         lengths=Markup(length_bars(lengths)) if lengths else "",
         median=_quantile(lengths, 0.5) if lengths else 0,
     )

@@ -83,12 +83,14 @@ class SamplesPage:
         form.events(self.read)
         self.more_files.events(self.status)
         self.tests.events(self.status)
-        self.files.remove(guard(self.remove_file), None, self.status, **QUIET)
-        self.files.dismiss(guard(self.dismiss), None, self.files, **QUIET)
-        self.files.restore(guard(self.restore_file), None, self.status, **QUIET)
+        changed = [self.files, self.status]
+        self.files.remove(guard(self.remove_file), None, changed, **QUIET)
+        self.files.dismiss(guard(self.dismiss), None, changed, **QUIET)
+        self.files.restore(guard(self.restore_file), None, changed, **QUIET)
+        self.files.again(guard(self.read_again), None, changed, **QUIET)
         self.files.relabel(guard(self.label_file), None, self.status, **QUIET)
         self.status.act(guard(self.act_on_job), None, self.status, **QUIET)
-        self.decisions.again(guard(self.read_again), None, self.status, **QUIET)
+        self.decisions.again(guard(self.read_again), None, changed, **QUIET)
         browsed = [*sentences, self.query, self.address]
         for component, move in ((self.listing, SHOW), (self.files, JUMP), (self.tests.files, JUMP)):
             component.go(guard(self.browse), None, browsed, **QUIET).then(None, self.address, None, js=move)
@@ -132,20 +134,22 @@ class SamplesPage:
             self.frame.title: heading("Samples", summary(report, project) if report else TEXT),
             self.next_step: next_link(project) if report and not busy else "",
             self.status: job_line(job, bool(report)),
-            self.files: self._files(project, report, busy=busy),
+            self.files: self._files(project, report, job),
             self.sentences: gr.update(visible=bool(report)),
         }
 
-    def _files(self, project: ProjectRow, report: JsonRow, *, busy: bool) -> str:
-        """What was not read, what translations are worth, and the files."""
-        service = self.service
+    def _files(self, project: ProjectRow, report: JsonRow, job: JobRow | None) -> str:
+        """What was not read, what translations are worth, and the files; `job` is the last reading."""
+        service, busy = self.service, at_work(job)
+        failed = job is not None and job.state == "failed"  # then its card offers to read again
         leaked = int(service.leaks(project.id).get("samples", 0))
         sentences, _, with_source, _ = service.counted(project.id)
-        unread = service.unread_files(project.id, busy=busy)
+        unread, removed = service.unread_files(project.id, busy=busy), service.removed_samples(project.id)
+        changed = not busy and not failed and service.files_changed(project.id)
         return (
-            unread_card(unread, service.removed_sample(project.id), service.refused(project.id))
+            unread_card(unread, removed, service.refused(project.id), changed=changed)
             + (translations_card(sentences, with_source) if report and not busy else "")
-            + files_card(report, project.target, service.labels(project.id), project.id, leaked)
+            + files_card(report, project.target, service.labels(project.id), project.id, leaked, removed)
         )
 
     def _sentences(self, project: ProjectRow, query: str) -> dict[Any, Any]:
@@ -173,17 +177,24 @@ class SamplesPage:
         project = self.service.need(wanted(request))
         if len(self.service.sample_files(project.id)) == 1:
             raise InputError("This is the project's only file. Add another one first, or start a new project.")
-        return {self.status: job_line(self.service.remove_sample(project, str(event.name)))}
+        self.service.remove_sample(project, str(event.name))
+        return self._changed(project)
 
     def dismiss(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
         """Say no more that a file was refused."""
         project = self.service.need(wanted(request))
         self.service.dismiss(project, str(event.name))
-        busy = at_work(self.service.reading(project.id))
-        return {self.files: self._files(project, self.service.report(project.id), busy=busy)}
+        return self._changed(project)
 
-    def restore_file(self, request: gr.Request) -> dict[Any, Any]:
-        return {self.status: job_line(self.service.restore_sample(self.service.need(wanted(request))))}
+    def restore_file(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        project = self.service.need(wanted(request))
+        self.service.restore_sample(project, str(event.name))
+        return self._changed(project)
+
+    def _changed(self, project: ProjectRow) -> dict[Any, Any]:
+        """The files after a change, and the reading."""
+        job, report = self.service.reading(project.id), self.service.report(project.id)
+        return {self.files: self._files(project, report, job), self.status: job_line(job, bool(report))}
 
     def label_file(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
         project = self.service.need(wanted(request))
@@ -199,7 +210,9 @@ class SamplesPage:
         return {self.status: job_line(self.service.reading(project.id))}
 
     def read_again(self, request: gr.Request) -> dict[Any, Any]:
-        return {self.status: job_line(self.service.read_again(self.service.need(wanted(request))))}
+        project = self.service.need(wanted(request))
+        self.service.read_again(project)
+        return self._changed(project)
 
     def browse(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
         """Another view or page of the sentences."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,8 +84,8 @@ def learn(service: Service, project: ProjectRow, source: str, translation: str, 
             )
         with atomic_write(path, "the edited translations") as temporary:
             temporary.write_bytes(content)
-        if service.removed_sample(project.id) == EDITED:  # bringing it back would replace this one
-            shutil.rmtree(service.workspace(project.id) / REMOVED, ignore_errors=True)
+        # Bringing a removed one back would replace this one.
+        (service.workspace(project.id) / REMOVED / EDITED).unlink(missing_ok=True)
     if len(pairs) < FEWEST and service.sample_files(project.id) == [path]:
         return Learned(len(pairs), (source, translation) not in before, None)
     waiting = [job for job in service.store.jobs.list(project.id, states=["queued"]) if job.kind == "prepare"]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engine.store import CorpusRow, JobRow, ProjectRow, Store
 
 LABELS = "domains.json"  # in a project's workspace: domain labels by file name
-REMOVED = "removed"  # there too: the sample file that was removed last
+REMOVED = "removed"  # there too: the folder of the sample files that were removed since the last reading
 REFUSED = (
     "refused.json"  # there too: uploads that were not taken, with the reason, those of the samples and of the tests
 )
@@ -59,7 +59,6 @@ class SampleFiles:
         if not files:
             raise InputError("Choose at least one file with your sentences.")
         self._take(project.id, files, SAMPLES, self.sample_files(project.id))
-        shutil.rmtree(self.workspace(project.id) / REMOVED, ignore_errors=True)
         if labels:
             self._write_labels(project.id, {**self.labels(project.id), **labels})
         return self.read_again(project)
@@ -96,32 +95,47 @@ class SampleFiles:
         folder = self.workspace(project_id) / SAMPLES
         return sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
 
-    def remove_sample(self, project: ProjectRow, name: str) -> JobRow:
-        """Take one file out of a project and read the others again. Raises InputError when it is not there."""
+    def remove_sample(self, project: ProjectRow, name: str) -> JobRow | None:
+        """Take one file out of a project, which counts from the next reading or training; until the next reading it can be brought
+        back. Raises InputError when it is not there.
+
+        Returns the job that reads the others where a reading with this file was waiting or at work, else None.
+        """
         path = next((path for path in self.sample_files(project.id) if path.name == name), None)
         if path is None:
             raise InputError(tr(GONE, name=name))
         folder = self.workspace(project.id, change=True) / REMOVED
         with storage_errors("the samples", path):
-            for earlier in folder.glob("*"):
-                earlier.unlink()
             folder.mkdir(exist_ok=True)
             path.replace(folder / name)
-        return self.read_again(project)
+        return self._read_if_reading(project)
 
-    def removed_sample(self, project_id: int) -> str:
-        """Name of the file that was removed last and can be brought back; empty where there is none."""
-        return next((path.name for path in (self.workspace(project_id) / REMOVED).glob("*")), "")
+    def removed_samples(self, project_id: int) -> list[str]:
+        """Names of the files that were removed since the last reading began and can be brought back, the last one first."""
+        paths = (self.workspace(project_id) / REMOVED).glob("*")
+        return [path.name for path in sorted(paths, key=lambda path: path.stat().st_ctime_ns, reverse=True)]
 
-    def restore_sample(self, project: ProjectRow) -> JobRow:
-        """Bring back the file that was removed last, and read all again. Raises InputError where there is none."""
-        name = self.removed_sample(project.id)
-        if not name:
-            raise InputError("There is no removed file to restore. Add it again.")
+    def restore_sample(self, project: ProjectRow, name: str) -> JobRow | None:
+        """Bring back a file that was removed; returns a job as above. Raises InputError where there is none of that name."""
+        if name not in self.removed_samples(project.id):
+            raise InputError(tr("{name} can no longer be restored. Add it again.", name=name))
         folder = self.workspace(project.id, change=True)
         with storage_errors("the samples", folder):
             (folder / REMOVED / name).replace(folder / SAMPLES / name)
-        return self.read_again(project)
+        return self._read_if_reading(project)
+
+    def files_changed(self, project_id: int) -> bool:
+        """Are there files that the last reading did not know of, or sentences of files that were removed since?"""
+        files = self.report(project_id).get("files", [])
+        names = {path.name for path in self.sample_files(project_id)} - {EDITED}
+        known = {Path(str(one["name"])).name for one in files}
+        kept = {Path(str(one["name"])).name for one in files if one.get("kept") or not one.get("error")}
+        return bool(files) and bool(names - known or kept - {EDITED} - names)
+
+    def _read_if_reading(self, project: ProjectRow) -> JobRow | None:
+        """A reading that waits or works has the files as they were before."""
+        job = self.reading(project.id)
+        return self._read(project) if job is not None and job.active and job.kind == "prepare" else None
 
     def labels(self, project_id: int) -> dict[str, str]:
         """Domain labels that were given to files of a project, by file name; others have their file's name."""
@@ -168,7 +182,12 @@ class SampleFiles:
         return given
 
     def read_again(self, project: ProjectRow) -> JobRow:
-        """Queue the reading of all samples; one that still waits is overtaken."""
+        """Queue the reading of all samples; one that still waits is overtaken. Removed files can then not be brought back."""
+        job = self._read(project)
+        shutil.rmtree(self.workspace(project.id) / REMOVED, ignore_errors=True)
+        return job
+
+    def _read(self, project: ProjectRow) -> JobRow:
         if not self.sample_files(project.id):
             raise InputError("This project has no samples yet. Add a file first.")
         for job in self.store.jobs.list(project.id, states=["queued"]):
@@ -202,6 +221,10 @@ class SampleFiles:
         corpus = self.corpus(project_id)
         return unpack(corpus.report) if corpus and corpus.report else {}
 
+    def domains(self, project_id: int) -> list[str]:
+        """The domains of a project's samples in order of its files; empty where they have no labels. Their colours follow it."""
+        return list(self.report(project_id).get("domains", {}))
+
     def sentences(self, project_id: int) -> list[JsonRow]:
         """The kept sentences with file and line."""
         return read_rows(self.workspace(project_id) / "corpus.jsonl")
@@ -221,10 +244,6 @@ class SampleFiles:
         names = [path.name for path in self.sample_files(project_id)]
         unread = {name: errors.get(name, "") for name in names if errors.get(name, "" if busy else "unread")}
         if unread == {EDITED: ""} and len(names) == 1:
-    def domains(self, project_id: int) -> list[str]:
-        """The domains of a project's samples in order of its files; empty where they have no labels. Their colours follow it."""
-        return list(self.report(project_id).get("domains", {}))
-
             unread[EDITED] = tr("Read once there are {fewest} pairs, or other samples beside them.", fewest=FEWEST)
         return unread
 

@@ -3,7 +3,9 @@ element.addEventListener('click', (event) => {
   if (button) trigger('remove', {name: button.dataset.remove});
   const dismiss = event.target.closest('[data-dismiss]');
   if (dismiss) trigger('dismiss', {name: dismiss.dataset.dismiss});
-  if (event.target.closest('[data-restore]')) trigger('restore');
+  const restore = event.target.closest('[data-restore]');
+  if (restore) trigger('restore', {name: restore.dataset.restore});
+  if (event.target.closest('[data-again]')) trigger('again');
   const untest = event.target.closest('[data-untest]');
   if (untest) trigger('untest', {name: untest.dataset.untest});
   const link = event.target.closest('a[data-go]');

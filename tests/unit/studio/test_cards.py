@@ -128,7 +128,9 @@ def test_files_keep_their_domain_labels(service: Service) -> None:
     assert service.label_sample(project, "it-help.txt", " ").arguments["domains"][0] == "it-help"
     with pytest.raises(InputError, match="no longer a file of this project"):
         service.label_sample(project, "../x.txt", "a")
-    assert len(service.remove_sample(project, "it-help.txt").arguments["domains"]) == 1
+    removal = service.remove_sample(project, "it-help.txt")
+    assert removal is not None
+    assert len(removal.arguments["domains"]) == 1
 
 
 def test_domains_are_counted_and_can_be_edited() -> None:

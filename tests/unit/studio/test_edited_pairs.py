@@ -17,7 +17,7 @@ from engine.errors import InputError
 from engine.store import ProjectRow
 from studio.api import create_api
 from studio.services.edited_pairs import edited_pairs, learn
-from studio.services.samples import EDITED, REMOVED
+from studio.services.samples import EDITED
 from studio.services.service import Service
 from tests.bases import EN_ZH, SAMPLES
 from tests.unit.studio.test_api import HERE, said
@@ -93,7 +93,7 @@ def test_beside_samples_without_translations_and_with_a_removed_file(
     service.remove_sample(project, EDITED)
     learn(service, project, "He left.", "他走了。")
     assert edited_pairs(service, project.id) == [("He left.", "他走了。")]
-    assert not (service.workspace(project.id) / REMOVED).exists(), "bringing it back would replace the new one"
+    assert service.removed_samples(project.id) == [], "bringing it back would replace the new one"
 
 
 def test_at_once_each_pair_counts_once(service: Service, project: ProjectRow) -> None:

@@ -321,9 +321,10 @@ def test_files_say_what_they_hold_and_lead_to_every_sentence() -> None:
     assert unread_card({}) == ""
     assert 'data-remove="a &#34;.txt"' in unread_card({'a ".txt': ""})
     assert "damaged &lt;b&gt;" in unread_card({"a.tmx": "damaged <b>"})
-    assert "data-restore" in unread_card({}, "a.txt")
-    assert 'data-dismiss="a &#34;.png"' in unread_card({}, "", {'a ".png': "no <b> text"})
-    assert "no &lt;b&gt; text" in unread_card({}, "", {"a.png": "no <b> text"})
+    assert 'data-restore="a.txt"' in unread_card({}, ["b.txt", "a.txt"])
+    assert "take effect at the next import or training" in unread_card({}, changed=True)
+    assert 'data-dismiss="a &#34;.png"' in unread_card({}, (), {'a ".png': "no <b> text"})
+    assert "no &lt;b&gt; text" in unread_card({}, (), {"a.png": "no <b> text"})
     assert "no &lt;b&gt; text" in leak_card({}, [], 5, {"a.png": "no <b> text"})
     assert "12 pages" in files_card({"files": [{**file, "unit": "page", "lines": 12}]})
 
@@ -503,17 +504,56 @@ def test_a_path_is_offered_only_where_it_can_lead_anywhere(tmp_path: Path) -> No
     assert not paths_offered(here.replace(server_paths="off"))
 
 
-def test_a_removed_file_can_be_brought_back(service: Service, project: ProjectRow, tmp_path: Path) -> None:
+def read_all(service: Service, project: ProjectRow) -> None:
+    """The waiting reading, done."""
+    folder = service.workspace(project.id)
+    import_to(folder, SampleFiles([str(path) for path in service.sample_files(project.id)], "zh"))
+    for job in service.store.jobs.list(project.id, states=["queued"]):
+        service.store.jobs.cancel(job.id)
+
+
+def test_removed_files_can_be_brought_back_until_the_next_reading_and_nothing_is_read(
+    service: Service, project: ProjectRow, tmp_path: Path
+) -> None:
+    files = [ZH, tmp_path / "a.txt", tmp_path / "b.txt"]
+    for number, file in enumerate(files[1:]):
+        file.write_text(f"一句别处没有的话，第{number}句。\n", encoding="utf-8")
+    service.add_samples(project, files)
+    assert not service.files_changed(project.id), "they are about to be read"
+    read_all(service, project)
+    jobs = service.store.jobs.list(project.id)
+    assert (service.remove_sample(project, "a.txt"), service.remove_sample(project, "b.txt")) == (None, None)
+    assert service.removed_samples(project.id) == ["b.txt", "a.txt"]
+    assert [path.name for path in service.sample_files(project.id)] == [ZH.name]
+    assert service.files_changed(project.id)
+    assert service.request(project)["samples"] == [str(path) for path in service.sample_files(project.id)]
+    shown = files_card(service.report(project.id), "zh", removed=["a.txt"])
+    assert ('data-remove="a.txt"' in shown, 'data-remove="b.txt"' in shown) == (False, True)
+    for name in ("a.txt", "b.txt"):
+        assert service.restore_sample(project, name) is None
+    assert not service.files_changed(project.id), "all is as it was read"
+    assert service.store.jobs.list(project.id) == jobs, "nothing was read"
+    with pytest.raises(InputError, match="can no longer be restored"):
+        service.restore_sample(project, "a.txt")
+    with pytest.raises(InputError, match="can no longer be restored"):
+        service.restore_sample(project, "../samples/a.txt")
+    service.remove_sample(project, "a.txt")
+    job = service.read_again(project)
+    assert str(files[1].name) not in str(job.arguments["samples"])
+    assert service.removed_samples(project.id) == [], "from now on it is gone"
+
+
+def test_a_file_removed_before_it_was_read_is_not_read(service: Service, project: ProjectRow, tmp_path: Path) -> None:
     extra = tmp_path / "extra.txt"
     extra.write_text("一句别处没有的话。\n", encoding="utf-8")
-    service.add_samples(project, [ZH, extra])
-    service.remove_sample(project, "extra.txt")
-    assert service.removed_sample(project.id) == "extra.txt"
-    assert [path.name for path in service.sample_files(project.id)] == [ZH.name]
-    service.restore_sample(project)
-    assert [path.name for path in service.sample_files(project.id)] == ["extra.txt", ZH.name]
-    with pytest.raises(InputError, match="no removed file"):
-        service.restore_sample(project)
+    first = service.add_samples(project, [ZH, extra])
+    job = service.remove_sample(project, "extra.txt")
+    assert job is not None
+    assert "extra.txt" not in str(job.arguments["samples"])
+    assert service.store.jobs.get(first.id).state == "cancelled"
+    again = service.restore_sample(project, "extra.txt")
+    assert again is not None
+    assert "extra.txt" in str(again.arguments["samples"])
 
 
 def test_the_language_of_dropped_files_is_recognised(tmp_path: Path) -> None:
