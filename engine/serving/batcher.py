@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import Counter, deque
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -65,6 +65,9 @@ class TranslationSpec:
         return cls(base, source, target, used, strength if used else 1.0, settings, terms=terms)
 
 
+OTHER = TranslationSpec("", "", "")  # of what is no translation
+
+
 @dataclass(eq=False)
 class _Request:
     work: TranslationSpec
@@ -75,6 +78,7 @@ class _Request:
     future: Future[list[Any]] = field(default_factory=Future)
     results: dict[int, Any] = field(default_factory=dict)
     given: int = 0  # texts that are in a batch or done
+    call: Callable[[], Any] | None = None  # what is run in the place of a translation
 
 
 _Share = tuple[_Request, list[int]]  # a request and places of its texts
@@ -119,8 +123,20 @@ class Batcher:
         if not texts:
             request.future.set_result([])
             return request.future
+        return self._put(request)
+
+    def run(self, call: Callable[[], Any], text: str, ticket: Ticket | None = None) -> Future[list[Any]]:
+        """What `call` returns, as the only result, once it is the client's turn to use the models; `text` is what it works on.
+
+        For work on one sentence that is no translation. Raises OverloadedError as `submit` does.
+        """
+        ticket = ticket or Ticket()
+        ticket.check()
+        return self._put(_Request(OTHER, ticket, [text], [0], len(text), call=call))
+
+    def _put(self, request: _Request) -> Future[list[Any]]:
         with self._change:
-            self._admit(ticket.client, request.size)
+            self._admit(request.ticket.client, request.size)
             self._waiting.append(request)
             while self._started < self.threads:
                 # Daemons, so that a batch that does not end never holds up the end of the program.
@@ -161,6 +177,15 @@ class Batcher:
 
     def _batch(self, batch: list[_Share]) -> None:
         """Translate these texts of these requests. What goes wrong with one plugin is the end of its requests alone."""
+        if (request := batch[0][0]).call is not None:
+            try:
+                self.models.take_cores()
+                request.results[0] = request.call()
+            except BaseException as error:
+                self._end(request, error)
+            else:
+                self._end(request)
+            return
         works = [request.work for request, indices in batch for _ in indices]
         try:
             results = iter(self._translate(works, [request.texts[i] for request, indices in batch for i in indices]))
@@ -252,6 +277,8 @@ class Batcher:
         """Requests for a batch with the first one, in their order: not more plugins than may be in memory, and nothing much longer,
         which all of them would wait for.
         """
+        if waiting[0].call is not None:
+            return [waiting[0]]
         first = waiting[0].work
         longest = max(LONGEST // 4, 2 * weight(waiting[0].texts[waiting[0].given]))
         company = self._company(first)
@@ -261,6 +288,8 @@ class Batcher:
             if len(results) == self.part:
                 break
             work = request.work
+            if request.call is not None:
+                continue
             if work not in joins:
                 full = sum(joins.values()) == self.models.settings.loaded_plugins
                 joins[work] = not full and company is not None and self._company(work) == company

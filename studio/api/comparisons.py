@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from engine.serving.turns import Ticket
     from engine.store import ProjectRow
     from engine.store.comparisons import ComparisonRecord
+    from engine.workflows.compare.attribution import WordAttribution
 
 router = APIRouter(tags=["comparisons"])
 Format = Literal["xlsx", "tmx", "html", "json"]
@@ -326,7 +327,8 @@ def list_figures(deps: DepsDep, number: Id) -> list[Figure]:
 
 
 @router.get("/comparisons/{number}/lines/{place}/reading")
-def read_word(
+async def read_word(
+    request: Request,
     deps: DepsDep,
     number: Id,
     place: Position,
@@ -338,10 +340,14 @@ def read_word(
     """What a system read from memory for a word of its translation."""
     from studio.services.comparisons import Comparisons
 
-    sheet = deps.store.sheets.get(number)
-    if place >= sheet.lines:
-        raise Problem(404, f"Comparison {number} has no line {place}: it has {sheet.lines}.")
-    result = Comparisons(deps.service).read(deps.store.projects.get(sheet.project_id), sheet, place, system, start, end)
+    def run(ticket: Ticket) -> WordAttribution:
+        sheet = deps.store.sheets.get(number)
+        if place >= sheet.lines:
+            raise Problem(404, f"Comparison {number} has no line {place}: it has {sheet.lines}.")
+        project = deps.store.projects.get(sheet.project_id)
+        return Comparisons(deps.service).read(project, sheet, place, system, start, end, ticket)
+
+    result = await deps.apart(request, run)
     reads = [MemoryRead(**rows.finite(vars(one))) for one in result.reads]
     by_base, by_plugin = ([WordCandidate(**vars(one)) for one in some] for some in (result.by_base, result.by_plugin))
     return WordReading(

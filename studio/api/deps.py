@@ -6,7 +6,7 @@ import asyncio
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -243,8 +243,8 @@ class Deps:
         plugin = self.service.models.plugin(route.plugin.path, base)
         result = []
         for source, target in pairs:
-            ticket.check()
-            result.append(plugin.reads(base, source, target, top) if source.strip() and target else [])
+            read = partial(plugin.reads, base, source, target, top)
+            result.append(self.service.in_turn(read, source + target, ticket) if source.strip() and target else [])
         return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -100,15 +101,16 @@ async def share(
     """What each word of some sentences shares with each domain, by the samples' proportions or by a plugin's own."""
     project = await run_in_threadpool(deps.store.projects.get, number)
 
-    def run(_: Ticket) -> bodies.Proportions:
+    def run(ticket: Ticket) -> bodies.Proportions:
         with counted(deps, caller, sum(map(len, body.sentences))):
-            return shares_of(deps, project, body)
+            return shares_of(deps, project, body, ticket)
 
     shares = await deps.apart(request, run)
     return shares
 
 
-def shares_of(deps: Deps, project: ProjectRow, body: bodies.ProportionsRequest) -> bodies.Proportions:
+def shares_of(deps: Deps, project: ProjectRow, body: bodies.ProportionsRequest, ticket: Ticket) -> bodies.Proportions:
+    """A sentence at a time, in turn with what others ask for."""
     from engine.methods.domain_mixing.model import ProportionModel
     from engine.methods.domain_mixing.proportions import proportions_of, reversed_base
     from engine.workflows.explore.domain_proportions import folder_of
@@ -120,12 +122,14 @@ def shares_of(deps: Deps, project: ProjectRow, body: bodies.ProportionsRequest) 
     base = deps.service.base_model(project)
     plugin = deps.service.plugin(row, base) if row else None
     model: Any = plugin.module.proportion_model() if plugin else ProportionModel.load(folder, base)  # type: ignore[operator]
-    sources = None
-    if model.sources and body.side == "decoder":  # it was fitted with sources, so it reads the sentences over some
-        other = reversed_base(base)
-        if other is not None:
-            from engine.decoding.greedy_search import back_translate
+    # Where it was fitted with sources, it reads the sentences over some.
+    other = reversed_base(base) if model.sources and body.side == "decoder" else None
 
-            sources = back_translate(other, body.sentences)
-    result = proportions_of(base, model, body.sentences, body.side, plugin=plugin, sources=sources)
+    def shares(sentence: str) -> Any:
+        from engine.decoding.greedy_search import back_translate
+
+        sources = back_translate(other, [sentence]) if other is not None else None
+        return proportions_of(base, model, [sentence], body.side, plugin=plugin, sources=sources)[0]
+
+    result = [deps.service.in_turn(partial(shares, one), one, ticket) for one in body.sentences]
     return bodies.Proportions(domains=list(model.domains), sentences=rows.finite(result))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 router = APIRouter(tags=["phrases"])
 PhraseText = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+AT_ONCE = 32  # phrases that are translated in one turn
 NOT_YET = "This project has no phrases yet. Add samples and wait until they are read."
 
 
@@ -165,7 +167,10 @@ async def back_translate(
         project, service = deps.store.projects.get(number), deps.service
         base = service.models.base(project.base, project.target, project.source)
         with counted(deps, caller, sum(map(len, wanted))):
-            made = dict(zip(wanted, translate(base, wanted, progress=ticket), strict=True))
+            made: dict[str, str] = {}
+            for begin in range(0, len(wanted), AT_ONCE):
+                some = wanted[begin : begin + AT_ONCE]
+                made |= zip(some, service.in_turn(partial(translate, base, some), " ".join(some), ticket), strict=True)
         own_sources(service.workspace(number), made)
         return made
 

@@ -16,6 +16,7 @@ from studio.services.service import Service
 from studio.services.terminology import project_terms
 
 if TYPE_CHECKING:
+    from engine.serving.turns import Ticket
     from engine.store import JobRow, PluginRow, ProjectRow
     from engine.workflows.compare.attribution import WordAttribution
 
@@ -229,9 +230,10 @@ class Comparisons:
     # -- words
 
     def read(
-        self, project: ProjectRow, sheet: ComparisonRecord, index: int, system: int, start: int, end: int
-    ) -> WordAttribution:
-        """What the system read for the characters `start` to `end` of its translation of a line."""
+        self, project: ProjectRow, sheet: ComparisonRecord, index: int, system: int, start: int, end: int,
+        ticket: Ticket | None = None,
+    ) -> WordAttribution:  # fmt: skip
+        """What the system read for the characters `start` to `end` of its translation of a line, in turn with translations."""
         from engine.workflows.compare.attribution import read_word
 
         line = self.store.sheets.line(sheet.comparison_id, index)
@@ -239,7 +241,10 @@ class Comparisons:
             raise InputError("That translation is not finished yet.")
         translate = self.translator(project)
         plugin = translate.plugin(sheet.systems[system])
-        result = read_word(plugin, translate.base, line.source, str(line.texts[system]), start, end)
+        source, text = line.source, str(line.texts[system])
+        result = self.service.in_turn(
+            lambda: read_word(plugin, translate.base, source, text, start, end), source + text, ticket
+        )
         if plugin is None and system:
             return replace(result, why=mark("At strength 0 this is the base alone."))
         return result

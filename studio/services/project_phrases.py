@@ -121,7 +121,8 @@ class ProjectPhrases:
 
         project = self.project
         base = self.service.models.base(project.base, project.target, project.source)
-        own_sources(self.folder, dict(zip(texts, back_translate(base, texts), strict=True)))
+        made = self.service.in_turn(lambda: back_translate(base, texts), " ".join(texts))
+        own_sources(self.folder, dict(zip(texts, made, strict=True)))
 
     # -- the map
 

@@ -5,11 +5,11 @@ Nothing here knows Gradio. Long work goes to a job; only translating a few sente
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from engine.core.actor import Forbidden
 from engine.core.atomic_files import read_json
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from engine.plugins.library import Library
     from engine.serving.batcher import Batcher
     from engine.store import ComparisonRow, JobRow, PluginRow, ProjectRow, Store
+
+Got = TypeVar("Got")
 
 
 @dataclass(frozen=True)
@@ -270,6 +272,15 @@ class Service(SampleFiles):
         work = TranslationSpec.of(project.base, project.source, project.target, path, strength, terms=terms)
         ticket = Ticket(client_of(guest()), self.settings.translation_seconds)
         return translate_through(self.batcher, work, units, ticket)
+
+    def in_turn(self, call: Callable[[], Got], text: str, ticket: Ticket | None = None) -> Got:
+        """What `call` returns, run when it is the client's turn to use the models, as translations are; `text` is what it works on.
+
+        Raises OverloadedError, what the ticket raises at its end, and what `call` raises.
+        """
+        ticket = ticket or Ticket(client_of(guest()), self.settings.translation_seconds)
+        result: Got = self.batcher.run(call, text, ticket).result()[0]
+        return result
 
     @cached_property
     def library(self) -> Library:

@@ -104,4 +104,6 @@ def alternatives_of(
         raise InputError("Alternatives are for one sentence, and this text has several.")
     plugin = service.plugin(row, base) if row is not None else None
     decoding = base.decoding(plugin.card.get("decoding") if plugin and strength else None)
-    return alternatives(base, text, plugin, strength=strength, decoding=decoding, prefix=prefix, count=count)
+    return service.in_turn(
+        lambda: alternatives(base, text, plugin, strength=strength, decoding=decoding, prefix=prefix, count=count), text
+    )

@@ -153,6 +153,34 @@ def test_a_batch_waits_for_no_others_plugin_and_follows_a_bundle_that_is_replace
     assert batcher._company(works[0]) is None, "another file lies there now"
 
 
+def test_other_work_with_the_models_takes_its_turn() -> None:
+    batcher = Held()
+    first = batcher.submit(A, ["x"], Ticket("third"))
+    assert batcher.entered.acquire(timeout=60)  # busy: what comes now waits
+    order: list[str] = []
+
+    def call(name: str) -> str:
+        order.append(name)
+        return name
+
+    greedy = [batcher.run(lambda name=name: call(name), "a sentence", Ticket("greedy")) for name in ("g1", "g2", "g3")]  # type: ignore[misc]
+    modest = batcher.run(lambda: call("m"), "a sentence", Ticket("modest"))
+    broken = batcher.run(lambda: 1 / 0, "a sentence", Ticket("broken"))
+    gone = Ticket("gone")
+    left = batcher.run(lambda: call("left"), "a sentence", gone)
+    gone.leave()
+    batcher.go.release()
+    assert first.result(60) == ["X"]
+    assert [one.result(60) for one in greedy] == [["g1"], ["g2"], ["g3"]]
+    assert modest.result(60) == ["m"]
+    assert order.index("m") < order.index("g2"), "a client with many requests has one turn at a time"
+    with pytest.raises(ZeroDivisionError):
+        broken.result(60)
+    with pytest.raises(Cancelled):
+        left.result(60)
+    assert "left" not in order
+
+
 def test_others_are_translated_while_a_plugin_is_loaded(
     tiny: Path, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
