@@ -51,6 +51,7 @@ WORDS = {
     "ablate": mark("Replacing a plugin's memory"),
 }
 SWITCH = script("layout.js")
+CONNECTION = script("connection.js")
 # The page of a kind of job.
 AT_WORK = {
     "preview": "train",
@@ -133,7 +134,7 @@ def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) ->
         with gr.Column(elem_classes="tm-side"):
             top = view(brand(), classes="tm-top", script=SWITCH)
             steps = view(script=MOVES)
-            foot = view(classes="tm-foot")
+            foot = view(classes="tm-foot", script=CONNECTION)
         with gr.Column(elem_classes="tm-main"):
             with gr.Row(elem_classes="tm-head"):
                 head = view(heading(title, text), classes="tm-title")

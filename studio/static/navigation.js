@@ -31,7 +31,7 @@ if (!window.tmGo) {
         if (!over) window.location.assign(place);
       }, 200);
     } catch (error) {
-      if (mine === asked) window.location.assign(place);
+      if (mine === asked && !await window.tmGone?.()) window.location.assign(place);
     }
   };
   window.addEventListener('popstate', () => { if (!location.hash) window.tmGo(location.href, false); });

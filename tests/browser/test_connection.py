@@ -1,0 +1,55 @@
+"""The server goes away under an open page: a bar in the interface's language says so, and the page comes back with the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from engine.core.settings import Settings
+from tests.browser.conftest import free_settings, served
+
+LOST = {
+    "en": "The studio does not answer. This page will load again by itself as soon as it does.",
+    "zh": "工作室没有响应。恢复响应后，本页会自动重新加载。",
+}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Iterator[Settings]:
+    """Those of a studio with a home of its own, whose worker ends with the test."""
+    from engine.jobs import stop_background_worker
+
+    settings = free_settings(tmp_path / "home")
+    yield settings
+    stop_background_worker(settings)
+
+
+def test_a_page_says_that_the_server_is_gone_and_comes_back_with_it(settings: Settings, chromium: Any) -> None:
+    contexts = {code: chromium.new_context(locale=code) for code in LOST}  # whose consoles may complain of the server
+    pages = {code: context.new_page() for code, context in contexts.items()}
+    addresses = {code: f"http://127.0.0.1:{settings.port}/samples?project=new&lang={code}" for code in LOST}
+    button = {"en": "Read samples", "zh": "读取样本"}
+    with served(settings):
+        for code, page in pages.items():
+            page.goto(addresses[code])
+            expect(page.get_by_role("button", name=button[code])).to_be_visible()
+            page.evaluate("window.before = true")
+            assert page.locator(".tm-connection").count() == 0
+    for code, page in pages.items():
+        expect(page.get_by_role("alert").filter(has_text=LOST[code])).to_be_visible()
+        expect(page.locator(".toast-wrap")).to_be_hidden()
+        page.locator(".tm-foot a").first.click()
+        page.wait_for_timeout(1500)
+        assert page.evaluate("window.before"), "a link does not lead to an error page of the browser"
+    with served(settings):
+        for code, page in pages.items():
+            page.wait_for_function("!window.before")
+            expect(page.get_by_role("button", name=button[code])).to_be_visible()
+            assert page.url == addresses[code]
+            expect(page.locator(".tm-connection")).to_have_count(0)
+    for context in contexts.values():
+        context.close()
