@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.core.actor import THIS_MACHINE, act_as
@@ -28,11 +29,15 @@ if TYPE_CHECKING:
 log = logging.getLogger("studio.requests")
 OWN = re.compile(r"[\w.-]{1,64}")
 JOB_BUCKETS = (10.0, 60.0, 300.0, 1800.0, 3600.0, 14400.0, 86400.0)  # seconds
+CLIENT_LEFT = 499  # as nginx notes it
 CACHE_SECONDS = 5.0  # seconds that the figures of the store are kept, however often somebody asks
 
 
 class MetricsMiddleware:
-    """Gives each request a number, counts and times it, and notes it. The outermost of all; plain ASGI."""
+    """Gives each request a number, counts and times it, and notes it. The outermost of all; plain ASGI.
+
+    A client that leaves in the middle of its request is no error of the studio: nobody waits for an answer.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -57,6 +62,8 @@ class MetricsMiddleware:
         try:
             with REQUEST_SECONDS.labels(kind).time():
                 await self.app(scope, receive, answer)
+        except ClientDisconnect:
+            status = CLIENT_LEFT
         finally:
             ANSWERS.labels(kind, f"{status // 100}xx").inc()
             seconds = round(time.perf_counter() - begun, 4)

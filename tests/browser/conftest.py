@@ -93,13 +93,18 @@ def free_settings(home: Path) -> Settings:
 
 @contextlib.contextmanager
 def served(settings: Settings) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """`python app.py` as long as the block lasts: its address and its process. The worker that it starts outlives it."""
+    """`python app.py` as long as the block lasts: its address and its process. The worker that it starts outlives it.
+
+    Fails where the log shows a traceback: what went wrong in the studio then had no sentence, or nobody saw it.
+    """
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GRADIO_")} | {
         "TAILORMT_HOME": settings.home,
         "TAILORMT_PORT": str(settings.port),
         "TAILORMT_DEVICE": "cpu",
     }
-    with (settings.home_dir / "studio.log").open("ab") as log:
+    path = settings.home_dir / "studio.log"
+    begin = path.stat().st_size if path.exists() else 0
+    with path.open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, str(ROOT / "app.py")], cwd=ROOT, env=environment, stdout=log, stderr=subprocess.STDOUT
         )
@@ -110,6 +115,10 @@ def served(settings: Settings) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         finally:
             process.terminate()
             process.wait(timeout=120)
+    said = path.read_bytes()[begin:].decode("utf-8", errors="replace")
+    assert "Traceback" not in said, (
+        f"the studio's log shows an error:\n{said[max(0, said.index('Traceback') - 500) :][:8000]}"
+    )
 
 
 def _wait(url: str, process: subprocess.Popen[bytes], settings: Settings) -> None:

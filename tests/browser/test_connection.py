@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ from playwright.sync_api import expect
 
 from engine.core.settings import Settings
 from tests.browser.conftest import free_settings, served
+from tests.waiting import until
 
 LOST = {
     "en": "The studio does not answer. This page will load again by itself as soon as it does.",
@@ -53,3 +57,19 @@ def test_a_page_says_that_the_server_is_gone_and_comes_back_with_it(settings: Se
             expect(page.locator(".tm-connection")).to_have_count(0)
     for context in contexts.values():
         context.close()
+
+
+def test_an_upload_that_breaks_off_is_no_error_of_the_studio(settings: Settings) -> None:
+    head = (
+        "POST /gradio_api/upload HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 9000000\r\n"
+        "Content-Type: multipart/form-data; boundary=b\r\n\r\n"
+        '--b\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\n'
+    )
+    with served(settings) as (url, _):
+        for length in (0, 70_000, 2_000_000):
+            with socket.create_connection(("127.0.0.1", settings.port)) as browser:
+                browser.sendall(head.format(port=settings.port).encode() + b"x" * length)
+                time.sleep(0.5)
+        with urllib.request.urlopen(f"{url}/healthz", timeout=60) as answer:
+            assert answer.status == 200
+        until(lambda: not [path for path in (settings.home_dir / "uploads").rglob("*") if path.is_file()])
