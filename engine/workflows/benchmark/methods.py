@@ -30,7 +30,7 @@ from engine.core.step_cache import StepCache
 from engine.core.subprocesses import last_line, run_program
 from engine.errors import Cancelled, InputError, OptionError, TailorError
 from engine.methods import get_method, method_names
-from engine.workflows.benchmark.tasks import TASKS, Task, load_task
+from engine.workflows.benchmark.tasks import TASKS, Task, base_digest, load_task
 from engine.workflows.customize.request import AUTO, CustomizeRequest, unlike_the_paper
 from engine.workflows.customize.run import Trial
 
@@ -76,6 +76,7 @@ class MethodBench:
         return {
             "task": task, "system": system, "sentences": self.sentences, "lines": self.lines, "budget": self.budget,
             "seed": self.seed, "base": self.base, "decoding": self.decoding.to_mapping(),
+            "base_digest": base_digest(self.base, TASKS[task].source, TASKS[task].target),
             **({"training_options": list(self.training_options)} if self.training_options else {}),
             **({"pairs": True} if self.pairs else {}),
         }  # fmt: skip

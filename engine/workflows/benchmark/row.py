@@ -16,7 +16,7 @@ from engine.core.step_cache import content_hash
 from engine.errors import Cancelled, InputError, TailorError
 from engine.workflows.benchmark.experiment import Experiment, Variant
 from engine.workflows.benchmark.methods import KNN, VANILLA, decoding_flags, hand_down, own_seconds, tailormt
-from engine.workflows.benchmark.tasks import TASKS, Task, dev_sentences, load_task
+from engine.workflows.benchmark.tasks import TASKS, Task, base_digest, dev_sentences, load_task
 
 COSTS = ("seconds", "parameters", "peak_gib", "training")
 # A budget's minutes would make a figure hang on what else the machine did.
@@ -88,6 +88,7 @@ class Row:
         wanted: dict[str, object] = {
             "system": variant.system, "flags": list(variant.flags), "sentences": variant.sentences or scale.sentences,
             "lines": scale.lines, "budget": scale.budget, "base": self.plan.base, "seed": self.plan.seed,
+            "base_digest": base_digest(self.plan.base, self.about.source, self.about.target),
         }  # fmt: skip
         if variant.system != VANILLA:  # only where it is said, so that rows without it keep their names
             wanted |= {"learn": list(variant.learn)} if variant.learn else {}

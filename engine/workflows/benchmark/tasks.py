@@ -5,9 +5,14 @@ from __future__ import annotations
 import gzip
 import random
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
+from engine.core.settings import load_settings
+from engine.core.step_cache import content_hash, digest_files
 from engine.errors import InputError, OptionError
+
+WEIGHTS = (".safetensors", ".bin")
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,19 @@ TASKS = {
     "news": Task("News", "de", "en", "parallel/de-en/news.tsv.gz", "heldout/ntrex.de-en.tsv", **GERMAN,
                  dev="heldout/ntrex.de-en.tsv"),
 }  # fmt: skip
+
+
+@lru_cache
+def base_digest(base: str, source: str, target: str) -> str:
+    """A digest of the weights of the base that is named, or of the default one: rows of another one are made anew.
+
+    Raises MissingError where there is none.
+    """
+    from engine.base.registry import BaseRegistry
+
+    registry = BaseRegistry(load_settings())
+    folder = registry.find(base) if base else registry.default(source, target)
+    return content_hash(*digest_files(str(file) for file in sorted(folder.iterdir()) if file.suffix in WEIGHTS))
 
 
 def load_task(
