@@ -2,6 +2,7 @@
 
     python bench/first_translation.py                 the first look alone, about a minute
     python bench/first_translation.py --train         and the plugin after it
+    python bench/first_translation.py --samples law.tsv --base de-en --source de --target en --sentences 1000
 
 As in the studio: 500 sentences of the bundled samples are added to a new project of a data folder of its own, and a worker does
 what follows from that. Seconds are by the clock, from the upload, a worker's start included.
@@ -48,6 +49,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sentences", type=int, default=500)
     parser.add_argument("--train", action="store_true")
+    parser.add_argument("--samples", type=Path, help="a text file, or a .tsv of pairs [the bundled samples]")
+    parser.add_argument("--base", default="en-zh", help="one of the bundled bases [en-zh]")
+    parser.add_argument("--source", default="en")
+    parser.add_argument("--target", default="zh")
     args = parser.parse_args()
     sys.path.insert(0, str(ROOT))
     from engine.core.settings import Settings
@@ -56,14 +61,16 @@ def main() -> None:
     from studio.services.runs import Runs
     from studio.services.service import Service
 
-    lines = (SAMPLES / "literary-zh" / "literary-zh.txt").read_text(encoding="utf-8").splitlines()
-    lines += (SAMPLES / "general-zh" / "general-zh.txt").read_text(encoding="utf-8").splitlines()
+    files = (
+        [args.samples] if args.samples else [SAMPLES / name / f"{name}.txt" for name in ("literary-zh", "general-zh")]
+    )
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     with tempfile.TemporaryDirectory(prefix="tailormt-first-") as temporary:
         home = Path(temporary) / "home"
         settings = Settings(home=str(home), device="cpu")
         service = Service(settings)
-        project = service.create_project("First", "en", "zh", str(ROOT / "assets" / "models" / "en-zh"))
-        file = Path(temporary) / "style.txt"
+        project = service.create_project("First", args.source, args.target, str(ROOT / "assets" / "models" / args.base))
+        file = (Path(temporary) / "style").with_suffix(files[0].suffix)
         file.write_text("\n".join(lines[: args.sentences]) + "\n", encoding="utf-8")
         rows: list[tuple[str, float]] = []
         begin = time.monotonic()
