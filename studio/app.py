@@ -37,6 +37,7 @@ from studio.auth.proxies import TrustedProxies, networks
 from studio.components.account_pages import missing_page
 from studio.components.documents_table import add_document_routes
 from studio.components.gradio_sessions import keep_sessions_small
+from studio.components.home_welcome import add_welcome_routes
 from studio.components.layout import PAGES
 from studio.components.plotly import add_figure_routes
 from studio.components.theme import build_theme, style_sheet
@@ -176,6 +177,7 @@ def create_app(settings: Settings) -> FastAPI:
     add_rater_routes(app, service)
     add_document_routes(app, service)
     add_figure_routes(app)
+    add_welcome_routes(app)
     add_phrase_routes(app, service)
     demo = build(settings, service)
     demo.queue(default_concurrency_limit=8)

@@ -1,4 +1,6 @@
-"""The line on Compare and Translate that states the quality of a bundled base and links to better ones."""
+"""The line on Train, Compare, Translate and in the form of a new project that states the quality of a bundled base and links to
+better ones.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,15 @@ def base_note(service: Service, project: ProjectRow | None) -> str:
     """Its HTML: the base named as a demonstration model with its card's BLEU in words, the weakest first. Empty for a base
     that the user brought.
     """
-    entry = base_of(BaseRegistry(service.settings), project.base) if project else None
-    if project is None or entry is None or not entry.shipped:
+    return quality_note(service, project.base, project.source, project.target, project.id) if project else ""
+
+
+def quality_note(service: Service, base: str, source: str, target: str, project: int = 0) -> str:
+    """The same of a base that a project is about to take."""
+    entry = base_of(BaseRegistry(service.settings), base)
+    if entry is None or not entry.shipped:
         return ""
-    scores = sorted(direction_scores(entry.scores, project.source, project.target), key=lambda one: one.bleu)
+    scores = sorted(direction_scores(entry.scores, source, target), key=lambda one: one.bleu)
     parts = [
         tr(
             "{test}: {words} (BLEU {bleu})",
@@ -36,7 +43,7 @@ def base_note(service: Service, project: ProjectRow | None) -> str:
         )
         for one in scores[:3]
     ]
-    return render("base_note.html", name=entry.name, quality=tr("; ").join(parts), project=project.id)
+    return render("base_note.html", name=entry.name, quality=tr("; ").join(parts), project=project)
 
 
 def add_base_note(demo: gr.Blocks, service: Service) -> None:

@@ -10,6 +10,7 @@ import gradio as gr
 
 from engine.corpora.bundled import SampleCorpus
 from engine.errors import InputError
+from studio.components.base_note import quality_note
 from studio.components.choosers import CHOOSE, base_terms, sample_cards
 from studio.components.file_fields import drop_field, path_field
 from studio.components.html import view
@@ -65,6 +66,8 @@ class NewProjectForm:
         dropped = [self.files, self.name, self.base, self.source, self.target]
         self.files.upload(guard(self.look_at_files), dropped, dropped[1:2] + dropped[3:], **QUIET)
         self.base.input(guard(self.choose_base), [self.base, self.files], self.of_base, **QUIET)
+        for field in (self.source, self.target):
+            field.change(guard(self.choose_languages), [self.base, self.source, self.target], self.terms, **QUIET)
         for event in (
             start.click(guard(self.create), given, self.address, js=COLLECTED, **QUIET),
             self.samples.choose(guard(self.create_from_samples), chosen, self.address, **QUIET),
@@ -89,7 +92,7 @@ class NewProjectForm:
             self.samples: sample_cards(self.service.catalog.samples()),
             self.files: [str(path) for path in waiting] or None,
             self.name: waiting[0].stem if waiting else "",
-            **self._licence(base),
+            **self._licence(base, *_pair(self._card(base))),
         }
 
     def refresh_bases(self, request: gr.Request) -> dict[Any, Any]:
@@ -112,7 +115,7 @@ class NewProjectForm:
         return {
             self.source: gr.update(choices=_languages(card), value=source),
             self.target: gr.update(choices=_languages(card), value=target),
-            **self._licence(base),
+            **self._licence(base, source, target),
         }
 
     def look_at_files(self, files: list[str] | None, name: str, base: str, source: str, target: str) -> dict[Any, Any]:
@@ -143,11 +146,16 @@ class NewProjectForm:
         project = start_from_samples(self.service, corpora, source, target, base, agreed)
         return {self.address: address("samples", project.id)}
 
-    def _licence(self, base: str | None) -> dict[Any, Any]:
+    def choose_languages(self, base: str | None, source: str | None, target: str | None) -> dict[Any, Any]:
+        """What is said of the base's quality, in that direction."""
+        return {self.terms: self._licence(base, source, target)[self.terms]}
+
+    def _licence(self, base: str | None, source: str | None, target: str | None) -> dict[Any, Any]:
         if not base:
             return {self.terms: "", self.agreed: gr.update(visible=False)}
+        quality = quality_note(self.service, base, source or "", target or "")
         return {
-            self.terms: base_terms(self.service.catalog.base_card(base)),
+            self.terms: quality + base_terms(self.service.catalog.base_card(base)),
             self.agreed: gr.update(visible=bool(open_terms(self.service, base))),
         }
 
@@ -177,6 +185,10 @@ def _into_language_of(
 
 def _languages(base: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     return [(language_name(code), code) for code in base["languages"]] if base else []
+
+
+def _pair(base: Mapping[str, Any] | None) -> tuple[str | None, str | None]:
+    return _default(base, 0), _default(base, 1)
 
 
 def _default(base: Mapping[str, Any] | None, side: int) -> str | None:

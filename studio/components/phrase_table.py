@@ -11,8 +11,8 @@ import numpy as np
 from engine.store import ProjectRow
 from studio.components.html import empty, number, way
 from studio.components.layout import address
-from studio.components.templating import render, script
 from studio.components.plotly import domain_colours
+from studio.components.templating import render, script
 from studio.components.theme import layer_colours
 from studio.i18n.translate import listed, tr, translate_message, trn
 from studio.services.catalog import language_name

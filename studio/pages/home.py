@@ -11,8 +11,9 @@ from engine.errors import InputError
 from engine.store.project_files import delete_project
 from studio.components.file_fields import drop_field
 from studio.components.home_cards import home_cards
+from studio.components.home_welcome import start_with_sample, welcome, welcome_heading
 from studio.components.html import esc, view
-from studio.components.layout import QUIET, guard, heading, page
+from studio.components.layout import QUIET, address, guard, heading, page
 from studio.components.link_button import link_button
 from studio.components.new_project_form import GO
 from studio.components.templating import render, script
@@ -25,6 +26,7 @@ TEXT = "One project per style, with its samples, plugins and comparisons."
 NEW = "/samples?project=new"
 LONGEST_NAME = 80
 CARDS = script("home-cards.js")
+START = script("home-start.js")
 ANSWER = script("home-answer.js")
 
 
@@ -46,10 +48,11 @@ class HomePage:
             with self.frame.actions:
                 self.new = view()
             self.cards = view(script=CARDS)
+            self.welcome = view(script=START)
             with gr.Column(visible=False, elem_classes="tm-card tm-first") as self.invitation:
                 view("<b>Drop your sentences here, or start with a sample</b>", classes="tm-first-words")
                 self.files = drop_field("Files", 150)
-                view(link_button(NEW, tr("Choose files or a sample")), classes="tm-first-words")
+                view(f'<a href="{NEW}">Choose files or a sample</a>', classes="tm-first-words")
             # One dialog of each kind for all cards. The browser's own <dialog> keeps the keyboard inside and closes on Escape.
             self.dialogs = view(render("home_dialogs.html", longest=LONGEST_NAME), script=ANSWER, classes="tm-dialogs")
             self.address = gr.Textbox(visible="hidden")
@@ -57,17 +60,26 @@ class HomePage:
 
     def events(self) -> None:
         shown = [self.frame.title, self.cards]
-        filled = [*shown, self.new, self.invitation]
+        filled = [*shown, self.new, self.welcome, self.invitation]
         self.demo.load(guard(self.fill), None, filled, **QUIET)
         self.frame.timer.tick(guard(self.poll, polled=True), self.busy, [*shown, self.busy], **QUIET)
         self.dialogs.rename(guard(self.rename), None, shown, **QUIET)
         self.dialogs.delete(guard(self.delete), None, filled, **QUIET)
-        self.files.upload(guard(self.drop), self.files, self.address, **QUIET).then(None, self.address, None, js=GO)
+        for event in (
+            self.files.upload(guard(self.drop), self.files, self.address, **QUIET),
+            self.welcome.start(guard(self.start), None, self.address, **QUIET),
+        ):
+            event.then(None, self.address, None, js=GO)
 
     def fill(self) -> dict[Any, Any]:
         some = bool(self.service.store.projects.list())
         new = link_button(NEW, tr("New project")) if some else ""
-        return {**self._projects(), self.new: new, self.invitation: gr.update(visible=not some)}
+        return {
+            **self._projects(),
+            self.new: new,
+            self.welcome: "" if some else welcome(self.service),
+            self.invitation: gr.update(visible=not some),
+        }
 
     def poll(self, busy: str) -> dict[Any, Any]:
         """While nothing is at work there is nothing new to see here."""
@@ -80,7 +92,7 @@ class HomePage:
         projects = glances(self.service)
         count = trn("{count} project, most recent first.", "{count} projects, most recent first.", len(projects))
         return {
-            self.frame.title: heading("Projects", count if projects else ""),
+            self.frame.title: heading("Projects", count) if projects else welcome_heading(),
             self.cards: home_cards(projects) if projects else "",
         }
 
@@ -96,6 +108,11 @@ class HomePage:
         delete_project(self.service.settings, self.service.store, project.id)
         gr.Info(esc(project.name), duration=5, title=tr("Deleted"))
         return self.fill()
+
+    def start(self, event: gr.EventData) -> dict[Any, Any]:
+        """A project of a bundled text; the browser goes to it."""
+        project = start_with_sample(self.service, bool(event.agreed))
+        return {self.address: address("samples", project.id)}
 
     def drop(self, files: list[str] | None) -> dict[Any, Any]:
         """Files for a new project: the page Samples takes them up."""

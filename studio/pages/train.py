@@ -11,6 +11,7 @@ import gradio as gr
 from engine.errors import InputError, TailorError
 from engine.store import ProjectRow
 from engine.workflows.customize.request import AUTO, CustomizeRequest
+from studio.components.base_note import add_base_note
 from studio.components.html import note, view, visible_if
 from studio.components.layout import guard, heading, page, wanted
 from studio.components.method_cards import PICK, automatic_card, estimate_line, lacking, method_card, method_cards
@@ -47,6 +48,7 @@ class TrainPage:
                 # What is chosen before the page is filled would be lost when it is, so the controls wait for that.
                 self.start = gr.Button("Start training", variant="primary", interactive=False)
                 self.next_step = view()
+            add_base_note(self.demo, self.service)
             self.note = view()
             self.cards = view(script=PICK)
             self.method, self.address, self.settings = (gr.Textbox("", visible="hidden") for _ in range(3))

@@ -12,8 +12,9 @@ from playwright.sync_api import expect
 
 from engine.corpora import Corpus, Decisions, SampleFiles, import_to
 from engine.corpora.leakage import check_leaks
-from engine.store import ProjectRow
-from tests.browser.conftest import ROOT, Studio
+from engine.jobs import stop_background_worker
+from engine.store import ProjectRow, Store
+from tests.browser.conftest import ROOT, Studio, free_settings, served
 from tests.documents import docx, tmx, word_paragraph
 
 DIRTY = [ROOT / "assets" / "samples" / "reviews-zh" / name for name in ("export.csv", "notes.txt")]
@@ -31,6 +32,33 @@ def untidy(studio: Studio) -> ProjectRow:
         shutil.copy(file, folder / "samples")
     import_to(folder, SampleFiles(DIRTY, "zh"))
     return project
+
+
+def test_a_studio_without_projects_says_what_it_is_and_starts_with_a_sample(tmp_path: Path, page: Any) -> None:
+    settings = free_settings(tmp_path)
+    try:
+        with served(settings) as (url, _):
+            page.goto(f"{url}/?lang=zh")
+            expect(page.get_by_role("heading", level=1)).to_have_text("让翻译模型学会您的风格")
+            page.goto(f"{url}/?lang=en")
+            expect(page.get_by_role("heading", level=1)).to_have_text("Teach a translation model your style")
+            expect(page.get_by_text("It is for translators and teams")).to_be_visible()
+            picture = page.get_by_role("img", name=re.compile("^A comparison"))
+            expect(picture).to_be_visible()
+            assert picture.evaluate("image => image.complete && image.naturalWidth") == 735
+            page.get_by_role("button", name="Start with a sample text").click()
+            terms = page.get_by_role("dialog")
+            expect(terms).to_contain_text("Small English-Chinese base")
+            terms.get_by_role("button", name="Create the project").click()
+            expect(terms).to_be_visible()  # the terms have to be accepted
+            terms.get_by_label("I accept these terms").check()
+            terms.get_by_role("button", name="Create the project").click()
+            page.wait_for_url("**/samples?project=*")
+            (project,) = Store(settings.store_url).projects.list()
+            assert (project.name, project.target) == ("Literary Chinese", "zh")
+            page.goto("about:blank")
+    finally:
+        stop_background_worker(settings)
 
 
 def test_a_project_is_renamed_and_deleted_with_a_question(studio: Studio, page: Any) -> None:

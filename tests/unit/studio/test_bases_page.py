@@ -16,6 +16,8 @@ from engine.errors import InputError, MissingError, ModelError
 from engine.jobs.registry import KINDS, JobContext
 from studio.components.base_note import base_note
 from studio.components.bases_boxes import directions_text, jobs_box, known_box, shelf_box
+from studio.components.home_welcome import first_base, first_sample, start_with_sample, welcome
+from studio.components.new_project_form import NewProjectForm
 from studio.i18n.translate import speaking
 from studio.services.base_models import BaseModels
 from studio.services.catalog import default_pair
@@ -205,3 +207,24 @@ def test_compare_and_translate_say_what_a_shipped_base_is_worth(service: Service
     assert base_note(service, None) == ""
     with speaking("zh"):
         assert "en-zh 是演示模型" in base_note(service, project)
+
+
+def test_the_form_of_a_new_project_says_so_too_in_the_direction_that_is_chosen(service: Service) -> None:
+    form, base = NewProjectForm(service), str(EN_ZH)
+    form.terms, form.agreed = "terms", "agreed"  # in place of components
+    said, back = (form.choose_languages(base, *pair)["terms"] for pair in (("en", "zh"), ("zh", "en")))
+    assert "en-zh is a demonstration model. Quality on news: " in said
+    assert 'href="/bases"' in said
+    assert "Licence: " in said
+    assert back != said
+
+
+def test_the_first_page_starts_with_a_text_in_the_language_of_the_first_base(service: Service) -> None:
+    corpus = first_sample(service)
+    assert corpus is not None
+    assert corpus.target == default_pair(first_base(service))[1]
+    assert "data-start" in welcome(service)
+    with pytest.raises(InputError, match="I accept these terms"):
+        start_with_sample(service, agreed=False)
+    assert service.store.projects.list() == []
+    assert start_with_sample(service, agreed=True).name == corpus.title

@@ -1,0 +1,77 @@
+"""The first page of a studio without projects: what this is, what it makes of a text, and a sample text to start with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+from fastapi.responses import FileResponse
+from markupsafe import Markup
+
+from engine.errors import InputError
+from studio.components.layout import heading
+from studio.components.model_cards import license_line
+from studio.components.templating import render
+from studio.components.theme import STATIC
+from studio.i18n.translate import tr
+from studio.services.catalog import default_pair
+from studio.services.new_project import open_terms, start_from_samples
+
+if TYPE_CHECKING:
+    from engine.corpora.bundled import SampleCorpus
+    from engine.store import ProjectRow
+    from studio.services.service import Service
+
+PICTURE = "/tm/comparison.png"
+
+
+def welcome_heading() -> str:
+    """What this is and for whom, in two sentences."""
+    return heading(
+        "Teach a translation model your style",
+        tr(
+            "Tailor MT learns from sentences of your own and makes a plugin of them, with which a translation model writes as you "
+            "do; the model itself stays as it is, and nothing leaves this machine. It is for translators and teams who have texts "
+            "of their own, and for researchers who compare methods of adaptation."
+        ),
+    )
+
+
+def welcome(service: Service) -> str:
+    """A comparison as a picture, the button that starts with a sample text, and the dialog with the licences that have to be
+    accepted before.
+    """
+    corpus, base = first_sample(service), first_base(service)
+    if corpus is None or not base:
+        return render("home_welcome.html", picture=PICTURE, corpus=None, terms=[])
+    terms = [(card.title, Markup(license_line(card))) for card, _ in open_terms(service, base, [corpus])]
+    return render("home_welcome.html", picture=PICTURE, corpus=corpus, terms=terms)
+
+
+def first_base(service: Service) -> str:
+    """The path of the base that a first project takes; empty where there is none."""
+    return next((str(one["path"]) for one in service.catalog.bases()), "")
+
+
+def first_sample(service: Service) -> SampleCorpus | None:
+    """The bundled corpus of a style in the language that the first base translates into; None where there is none."""
+    base = first_base(service)
+    target = default_pair(base)[1] if base else None
+    return next((one for one in service.catalog.samples() if one.kind == "style" and one.target == target), None)
+
+
+def start_with_sample(service: Service, agreed: bool) -> ProjectRow:
+    """A project of that corpus. Raises InputError where terms are not accepted, or there is no corpus."""
+    corpus, base = first_sample(service), first_base(service)
+    if corpus is None:
+        raise InputError("This sample no longer exists. Reload the page.")
+    source, target = default_pair(base)
+    return start_from_samples(service, [corpus], str(source), str(target), base, agreed)
+
+
+def add_welcome_routes(app: FastAPI) -> None:
+    """The picture, from this server."""
+
+    @app.get(PICTURE, include_in_schema=False)
+    def picture() -> FileResponse:
+        return FileResponse(STATIC / "comparison.png", headers={"Cache-Control": "public, max-age=86400"})
