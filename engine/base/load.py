@@ -74,7 +74,7 @@ def load_folder(folder: Path, name: str, device: torch.device, precision: str) -
             model = model.to(device)
     except torch.OutOfMemoryError:
         raise TailorError(
-            "The memory of {device} is not enough for the base {name} in {precision}. Set base_precision to "
+            "Not enough memory on {device} for the base {name} in {precision}. Set base_precision to "
             "bfloat16 or int8, or device to cpu.",
             device=device, name=name, precision=precision,
         ) from None  # fmt: skip

@@ -178,7 +178,7 @@ def audit(args: argparse.Namespace) -> Shown:
         for row in rows
     ]  # fmt: skip
     text = table(
-        ["when", "who", "from", "what", "project", "number", "which"],
+        ["time", "account", "from", "action", "project", "number", "object"],
         [[f"{row.moment.astimezone():%Y-%m-%d %H:%M:%S}", row.who, row.address, row.action, row.project_id or "",
           row.target, row.detail] for row in rows],
     )  # fmt: skip

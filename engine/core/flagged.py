@@ -13,7 +13,7 @@ FLAGS = {
     "repetition-repaired": mark(
         "The model repeated itself; the sentence was translated again under constraints: check it."
     ),
-    "length-repaired": mark("The model ran on; the sentence was translated again under constraints: check it."),
+    "length-repaired": mark("The output was too long; the sentence was translated again under constraints: check it."),
 }
 
 

@@ -123,7 +123,7 @@ class Settings(Options):
     )
     translation_seconds: float = option(
         600.0,
-        "Seconds after which a request for a translation is given up, whether it waits or is at work; 0: never. Documents are "
+        "Seconds after which a request for a translation is cancelled, whether it waits or is at work; 0: never. Documents are "
         "jobs, which take as long as they need.",
         low=0,
     )

@@ -42,7 +42,7 @@ def alternatives(
     count: int = 5,
 ) -> Alternatives:
     """Up to `count` different translations of a sentence that begin with `prefix`, whole words of the target language, and as many
-    words to go on with. Raises InputError where sentence or prefix is longer than the base's positions, OptionError where the
+    words to go on with. Raises InputError where sentence or prefix is longer than the base's maximum length, OptionError where the
     plugin gives no probabilities.
     """
     if plugin is not None and strength:
@@ -55,7 +55,7 @@ def alternatives(
     with base.lock:
         row, labels = base.encode([text])[0], base.label([prefix])[0]
     if max(len(row), len(labels) + 1) > base.max_tokens:
-        raise InputError("This sentence is longer than the base's positions, so it has no alternatives. Split it.")
+        raise InputError("This sentence is longer than the base's maximum length, so it has no alternatives. Split it.")
     with attached(base, plugin, strength):
         search = Search(base, plugin, strength, [row], [0])
         beginning = None

@@ -68,7 +68,7 @@ def learn_style(
     if cached is not None:
         return cached
     folder.mkdir(parents=True, exist_ok=True)
-    progress.begin("Learning what the style expects", steps.start, steps.stop)
+    progress.begin("Training the style language model", steps.start, steps.stop)
     language_model = StyleLanguageModel.learn(texts, base.target)
     indices = random.Random(1).sample(range(len(texts)), min(MOST, len(texts)))
     style = [" ".join(texts[i].split()) for i in indices]

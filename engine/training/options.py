@@ -48,7 +48,7 @@ class TrainingOptions(Options):
     watch: int = option(
         0,
         "Held-out sentences of the samples, and as many of general text, that are translated greedily at each validation to "
-        "watch the style's BLEU rise and the general one fall; 0: none.",
+        "monitor the style's BLEU and that of general text; 0: none.",
         low=0,
         high=500,
     )

@@ -156,7 +156,7 @@ def _parted(text: str, span: Sequence[int] | None) -> tuple[str, str, str]:
 def _share_line(share: float) -> str:
     if share >= 0:
         return tr(FROM_MEMORY, share=_percent(share))
-    return tr("−{share} from memory", share=_percent(-share))
+    return tr("Gate −{share}", share=_percent(-share))
 
 
 def _columns(groups: Sequence[Group]) -> list[dict[str, object]]:

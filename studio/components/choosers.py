@@ -15,7 +15,7 @@ from studio.i18n.translate import listed, mark, tr
 from studio.services.catalog import language_name, language_pair_text
 
 CHOOSE = script("choosers.js")
-KINDS = {"style": mark("style"), "domain": mark("domain"), "bilingual": mark("bilingual"), "dirty": mark("untidy")}
+KINDS = {"style": mark("style"), "domain": mark("domain"), "bilingual": mark("bilingual"), "dirty": mark("noisy")}
 
 
 def base_terms(card: ModelCard | None) -> str:

@@ -18,7 +18,8 @@ from studio.components.html import empty, number, size, tag, way
 from studio.components.layout import address
 from studio.components.model_cards import card_fold, license_line
 from studio.components.templating import render
-from studio.i18n.translate import ago, label, listed, mark, tr, translate_message, trn
+from studio.i18n.labels import label
+from studio.i18n.translate import ago, listed, mark, tr, translate_message, trn
 from studio.services.scores import NAMES, scores
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from typing import Any
 
 from engine.core.options import Option, Options, describe
 from studio.components.templating import render, script
-from studio.i18n.translate import label, tr
+from studio.i18n.labels import label
+from studio.i18n.translate import tr
 
 # Folded parts open and close, and stay so when the server writes the fields anew.
 FOLD = script("settings-fields.js")

@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from studio.i18n.translate import tr, translate_message, trn
+from studio.i18n.translate import tr, translate_message, trc, trn
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
 STATIC = Path(__file__).resolve().parents[1] / "static"
@@ -28,6 +28,7 @@ def _environment() -> Environment:
     )
     environment.globals |= {
         "tr": tr,
+        "trc": trc,
         "trn": trn,
         "translate_message": translate_message,
         "number": number,

@@ -5,8 +5,8 @@
 
 Messages are literal arguments, as with gettext. In the studio: of `tr`, `trn` and `mark`; the label, placeholder and info of
 Gradio's components, the words on its buttons; HTML given to `view` as it stands; the titles of pages; errors that it raises;
-`tmSay('…')` in scripts; `tr` and `trn` in templates; the licences and summaries on the cards of bundled bases and samples. In
-the engine: of errors, `Message` and `mark`, of a job's steps and notes, the names of what is written to the disk, a method's
+`tmSay('…')` in scripts; `tr`, `trn` and `trc` in templates; the licences and summaries on the cards of bundled bases and samples.
+In the engine: of errors, `Message` and `mark`, of a job's steps and notes, the names of what is written to the disk, a method's
 title and summary, the names and help of settings.
 """
 
@@ -21,7 +21,8 @@ from collections.abc import Container, Iterator
 from functools import cache
 from pathlib import Path
 
-from studio.i18n.translate import ATTRIBUTE, LANGUAGES, LOCALE, PIECE, label, messages
+from studio.i18n.labels import label
+from studio.i18n.translate import ATTRIBUTE, CONTEXT, LANGUAGES, LOCALE, PIECE, messages
 from studio.i18n.wording import findings
 
 STUDIO = LOCALE.parents[1]
@@ -110,6 +111,8 @@ def template_messages() -> Iterator[tuple[str, str]]:
             texts = [one.value for one in call.args if isinstance(one, nodes.Const) and isinstance(one.value, str)]
             if name == "tr" and texts:
                 yield texts[0], ""
+            elif name == "trc" and len(texts) > 1:
+                yield CONTEXT.join(texts), ""
             elif name == "trn" and len(texts) > 1:
                 yield texts[0], texts[1]
 
@@ -265,7 +268,10 @@ def update(code: str) -> tuple[int, int, list[str]]:
     import polib
 
     path = LOCALE / f"{code}.po"
-    old = {entry.msgid: entry for entry in (polib.pofile(str(path)) if path.is_file() else ())}
+    old = {
+        CONTEXT.join(filter(None, (entry.msgctxt, entry.msgid))): entry
+        for entry in (polib.pofile(str(path)) if path.is_file() else ())
+    }
     new = polib.POFile(wrapwidth=120)
     new.metadata = {
         "Project-Id-Version": "Tailor MT",
@@ -283,7 +289,8 @@ def update(code: str) -> tuple[int, int, list[str]]:
         if many:
             new.append(polib.POEntry(msgid=message, msgid_plural=many, msgstr_plural={0: text}, flags=flags))
         else:
-            new.append(polib.POEntry(msgid=message, msgstr=text, flags=flags))
+            context, _, bare = message.rpartition(CONTEXT)
+            new.append(polib.POEntry(msgid=bare, msgctxt=context or None, msgstr=text, flags=flags))
     new.save(str(path))
     missing = [entry.msgid for entry in new if not (entry.msgstr or entry.msgstr_plural.get(0))]
     return len(result.keys() - old.keys()), len(old.keys() - result.keys()), missing

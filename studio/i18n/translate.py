@@ -35,6 +35,7 @@ LANGUAGES = {"en": "EN", "zh": "中文"}
 TAGS = {"en": "en", "zh": "zh-CN"}  # for the page's `lang`
 COOKIE = "tailormt_language"
 YEAR = 365 * 86400
+CONTEXT = "\x04"  # between a message's context and the message, as in gettext's compiled catalogs
 HAN = re.compile("[\u4e00-\u9fff]")
 
 _asked: ContextVar[str] = ContextVar("language of the request", default="en")
@@ -125,7 +126,7 @@ def messages(code: str) -> Mapping[str, str]:
             form = entry.msgstr_plural.get(0, "")
             result |= {entry.msgid: form, entry.msgid_plural: form} if form else {}
         elif entry.msgstr:
-            result[entry.msgid] = entry.msgstr
+            result[f"{entry.msgctxt}{CONTEXT}{entry.msgid}" if entry.msgctxt else entry.msgid] = entry.msgstr
     return result
 
 
@@ -141,6 +142,12 @@ def tr(message: str, /, **values: object) -> str:
     if not values:
         return result
     return result.format(**values) if code == "en" else _filled(result, values)
+
+
+def trc(context: str, message: str, /) -> str:
+    """A word that has other translations elsewhere, in its `context` (gettext's msgctxt), in the reader's language."""
+    code = language()
+    return message if code == "en" else messages(code).get(f"{context}{CONTEXT}{message}", message)
 
 
 def translate_message(message: str) -> str:
@@ -389,9 +396,3 @@ def ago(moment: datetime.datetime) -> str:
     if seconds < 30 * 86400:
         return tr("{count} days ago", count=round(seconds / 86400))
     return day(moment)
-
-
-def label(name: str) -> str:
-    """`learning_rate` -> `Learning rate`."""
-    words = name.replace("_", " ")
-    return words[:1].upper() + words[1:]

@@ -69,7 +69,7 @@
       button.dataset.do = name;
       row.append(button);
     };
-    say('learn', tmSay('Learn from this'), 'tm-filled');
+    say('learn', tmSay('Add to samples'), 'tm-filled');
     if (around(box, 'keep')) say('keep', around(box, 'document') ? tmSay('Save') : tmSay('Done'), 'tm-text-button');
     say('cancel', tmSay('Cancel'), 'tm-text-button');
     form.append(field, row, options);

@@ -57,7 +57,7 @@ def test_a_card_opens_and_fetches_nothing(studio: Studio, page: Any) -> None:
     base = page.locator(".tm-fields details.tm-card-fold")
     base.locator("summary").click()
     expect(base.locator(".tm-doc")).to_be_visible()
-    card = page.locator(".tm-corpus", has_text="Untidy tea reviews")
+    card = page.locator(".tm-corpus", has_text="Noisy tea reviews")
     expect(card).to_contain_text("Chinese · 274 lines · licence CC0 1.0")
     expect(card.locator(".tm-doc")).to_be_hidden()
     card.locator("summary").click()
@@ -90,7 +90,7 @@ def test_two_domains_become_one_project_with_labels_that_can_be_changed(studio: 
 def test_the_untidy_sample_shows_its_faults_and_a_further_sample_can_be_added(studio: Studio, page: Any) -> None:
     start(studio, page)
     page.get_by_label("I accept these terms").check()
-    page.get_by_role("button", name=re.compile("^Untidy tea reviews")).click()
+    page.get_by_role("button", name=re.compile("^Noisy tea reviews")).click()
     page.wait_for_url(re.compile(r"project=\d+"))
     result = page.locator("details.tm-more", has_text="Imported with warnings")
     expect(result).to_contain_text("another language 9", timeout=READ)

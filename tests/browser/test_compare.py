@@ -117,7 +117,7 @@ def test_two_plugins_a_dial_a_word_a_link_and_files(
     texts = panel.locator("[data-of] .tm-read:visible li > div:first-child > span:first-child").all_inner_texts()
     assert set(texts) <= {zh for zh, _ in PHRASES}
     expect(panel.locator(".tm-candidates h4")).to_have_text(["Vanilla", "Lu Xun <b>"])
-    expect(panel.locator(".tm-reading-foot:visible")).to_have_text(re.compile(r"read from memory|from memory"))
+    expect(panel.locator(".tm-reading-foot:visible")).to_have_text(re.compile(r"read from memory|Gate −"))
     expect(page.locator(".tm-read-chart button")).to_have_count(4)  # a column a layer of the base
     page.wait_for_url(re.compile(rf"word={position}\.1\.0-\d+"))
     page.reload()

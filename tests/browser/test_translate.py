@@ -128,7 +128,7 @@ def test_an_edited_translation_becomes_a_sample(studio: Studio, page: Any) -> No
     page.locator(".tm-editor [data-sentence]").nth(1).click()
     expect(field).not_to_have_value(segment.text_content())
     field.fill("他把<b>门</b>打开了。")
-    learn = page.get_by_role("button", name="Learn from this")
+    learn = page.get_by_role("button", name="Add to samples")
     learn.dblclick()
     count = page.get_by_role("link", name="1 edited translation in the samples")
     expect(count).to_be_visible()

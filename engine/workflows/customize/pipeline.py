@@ -328,7 +328,7 @@ def make_probe(samples: Samples, count: int, progress: Progress) -> TranslationP
     """What is translated while a method learns: that half of the held-out pairs on which decoding is chosen, and general text."""
     from engine.training.probe import TranslationProbe
 
-    progress.begin("Choosing sentences to watch", 5, STEPS)
+    progress.begin("Choosing the monitored sentences", 5, STEPS)
     known = [segment.text for segment in (*samples.train, *samples.valid)]
     style = [(one.source, one.target) for one in samples.pairs("valid")][::2][:count]
     return TranslationProbe(

@@ -58,7 +58,7 @@ def test_a_plugin_gives_its_own(chinese: BaseModel, name: str, tmp_path: Path) -
 
 def test_nothing_has_none_and_what_is_too_long_is_refused(german: BaseModel) -> None:
     assert alternatives(german, " \n").sentences == []
-    with pytest.raises(InputError, match="longer than the base's positions"):
+    with pytest.raises(InputError, match="longer than the base's maximum length"):
         alternatives(german, "Wort " * 2000)
-    with pytest.raises(InputError, match="longer than the base's positions"):
+    with pytest.raises(InputError, match="longer than the base's maximum length"):
         alternatives(german, GERMAN, prefix="word " * 2000)

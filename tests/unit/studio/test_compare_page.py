@@ -366,7 +366,7 @@ def test_what_was_read_says_how_much_and_where() -> None:
     shown = reading_panel(
         WordAttribution("停歇", 0, 2, places), system="Lu Xun", strength=0.8, source="en", target="zh"
     )
-    assert "−22\u00a0% from memory" in shown
+    assert "Gate −22\u00a0%" in shown
     assert "<b>8\u00a0%</b> read from memory · 92\u00a0% from the base" in shown
     assert "<b>3\u00a0%</b> of the word's probability came from them" in html.unescape(shown)
     assert "under 0.01" in shown

@@ -23,6 +23,7 @@ from studio.i18n.translate import (
     tr,
     translate_message,
     translated_html,
+    trc,
     trn,
 )
 
@@ -165,7 +166,15 @@ def test_the_catalog_holds_nothing_that_is_no_longer_said() -> None:
 
     file = Path(i18n.LOCALE) / "zh.po"
     said_now = collected()
-    assert [entry.msgid for entry in polib.pofile(str(file)) if entry.msgid not in said_now] == []
+    held = [i18n.CONTEXT.join(filter(None, (one.msgctxt, one.msgid))) for one in polib.pofile(str(file))]
+    assert [one for one in held if one not in said_now] == []
+
+
+def test_a_word_with_two_meanings_has_a_translation_in_each_context() -> None:
+    with speaking("zh"):
+        assert tr("memory") == "内存"  # of a machine
+        assert trc("ablation", "memory") == "记忆"  # of a plugin
+    assert trc("ablation", "memory") == "memory"
 
 
 def test_every_kind_of_job_has_a_name_on_the_pages() -> None:

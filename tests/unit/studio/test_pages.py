@@ -13,7 +13,7 @@ from engine.training import BUDGETS, TrainingOptions, budget_options
 from studio.components.figures import figure_row
 from studio.components.layout import PAGES
 from studio.components.settings_fields import SettingsGroup, changed, settings_fields, shown
-from studio.i18n.translate import label
+from studio.i18n.labels import label
 from studio.services.scores import scores
 
 CLASSES: list[tuple[str, type[Options]]] = [(name, get_method(name).config_class) for name in method_names()]

@@ -31,7 +31,7 @@ from studio.components.plots import MEASURES, bleu_curve, overlaid
 from studio.components.preview_card import look_card, look_rows
 from studio.components.run_cards import compare_card, device_card, figure_card, log_card, progress_card, runs_table
 from studio.components.train_form import PlanForm, plan_in_address
-from studio.i18n.translate import label
+from studio.i18n.labels import label
 from studio.services.runs import WATCH, Runs, own_settings
 from studio.services.service import Service
 
