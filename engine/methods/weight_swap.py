@@ -29,7 +29,7 @@ NAMES = {
     "all": r"",
     "decoder": r"\bdecoder\.",
     "encoder": r"\bencoder\.",
-    "cross_attention": r"\bdecoder\..*\.encoder_attn\.",
+    "cross_attention": r"\bdecoder\.(?:(?!decoder\.).)*\.encoder_attn\.",
     "embeddings": r"(\bshared\.|\bembed_tokens\.|\blm_head\.)",
     "layer_norms": r"(layer_norm|layernorm_embedding)\.(weight|bias)$",
     "biases": r"\.bias$",

@@ -230,7 +230,7 @@ def device_text(line: str) -> str:
     """`CPU, 2 cores · memory 3.1 of 24 GiB`, `CPU, 2 threads` in the reader's language."""
     if threads := re.fullmatch(r"CPU, (\d+) threads?", line):
         return trn("CPU, {count} thread", "CPU, {count} threads", int(threads[1]))
-    match = re.fullmatch(r"CPU, (\d+) cores? · (.+)\u00a0of\u00a0(.+)", line)
+    match = re.fullmatch(r"CPU, (\d+) cores? · ([^\u00a0]++)\u00a0of\u00a0(.++)", line)
     if match is None:
         return line
     cores, used, whole = match.groups()

@@ -63,7 +63,7 @@ def license_line(card: ModelCard) -> str:
 
 def card_fold(card: ModelCard, label: str) -> str:
     """The whole card, folded; nothing where there is no text."""
-    body = re.sub(r"\A\s*#\s+.*\n", "", card.body)  # the page names it already
+    body = re.sub(r"\A\s*+#\s++.*\n", "", card.body)  # the page names it already
     if not body.strip():
         return ""
     return render("model_card.html", label=label, body=Markup(render_markdown(body)))

@@ -60,7 +60,7 @@ def train_vocabulary(
     try:
         model = _learnt(texts(), size, threads)
     except (RuntimeError, OSError) as error:  # SentencePiece's own words speak of its C++ source
-        full = re.search(r"required_chars\D*(\d+) vs (\d+)", str(error))
+        full = re.search(r"required_chars\D{0,200}+(\d++) vs (\d++)", str(error))
         if not grow or not full:
             raise CorpusError(_why_not(size, str(error))) from error
         size = -(-2 * max(int(full[1]), int(full[2])) // 1000) * 1000

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tests.unit.serving.pumped import Pump, pumps
 
 UNITS = (
     *"a1-_ \n\t\"'\\<>&{%$[(@,#*|`é。「",
@@ -47,9 +48,13 @@ AROUND = (("", ""), ('"', ""), ("<", ""), ("(", "\x01"), ("# a", "b"))
 SHORT, LONG = 2_000, 8_000  # characters
 MOST = 10.0  # times the time for four times the text; 16 were the square
 LITTLE = 0.006  # seconds for LONG that need no second look
+PUMPED = 8_000  # characters of the texts made for one pattern; a quarter of it is measured too if this takes long
+SOON = 0.002  # seconds for PUMPED that need no second look
+FIRST_LOOKS = [int(20 * 1.2**k) for k in range(20)]  # each at most some 25 times as slow as the one before
+STUCK = 0.2  # seconds for one of those
 PATTERN = {"compile": 2, "sub": 4, "subn": 4}  # the number of arguments with flags
 WAYS = ("search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
-# Patterns with values of a function in them, by file: each was looked at, and has escaped text where the values stand.
+# Patterns with values of a function in them, by file: test_built_patterns.py has each of them made.
 BUILT = {
     "engine/corpora/formats/documents/placeholders.py": 2,
     "engine/corpora/formats/markup_parser.py": 1,
@@ -158,6 +163,7 @@ def matcher(found: Found) -> Callable[[Any], object]:
 
 
 def seconds(found: Found, text: str) -> float:
+    """Seconds of the processor; the lesser of two measurements where one is not little."""
     assert found.pattern is not None
     whole: Any = text if isinstance(found.pattern.pattern, str) else text.encode()
     work, best = matcher(found), 9.0
@@ -190,6 +196,22 @@ def slow(found: Found) -> dict[str, tuple[float, float]]:
     return result
 
 
+def slow_when_pumped(found: Found) -> dict[Pump, tuple[float, float]]:
+    """The first text made for this pattern that takes the square, with the seconds for it and for a quarter of it."""
+    assert found.pattern is not None
+    for pump in pumps(found.pattern):
+        for length in FIRST_LOOKS:  # a pattern that takes powers of two, or the cube, would not end with more
+            if (taken := seconds(found, pump.text(length))) > STUCK:
+                return {pump: (0.0, taken)}
+        long = seconds(found, pump.text(PUMPED))
+        if long < SOON or long <= MOST * seconds(found, pump.text(PUMPED // 4)):
+            continue
+        long, short = (min(seconds(found, pump.text(n)) for _ in range(3)) for n in (PUMPED, PUMPED // 4))
+        if long > MOST * short:  # twice, since the processor is others' too
+            return {pump: (round(short, 4), round(long, 4))}
+    return {}
+
+
 FILES = [
     file for file, tree in trees().items() if any(isinstance(n, ast.Name) and n.id == "re" for n in ast.walk(tree))
 ]
@@ -200,6 +222,29 @@ def test_a_pattern_takes_time_by_the_length(file: str) -> None:
     found = list(found_in(file))
     assert {one.line: times for one in found if one.pattern is not None and (times := slow(one))} == {}
     assert sum(one.pattern is None for one in found) == BUILT.get(file, 0), "a pattern that is not measured"
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_text_made_for_a_pattern_takes_time_by_its_length(file: str) -> None:
+    found = [one for one in found_in(file) if one.pattern is not None]
+    assert {one.line: times for one in found if (times := slow_when_pumped(one))} == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "way"),
+    [
+        (r"\A\s*#\s+.*\n", "sub"),
+        (r"\{(\w+)[^{}]*\}", "sub"),
+        (r"CPU, (\d+) cores? · (.+)\u00a0of\u00a0(.+)", "fullmatch"),
+        (r"required_chars\D*(\d+) vs (\d+)", "search"),
+        (rb"<\?xml[^>]*+>", "search"),
+        (r"(?:a+)+b", "match"),
+        (r"(?:x|xx)*y", "match"),
+        (r"[ \t]+$", "sub"),
+    ],
+)
+def test_a_text_is_made_for_a_pattern_that_takes_the_square(source: str | bytes, way: str) -> None:
+    assert slow_when_pumped(Found("", 1, re.compile(source), frozenset({way})))
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def xml_bytes(tree: Any, original: bytes) -> bytes:
     from lxml import etree
 
     head = original[:200].replace(b"\x00", b"")
-    match = re.search(rb"<\?xml[^>]*+>", head)
+    match = re.search(rb"<\?xml[^<>]*+>", head)
     encoding = tree.docinfo.encoding or "UTF-8"
     standalone = tree.docinfo.standalone
     body: bytes = etree.tostring(tree, encoding=encoding, xml_declaration=bool(match), standalone=standalone)
