@@ -36,7 +36,7 @@ from studio.auth.gateway import Gateway
 from studio.auth.proxies import TrustedProxies, networks
 from studio.components.account_pages import missing_page
 from studio.components.documents_table import add_document_routes
-from studio.components.gradio_sessions import keep_sessions_small
+from studio.components.gradio_sessions import EndedStreams, keep_sessions_small
 from studio.components.home_welcome import add_welcome_routes
 from studio.components.layout import PAGES
 from studio.components.plotly import add_figure_routes
@@ -154,6 +154,7 @@ def create_app(settings: Settings) -> FastAPI:
     # Uploads are private: they go to the home folder, not to a folder that all users of the machine share.
     os.environ.setdefault("GRADIO_TEMP_DIR", str(settings.home_dir / "uploads"))
     app = FastAPI(title="Tailor MT", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(EndedStreams)
     app.add_middleware(MissingPages, service=service)
     app.add_middleware(LanguageMiddleware)  # inner: the REST interface speaks English to every program
     app.add_middleware(Dispatcher, api=create_api(service))  # the REST interface, before the pages

@@ -7,6 +7,9 @@ is described when it does, which Gradio provides for.
 
 And of an upload that broke off, since its browser was closed or it grew too large, Gradio keeps what had come, in a file that it
 never looks for again. Here that goes with the request.
+
+The events of a page whose session has ended meanwhile, since its browser has left it, end in Gradio with an error in the log; the
+page has been told. Here that is no error.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from gradio import route_utils
 from gradio.state_holder import SessionState, StateHolder
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -58,6 +63,22 @@ class Upload(route_utils.GradioMultiPartParser):
                 file.close()
                 Path(file.name).unlink(missing_ok=True)
             raise
+
+
+class EndedStreams:
+    """Streams of events whose session has ended are over without an error. Plain ASGI."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self.app(scope, receive, send)
+        except RuntimeError as error:  # Starlette's: Gradio raises after the answer has begun
+            gone = isinstance(error.__cause__, HTTPException) and error.__cause__.status_code == 404
+            if not gone or not str(scope.get("path", "")).endswith("/queue/data"):
+                raise
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def keep_sessions_small(app: FastAPI) -> None:

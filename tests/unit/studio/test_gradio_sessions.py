@@ -14,7 +14,7 @@ from gradio import route_utils
 from gradio.routes import App
 from starlette.requests import ClientDisconnect, Request
 
-from studio.components.gradio_sessions import SESSIONS, keep_sessions_small
+from studio.components.gradio_sessions import SESSIONS, EndedStreams, keep_sessions_small
 
 
 @pytest.fixture
@@ -57,6 +57,14 @@ def test_pages_that_were_left_give_way(app: FastAPI) -> None:
     assert len(holder.session_data) == SESSIONS
     assert "page 0" not in holder
     assert f"page {SESSIONS + 9}" in holder
+
+
+def test_the_events_of_a_page_that_was_left_end_without_an_error(app: FastAPI) -> None:
+    app.add_middleware(EndedStreams)
+    with TestClient(app) as client:
+        answer = client.get("/gradio_api/queue/data", params={"session_hash": "left"})
+        assert answer.status_code == 200
+        assert '"session_not_found":true' in answer.text
 
 
 HEAD = b'--b\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\n'
