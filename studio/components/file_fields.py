@@ -7,7 +7,10 @@ from typing import Any
 import gradio as gr
 
 from engine.core.settings import Settings
-from studio.services.uploads import paths_offered
+from engine.messages import Message
+from studio.components.html import view
+from studio.components.templating import script
+from studio.services.uploads import paths_offered, too_large
 
 
 def drop_field(label: str, height: int, scale: int | None = None) -> Any:
@@ -18,6 +21,17 @@ def drop_field(label: str, height: int, scale: int | None = None) -> Any:
     return gr.File(
         label=label, show_label=False, file_count="multiple", height=height, scale=scale, elem_classes="tm-drop",
     )  # fmt: skip
+
+
+def large_files() -> Any:
+    """Takes files that are too large out of what is chosen or dropped on the page, and tells their names by its event `refuse`."""
+    return view(script=script("large-files.js"))
+
+
+def reasons_of(event: gr.EventData, settings: Settings) -> dict[str, Message]:
+    """Why those files are not taken, by name."""
+    names = [str(name)[:255] for name in event.names][: settings.max_upload_files]
+    return {name: too_large(name, settings) for name in names}
 
 
 def path_field(settings: Settings) -> Any:

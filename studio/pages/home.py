@@ -9,7 +9,7 @@ import gradio as gr
 
 from engine.errors import InputError
 from engine.store.project_files import delete_project
-from studio.components.file_fields import drop_field
+from studio.components.file_fields import drop_field, large_files, reasons_of
 from studio.components.home_cards import home_cards
 from studio.components.home_welcome import start_with_sample, welcome, welcome_heading
 from studio.components.html import esc, view
@@ -20,7 +20,7 @@ from studio.components.templating import render, script
 from studio.i18n.translate import tr, trn
 from studio.services.projects import glances
 from studio.services.service import Service
-from studio.services.uploads import stash
+from studio.services.uploads import all_refused, stash
 
 TEXT = "One project per style, with its samples, plugins and comparisons."
 NEW = "/samples?project=new"
@@ -52,6 +52,7 @@ class HomePage:
             with gr.Column(visible=False, elem_classes="tm-card tm-first") as self.invitation:
                 view("<b>Drop your sentences here, or start with a sample</b>", classes="tm-first-words")
                 self.files = drop_field("Files", 150)
+                self.large = large_files()
                 view(f'<a href="{NEW}">Choose files or a sample</a>', classes="tm-first-words")
             # One dialog of each kind for all cards. The browser's own <dialog> keeps the keyboard inside and closes on Escape.
             self.dialogs = view(render("home_dialogs.html", longest=LONGEST_NAME), script=ANSWER, classes="tm-dialogs")
@@ -65,6 +66,7 @@ class HomePage:
         self.frame.timer.tick(guard(self.poll, polled=True), self.busy, [*shown, self.busy], **QUIET)
         self.dialogs.rename(guard(self.rename), None, shown, **QUIET)
         self.dialogs.delete(guard(self.delete), None, filled, **QUIET)
+        self.large.refuse(guard(self.refuse), **QUIET)
         for event in (
             self.files.upload(guard(self.drop), self.files, self.address, **QUIET),
             self.welcome.start(guard(self.start), None, self.address, **QUIET),
@@ -108,6 +110,10 @@ class HomePage:
         delete_project(self.service.settings, self.service.store, project.id)
         gr.Info(esc(project.name), duration=5, title=tr("Deleted"))
         return self.fill()
+
+    def refuse(self, event: gr.EventData) -> None:
+        """Tell of files that are too large."""
+        raise all_refused(list(reasons_of(event, self.service.settings).values()))
 
     def start(self, event: gr.EventData) -> dict[Any, Any]:
         """A project of a bundled text; the browser goes to it."""

@@ -9,6 +9,7 @@ import gradio as gr
 
 from engine.errors import InputError
 from engine.store import JobRow, ProjectRow
+from studio.components.file_fields import large_files, reasons_of
 from studio.components.html import view
 from studio.components.import_report import files_card, side_cards, unread_card
 from studio.components.import_status import job_line, next_link, summary, translations_card
@@ -21,6 +22,7 @@ from studio.components.tests_panel import TestFilesPanel
 from studio.services.files import JsonRow
 from studio.services.segments import View, chosen, listing, view_counts
 from studio.services.service import Service
+from studio.services.uploads import all_refused
 
 TEXT = "Sentences in the style you want, in the target language, with translations where you have them."
 CHANGE = script("samples-change.js")
@@ -57,6 +59,7 @@ class SamplesPage:
                 self.next_step = view()
                 self.read = gr.Button("Read samples", variant="primary", visible=False)
             self.new_project.layout()
+            self.large = large_files()
             self.status = view(script=ACT)
             self.files = view(script=CHANGE)
             with gr.Row(visible=False, elem_classes="tm-split tm-samples") as self.sentences:
@@ -87,6 +90,7 @@ class SamplesPage:
         self.files.remove(guard(self.remove_file), None, changed, **QUIET)
         self.files.dismiss(guard(self.dismiss), None, changed, **QUIET)
         self.files.restore(guard(self.restore_file), None, changed, **QUIET)
+        self.large.refuse(guard(self.refuse), None, changed, **QUIET)
         self.files.again(guard(self.read_again), None, changed, **QUIET)
         self.files.relabel(guard(self.label_file), None, self.status, **QUIET)
         self.status.act(guard(self.act_on_job), None, self.status, **QUIET)
@@ -145,7 +149,7 @@ class SamplesPage:
         leaked = int(service.leaks(project.id).get("samples", 0))
         sentences, _, with_source, _ = service.counted(project.id)
         unread, removed = service.unread_files(project.id, busy=busy), service.removed_samples(project.id)
-        changed = not busy and not failed and service.files_changed(project.id)
+        changed = not failed and not service.reading_files(project.id) and service.files_changed(project.id)
         return (
             unread_card(unread, removed, service.refused(project.id), changed=changed)
             + (translations_card(sentences, with_source) if report and not busy else "")
@@ -184,6 +188,14 @@ class SamplesPage:
         """Say no more that a file was refused."""
         project = self.service.need(wanted(request))
         self.service.dismiss(project, str(event.name))
+        return self._changed(project)
+
+    def refuse(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        """Files that are too large are listed with those that were not read; where there is no project, they are told."""
+        project, reasons = self.service.project(wanted(request)), reasons_of(event, self.service.settings)
+        if project is None:
+            raise all_refused(list(reasons.values()))
+        self.service.refuse(project, reasons)
         return self._changed(project)
 
     def restore_file(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:

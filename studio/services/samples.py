@@ -79,6 +79,10 @@ class SampleFiles:
         """Files that were not taken, with the reason, until files of these names are or the user dismisses them."""
         return dict(read_json(self.workspace(project_id) / REFUSED).get(kind, {}))
 
+    def refuse(self, project: ProjectRow, reasons: Mapping[str, str]) -> None:
+        """Note files that did not come in, with the reason."""
+        self._note_refused(project.id, SAMPLES, {**self.refused(project.id), **reasons})
+
     def dismiss(self, project: ProjectRow, name: str, kind: str = SAMPLES) -> None:
         """Say no more that a file was refused."""
         rest = {one: why for one, why in self.refused(project.id, kind).items() if one != name}
@@ -134,8 +138,15 @@ class SampleFiles:
 
     def _read_if_reading(self, project: ProjectRow) -> JobRow | None:
         """A reading that waits or works has the files as they were before."""
-        job = self.reading(project.id)
-        return self._read(project) if job is not None and job.active and job.kind == "prepare" else None
+        return self._read(project) if self.reading_files(project.id) else None
+
+    def reading_files(self, project_id: int) -> bool:
+        """Whether files are being read, or about to be; not while the job goes on with the sentences that it has read."""
+        job = self.reading(project_id)
+        if job is None or not job.active or job.kind != "prepare":
+            return False
+        report = self.workspace(project_id) / "import_report.json"
+        return job.started is None or not report.exists() or report.stat().st_mtime < job.started.timestamp()
 
     def labels(self, project_id: int) -> dict[str, str]:
         """Domain labels that were given to files of a project, by file name; others have their file's name."""

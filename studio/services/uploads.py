@@ -55,7 +55,7 @@ def check_files(files: Sequence[Path], settings: Settings, there: Iterable[str] 
 
 def refusal(file: Path, settings: Settings) -> Message | None:
     """Why a file cannot be taken, with its name and without its place on the server; None where it can."""
-    known, limit = known_endings(), settings.max_upload_mib
+    known = known_endings()
     if file.suffix.lower() not in known:
         return Message(
             mark("{name} cannot be read as samples. Supported file extensions: {endings}."),
@@ -63,17 +63,22 @@ def refusal(file: Path, settings: Settings) -> Message | None:
             endings=", ".join(known),
         )
     try:
-        if check_file(file) > limit * 2**20:
-            return Message(
-                mark("{name} is larger than {limit} MiB (setting max_upload_mib). Split it into parts."),
-                name=file.name,
-                limit=limit,
-            )
+        if check_file(file) > settings.max_upload_mib * 2**20:
+            return too_large(file.name, settings)
         if file.suffix.lower() in ARCHIVES:
             check_archive(file, ARCHIVES[file.suffix.lower()])
     except CorpusError as error:
         return error.message.naming(str(file), file.name)
     return None
+
+
+def too_large(name: str, settings: Settings) -> Message:
+    """Why a file that is larger than the setting is not taken."""
+    return Message(
+        mark("{name} is larger than {limit} MiB (setting max_upload_mib). Split it into parts."),
+        name=name,
+        limit=settings.max_upload_mib,
+    )
 
 
 def all_refused(reasons: Sequence[Message]) -> RefusedError:

@@ -554,6 +554,15 @@ def test_a_file_removed_before_it_was_read_is_not_read(service: Service, project
     again = service.restore_sample(project, "extra.txt")
     assert again is not None
     assert "extra.txt" in str(again.arguments["samples"])
+    read = service.store.jobs.claim("worker")
+    assert read is not None
+    assert service.reading_files(project.id)
+    import_to(
+        service.workspace(project.id), SampleFiles([str(path) for path in service.sample_files(project.id)], "zh")
+    )
+    assert not service.reading_files(project.id), "it goes on with phrases"
+    assert service.remove_sample(project, "extra.txt") is None
+    assert service.files_changed(project.id)
 
 
 def test_the_language_of_dropped_files_is_recognised(tmp_path: Path) -> None:
