@@ -18,6 +18,7 @@ from studio.components.comparison_table import (
 from studio.components.metric_cards import figure_cards
 from studio.services.catalog import language_name
 from studio.services.comparisons import Comparisons
+from studio.services.terminology import termbase
 
 
 def table_of(
@@ -34,7 +35,13 @@ def table_of(
     return compare_table(
         sheet,
         store.sheets.page(sheet.comparison_id, url.order, offset, PAGE),
-        Languages(project.source, project.target, language_name(project.source), base),
+        Languages(
+            project.source,
+            project.target,
+            language_name(project.source),
+            base,
+            termbase(comparisons.service, project),
+        ),
         counts=None if busy else store.sheets.count(sheet.comparison_id),
         order=url.order,
         offset=offset,

@@ -11,6 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from engine.core.flagged import FLAGS
+from engine.corpora.terminology import Term
 from engine.evaluation.highlight import marks
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.store.comparisons import ComparisonLineRow, ComparisonRecord
@@ -22,6 +23,7 @@ from studio.components.layout import address
 from studio.components.templating import render
 from studio.i18n.translate import mark, moment, span, tr, translate_message
 from studio.services.catalog import language_pair_text
+from studio.services.terminology import required_terms
 
 PAGE = 25  # lines on a page
 ORDERS = {
@@ -34,12 +36,13 @@ ORDERS = {
 
 @dataclass(frozen=True)
 class Languages:
-    """Codes of both languages, the source's name, and the base's short name."""
+    """Codes of both languages, the source's name, the base's short name, and the project's termbase."""
 
     source: str
     target: str
     source_name: str
     base: str
+    terms: Sequence[Term] = ()
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class Cell:
     runs: Markup | None = None
     flag: str = ""
     score: str = ""
+    terms: Sequence[tuple[str, bool]] = ()  # each that the source calls for, and whether the translation has it
 
 
 @dataclass(frozen=True)
@@ -117,10 +121,16 @@ def _column(index: int, system: Mapping[str, Any], gone: bool) -> Column:
 
 
 def _line(line: ComparisonLineRow, languages: Languages) -> Line:
+    required = required_terms(languages.terms, line.source, line.reference or "")
     cells = [
         Cell()
         if line.texts[index] is None
-        else Cell(Markup(runs_html(runs, "new" if index else "old")), _flag(line, index), _score(line, index))
+        else Cell(
+            Markup(runs_html(runs, "new" if index else "old")),
+            _flag(line, index),
+            _score(line, index),
+            [(term.target, bool(term.in_target.search(str(line.texts[index])))) for term in required],
+        )
         for index, runs in enumerate(marks(line.texts, languages.target))
     ]
     return Line(line.place + 1, line.source, line.reference or "", cells)

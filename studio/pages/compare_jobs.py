@@ -34,7 +34,9 @@ class CompareJobs:
         for source in (page.state, page.figures):
             source.act(guard(self.act), page.here, [page.state, page.figures], **QUIET)
         terms.upload.upload(guard(self.import_terms), terms.upload, [terms.text, terms.state], **QUIET)
-        terms.save.click(guard(self.save_terms), [terms.text, page.here], [terms.state, page.state], **QUIET)
+        terms.save.click(
+            guard(self.save_terms), [terms.text, page.here], [terms.state, page.state, page.table], **QUIET
+        )
         page.frame.timer.tick(
             guard(self.poll, polled=True),
             [page.here, page.stamp],
@@ -85,7 +87,8 @@ class CompareJobs:
         sheet = self.comparisons.sheet(project, str(url.comparison)) if url.comparison else None
         measured = sheet is not None and len(sheet.systems) > 1
         job = self.comparisons.enqueue(sheet) if sheet is not None and measured else self.comparisons.job(sheet)
-        return {self.terms.state: line, self.page.state: progress_card(job)}
+        table = table_of(self.comparisons, project, url, sheet) if sheet is not None else gr.skip()
+        return {self.terms.state: line, self.page.state: progress_card(job), self.page.table: table}
 
     def poll(self, request: gr.Request, here: str, before: str) -> Values:
         """While a job is at work its progress, and after each part of it the table."""

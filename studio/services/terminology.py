@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,7 @@ from engine.errors import InputError
 from studio.i18n.translate import tr
 
 if TYPE_CHECKING:
+    from engine.corpora.terminology import Term
     from engine.store import ProjectRow
     from studio.services.service import Service
 
@@ -22,6 +25,28 @@ def project_terms(service: Service, project: ProjectRow) -> str:
     file = _file(service, project.id)
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     return text if text.strip() else ""
+
+
+def termbase(service: Service, project: ProjectRow) -> Sequence[Term]:
+    """The project's terms, read once for each version of them; empty where there are none."""
+    file = _file(service, project.id)
+    return _termbase(file, file.stat().st_mtime_ns, project.target, project.source) if file.exists() else ()
+
+
+@lru_cache(maxsize=8)
+def _termbase(file: Path, stamp: int, target: str, source: str) -> Sequence[Term]:
+    from engine.corpora.terminology import parse_terms
+
+    return parse_terms(file.read_text(encoding="utf-8").splitlines(), file.name, target, source)
+
+
+def required_terms(terms: Sequence[Term], source: str, reference: str) -> list[Term]:
+    """Those that the source calls for and, where there is a reference, that occur in it."""
+    from engine.corpora.terminology import called_for
+
+    text = source.casefold()
+    near = [term for term in terms if term.source and term.source.split()[0].casefold() in text]  # most are not
+    return [term for term in called_for(near, source) if not reference or term.in_target.search(reference)]
 
 
 def set_terms(service: Service, project: ProjectRow, text: str) -> int:

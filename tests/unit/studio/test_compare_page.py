@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import html
 import io
+import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -46,6 +47,7 @@ from studio.components.comparison_table import (
 from studio.components.metric_cards import figure_cards
 from studio.services.comparisons import SHORT, Comparisons
 from studio.services.service import Service
+from studio.services.terminology import required_terms, set_terms, termbase
 from tests.bases import EN_ZH
 from tests.translators import SystemWords as Words
 from tests.unit.studio.test_html import HOSTILE, Reader, lines_of, sheet_of
@@ -237,7 +239,7 @@ def test_a_plugin_that_was_deleted_is_said_and_its_translations_stay(
 def test_a_projects_terms_are_kept_and_go_with_the_job_that_measures(
     desk: Comparisons, project: ProjectRow, plugins: list[PluginRow]
 ) -> None:
-    from studio.services.terminology import project_terms, set_terms
+    from studio.services.terminology import project_terms
 
     service = desk.service
     assert project_terms(service, project) == ""
@@ -252,6 +254,24 @@ def test_a_projects_terms_are_kept_and_go_with_the_job_that_measures(
     assert project_terms(service, project) == written
     job = desk.enqueue(desk.store.sheets.get(sheet.comparison_id))
     assert job.arguments == {"comparison_id": sheet.comparison_id, "terms": written}
+
+
+def test_the_table_says_of_each_term_that_the_source_calls_for_whether_it_was_kept(
+    desk: Comparisons, project: ProjectRow
+) -> None:
+    assert termbase(desk.service, project) == ()
+    set_terms(desk.service, project, "machine = 机器\nwashing machine = 洗衣机\n<door> = 门<>\n雨\n")
+    known = replace(KNOWN, terms=termbase(desk.service, project))
+    rows = [["The Washing Machines stopped behind the <door>.", "洗衣机停了。", "机器停在门<>后。"]]
+    shown = compare_table(sheet_of(rows), lines_of(rows), known, counts=(1, 1))
+    said = re.findall(r'<div class="tm-score( tm-missed)?">(.*?)</div>', shown)
+    assert said == [
+        ("", "term kept: 洗衣机"), (" tm-missed", "missed: 门&lt;&gt;"),
+        (" tm-missed", "missed: 洗衣机"), ("", "term kept: 门&lt;&gt;"),
+    ]  # fmt: skip
+    terms = known.terms
+    assert [term.target for term in required_terms(terms, "A machine.", "")] == ["机器"]
+    assert required_terms(terms, "A machine.", "一台设备。") == [], "the reference does without it"
 
 
 def test_all_figures_are_in_a_table_also_those_without_a_card() -> None:
