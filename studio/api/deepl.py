@@ -25,7 +25,7 @@ from studio.api.cat_tools import Selection, SelectionDep, admit, already_in, mou
 from studio.api.deps import Deps, DepsDep, Route
 from studio.api.errors import Problem, answers_of
 from studio.api.form_or_json import body_schema
-from studio.api.translate import Markup, translated
+from studio.api.translate import Markup, check_length, translated
 from studio.services.glossaries import Glossaries, Glossary
 
 if TYPE_CHECKING:
@@ -178,6 +178,7 @@ def route_of(deps: Deps, selection: Selection, body: DeepLRequest, sample: str =
 async def run(request: Request, deps: Deps, selection: Selection) -> DeepLTranslated:
     sent = await admit(request, "auth_key", LISTS)
     body = sent.read(DeepLRequest)
+    check_length(body.text)
     sample = "\n".join(body.text[:20])
     selection = await run_in_threadpool(named, deps, request, selection, body)
     more = {"model_type_used": body.model_type} if body.model_type else {}

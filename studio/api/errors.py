@@ -38,6 +38,9 @@ CODES = {
 }  # fmt: skip
 
 
+MOST_CHARACTERS = 100_000  # of one text under /api/v1
+
+
 class ErrorDetail(BaseModel):
     code: str = Field(description="What kind of error it is, for programs.", examples=["not_found"])
     message: str = Field(description="One sentence for a person: what is wrong and what to do.")
@@ -115,6 +118,8 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        if any(is_large(one) for one in error.errors()):
+            return shaped(request.url.path, 413, CODES[413], too_large(MOST_CHARACTERS))
         # DeepL and LibreTranslate answer 400 here, and their clients know nothing else.
         status = 422 if style_of(request.url.path) == "api" else 400
         return shaped(request.url.path, status, "invalid", sentence(error.errors()))
@@ -130,6 +135,15 @@ def add_handlers(app: FastAPI) -> None:
     async def fault(request: Request, error: Exception) -> JSONResponse:
         log.exception("a request of the REST interface failed", exc_info=error)
         return shaped(request.url.path, 500, "fault", FAULT)
+
+
+def is_large(found: Mapping[str, Any]) -> bool:
+    """Whether a validation found a text of more characters than one text may have."""
+    return found["type"] == "string_too_long" and found.get("ctx", {}).get("max_length") == MOST_CHARACTERS
+
+
+def too_large(most: int) -> str:
+    return f"A text has more than {most:,} characters. Send it in parts, or as a document."
 
 
 def status_of(error: TailorError) -> int:

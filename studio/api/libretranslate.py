@@ -21,7 +21,7 @@ from studio.api.catalog import languages
 from studio.api.deps import Deps, DepsDep
 from studio.api.errors import answers_of
 from studio.api.form_or_json import body_schema, validated_body
-from studio.api.translate import Markup, translated
+from studio.api.translate import Markup, check_length, translated
 from studio.auth.identity import tokens_needed
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ async def run(request: Request, deps: Deps, selection: Selection) -> dict[str, o
     texts = list(body.q) if isinstance(body.q, list) else [body.q]
     if len(texts) > MOST_TEXTS:
         raise InputError(f"{len(texts)} texts are too many for one request; send up to {MOST_TEXTS}.")
+    check_length(texts)
     source = "" if body.source.lower() in ("auto", "") else OLD_CODES.get(body.source.lower(), body.source)
     target = OLD_CODES.get(body.target.lower(), body.target)
     sample = "\n".join(texts[:20])
@@ -186,6 +187,7 @@ async def detect(request: Request, deps: DepsDep) -> list[Detected]:
     sent = await admit(request, "api_key")
     body = validated_body(DetectRequest, sent.values, sent.typed)
     text = "\n".join(body.q) if isinstance(body.q, list) else body.q
+    check_length([text])
     short = {
         tag.language for pair in await run_in_threadpool(deps.directions) for one in pair if (tag := read_tag(one))
     }

@@ -16,7 +16,7 @@ from engine.serving.batcher import TranslationSpec
 from engine.serving.turns import Ticket
 from studio.api import serializers as rows
 from studio.api.deps import Deps, DepsDep, Route
-from studio.api.errors import Problem
+from studio.api.errors import Problem, too_large
 from studio.api.permissions import Caller, may
 from studio.api.schemas import translate as bodies
 
@@ -34,6 +34,12 @@ class Markup:
     tags: Mapping[str, Any] = field(default_factory=dict)
 
 
+def check_length(texts: Sequence[str]) -> None:
+    """Raises Problem 413 where a text is longer than any may be, before anything is done with it."""
+    if any(len(text) > MOST_TEXT for text in texts):
+        raise Problem(413, too_large(MOST_TEXT))
+
+
 async def translated(
     request: Request,
     deps: Deps,
@@ -48,8 +54,7 @@ async def translated(
     CAT tools send the short tags that they show (<g1>, <x2/>) in texts that they call plain; these are kept too. Raises
     Problem or a TailorError.
     """
-    if any(len(text) > MOST_TEXT for text in texts):
-        raise Problem(413, f"A text has more than {MOST_TEXT:,} characters. Send it in parts, or as a document.")
+    check_length(texts)
 
     def run(ticket: Ticket) -> list[str]:
         from engine.corpora.formats.markup import TaggedMarkup

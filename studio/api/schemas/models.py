@@ -8,11 +8,12 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from engine.workflows.customize.request import CustomizeRequest, candidates
+from studio.api.errors import MOST_CHARACTERS
 
 Item = TypeVar("Item")
 Name = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=r"\S")]
 Code = Annotated[str, StringConstraints(min_length=2, max_length=35, pattern=r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*$")]
-Text = Annotated[str, StringConstraints(max_length=100_000)]
+Text = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
 Reference = Annotated[str, StringConstraints(min_length=1, max_length=120)]
 Number = Annotated[int, Field(ge=1, le=2**31 - 1)]
 STATES = Literal["queued", "running", "succeeded", "failed", "cancelled", "interrupted"]

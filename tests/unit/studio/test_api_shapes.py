@@ -116,6 +116,31 @@ def test_every_refusal_is_json_of_deepls_shape(
     assert set(answer.json()) == {"message"}
 
 
+LONG, LONGER = "雨" * 100_001, "雨" * 200_001
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "most"),
+    [
+        ("/api/v1/translate", {"texts": ["a", LONG], "source": "en", "target": "zh"}, "100,000"),
+        ("/api/v1/projects/1/proportions", {"sentences": [LONG]}, "100,000"),
+        ("/translate", {"q": LONGER, "source": "en", "target": "zh"}, "200,000"),
+        ("/translate", {"q": ["a", LONGER], "source": "auto", "target": "zh"}, "200,000"),
+        ("/translate", {"q": LONGER, "source": "zh", "target": "zh"}, "200,000"),
+        ("/detect", {"q": LONGER}, "200,000"),
+        ("/detect", {"q": [LONG, LONG]}, "200,000"),
+        ("/v2/translate", {"text": [LONGER], "target_lang": "ZH"}, "200,000"),
+        ("/v2/translate", {"text": [LONGER], "source_lang": "ZH", "target_lang": "ZH"}, "200,000"),
+    ],
+)
+def test_a_text_that_is_too_long_is_refused_in_one_sentence(
+    api: TestClient, path: str, given: dict[str, Any], most: str
+) -> None:
+    answer = api.post(path, json=given)
+    assert answer.status_code == 413, answer.text[:300]
+    assert f"A text has more than {most} characters. Send it in parts, or as a document." in answer.text
+
+
 def test_deepls_sentence_for_a_language_that_nothing_translates_to(api: TestClient) -> None:
     for target in ("ZH-HANT", "TLH"):
         answer = api.post("/v2/translate", json={"text": [SENTENCE], "source_lang": "EN", "target_lang": target})
