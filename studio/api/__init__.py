@@ -37,6 +37,7 @@ from studio.api import openapi_page as docs
 from studio.api import phrase_explorer as explore
 from studio.api.deps import Deps
 from studio.api.errors import ERRORS, add_handlers
+from studio.api.form_fields import refuse_repeated_fields
 from studio.api.permissions import AuthMiddleware
 from studio.api.uploads import BoundedBody
 
@@ -75,6 +76,7 @@ def create_api(service: Service) -> FastAPI:
     api.add_middleware(BoundedBody, settings=service.settings)
     api.add_middleware(AuthMiddleware)
     add_handlers(api)
+    refuse_repeated_fields(api)
     for router in ROUTERS:
         api.include_router(router, prefix=PREFIX, responses=ERRORS)
     api.include_router(docs.router, prefix=PREFIX, include_in_schema=False)

@@ -14,6 +14,7 @@ from engine.core.actor import THIS_MACHINE, Actor, Forbidden, act_as
 from engine.core.numerals import LARGEST, whole_number
 from engine.errors import InputError, TailorError
 from engine.store.tokens import MOST_QUOTA
+from studio.api.form_fields import refuse_repeated_fields
 from studio.api.second_factor_routes import add_second_factor
 from studio.auth.gateway import cookie_name, session_of
 from studio.auth.identity import KEY, RequestIdentity, headers_of, is_loopback, sign_in_needed
@@ -34,6 +35,7 @@ def add_door_routes(app: FastAPI, service: Service) -> None:
     """All of them; where nobody signs in, there are none."""
     app.state.first_code = ""
     if sign_in_needed(service.settings):
+        refuse_repeated_fields(app)
         checks = PasswordChecks(service.store, service.settings.sign_in_attempts)
         door = SignIn(service, checks)
         app.state.first_code = door.first_code

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fastapi.routing import APIRoute
+from starlette.testclient import TestClient
 
 from engine.core.numerals import whole_number
+from engine.core.settings import Settings
 from engine.store import Store
+from studio.api import create_api
+from studio.api.form_fields import lists_of, takes_form
 from studio.auth.wellformed import MOST_VALUES, json_refusal, refusal
+from studio.services.service import Service
 from tests.unit.studio.test_gateway import door, signed, store
 
 __all__ = ["store"]
@@ -32,6 +41,43 @@ def test_a_parameter_that_occurs_twice_is_refused_before_any_guard(tmp_path: Pat
             assert "more than once" in answer.text
     assert ann.get("/api/v1/projects?a=1&a=2").json()["error"]["code"] == "repeated"
     assert ann.get("/?a=1&b=2").status_code == 200
+
+
+def form_routes(app: Any, prefix: str = "") -> Iterator[tuple[str, APIRoute]]:
+    """(path, route) of those of an application and of all routers that are included in it."""
+    for route in app.routes:
+        inner = getattr(route, "original_router", None)
+        if inner is not None:
+            context = getattr(route, "include_context", None)
+            yield from form_routes(inner, prefix + str(getattr(context, "prefix", "") or ""))
+        elif isinstance(route, APIRoute) and takes_form(route):
+            yield prefix + route.path, route
+
+
+def fields_of(dependant: Any) -> Iterator[str]:
+    yield from (field.alias for field in dependant.body_params)
+    for inner in dependant.dependencies:
+        yield from fields_of(inner)
+
+
+def test_a_field_that_occurs_twice_is_refused_by_every_route_that_takes_a_form(tmp_path: Path, store: Store) -> None:
+    ann = signed(door(tmp_path))
+    api = create_api(Service(Settings(home=str(tmp_path / "api"), device="cpu")))
+    own = TestClient(api, base_url="http://127.0.0.1", client=("127.0.0.1", 5000))
+    seen = [(client, *one) for client, app in ((ann, ann.app), (own, api)) for one in form_routes(app)]
+    assert len(seen) > 22
+    for client, template, route in seen:
+        path = re.sub(r"\{\w+\}", "1", template)
+        lists = set(lists_of(route.dependant))
+        for name in {*fields_of(route.dependant), "other"} - lists:
+            twice = [(name, (None, "1")), (name, (None, "2"))]
+            answer = client.post(path, files=twice)
+            assert (answer.status_code, "more than once" in answer.text) == (400, True), (path, name, answer.text)
+            if "file" not in fields_of(route.dependant) and client is ann:
+                assert "more than once" in client.post(path, data={name: ["1", "2"]}).text
+        for name in lists:
+            answer = client.post(path, files=[(name, ("a.txt", b"a")), (name, ("b.txt", b"b"))])
+            assert "more than once" not in answer.text, (path, name)
 
 
 @pytest.mark.parametrize("name", ["Host", "Origin", "Authorization", "Cookie", "Content-Type", "Sec-Fetch-Site"])

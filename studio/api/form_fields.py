@@ -1,0 +1,43 @@
+"""Fields of forms that FastAPI reads for a route: one that occurs twice is refused, as it is in queries and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, get_args, get_origin
+
+from fastapi import Depends, FastAPI, Request, params
+from fastapi.routing import APIRoute
+
+from studio.api.errors import Problem
+from studio.auth.wellformed import repeated
+
+
+def refuse_repeated_fields(app: FastAPI) -> None:
+    """For all routes that are added to the application afterwards."""
+    app.router.dependencies.append(Depends(check_fields))
+
+
+async def check_fields(request: Request) -> None:
+    """Raises Problem 400 where a field that is no list is given more than once: of those the last would count, unseen."""
+    route = request.scope.get("route")
+    if not isinstance(route, APIRoute) or not takes_form(route):
+        return
+    form = await request.form()  # which FastAPI has read by now
+    why = repeated(form.multi_items(), tuple(lists_of(route.dependant)))
+    if why is not None:
+        raise Problem(why[0], why[2], code=why[1])
+
+
+def takes_form(route: APIRoute) -> bool:
+    """Whether FastAPI itself reads a form for this route."""
+    return route.body_field is not None and isinstance(route.body_field.field_info, params.Form)
+
+
+def lists_of(dependant: Any) -> Iterator[str]:
+    """The fields that may occur more than once, such as several files."""
+    for field in dependant.body_params:
+        annotation = field.field_info.annotation
+        if any(get_origin(one) is list for one in (annotation, *get_args(annotation))):
+            yield field.alias
+    for inner in dependant.dependencies:
+        yield from lists_of(inner)
