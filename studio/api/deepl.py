@@ -48,6 +48,7 @@ ANSWERS = answers_of(DeepLError, without=422) | {
     456: {"model": DeepLError, "description": "The token's quota of this month is used up."}
 }
 router = APIRouter(tags=["DeepL"], responses=ANSWERS)
+ANY = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 cat_routes = APIRouter()  # also for a project or plugin in the address
 Formality = Literal["default", "more", "less", "prefer_more", "prefer_less"]
 Tags = list[Annotated[str, StringConstraints(max_length=200)]]
@@ -212,8 +213,8 @@ async def translate(request: Request, deps: DepsDep, selection: SelectionDep) ->
     return await run(request, deps, selection)
 
 
-@cat_routes.post("/v2/write", include_in_schema=False)
-@cat_routes.post("/v2/write/{operation}", include_in_schema=False)
+@cat_routes.api_route("/v2/write", methods=ANY, include_in_schema=False)
+@cat_routes.api_route("/v2/write/{operation:path}", methods=ANY, include_in_schema=False)
 async def write(request: Request) -> None:
     """DeepL Write, which there is not."""
     await admit(request, "auth_key", LISTS)

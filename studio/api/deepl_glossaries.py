@@ -146,9 +146,12 @@ async def get_glossary(request: Request, deps: DepsDep, selection: SelectionDep,
 
 @cat_routes.get("/v2/glossaries/{glossary}/entries", response_class=Response,
             responses={200: {"content": {TSV: {}}, "description": "A line for each entry."}})  # fmt: skip
-async def get_entries(request: Request, deps: DepsDep, glossary: Named) -> Response:
-    """Its entries: source term, tab, target term."""
-    await admitted(request, deps)
+async def get_entries(request: Request, deps: DepsDep, selection: SelectionDep, glossary: Named) -> Response:
+    """Its entries: source term, tab, target term. A plugin that is listed as a glossary has none."""
+    listed = await plugins(request, deps, selection.project)
+    await run_in_threadpool(project_at, deps, selection)
+    if any(glossary in (plugin_id(row.id), str(row.id)) for row, *_ in listed):
+        return Response("", media_type=TSV)
     _, dictionary = await run_in_threadpool(one_pair, deps, glossary)
     return Response(dictionary.tsv, media_type=TSV)
 

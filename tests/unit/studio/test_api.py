@@ -552,6 +552,9 @@ def test_plugins_are_found_as_glossaries_and_styles(
     (result,) = api.get("/v2/glossaries").json()["glossaries"]
     assert (result["name"], result["source_lang"], result["target_lang"]) == ("Style", "en", "zh")
     assert api.get(f"/v2/glossaries/{result['glossary_id']}").json() == result
+    entries = api.get(f"/v2/glossaries/{result['glossary_id']}/entries")
+    assert (entries.status_code, entries.text) == (200, "")
+    assert entries.headers["content-type"].startswith("text/tab-separated-values")
     (style,) = api.get("/v3/style_rules").json()["style_rules"]
     assert style["style_id"] == result["glossary_id"]
     assert api.get("/v2/glossaries/x").json() == {"message": "There is no glossary x."}

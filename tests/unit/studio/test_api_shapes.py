@@ -104,6 +104,7 @@ def test_a_text_in_the_target_language_comes_back_as_it_is(api: TestClient) -> N
         ("post", "/v2/translate", {"content": b"x" * (9 << 20)}, 413),
         ("post", "/v2/document", {"data": {"target_lang": "ZH"}}, 400),
         ("post", "/v2/write/rephrase", {"json": {"text": ["Hi"], "target_lang": "EN-GB"}}, 404),
+        ("get", "/v2/write", {}, 404), ("put", "/v2/write/rephrase/more", {}, 404), ("get", "/cat/1/v2/write", {}, 404),
         ("post", "/cat/1/v2/write/correct", {"data": {"text": "Hi", "target_lang": "EN-GB"}}, 404),
         ("post", "/cat/1/v2/nothing", {}, 404),
     ],
