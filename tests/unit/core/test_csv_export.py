@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import re
@@ -36,3 +37,30 @@ def test_nothing_else_writes_csv() -> None:
         file.name for file in files if re.search(r"csv\.(?:writer|DictWriter)\(", file.read_text(encoding="utf-8"))
     ]
     assert writers == ["csv_export.py"]
+
+
+# Texts with tabs that programs read, each text as it is: an apostrophe before it would be taken for a part of it.
+TABS = {
+    "engine/builders/parsers/conllu.py": "treebanks for Stanza",
+    "engine/corpora/terminology.py": "the terms of a project, in the field that shows them and for the decoder",
+    "engine/workflows/benchmark/tasks.py": "pairs for the studio's own import",
+    "studio/services/glossaries.py": "DeepL's format of the entries of a glossary",
+}
+
+
+def has_tabs(node: ast.AST) -> bool:
+    """Whether a part of a program puts tabs between values."""
+    if isinstance(node, ast.JoinedStr):
+        return any(isinstance(part, ast.Constant) and "\t" in str(part.value) for part in node.values)
+    joined = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    return isinstance(node, ast.Call) and isinstance(joined, ast.Constant) and joined.value == "\t"
+
+
+def test_texts_with_tabs_are_written_for_programs_alone() -> None:
+    files = [file for room in ("engine", "studio") for file in sorted((ROOT / room).rglob("*.py"))]
+    found = [
+        str(file.relative_to(ROOT))
+        for file in files
+        if any(map(has_tabs, ast.walk(ast.parse(file.read_text(encoding="utf-8")))))
+    ]
+    assert found == list(TABS)
