@@ -568,11 +568,12 @@ def test_damage_gives_a_corpus_or_one_sentence(tmp_path: Path, data: st.DataObje
     except CorpusError as error:
         text = str(error)
     else:
-        text = f"{path} was read."
+        text = f"{path.name} was read."
         report = corpus.report
         assert report.segments == report.kept + sum(report.skipped.values())
         assert not any(mark in s.text for s in corpus.segments for mark in ("</seg>", "<w:", "<text:"))
-    assert str(path) in text
+    assert path.name in text
+    assert str(path.parent) not in text
     assert "\n" not in text
     assert text.endswith(".")
 
@@ -582,10 +583,11 @@ def test_damage_gives_a_corpus_or_one_sentence(tmp_path: Path, data: st.DataObje
 def test_any_bytes_give_a_corpus_or_one_sentence(tmp_path: Path, data: bytes, ending: str) -> None:
     path = tmp_path / f"any{ending}"
     path.write_bytes(data)
-    text = str(path)
+    text = path.name
     try:
         import_corpus([path], "en")
     except CorpusError as error:
         text = str(error)
-    assert str(path) in text
+    assert path.name in text
+    assert str(path.parent) not in text
     assert "\n" not in text
