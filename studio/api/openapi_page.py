@@ -9,7 +9,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from studio.components.templating import render
+from studio.components.page_policy import plain_page
+from studio.components.templating import script
 
 router = APIRouter()
 Spec = Mapping[str, Any]
@@ -18,7 +19,7 @@ Spec = Mapping[str, Any]
 @router.get("/docs", response_class=HTMLResponse)
 def page(request: Request) -> HTMLResponse:
     """What there is, for people."""
-    return HTMLResponse(page_of(request.app.openapi()))
+    return page_of(request.app.openapi())
 
 
 @router.get("")
@@ -27,14 +28,14 @@ def start() -> RedirectResponse:
     return RedirectResponse("/api/v1/docs")
 
 
-def page_of(spec: Spec) -> str:
+def page_of(spec: Spec) -> HTMLResponse:
     """The page of an OpenAPI document."""
     groups: dict[str, list[Operation]] = {}
     for path, operations in spec["paths"].items():
         for verb, operation in operations.items():
             tag = (operation.get("tags") or ["other"])[-1]
             groups.setdefault(tag, []).append(_operation(path, verb, operation, spec))
-    return render("openapi.html", info=spec["info"], groups=groups)
+    return plain_page("openapi.html", script("openapi.css"), info=spec["info"], groups=groups)
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Body, FastAPI, Response
-from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
+from markupsafe import Markup
 
 from engine.errors import TailorError
-from studio.components.theme import STATIC, plain_style
+from studio.components.page_policy import plain_page
+from studio.components.templating import script
+from studio.components.theme import plain_style
 from studio.i18n.translate import mark, tr, translate_message
 
 if TYPE_CHECKING:
@@ -47,9 +49,10 @@ def add_rater_routes(app: FastAPI, service: Service) -> None:
             return PlainTextResponse(tr(UNKNOWN), 404)
         row = service.store.ratings.get(rater.round_id)
         shown = {"source": row.source, "target": row.target, "examples": row.about.get("examples", [])}
-        # `<` would end the script where a text holds `</script>`.
-        data = json.dumps(shown, ensure_ascii=False).replace("<", "\\u003c")
-        return HTMLResponse(rating_html().replace("/*about*/{}", data), 200, PRIVATE)
+        # `<` would end the element where a text holds `</script>`.
+        about = Markup(json.dumps(shown, ensure_ascii=False).replace("<", "\\u003c"))
+        style = f"{plain_style()}\n{script('rating.css')}"
+        return plain_page("rating.html", style, script("rating.js"), headers=PRIVATE, about=about)
 
     @app.get("/rating/{token}/state", include_in_schema=False)
     def rating_state(token: str) -> Response:
@@ -95,9 +98,3 @@ def download(service: Service, number: int, ending: str) -> Response:
         return PlainTextResponse("A round can be had as csv or json.", 404)
     headers = {"Content-Disposition": f'attachment; filename="rating-{number}.{ending}"'}
     return Response(text, 200, headers, f"{kind}; charset=utf-8")
-
-
-@cache
-def rating_html() -> str:
-    """The page without its round: colours are the studio's, light or dark as the rater's machine is."""
-    return (STATIC / "rating.html").read_text(encoding="utf-8").replace("/*roles*/", plain_style())

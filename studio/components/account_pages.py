@@ -5,8 +5,6 @@ They are pages of their own beside the studio's, so that nothing of it is loaded
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +12,7 @@ from fastapi.responses import HTMLResponse
 
 from engine.core.actor import PROJECT_ROLES, ROLES
 from engine.store.tokens import SCOPES
-from studio.components.templating import render
+from studio.components.page_policy import plain_page
 from studio.components.theme import STATIC, plain_style
 from studio.i18n.translate import LANGUAGES, language, mark, moment, tr
 
@@ -24,10 +22,6 @@ if TYPE_CHECKING:
     from engine.store.audit import AuditRow
     from engine.store.tokens import TokenRow
 
-POLICY = (
-    "default-src 'none'; style-src 'sha256-{style}'; img-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'"
-)
 PRIVATE = {"Cache-Control": "no-store"}
 LABELS = {
     "viewer": mark("viewer"), "member": mark("member"), "admin": mark("admin"), "owner": mark("owner"),
@@ -52,15 +46,11 @@ def _page(
 ) -> HTMLResponse:
     """A template in the frame of the door; with an error the status is 400 where none is given."""
     style = f"{plain_style()}\n{(STATIC / 'door.css').read_text(encoding='utf-8')}"
-    page = render(
-        template, title=title, narrow=narrow, who=who, error=error, said=LABELS, about=ABOUT, moment=moment, scopes=_scopes,
-        style=style, language=language(),
-        languages=LANGUAGES.items(), **values,
+    return plain_page(
+        template, style, status=status or (400 if error else 200), headers=PRIVATE, title=title, narrow=narrow, who=who,
+        error=error, said=LABELS, about=ABOUT, moment=moment, scopes=_scopes, language=language(), languages=LANGUAGES.items(),
+        **values,
     )  # fmt: skip
-    # No script at all, and no style but this one.
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    headers = {**PRIVATE, "Content-Security-Policy": POLICY.format(style=digest)}
-    return HTMLResponse(page, status or (400 if error else 200), headers)
 
 
 def missing_page(title: str, text: str) -> HTMLResponse:

@@ -85,7 +85,7 @@ def test_latin_letters_and_quotes_take_a_latin_font_except_in_chinese() -> None:
         assert chinese[1].startswith(f'"{HAN[0]}"')
         assert other
         assert other[1].startswith(LATIN[0])
-    for name in ("door.css", "rating.html"):  # pages of their own, which are not to name fonts themselves
+    for name in ("door.css", "rating.css"):  # pages of their own, which are not to name fonts themselves
         assert not re.search(r"font(?:-family)?:[^;]*(?:Inter|sans-serif)", (STATIC / name).read_text(encoding="utf-8"))
 
 

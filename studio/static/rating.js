@@ -1,89 +1,3 @@
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>Tailor MT</title>
-<style>
-/*roles*/
-* { box-sizing: border-box; }
-html { color-scheme: light dark; }
-body {
-  margin: 0; background: var(--tm-paper); color: var(--tm-ink); line-height: 1.45; font-variant-numeric: tabular-nums;
-  font: 14px/1.45 var(--font);
-}
-main { max-width: 1040px; margin: 0 auto; padding: 20px 24px 32px; }
-[hidden] { display: none !important; }
-:focus-visible { outline: 2px solid var(--tm-accent); outline-offset: 2px; }
-h1 { font-size: 20px; font-weight: 650; margin: 80px 0 8px; text-align: center; }
-.thanks p { text-align: center; color: var(--tm-ink-2); margin: 0 0 16px; font-size: 15px; }
-.top { display: flex; align-items: center; gap: 14px; margin-bottom: 16px; color: var(--tm-ink-2); font-size: 13px; }
-.bar { flex: 1; height: 4px; border-radius: 2px; background: var(--tm-track); overflow: hidden; }
-.bar i { display: block; height: 100%; width: 0; background: var(--tm-accent-fill); }
-.text { background: var(--tm-card); border: 1px solid var(--tm-line); border-radius: 10px; padding: 14px 18px 16px; overflow-wrap: anywhere; }
-.text h2 { margin: 0 0 4px; font-size: 12.5px; font-weight: 600; color: var(--tm-ink-2); }
-.text p { margin: 0; font-size: 17px; line-height: 1.6; white-space: pre-wrap; }
-.text.source p { font-size: 15px; }
-.two { display: grid; grid-template-columns: 1fr 1fr; gap: 12px; margin: 12px 0 20px; }
-.two h2 { font-size: 15px; color: var(--tm-ink); }
-.two .text { min-height: 132px; }
-fieldset {
-  border: 0; margin: 0; padding: 10px 0 10px 14px; border-left: 3px solid transparent; display: grid;
-  grid-template-columns: minmax(0, 1fr) 432px; gap: 4px 16px; align-items: center; min-width: 0;
-}
-fieldset + fieldset { border-top: 1px solid var(--tm-line); }
-fieldset.now { border-left-color: var(--tm-accent); }
-legend { float: left; padding: 0; font-weight: 600; width: 100%; }
-legend small { display: block; font-weight: 400; font-size: 13px; color: var(--tm-ink-2); }
-.choices { display: grid; grid-template-columns: repeat(3, 1fr); gap: 6px; }
-button {
-  font: inherit; font-weight: 500; color: var(--tm-ink); background: var(--tm-card); border: 1px solid var(--tm-line);
-  border-radius: 8px; padding: 8px 10px; min-height: 40px; cursor: pointer;
-}
-button:hover { background: var(--tm-hover); }
-button[aria-pressed="true"] { background: var(--tm-accent-fill); border-color: var(--tm-accent-fill); color: #fff; }
-button:disabled { opacity: .5; cursor: default; }
-kbd { font: inherit; font-size: 12px; color: var(--tm-ink-2); border: 1px solid var(--tm-line); border-radius: 4px; padding: 0 5px; margin-left: 6px; }
-button[aria-pressed="true"] kbd { color: #fff; border-color: currentColor; }
-.foot { display: flex; gap: 8px; align-items: center; margin-top: 14px; }
-.foot span { margin-left: auto; color: var(--tm-ink-2); font-size: 13px; }
-details { margin-top: 18px; color: var(--tm-ink-2); font-size: 13px; }
-summary { cursor: pointer; width: fit-content; }
-details li { margin: 4px 0; font-size: 15px; color: var(--tm-ink); }
-.fail { border-left: 3px solid var(--tm-replaced-ink); background: var(--tm-card); padding: 8px 12px; border-radius: 0 6px 6px 0; margin: 12px 0 0; }
-@media (max-width: 760px) {
-  .two { grid-template-columns: 1fr; }
-  fieldset { grid-template-columns: 1fr; }
-  .two .text { min-height: 0; }
-}
-</style>
-</head>
-<body>
-<main id="page" hidden>
-  <div class="top"><div class="bar" role="progressbar" aria-valuemin="0" aria-valuemax="100"><i></i></div><span id="count" aria-live="polite"></span></div>
-  <section id="asked" hidden>
-    <div class="text source"><h2 data-say="source"></h2><p id="source" dir="auto"></p></div>
-    <div class="two">
-      <div class="text"><h2>A</h2><p id="a" dir="auto"></p></div>
-      <div class="text"><h2>B</h2><p id="b" dir="auto"></p></div>
-    </div>
-    <div id="questions"></div>
-    <div class="foot">
-      <button type="button" id="undo"><span data-say="undo"></span><kbd>U</kbd></button>
-      <button type="button" id="skip"><span data-say="skip"></span><kbd>S</kbd></button>
-      <span data-say="keys"></span>
-    </div>
-    <details id="examples" hidden><summary data-say="examples"></summary><ul></ul></details>
-  </section>
-  <section id="over" class="thanks" hidden>
-    <h1 id="thanks"></h1><p id="left"></p>
-    <p><button type="button" id="again" data-say="again"></button> <button type="button" id="back" data-say="undo"></button></p>
-  </section>
-  <p class="fail" id="fail" role="alert" hidden></p>
-</main>
-<noscript><h1>This page needs JavaScript.</h1></noscript>
-<script>
 const TEXTS = {
   en: {
     source: 'Source', undo: 'Undo', skip: 'Skip', keys: '1 for A, 2 for the same, 3 for B', a: 'A is better', same: 'Same', b: 'B is better',
@@ -102,7 +16,7 @@ const TEXTS = {
     offline: '尚未保存：没有收到应答，正在重试。',
   },
 };
-const about = /*about*/{};
+const about = JSON.parse(document.getElementById('about').textContent);
 const chosen = (document.cookie.match(/(?:^|; )tailormt_language=(\w+)/) || [])[1];
 const wanted = new URLSearchParams(location.search).get('lang') || chosen || navigator.language;
 const language = wanted.toLowerCase().startsWith('zh') ? 'zh' : 'en';
@@ -232,6 +146,3 @@ document.addEventListener('keydown', (event) => {
   event.preventDefault();
 });
 act(() => ['state']);
-</script>
-</body>
-</html>
