@@ -109,10 +109,8 @@ class ModelCache:
     def _replaced(self, path: str) -> bool:
         """Whether other files than were loaded are in the base's folder; one that was removed still translates."""
         folder, files = self._files[path]
-        try:
-            return _files_of(folder) != files
-        except OSError:
-            return False
+        present = _files_of(folder)
+        return bool(present) and present != files
 
     def room(self) -> int:
         """How many more plugins may be loaded before one is pushed out."""
@@ -136,5 +134,10 @@ class ModelCache:
 
 
 def _files_of(folder: Path) -> frozenset[tuple[str, int]]:
-    """Names of a folder's own files and when each was changed; the folder of a training lies beside them."""
-    return frozenset((file.name, file.stat().st_ctime_ns) for file in folder.iterdir() if file.is_file())
+    """Names of a folder's own files and when each was changed, not of what is in folders in it, such as that of a training;
+    empty where there is no folder.
+    """
+    try:
+        return frozenset((file.name, file.stat().st_ctime_ns) for file in folder.iterdir() if file.is_file())
+    except OSError:
+        return frozenset()

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from engine.core.settings import load_settings
+from engine.errors import ModelError
 from engine.serving.batcher import Batcher, TranslationSpec
 from engine.serving.model_cache import ModelCache
 
@@ -67,6 +68,8 @@ def test_a_base_whose_files_were_replaced_is_loaded_again(tiny: Path, tmp_path: 
     folder = tmp_path / "base"
     shutil.copytree(tiny, folder)
     models = ModelCache(load_settings())
+    with pytest.raises(ModelError):
+        models.base(str(tmp_path / "missing"), "en", "zh")
     first = models.base(str(folder), "en", "zh")
     (folder / "training").mkdir()
     (folder / "training" / "metrics.jsonl").write_text("{}\n", encoding="utf-8")
