@@ -6,6 +6,7 @@ import math
 import os
 from pathlib import Path
 
+SPIN = "3000"  # rounds that a thread spins before it sleeps
 CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -54,13 +55,18 @@ def _granted(folder: Path) -> float:
         return math.inf
 
 
-def share_cores() -> None:
-    """Let the threads of models sleep while they wait for each other, and be no more than the cores that are granted.
+def share_cores(*, spin: bool = True) -> None:
+    """Let the threads of models sleep while they wait for each other, after a moment of spinning unless `spin` is false, and be no
+    more than the cores that are granted.
 
-    Threads that spin hold the cores that others work on: two translations at once on two cores took three times as long. It
-    must be called before torch is loaded, and leaves what the user has set.
+    Threads that spin hold the cores that others work on, and those that sleep at once take longer to wake than many products take
+    (docs/performance.md, "Waiting threads"). It must be called before torch is loaded, and leaves what the user has set.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if spin and os.environ["OMP_WAIT_POLICY"] == "PASSIVE":
+        os.environ.setdefault("GOMP_SPINCOUNT", SPIN)
+    elif not spin and os.environ.get("GOMP_SPINCOUNT") == SPIN:  # from the process that started this one
+        del os.environ["GOMP_SPINCOUNT"]
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if (cores := usable_cores()) < affinity:  # torch sees the affinity by itself, but no quota
         os.environ.setdefault("OMP_NUM_THREADS", str(cores))

@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
         print(f"nothing was begun: {error}", file=sys.stderr, flush=True)
         return 1
     os.environ.update(payload.get("environment") or {})  # before anything looks for a GPU
-    share_cores()
+    share_cores(spin=False)  # it runs beside the studio
     from engine.store import Store
 
     settings = Settings.from_mapping(payload["settings"])

@@ -49,19 +49,24 @@ def test_no_quota_is_known_outside_linux(tmp_path: Path) -> None:
 
 
 def test_threads_are_as_many_as_are_granted_and_what_the_user_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OMP_WAIT_POLICY", "OMP_NUM_THREADS"):
+    for name in ("OMP_WAIT_POLICY", "OMP_NUM_THREADS", "GOMP_SPINCOUNT"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     monkeypatch.setattr(cores, "quota", lambda: FREE)
     cores.share_cores()
     assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert os.environ["GOMP_SPINCOUNT"] == cores.SPIN
     assert "OMP_NUM_THREADS" not in os.environ
+    cores.share_cores(spin=False)  # a job inherits the environment of the studio
+    assert "GOMP_SPINCOUNT" not in os.environ
     monkeypatch.setattr(cores, "usable_cores", lambda: 0)
     cores.share_cores()
     assert os.environ["OMP_NUM_THREADS"] == "0"
+    monkeypatch.delenv("GOMP_SPINCOUNT")
     monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
     cores.share_cores()
     assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
+    assert "GOMP_SPINCOUNT" not in os.environ
 
 
 def test_commands_share_the_cores() -> None:
