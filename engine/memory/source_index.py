@@ -228,10 +228,11 @@ def row_names(pieces: Iterable[Sequence[str]], sources: Iterable[str]) -> list[i
         text, owners = "", []
         for i, piece in enumerate(row):
             byte = BYTE.fullmatch(piece)
-            plain = chr(int(byte[1], 16)) if byte else piece.replace("▁", " ").replace("Ġ", " ")
+            plain = chr(int(byte[1], 16)) if byte and byte[1] < "80" else piece.replace("▁", " ").replace("Ġ", " ")
             text += plain
             owners += [i] * len(plain)
-        sums = [0] * len(row)
+        # A rare character that is spelt in bytes is not copied byte by byte.
+        sums = [code_sum(piece) if (byte := BYTE.fullmatch(piece)) and byte[1] >= "80" else 0 for piece in row]
         for match in WORDS.finditer(text):
             word = match.group()
             if is_name(word) and (word[0].isdigit() or number_sum(word) in known):

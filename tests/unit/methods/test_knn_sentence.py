@@ -167,6 +167,10 @@ def test_tags_and_placeholders_that_the_input_lacks_are_not_copied():
     assert {opening, closing, printf} <= names_in("Drücken Sie <b>Esc</b> oder %s")
     assert brace not in names_in("Drücken Sie <b>Esc</b> oder %s")
     assert not {opening, printf, brace} & names_in("In 5 % der Fälle ist a < b > c")
+    spelt = row_names([["▁a", "<0xE5>", "<0xB2>", "<0x94>"]], ["ein 0"])  # a rare character in bytes
+    assert spelt[0] == 0
+    assert 0 not in spelt[1:]
+    assert not set(spelt[1:]) & names_in("ein 0")
 
 
 def test_numbers_and_names_that_the_input_lacks_are_not_copied(base):
