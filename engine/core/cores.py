@@ -12,8 +12,12 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 def usable_cores() -> int:
     """By the affinity of the process and the quota of its control group; at least 1."""
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(affinity, quota()))
+    return max(1, min(affinity(), quota()))
+
+
+def affinity() -> int:
+    """The cores that the process may run on, whatever its quota."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def quota(root: Path = CGROUPS, memberships: Path = Path("/proc/self/cgroup")) -> int:
@@ -67,6 +71,5 @@ def share_cores(*, spin: bool = True) -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN)
     elif not spin and os.environ.get("GOMP_SPINCOUNT") == SPIN:  # from the process that started this one
         del os.environ["GOMP_SPINCOUNT"]
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if (cores := usable_cores()) < affinity:  # torch sees the affinity by itself, but no quota
+    if (cores := usable_cores()) < affinity():  # torch sees the affinity by itself, but no quota
         os.environ.setdefault("OMP_NUM_THREADS", str(cores))
