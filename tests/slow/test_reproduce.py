@@ -16,9 +16,7 @@ from engine.core.settings import load_settings
 from engine.errors import OptionError, TailorError
 from engine.methods import get_method
 from engine.phrases import PhraseOptions
-from engine.workflows.benchmark.experiment import Experiment, Variant
-from engine.workflows.benchmark.experiments import EXPERIMENTS
-from engine.workflows.benchmark.paper_1 import layer_variants
+from engine.workflows.benchmark.experiments import EXPERIMENTS, Experiment, Variant, layer_variants
 from engine.workflows.benchmark.reproduce import SCALES, comparison_text, reproduce
 from engine.workflows.benchmark.results import put_part
 from engine.workflows.benchmark.row import Plan, Row, Scale

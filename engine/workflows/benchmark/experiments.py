@@ -1,9 +1,96 @@
-"""The experiments of the papers by the names that `tailormt reproduce` takes."""
+"""What an experiment of a paper is: which systems over which texts, what is measured, what the paper found. The experiments
+themselves are in experiments.toml.
+
+Papers 2 and 3 train the whole model with its memory on authentic pairs; here the base is frozen, and pairs are authentic too.
+"""
 
 from __future__ import annotations
 
-from engine.workflows.benchmark.experiment import Experiment
-from engine.workflows.benchmark.paper_1 import PAPER_1
-from engine.workflows.benchmark.papers_2_to_5 import PAPERS_2_TO_5
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-EXPERIMENTS: dict[str, Experiment] = {**PAPER_1, **PAPERS_2_TO_5}
+
+@dataclass(frozen=True)
+class Variant:
+    """A row: its name in the paper, the system (a method, with +knn for kNN decoding on top), flags of `tailormt customize`
+    beside the usual, and the paper's figures by task and measure. `sentences` is a number of samples of its own.
+
+    `learn` are tasks from whose samples the plugin learns, each a domain, in place of the task at hand; `swap` then gives it
+    the samples of the task at hand without training.
+    """
+
+    label: str
+    system: str
+    flags: tuple[str, ...] = ()
+    paper: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    sentences: int | None = None
+    learn: tuple[str, ...] = ()
+    swap: bool = False
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """`text` is what is translated: the task's "test", or "dev" (held-out sentences whose sources are machine translations,
+    as the paper has them). `measures` are columns: bleu, perplexity, classifier, valid_loss (the last and the lowest),
+    own@encoder and own@decoder (the share that held-out words have of their own domain), or seconds by batch size.
+    `pairs`: samples keep their own sources, where a method would else write them by translating back. Without `variants`
+    they are those of `layer_variants`.
+    """
+
+    title: str
+    tasks: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    measures: tuple[str, ...] = ("bleu",)
+    text: str = "test"
+    differs: str = ""
+    pairs: bool = False
+
+
+def read_variant(about: Mapping[str, Any]) -> Variant:
+    """A variant of the file; `method` and `phrases` are the settings that become flags."""
+    given = dict(about)
+    flags = [
+        part
+        for flag, key in (("--method-option", "method"), ("--phrase-option", "phrases"))
+        for setting in given.pop(key, "").format(**SHARED).split()
+        for part in (flag, setting)
+    ]
+    return Variant(**{**given, "flags": tuple(flags), "learn": tuple(given.get("learn", ()))})
+
+
+def read_experiment(about: Mapping[str, Any]) -> Experiment:
+    """An experiment of the file."""
+    own = {
+        "tasks": tuple(about["tasks"]),
+        "variants": tuple(map(read_variant, about["variants"])),
+        "measures": tuple(about.get("measures", Experiment.measures)),
+        "differs": about.get("differs", "").format(**SHARED),
+    }
+    return Experiment(**{**about, **own})
+
+
+def layer_variants(layers: int) -> tuple[Variant, ...]:
+    """Table 6 of paper 1 for a base of that many decoder layers: memory at the lowest, at ever more from below, then from above.
+    The paper's figures stand where the share of layers is the same.
+    """
+    paper = (15.1, 15.5, 15.6, 16.2, 16.9, 18.6, 17.5, 17.2, 17.2, 17.2, 16.4)
+    layer_sets = [tuple(range(n)) for n in range(1, layers + 1)] + [tuple(range(n, layers)) for n in range(1, layers)]
+    results = []
+    for index, chosen in enumerate(layer_sets):
+        about: dict[str, Any] = {
+            "label": f"L{chosen[0] + 1}" + (f" to L{chosen[-1] + 1}" if len(chosen) > 1 else ""),
+            "system": "memory_adapter",
+            "method": "{by_phrase} layers=" + ",".join(map(str, chosen)),
+        }
+        if layers == 6 or len(chosen) == layers:
+            about["paper"] = {"luxun": {"bleu": paper[index if layers == 6 else 5]}}
+        results.append(read_variant(about))
+    return tuple(results)
+
+
+_FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+SHARED: dict[str, str] = _FILE.pop("shared")
+EXPERIMENTS: dict[str, Experiment] = {name: read_experiment(about) for name, about in _FILE.items()}

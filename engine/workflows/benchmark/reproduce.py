@@ -20,10 +20,8 @@ from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.errors import OptionError
-from engine.workflows.benchmark.experiment import Experiment
-from engine.workflows.benchmark.experiments import EXPERIMENTS
+from engine.workflows.benchmark.experiments import EXPERIMENTS, Experiment, layer_variants
 from engine.workflows.benchmark.methods import SETTINGS, VANILLA, how_made, preset
-from engine.workflows.benchmark.paper_1 import layer_variants
 from engine.workflows.benchmark.row import Plan, Row, Scale
 from engine.workflows.benchmark.tasks import TASKS
 

@@ -14,7 +14,7 @@ from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.core.step_cache import content_hash
 from engine.errors import Cancelled, InputError, TailorError
-from engine.workflows.benchmark.experiment import Experiment, Variant
+from engine.workflows.benchmark.experiments import Experiment, Variant
 from engine.workflows.benchmark.methods import KNN, VANILLA, decoding_flags, hand_down, own_seconds, tailormt
 from engine.workflows.benchmark.tasks import TASKS, Task, base_digest, dev_sentences, load_task
 
