@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gradio as gr
 
-from engine.corpora.terminology import TERM_FILES
 from studio.components.html import gated, view
 from studio.services.terminology import MOST_CHARACTERS
 
@@ -26,13 +25,6 @@ class TermsBox:
                 placeholder="contract = Vertrag",
             )  # fmt: skip
             with gr.Row(elem_classes="tm-pager"):
-                self.upload = gr.UploadButton(
-                    "Import a file…",
-                    file_types=list(TERM_FILES),
-                    file_count="single",
-                    size="sm",
-                    scale=0,
-                    min_width=140,
-                )
+                self.upload = gr.UploadButton("Import a file…", file_count="single", size="sm", scale=0, min_width=140)
                 self.save = gr.Button("Save and measure", size="sm", scale=0, min_width=160)
                 self.state = view(classes="tm-quiet")

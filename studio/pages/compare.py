@@ -49,8 +49,7 @@ class ComparePage:
     def layout(self) -> None:
         with page(self.demo, self.service, "compare", "Compare", TEXT) as self.frame:
             with self.frame.actions:
-                endings = sorted(_endings())
-                self.upload = gr.UploadButton("Open file…", file_types=endings, file_count="multiple", size="md")
+                self.upload = gr.UploadButton("Open file…", file_count="multiple", size="md")
                 self.menus = view(classes="tm-menus", script=script("compare-menus.js"))
                 self.run = gr.Button("Translate", variant="primary", interactive=False)
             add_base_note(self.demo, self.service)
@@ -186,9 +185,3 @@ def build(demo: gr.Blocks, service: Service) -> None:
     shown = ComparePage(demo, service)
     shown.layout()
     shown.events()
-
-
-def _endings() -> set[str]:
-    from engine.corpora import READERS
-
-    return {ending for one in READERS.values() for ending in one.endings}

@@ -45,7 +45,7 @@ class PluginsPage:
         with page(self.demo, self.service, "plugins", "Plugins", TEXT) as self.frame:
             with self.frame.actions:
                 self.default = view(script=ACT)
-                self.upload = gr.UploadButton("Import a bundle…", file_types=[".zip"], file_count="single", size="md")
+                self.upload = gr.UploadButton("Import a bundle…", file_count="single", size="md")
                 self.next_step = view()
             self.imports = view(script=ACT)
             self.cards = view(script=ACT)

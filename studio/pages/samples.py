@@ -195,7 +195,7 @@ class SamplesPage:
         project, reasons = self.service.project(wanted(request)), reasons_of(event, self.service.settings)
         if project is None:
             raise all_refused(list(reasons.values()))
-        self.service.refuse(project, reasons)
+        self.service.refuse(project.id, reasons)
         return self._changed(project)
 
     def restore_file(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from engine.errors import InputError
+from engine.corpora.formats.documents.model import DocumentError
+from engine.errors import CorpusError, InputError, StorageError
 from studio.components.base_note import add_base_note
 from studio.components.documents_table import at_work, done_table, no_project, result_box, segments_card
 from studio.components.editor import EDIT, Editor
+from studio.components.file_fields import drop_field, large_files, reasons_of
 from studio.components.html import esc, gated, shown_if, view, visible_if
+from studio.components.import_report import unread_card
 from studio.components.layout import QUIET, guard, heading, page, wanted
 from studio.components.templating import script
 from studio.i18n.translate import tr
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 TEXT = "Drop a document and get it back with its layout, or type a short text."
 FORMATS = '<p class="tm-quiet tm-formats">Word, PowerPoint, Excel, OpenDocument, XLIFF, PO, SRT, WebVTT, HTML, Markdown, text</p>'
 ACT = script("translate-act.js")
+REFUSED = "documents"  # the kind of the files that were not taken
 # What was chosen and typed stands in the address, so that a reload or a link shows it again.
 MARK = script("translate-mark.js")
 
@@ -60,8 +64,6 @@ class TranslatePage:
 
     def layout(self) -> None:
         """The components."""
-        from engine.corpora.formats.documents.formats import ENDINGS
-
         with page(self.demo, self.service, "translate", "Translate", TEXT) as self.frame:
             with self.frame.actions:
                 self.run = gr.Button("Translate documents", variant="primary", interactive=False)
@@ -77,13 +79,12 @@ class TranslatePage:
                     self.pair = view(classes="tm-quiet tm-right")
                 with gr.Row(equal_height=True, elem_classes="tm-split tm-desk"):
                     with gr.Column(scale=2, min_width=260):
-                        self.files = gr.File(
-                            label="Documents", show_label=False, file_count="multiple", file_types=sorted(ENDINGS),
-                            height=190, elem_classes="tm-drop",
-                        )  # fmt: skip
+                        self.files = drop_field("Documents", 190)
                         view(FORMATS)
                     with gr.Column(scale=5, min_width=420, elem_classes="tm-card tm-pad tm-stack"):
                         self._lay_out_text()
+            self.large = large_files()
+            self.refused = view(script=script("samples-change.js"))
             self.at_work = view(script=ACT)
             self.done = view(script=ACT)
             self.preview.layout()
@@ -107,7 +108,7 @@ class TranslatePage:
         marked = [self.project, self.plugin, self.strength, self.text]
         tables = [self.at_work, self.done]
         shown = [self.terms, self.pair, self.result, self.preview.card, self.editor.count]
-        everything = [self.frame.title, self.nothing, self.form, *marked, *shown, *tables]
+        everything = [self.frame.title, self.nothing, self.form, *marked, *shown, self.refused, *tables]
         poll, answer = guard(self.poll), guard(self.answer)
         self.demo.load(guard(self.fill), None, everything, **QUIET).then(
             answer, text, self.result, concurrency_limit=2, **QUIET
@@ -117,8 +118,11 @@ class TranslatePage:
         self.strength.release(None, marked, None, js=MARK)
         self.files.change(guard(self.drop), self.files, self.run, **QUIET)
         self.run.click(
-            guard(self.queue), [self.files, self.plugin, self.strength, self.terms], [self.files, self.run], **QUIET
-        ).then(poll, None, tables, **QUIET)
+            guard(self.queue), [self.files, self.plugin, self.strength, self.terms],
+            [self.files, self.run, self.refused], **QUIET,
+        ).then(poll, None, tables, **QUIET)  # fmt: skip
+        self.large.refuse(guard(self.refuse), None, self.refused, **QUIET)
+        self.refused.dismiss(guard(self.dismiss), None, self.refused, **QUIET)
         for event in (self.translate.click, self.text.submit):
             event(answer, text, self.result, concurrency_limit=2, **QUIET).then(None, marked, None, js=MARK)
         for table in tables:
@@ -137,7 +141,11 @@ class TranslatePage:
         project = service.project(wanted(request))
         values = {self.frame.title: heading("Translate", TEXT), self.form: shown_if(project is not None)}
         if project is None:
-            return values | {self.nothing: no_project(), self.at_work: "", self.done: "", self.project: ""}
+            return (
+                values
+                | {self.nothing: no_project(), self.project: ""}
+                | dict.fromkeys((self.refused, self.at_work, self.done), "")
+            )
         chosen = wanted_plugin(service, project, str(asked.get("plugin", "")))
         choices = [(tr("base alone"), 0), *plugin_choices(service, project)]
         base = project.base.rstrip("/").rsplit("/", 1)[-1]
@@ -152,6 +160,7 @@ class TranslatePage:
             self.preview.card: self.preview.asked(project, asked.get("document")),
             self.editor.count: self.editor.counted(project),
             self.project: str(project.id),
+            **self._refused(project),
             **self._tables(project),
         }
 
@@ -176,14 +185,34 @@ class TranslatePage:
     def queue(
         self, request: gr.Request, files: list[str] | None, plugin: int | None, strength: float, enforce: bool
     ) -> dict[Any, Any]:
-        """Queue the documents that were dropped."""
+        """Queue the documents that were dropped; those that cannot be translated are listed with the reason."""
         project = self.service.need(wanted(request))
         if not files:
             raise InputError("Drop a document first.")
         row, terms = plugin_of(self.service, plugin), self.terms_of(project, enforce)
-        for file in files:
-            self.documents.add(project, Path(file), plugin=row, strength=float(strength) if row else 1.0, terms=terms)
-        return {self.files: gr.update(value=None), self.run: gr.update(interactive=False)}
+        paths, reasons = [Path(file) for file in files], {}
+        for path in paths:
+            try:
+                self.documents.add(project, path, plugin=row, strength=float(strength) if row else 1.0, terms=terms)
+            except (CorpusError, DocumentError, StorageError) as error:
+                reasons[path.name] = error.message.naming(str(path), path.name)
+        self.service.refuse(project.id, reasons, REFUSED, [path.name for path in paths])
+        return {self.files: gr.update(value=None), self.run: gr.update(interactive=False), **self._refused(project)}
+
+    def refuse(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        """Documents that are too large are listed with the others that cannot be translated."""
+        project = self.service.need(wanted(request))
+        self.service.refuse(project.id, reasons_of(event, self.service.settings), REFUSED)
+        return self._refused(project)
+
+    def dismiss(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
+        """Say no more that a document was refused."""
+        project = self.service.need(wanted(request))
+        self.service.dismiss(project, str(event.name), REFUSED)
+        return self._refused(project)
+
+    def _refused(self, project: ProjectRow) -> dict[Any, Any]:
+        return {self.refused: unread_card({}, refused=self.service.refused(project.id, REFUSED))}
 
     def act(self, request: gr.Request, event: gr.EventData) -> dict[Any, Any]:
         """Cancel, resume, delete or preview a document."""

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 LABELS = "domains.json"  # in a project's workspace: domain labels by file name
 REMOVED = "removed"  # there too: the folder of the sample files that were removed since the last reading
-REFUSED = (
-    "refused.json"  # there too: uploads that were not taken, with the reason, those of the samples and of the tests
-)
+REFUSED = "refused.json"  # there too: uploads that were not taken, with the reason, by kind: samples, tests, documents
 OPTIONS = "import_options.json"  # there too: settings of reading that differ from the defaults
 SAMPLES = "samples"  # there too: the folder of the sample files
 EDITED = "Edited translations.jsonl"  # the sample file of what was edited on the pages
@@ -68,9 +66,7 @@ class SampleFiles:
         paths = [Path(file) for file in files]
         reasons = check_files(paths, self.settings, [path.name for path in there])
         taken = [path for path in paths if path not in reasons]
-        names = {path.name for path in taken}
-        earlier = {name: why for name, why in self.refused(project_id, kind).items() if name not in names}
-        self._note_refused(project_id, kind, {**earlier, **{path.name: why for path, why in reasons.items()}})
+        self.refuse(project_id, {path.name: why for path, why in reasons.items()}, kind, [path.name for path in taken])
         if not taken:
             raise all_refused(list(reasons.values()))
         take_files(taken, self.workspace(project_id, change=True) / kind)
@@ -79,9 +75,12 @@ class SampleFiles:
         """Files that were not taken, with the reason, until files of these names are or the user dismisses them."""
         return dict(read_json(self.workspace(project_id) / REFUSED).get(kind, {}))
 
-    def refuse(self, project: ProjectRow, reasons: Mapping[str, str]) -> None:
-        """Note files that did not come in, with the reason."""
-        self._note_refused(project.id, SAMPLES, {**self.refused(project.id), **reasons})
+    def refuse(
+        self, project_id: int, reasons: Mapping[str, str], kind: str = SAMPLES, taken: Sequence[str] = ()
+    ) -> None:
+        """Note files that did not come in, with the reason; those of these names that were `taken` are refused no longer."""
+        earlier = {name: why for name, why in self.refused(project_id, kind).items() if name not in taken}
+        self._note_refused(project_id, kind, {**earlier, **reasons})
 
     def dismiss(self, project: ProjectRow, name: str, kind: str = SAMPLES) -> None:
         """Say no more that a file was refused."""

@@ -1,0 +1,58 @@
+"""The page Translate without a browser: several documents at once, of which some cannot be translated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from engine.core.settings import Settings
+from engine.store import ProjectRow
+from studio.pages.translate import TranslatePage
+from studio.services.service import Service
+from tests.bases import EN_ZH
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Service:
+    return Service(Settings(home=str(tmp_path / "home"), device="cpu", max_upload_mib=1))
+
+
+@pytest.fixture
+def project(service: Service) -> ProjectRow:
+    return service.create_project("Rain", "en", "zh", str(EN_ZH))
+
+
+@pytest.fixture
+def translate(service: Service) -> TranslatePage:
+    with gr.Blocks() as demo:
+        page = TranslatePage(demo, service)
+        page.layout()
+    return page
+
+
+def asked(project: ProjectRow) -> Any:
+    return SimpleNamespace(query_params={"project": str(project.id)}, headers={})
+
+
+def test_documents_that_cannot_be_translated_are_listed_and_the_others_queued(
+    translate: TranslatePage, service: Service, project: ProjectRow, tmp_path: Path
+) -> None:
+    content = {"a.docx": b"no document", "b.txt": b"The rain stopped.", "c.png": b"x", "d.md": b"# Rain\n\nIt rains."}
+    for name, data in content.items():
+        (tmp_path / name).write_bytes(data)
+    request, files = asked(project), [str(tmp_path / name) for name in content]
+    shown = str(translate.queue(request, files, 0, 1.0, False)[translate.refused])
+    assert [one.name for one in translate.documents.list(project.id)] == ["d.md", "b.txt"]
+    assert "a.docx cannot be opened" in shown
+    assert "c.png is in no format that can be translated here" in shown
+    assert str(tmp_path) not in shown
+    large: Any = SimpleNamespace(names=["e.docx"])
+    assert "e.docx is larger than 1 MiB" in translate.refuse(request, large)[translate.refused]
+    translate.dismiss(request, SimpleNamespace(name="c.png"))  # type: ignore[arg-type]
+    drawn = str(translate.fill(request)[translate.refused])
+    assert "a.docx" in drawn
+    assert "c.png" not in drawn, "it was dismissed"
