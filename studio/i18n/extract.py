@@ -5,7 +5,8 @@
 
 Messages are literal arguments, as with gettext. In the studio: of `tr`, `trn` and `mark`; the label, placeholder and info of
 Gradio's components, the words on its buttons; HTML given to `view` as it stands; the titles of pages; errors that it raises;
-`tmSay('…')` in scripts; `tr`, `trn` and `trc` in templates; the licences and summaries on the cards of bundled bases and samples.
+`tmSay('…')` in scripts; `tr`, `trn` and `trc` in templates; the guides of CAT tools; the licences and summaries on the cards of
+bundled bases and samples.
 In the engine: of errors, `Message` and `mark`, of a job's steps and notes, the names of what is written to the disk, a method's
 title and summary, the names and help of settings.
 """
@@ -17,6 +18,7 @@ import ast
 import html
 import re
 import sys
+import tomllib
 from collections.abc import Container, Iterator
 from functools import cache
 from pathlib import Path
@@ -64,7 +66,7 @@ def collected() -> dict[str, str]:
                 result[one] = many or result.get(one, "")
     for one, many in template_messages():
         result[one] = many or result.get(one, "")
-    for message in [*script_messages(), *card_messages(), *engine_messages()]:
+    for message in [*script_messages(), *guide_messages(), *card_messages(), *engine_messages()]:
         if message.strip():
             result.setdefault(message, "")
     return result
@@ -85,6 +87,15 @@ def script_messages() -> tuple[str, ...]:
     texts = [path.read_text(encoding="utf-8") for path in (*_files(), *sorted((STUDIO / "static").glob("*.js")))]
     result = (single or double for text in texts for single, double in SAY.findall(text))
     return tuple(dict.fromkeys(result))
+
+
+def guide_messages() -> Iterator[str]:
+    """What the page CAT tools says of each tool."""
+    text = (STUDIO / "components" / "cat_tool_guides.toml").read_text(encoding="utf-8")
+    for guide in tomllib.loads(text)["guides"]:
+        yield from (guide["name"], guide["summary"], *guide["notes"])
+        for step in guide["steps"]:
+            yield from (step["text"], step.get("link", ""), *(field["label"] for field in step.get("fields", ())))
 
 
 def card_messages() -> Iterator[str]:

@@ -15,7 +15,7 @@ from engine.core.settings import Settings
 from engine.store import PluginRow, ProjectRow
 from studio.app import MODULES
 from studio.components.cat_tool_cards import connection_card, filled, tool_cards
-from studio.components.cat_tool_guides import GUIDES, OMEGAT, WAYS, WEBLATE
+from studio.components.cat_tool_guides import GUIDES, WAYS
 from studio.components.layout import foot_boxes
 from studio.i18n.translate import speaking
 from studio.pages.cat_tools import CatToolsPage
@@ -106,7 +106,7 @@ def test_each_tool_has_a_card_whose_fields_are_filled(service: Service, project:
 
 def test_what_the_tools_are_given_is_what_their_connectors_send_to(service: Service, project: ProjectRow) -> None:
     one = made(service, project, "base")
-    values = {guide.name: [filled(f.value, one) for s in guide.steps for f in s.fields] for guide in (OMEGAT, WEBLATE)}
+    values = {guide.name: [filled(f.value, one) for s in guide.steps for f in s.fields] for guide in GUIDES}
     assert values["OmegaT"] == [f"{ORIGIN}/cat/{project.id}/base/translate"], (
         "the plug-in adds q, source and target alone"
     )
