@@ -10,6 +10,7 @@ A message without params is not formatted: braces in it are braces.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,6 +18,9 @@ from typing import Any
 
 MESSAGES = "messages"  # the key under which JSON keeps the data of the sentences in it
 CODE_WORDS = 8
+PATH = re.compile(
+    r"""'[^'\n]*[\\/][^'\n]*'|"[^"\n]*[\\/][^"\n]*"|(?<![\w/.])(?!//)(?:sqlite:///)?(?:[A-Za-z]:)?[\\/][^\s'"]+"""
+)
 
 
 def mark(text: str) -> str:
@@ -53,15 +57,6 @@ class Message(str):
         params = {name: _named(value, old, new) for name, value in self.params.items()}
         return Message.restore(self.replace(old, new), self.template, params, self.code)
 
-    def without_folder(self, folder: Path) -> Message:
-        """The same message with the names of files and folders below `folder` in the place of their paths."""
-        prefix = f"{folder}/"
-        result = self
-        for value in _texts_in(self):
-            if value.startswith(prefix):
-                result = result.naming(value, Path(value).name)
-        return result.naming(prefix, "")
-
     def to_mapping(self) -> dict[str, object]:
         """What JSON can hold."""
         params = {
@@ -85,21 +80,43 @@ def code_of(template: str) -> str:
     return "-".join(re.findall(r"[^\W_]+", bare)[:CODE_WORDS])
 
 
+def without_paths(text: str) -> str:
+    """A sentence with names of files and folders in the place of their paths on this machine, for readers who are not at it.
+
+    Of a message only the values are changed: what stands in its template, a user has given.
+    """
+    found = {path for value in _texts_in(text) for path in _paths_in(value)}
+    for path in sorted(found, key=len, reverse=True):  # a file before its folder
+        text = _named(text, path, Path(path).name)
+    return text
+
+
 def _named(value: Any, old: str, new: str) -> Any:
     if isinstance(value, Message):
         return value.naming(old, new)
     return value.replace(old, new) if isinstance(value, str) else value
 
 
-def _texts_in(message: Message) -> Iterator[str]:
-    """The texts among the values, longest first, so that a file comes before its folder."""
-    texts: list[str] = []
-    for value in message.params.values():
-        if isinstance(value, Message):
-            texts += _texts_in(value)
-        elif isinstance(value, str):
-            texts.append(value)
-    yield from sorted(texts, key=len, reverse=True)
+def _texts_in(value: object) -> Iterator[str]:
+    """The texts among the values of a message, or a text itself."""
+    if isinstance(value, Message):
+        for one in value.params.values():
+            yield from _texts_in(one)
+    elif isinstance(value, str):
+        yield value
+
+
+def _paths_in(text: str) -> Iterator[str]:
+    """The absolute paths in a text, each as it stands there: the whole text, one in quotes, or one without spaces.
+
+    A path is one of this machine, so that `/v2/translate` and `and/or` are none.
+    """
+    for match in (text, *(one[0] for one in PATH.finditer(text))):
+        bare = match.strip("'\"").rstrip(".,;:)")
+        path = Path(re.sub(r"^sqlite:///", "", bare))
+        one = not re.search(r"\n|\s[/\\]", bare)  # and not a sentence with several of them
+        if one and path.is_absolute() and path.name and os.path.exists(Path(*path.parts[:2])):
+            yield bare
 
 
 def _plain(value: Any) -> Any:

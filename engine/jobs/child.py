@@ -31,7 +31,7 @@ from engine.jobs.processes import STOP, end_tree, receive
 from engine.jobs.progress import RowProgress, StopReason, plain
 from engine.jobs.registry import JobContext, known_kinds
 from engine.jobs.transient_errors import may_pass
-from engine.messages import Message, mark
+from engine.messages import Message, mark, without_paths
 from engine.store.records import JobRow, JobState
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _work(
             return _stopped(jobs, key, progress.stop_reason)
         error = caught
         sentence = (
-            caught.message.without_folder(settings.home_dir)  # users see file names, not paths on the server
+            without_paths(caught.message)  # users see file names, not paths on the server
             if isinstance(caught, TailorError)
             else _sentence(caught, progress, job.id)
         )

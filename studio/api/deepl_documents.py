@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field
 
 from engine.core.languages import same_language
 from engine.errors import InputError
+from engine.messages import without_paths
 from studio.api.cat_tools import Selection, SelectionDep, admit, mount
 from studio.api.deepl import ANSWERS, DeepLRequest, Formality, check_formality, named, route_of, terms_of
 from studio.api.deps import LARGEST_ID, Deps, DepsDep
@@ -173,7 +174,7 @@ def status_of(document: TranslatedDocument) -> DocumentStatus:
     elif state == "translating" and job.eta is not None:
         status.seconds_remaining = max(1, round(job.eta))
     elif state == "error":
-        status.error_message = job.error or WHY.get(job.state.value, "The translation failed.")
+        status.error_message = without_paths(job.error) or WHY.get(job.state.value, "The translation failed.")
     return status
 
 

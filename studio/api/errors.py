@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from engine.core.actor import Forbidden
 from engine.errors import Cancelled, MissingError, NotFoundError, StorageError, TailorError
-from engine.messages import Message
+from engine.messages import Message, without_paths
 from engine.serving.turns import DeadlineError, OverloadedError
 
 log = logging.getLogger(__name__)
@@ -97,6 +97,8 @@ def style_of(path: str) -> str:
 
 def shaped(path: str, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The response for an error, in the format of its path."""
+    if isinstance(message, Message):
+        message = without_paths(message)
     about: dict[str, object] = {"code": code, "message": message}
     if isinstance(message, Message):
         about |= {"reason": message.code, "params": dict(message.params)}
@@ -129,6 +131,8 @@ def add_handlers(app: FastAPI) -> None:
         status = status_of(error)
         headers = {"Retry-After": RETRY_AFTER} if status == 503 else None
         code = "missing" if isinstance(error, MissingError) else CODES[status]
+        if isinstance(error, StorageError):
+            log.warning("%s", error)  # with the paths, which the answer does not tell
         return shaped(request.url.path, status, code, error.message, headers)
 
     @app.exception_handler(Exception)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
+from engine.messages import without_paths
 from studio.api.schemas import models
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def job(row: JobRow) -> models.Job:
         row,
         project=row.project_id,
         state=row.state.value,
+        note=without_paths(row.note),
+        error=without_paths(row.error),
         metrics=finite(row.metrics),
         result=finite(shown_result(row.result)),
         method=str(row.arguments.get("method", "")),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from engine.errors import TailorError
+from engine.errors import StorageError, TailorError
 from studio.auth.identity import guest
 from studio.components.html import esc, number, view
 from studio.components.navigation import MOVES
@@ -117,6 +117,8 @@ def guard(function: Callable[..., Any], *, polled: bool = False) -> Callable[...
 
 def _toast(error: Exception) -> None:
     if isinstance(error, TailorError):
+        if isinstance(error, StorageError):
+            log.warning("%s", error)  # with the paths, which the reader is not told
         sentence = translate_message(error.message)
     else:
         log.exception("an event of the studio failed", exc_info=error)

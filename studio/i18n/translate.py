@@ -29,6 +29,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.messages import Message as EngineMessage
+from engine.messages import without_paths
 
 LOCALE = Path(__file__).parent / "locale"
 LANGUAGES = {"en": "EN", "zh": "中文"}
@@ -153,8 +154,9 @@ def trc(context: str, message: str, /) -> str:
 def translate_message(message: str) -> str:
     """A sentence of the engine in the reader's language: its template translated, its values filled in, those that are
     messages themselves translated too. What has no template, as in rows of earlier versions, is looked up as it stands.
+    Paths of the server are left out.
     """
-    code = language()
+    code, message = language(), without_paths(message)
     if code == "en" or not message:
         return message
     if not isinstance(message, EngineMessage):

@@ -7,11 +7,13 @@ import pickle
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.core.atomic_files import read_json, write_json
 from engine.errors import BundleError, InputError, TailorError, storage_errors
 from engine.jobs.backends.remote_errors import describe_error, raise_remote_error
-from engine.messages import Message, mark, pack, unpack
+from engine.messages import Message, mark, pack, unpack, without_paths
 
 
 def test_a_message_is_its_english_sentence_and_knows_what_stands_in_it() -> None:
@@ -44,17 +46,26 @@ def test_an_error_inside_another_keeps_its_own_template() -> None:
     assert InputError(inner.message).message is inner.message
 
 
-def test_files_below_a_folder_are_called_by_their_names() -> None:
-    inner = InputError("{path}, line 3: no text.", path=Path("/home/studio/projects/3/samples/my letters.tmx"))
+def test_files_are_called_by_their_names_and_not_by_their_paths(tmp_path: Path) -> None:
+    inner = InputError("{path}, line 3: no text.", path=tmp_path / "samples" / "my letters.tmx")
     outer = Message(
         "{reason} See {folder}, not {other}: {text}.",
-        reason=inner.message, folder="/home/studio/projects", other="/data/a.tmx", text="opens /home/studio/uploads/b.txt",
+        reason=inner.message, folder=tmp_path / "projects", other="/v2/translate",
+        text=f"opens '{tmp_path}/my uploads', then sqlite:///{tmp_path}/t.db.",
     )  # fmt: skip
-    shown = outer.without_folder(Path("/home/studio"))
-    assert shown == "my letters.tmx, line 3: no text. See projects, not /data/a.tmx: opens uploads/b.txt."
+    shown = without_paths(outer)
+    assert shown == "my letters.tmx, line 3: no text. See projects, not /v2/translate: opens 'my uploads', then t.db.."
+    assert isinstance(shown, Message)
     assert shown.template == outer.template
-    assert "/home/studio" not in json.dumps(shown.to_mapping())
-    assert Message("Nothing.").without_folder(Path("/home")) == "Nothing."
+    assert str(tmp_path) not in json.dumps(shown.to_mapping())
+    assert without_paths(f"{tmp_path}/a.txt is full.") == "a.txt is full."
+    typed = Message(f"There is no file at {tmp_path}/b.txt.")
+    assert without_paths(typed) == typed, "a path that a user gave"
+
+
+@given(st.text("a/\\ :'\"n"))
+def test_what_names_no_place_on_this_machine_stays(text: str) -> None:
+    assert without_paths(text) == text
 
 
 def test_errors_cross_processes_and_machines_whole() -> None:
