@@ -6,61 +6,15 @@ import argparse
 import datetime
 import getpass
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine.cli.commands import Commands, Shown
-from engine.core.actor import PROJECT_ROLES, ROLES
+from engine.cli.commands import Shown
 from engine.core.text_table import table
 from engine.errors import InputError
 
 if TYPE_CHECKING:
     from engine.store import Store
     from engine.store.accounts import AccountRow
-
-
-def register(top: Commands) -> None:
-    commands = top.group("user", "accounts of people who sign in to the studio")
-
-    def named(name: str, help: str, run: Callable[[argparse.Namespace], Shown]) -> argparse.ArgumentParser:
-        command = commands.add(name, help, run)
-        command.add_argument("name", help="the account's name")
-        return command
-
-    def password(command: argparse.ArgumentParser) -> None:
-        command.add_argument(
-            "--password-stdin", action="store_true", help="read the password from the first line of standard input"
-        )
-
-    command = named("add", "a new account; asks for its password", user_add)
-    command.add_argument("--role", default="member", choices=ROLES, help="its role [member]")
-    password(command)
-    commands.add("list", "all accounts", user_list)
-    named("role", "another role", user_role).add_argument("role", choices=ROLES, help="its new role")
-    password(named("password", "another password; its sessions end", user_password))
-    named("second-factor-off", "ask for the password alone, for somebody who lost their authenticator", user_factor_off)
-    named("close", "nobody signs in to it any more", user_close)
-    named("open", "sign in to it again", user_open)
-    named("remove", "remove the account; projects stay", user_remove)
-    command = named("join", "take an account into a project", user_join)
-    command.add_argument("project", type=int, help="the project's number")
-    command.add_argument("--role", default="member", choices=PROJECT_ROLES, help="its role in the project [member]")
-    named("leave", "take an account out of a project", user_leave).add_argument(
-        "project", type=int, help="the project's number"
-    )
-
-    command = top.add("audit", "who did what and when: sign-ins, projects, uploads, jobs, exports", audit)
-    command.add_argument("--project", type=int, metavar="ID", help="only of this project")
-    command.add_argument("--who", default="", metavar="NAME", help="only by this account")
-    command.add_argument(
-        "--action",
-        dest="acts",
-        default="",
-        metavar="WORDS",
-        help="actions that start with this, such as `sign in` or `plugin`",
-    )
-    command.add_argument("--since", default="", metavar="DATE", help="from this day on, such as 2026-11-21")
-    command.add_argument("--limit", type=int, default=100, metavar="N", help="only this many of the newest [100]")
 
 
 def _store(args: argparse.Namespace) -> Store:

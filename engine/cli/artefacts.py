@@ -4,23 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from engine.cli.commands import Commands, Shown
+from engine.cli.commands import Shown
 from engine.core.text_table import table
-
-
-def register(top: Commands) -> None:
-    commands = top.group("artefacts", "files of projects, by content")
-    commands.add("list", "files that each workspace has published, and where they are stored", artefacts_list)
-    commands.add(
-        "verify",
-        "read every artefact and compare it with its checksum; exit code 1 where one is damaged",
-        artefacts_verify,
-    )
-    command = commands.add("collect", "remove artefacts that are no longer referenced", artefacts_collect)
-    command.add_argument("--dry-run", action="store_true", help="only show what would be removed")
-    command.add_argument(
-        "--older-than", type=float, default=None, metavar="HOURS", help="keep newer ones [artefacts_keep_hours]"
-    )
 
 
 def artefacts_list(args: argparse.Namespace) -> Shown:

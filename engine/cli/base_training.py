@@ -7,39 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.builders.bases.options import BaseTrainingOptions
-from engine.core.options import add_flags, from_flags
-
-
-def add_train_flags(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--source", required=True, metavar="LANG", help="language of the files' first column, such as de"
-    )
-    command.add_argument(
-        "--target", required=True, metavar="LANG", help="language of the files' second column, such as en"
-    )
-    command.add_argument(
-        "--pairs", nargs="+", required=True, metavar="FILE[=WEIGHT]",
-        help="sentence pairs: TSV, also .gz; a weight of 2 brings a file's pairs twice in a pass, 0.5 every second time",
-    )  # fmt: skip
-    command.add_argument(
-        "--back-translated", nargs="+", default=[], metavar="LANG:FILE[=WEIGHT]",
-        help="pairs like those of --pairs whose LANG side is machine translation: it is tagged, and only ever a source",
-    )  # fmt: skip
-    command.add_argument(
-        "--held-out", nargs="+", default=[], metavar="FILE", help="pairs held out from training, to score the base on"
-    )
-    command.add_argument("--init", default="", metavar="DIR", help="a base trained earlier, to continue from")
-    command.add_argument(
-        "--about", default="", metavar="FILE.md", help="where the data is from and under which terms, for the card"
-    )
-    command.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        metavar="DIR",
-        help="folder for the base; a second run continues where it stopped",
-    )
-    add_flags(command, BaseTrainingOptions)
+from engine.core.options import from_flags
 
 
 def train(args: argparse.Namespace) -> tuple[Any, str]:
@@ -67,12 +35,6 @@ def train(args: argparse.Namespace) -> tuple[Any, str]:
     )  # fmt: skip
     figures = train_base(run, args.progress)
     return figures, (Path(args.output) / "README.md").read_text(encoding="utf-8")
-
-
-def add_score_flags(command: argparse.ArgumentParser) -> None:
-    command.add_argument("base", metavar="DIR", help="the folder that `tailormt base train` writes")
-    command.add_argument("--source", required=True, metavar="LANG", help="as specified for training")
-    command.add_argument("--target", required=True, metavar="LANG", help="as specified for training")
 
 
 def score(args: argparse.Namespace) -> tuple[Any, str]:

@@ -6,57 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.cli import base_training
-from engine.cli.commands import Commands
 from engine.core.json_object import Json
 from engine.core.text_table import table
 from engine.errors import Cancelled, ModelError
 
 FEW = 6  # languages that a table names; of more it gives the number
-
-
-def register(top: Commands) -> None:
-    commands = top.group("base", "base models")
-    command = commands.add("add", "check a base and install it; a hub id is downloaded from the network", base_add)
-    command.add_argument("origin", metavar="HUB_ID|FOLDER", help="such as Helsinki-NLP/opus-mt-en-de, or a folder")
-    command.add_argument("--name", default="", help="name to install it under [its own]")
-    command.add_argument("--revision", default="", help="branch, tag or commit on the hub [main]")
-    command.add_argument(
-        "--convert",
-        action="store_true",
-        help="also accept pickled weights: read in weights-only mode, saved as safetensors",
-    )
-    commands.add("list", "installed bases: languages, family, parameters, size, licence, location", base_list)
-    command = commands.add(
-        "decoding", "choose a base's default beam and length penalty by BLEU on held-out pairs", base_decoding
-    )
-    command.add_argument("name", metavar="NAME|FOLDER", help="name of an installed base, or its folder")
-    command.add_argument(
-        "--source", required=True, metavar="LANG", help="language of the files' first column, such as en"
-    )
-    command.add_argument(
-        "--target", required=True, metavar="LANG", help="language of the files' second column, such as zh"
-    )
-    command.add_argument(
-        "--held-out", nargs="+", required=True, metavar="FILE", help="TSV files of pairs it was not trained on"
-    )
-    command.add_argument("--lines", type=int, default=150, help="pairs taken from each file, evenly selected [150]")
-    command = commands.add(
-        "recommend", "well-known open models for a pair: size, memory, licence; asks no network", base_recommend
-    )
-    command.add_argument("--source", required=True, metavar="LANG", help="source language, such as en or pt-BR")
-    command.add_argument("--target", required=True, metavar="LANG", help="target language, such as zh or zh-Hant")
-    command = commands.add("remove", "remove an added base and its files", base_remove)
-    command.add_argument("name", metavar="NAME", help="its name, see `tailormt base list`")
-    command.add_argument("--force", action="store_true", help="even if a project or plugin uses it")
-    command = commands.add(
-        "train", "train a base of your own from sentence pairs; both directions", base_training.train
-    )
-    base_training.add_train_flags(command)
-    command = commands.add(
-        "score-pairs", "score a training's pairs, so that it leaves the worst out", base_training.score
-    )
-    base_training.add_score_flags(command)
 
 
 def base_add(args: argparse.Namespace) -> tuple[Any, str]:

@@ -1,42 +1,90 @@
-"""How commands are added to the command line, and the flags that several of them have."""
+"""The commands of the file commands.toml, their flags, and what several of them do first."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+import importlib
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.core.options import add_flags
+from engine.core.options import add_flags, describe
 from engine.core.settings import Settings
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
 
 Shown = tuple[Any, str]  # what --json prints, and what is printed otherwise
-SAMPLES = (
-    "your sentences: txt, csv, tsv, jsonl, tmx, xliff, po, docx, odt, srt, pdf; sample:NAME for one that came along, see "
-    "`tailormt corpus samples`"
-)
+ABOUT = Path(__file__).with_suffix(".toml")
+TYPES = {"int": int, "float": float}
 
 
-class Commands:
-    """The commands of the program, or those below one of its words; each module of `engine.cli` adds its own in `register`."""
+def add_commands(top: argparse.ArgumentParser) -> str:
+    """Add all commands to the program's parser; returns the list of them under their headings."""
+    about = tomllib.loads(ABOUT.read_text(encoding="utf-8"))
+    words = {
+        "": top.add_subparsers(
+            dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog="tailormt"
+        )
+    }
+    lines: list[str] = []
+    for name, command in about["commands"].items():
+        above, _, word = name.rpartition(" ")
+        if "heading" in command:
+            lines += ["", f"{command['heading']}:"]
+        if not above:
+            lines.append(f"  {name:<13}{command['help']}")
+        if "run" not in command:
+            parser = words[above].add_parser(word, help=command["help"])
+            words[name] = parser.add_subparsers(dest="action", required=True)
+            continue
+        parser = words[above].add_parser(word, help=command["help"], description=command["help"], parents=[common()])
+        parser.set_defaults(run=command["run"])
+        for argument in arguments_of(command.get("arguments", ()), about):
+            add_argument(parser, argument)
+    return "\n".join(lines[1:])
 
-    def __init__(self, parser: argparse.ArgumentParser, dest: str = "action", **shown: Any) -> None:
-        self.actions = parser.add_subparsers(dest=dest, required=True, **shown)
-        self.listed: dict[str, str] = {}  # {name: help}, in the order in which they were added
 
-    def add(self, name: str, help: str, run: Callable[[argparse.Namespace], Shown]) -> argparse.ArgumentParser:
-        """A command with the flags that all have."""
-        self.listed[name] = help
-        result = self.actions.add_parser(name, help=help, description=help, parents=[common()])
-        result.set_defaults(run=run)
-        return result
+def arguments_of(named: Sequence[Any], about: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A command's own arguments, and those that it shares with others, in their order."""
+    for one in named:
+        if not isinstance(one, str):
+            yield one
+        elif one in about["sets"]:
+            yield from arguments_of(about["sets"][one], about)
+        else:
+            yield about["arguments"][one]
 
-    def group(self, name: str, help: str) -> Commands:
-        """A word with commands below it."""
-        self.listed[name] = help
-        return Commands(self.actions.add_parser(name, help=help))
+
+def add_argument(parser: argparse.ArgumentParser, about: Mapping[str, Any]) -> None:
+    """Add one argument of the file."""
+    if "settings" in about:
+        add_flags(parser, named(about["settings"]), only=about.get("only", ()), skip=about.get("skip", ()))
+        return
+    given = dict(about)
+    flags = given.pop("flags", None) or [given.pop("name")]
+    if setting := given.pop("setting", None):
+        item = next(item for item in describe(Settings) if item.name == setting)
+        shown = {"dest": setting, "default": argparse.SUPPRESS, "help": f"{item.help} [{item.default}]"}
+        given = {"metavar": "|".join(map(str, item.choices or ())), **shown, **given}
+    if "listed" in given:
+        given["help"] = ", ".join(named(given.pop("listed")))
+    if "type" in given:
+        given["type"] = TYPES[given["type"]]
+    if isinstance(given.get("choices"), str):
+        given["choices"] = named(given["choices"])
+    if given.get("default") == argparse.SUPPRESS:  # argparse knows it by its identity
+        given["default"] = argparse.SUPPRESS
+    if given.get("action") == "boolean":
+        given["action"] = argparse.BooleanOptionalAction
+    parser.add_argument(*flags, **given)
+
+
+def named(place: str) -> Any:
+    """What module:NAME below `engine` is."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(f"engine.{module}"), name)
 
 
 def common() -> argparse.ArgumentParser:
@@ -46,19 +94,6 @@ def common() -> argparse.ArgumentParser:
     result.add_argument("--quiet", action="store_true", help="no progress on stderr")
     add_flags(result, Settings, only=("home", "device", "precision", "base_precision", "threads"))
     return result
-
-
-def add_direction(target: argparse.ArgumentParser) -> None:
-    target.add_argument("--source", required=True, metavar="LANG", help="source language, such as en or pt-BR")
-    target.add_argument("--target", required=True, metavar="LANG", help="target language, such as zh or zh-Hant")
-
-
-def add_base(target: argparse.ArgumentParser) -> None:
-    target.add_argument(
-        "--base", default="", metavar="DIR", help="folder, name or hub id of the base [one that supports the pair]"
-    )
-    add_direction(target)
-    target.add_argument("--download", action="store_true", help="allow a base to be downloaded from the hub")
 
 
 def base_path(args: argparse.Namespace, languages: Mapping[str, Any] | None = None) -> str:

@@ -6,24 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.cli.commands import SAMPLES, Commands, add_direction
-from engine.core.options import add_flags, from_flags
+from engine.core.options import from_flags
 from engine.core.text_table import table
 from engine.corpora.bundled import bundled_samples, named_files
 from engine.corpora.types import CorpusOptions
-
-
-def register(top: Commands) -> None:
-    commands = top.group("corpus", "samples")
-    command = commands.add("import", "read samples and report what is imported and skipped", corpus_import)
-    command.add_argument("samples", nargs="+", metavar="FILE", help=SAMPLES)
-    add_direction(command)
-    command.add_argument("--workspace", metavar="DIR", help="where to store the corpus")
-    command.add_argument(
-        "--test-files", nargs="+", default=(), metavar="FILE", help="report which of their sentences are in the samples"
-    )
-    add_flags(command, CorpusOptions)
-    commands.add("samples", "bundled sample corpora: languages, lines, licence, folder", corpus_samples)
 
 
 def corpus_import(args: argparse.Namespace) -> tuple[Any, str]:

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.commands import SAMPLES, Commands, Shown, add_base, base_path
-from engine.cli.demo import DEMOS
+from engine.cli.commands import Shown, base_path
 from engine.cli.terminal import comparison
 from engine.core.atomic_files import check_writable
 from engine.core.options import named_values
@@ -21,74 +20,6 @@ from engine.corpora.bundled import named_files
 
 if TYPE_CHECKING:
     from engine.workflows.customize.request import CustomizeRequest
-
-
-def register(top: Commands) -> None:
-    add_job_flags(
-        top.add("customize", "build a plugin from sentences, from start to finish; resumes after a stop", customize),
-        True,
-        False,
-    )
-    command = top.add(
-        "estimate", "estimate the time, memory and disk space of a customization, without running it", estimate
-    )
-    add_job_flags(command, False, False)
-    command.add_argument("--knn", action="store_true", help="with an additional datastore for kNN decoding")
-    add_job_flags(top.add("phrases", "step: samples to phrases", phrases), False, True)
-    add_job_flags(top.add("memory", "step: phrases to memory", memory), False, True)
-    add_job_flags(top.add("train", "step: train the method", train), False, True)
-    top.add("methods", "list the customization methods and what each needs", methods)
-    command = top.add("demo", "build a plugin from a bundled sample and show a side-by-side table at the end", run_demo)
-    command.add_argument("-o", "--output", default="demo-out", metavar="DIR", help="folder for the plugin [demo-out]")
-    command.add_argument(
-        "--to",
-        choices=tuple(DEMOS),
-        default="zh",
-        help="zh: English into literary Chinese, en: German into Elizabethan English [zh]",
-    )
-
-
-def add_job_flags(target: argparse.ArgumentParser, output: bool, workspace: bool) -> None:
-    """Flags of the main job and of its steps."""
-    add_base(target)
-    target.add_argument("--samples", nargs="+", required=True, metavar="FILE", help=SAMPLES)
-    target.add_argument(
-        "--domains", nargs="+", default=(), metavar="LABEL", help="a domain label for each file [the files' names]"
-    )
-    target.add_argument(
-        "--backward", default="", metavar="DIR", help="base for the reverse direction, where one is needed"
-    )
-    target.add_argument(
-        "--method",
-        default="auto",
-        metavar="NAME",
-        help="see `tailormt methods`; auto tries several and uses the best on held-out samples [auto]",
-    )
-    target.add_argument(
-        "--budget",
-        default="balanced",
-        choices=("quick", "balanced", "best"),
-        help="how long to train: minutes, tens of minutes, hours [balanced]",
-    )
-    for kind, what in (
-        ("method", "the method"), ("training", "training"), ("corpus", "reading the samples"),
-        ("phrase", "phrase extraction"), ("knn", "kNN decoding"),
-    ):  # fmt: skip
-        target.add_argument(
-            f"--{kind}-option", action="append", metavar="NAME=VALUE", help=f"a setting of {what}; repeatable"
-        )
-    target.add_argument(
-        "--workspace", required=workspace, metavar="DIR", help="folder for the files of the steps; not removed"
-    )
-    if output:
-        target.add_argument("-o", "--output", required=True, metavar="PLUGIN.zip", help="the bundle to write")
-        target.add_argument("--name", default="", help="the plugin's name [the bundle's]")
-        target.add_argument(
-            "--knn", action="store_true", help="also include a datastore for kNN decoding in the bundle"
-        )
-        target.add_argument(
-            "--with-phrases", action=argparse.BooleanOptionalAction, default=True, help="include phrases in the bundle"
-        )
 
 
 def request_of(args: argparse.Namespace) -> CustomizeRequest:

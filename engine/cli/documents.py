@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.atomic_files import check_writable
-from engine.core.options import add_flags, from_flags
+from engine.core.options import from_flags
 from engine.core.text_table import table
 from engine.corpora.formats.documents.formats import is_document, open_document
 from engine.corpora.formats.documents.model import Context, Document, DocumentOptions
@@ -23,21 +23,7 @@ if TYPE_CHECKING:
     from engine.plugins import Plugin, PluginStack
     from engine.workflows.documents import DocumentReport
 
-INPUT = (
-    "a sentence a line; - reads standard input; or a document, which keeps its format: docx, pptx, xlsx, odt, xliff, po, srt, "
-    "vtt, html, md"
-)
 SHOWN = 12  # doubtful places on the screen; all of them are in --json
-
-
-def add_document_flags(command: argparse.ArgumentParser) -> None:
-    """Flags of `tailormt translate` that concern documents."""
-    command.add_argument(
-        "--document",
-        action="store_true",
-        help="treat a text file as a document too: several sentences per line, paragraphs wrapped at a width",
-    )
-    add_flags(command, DocumentOptions)
 
 
 def document_of(args: argparse.Namespace) -> Document | None:

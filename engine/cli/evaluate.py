@@ -9,9 +9,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.commands import Commands, Shown, load_base
-from engine.core.options import add_flags
-from engine.core.settings import Settings
+from engine.cli.commands import Shown, load_base
 from engine.errors import OptionError
 
 if TYPE_CHECKING:
@@ -23,60 +21,6 @@ if TYPE_CHECKING:
     from engine.store.records import System
     from engine.workflows.compare.evaluate import EvalContext
     from engine.workflows.compare.export import Content
-
-
-def register(top: Commands) -> None:
-    command = top.add(
-        "evaluate", "BLEU, chrF, perplexity and style score with intervals and paired bootstrap", evaluate
-    )
-    command.add_argument("system", nargs="*", metavar="NAME=FILE", help="translations to score, line by line")
-    command.add_argument("--reference", metavar="FILE", help="reference translations")
-    command.add_argument(
-        "--sources", metavar="FILE", help="the source sentences, line by line, for terms, copied words and COMET"
-    )
-    command.add_argument(
-        "--terms", metavar="FILE",
-        help="terminology (TBX, CSV, or lines as in `translate`): the share of required terms that appear is scored",
-    )  # fmt: skip
-    command.add_argument(
-        "--ter", action=argparse.BooleanOptionalAction, default=True,
-        help="also compute TER; 50 ms per sentence in Chinese and Japanese",
-    )  # fmt: skip
-    command.add_argument("--target", required=True, metavar="LANG", help="language of the translations")
-    command.add_argument(
-        "--source", default="", metavar="LANG", help="source language; required unless translations are given as files"
-    )
-    command.add_argument(
-        "--input", nargs="+", metavar="FILE",
-        help="sentences to translate and score: txt, two txt (sentences and references), tsv, tmx, xliff, ...",
-    )  # fmt: skip
-    command.add_argument(
-        "--base", default="", metavar="DIR", help="base to translate with [one that supports the pair]"
-    )
-    command.add_argument("--download", action="store_true", help="allow a base to be downloaded from the hub")
-    command.add_argument(
-        "--plugin", action="append", metavar="PLUGIN.zip", help="plugin beside the base alone; up to three, repeatable"
-    )
-    command.add_argument(
-        "--strength", action="append", type=float, metavar="S", help="strength of each plugin, in their order [1.0]"
-    )
-    command.add_argument(
-        "--samples", nargs="+", metavar="FILE",
-        help="the style's sentences, for perplexity and classifier score; learnt once and kept",
-    )  # fmt: skip
-    command.add_argument(
-        "--general", action=argparse.BooleanOptionalAction, default=True,
-        help="with --input, score general text beside it",
-    )  # fmt: skip
-    command.add_argument(
-        "-o", "--output", action="append", default=[], metavar="FILE",
-        help="write texts and figures: .html .json .xlsx .tmx; repeatable",
-    )  # fmt: skip
-    command.add_argument(
-        "--baseline", default="", metavar="NAME", help="system that the others are compared with [the first]"
-    )
-    command.add_argument("--seed", type=int, default=12345, help="[12345]")
-    add_flags(command, Settings, only=("comet", "comet_program"))
 
 
 def evaluate(args: argparse.Namespace) -> Shown:

@@ -6,37 +6,14 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
-from engine.cli.commands import Commands, Shown
+from engine.cli.commands import Shown
 from engine.core.text_table import table
 from engine.errors import InputError
 
 if TYPE_CHECKING:
     from engine.store import JobRow, Store
 
-STATES = ("queued", "running", "succeeded", "failed", "cancelled", "interrupted")
 WAIT_SECONDS = 10.0  # for a job to stop
-
-
-def register(top: Commands) -> None:
-    commands = top.group("jobs", "the queue")
-    command = commands.add("list", "jobs, newest first", list_jobs)
-    command.add_argument("--project", type=int, metavar="ID", help="the project's number [all]")
-    command.add_argument("--state", action="append", choices=STATES, help="only in this state; may be given again")
-    command.add_argument("--limit", type=int, default=50, metavar="N", help="[50]")
-    for name, help, run in (
-        ("show", "where a job stands, and its steps", show),
-        ("cancel", "stop a job; what is finished is kept", cancel),
-        (
-            "resume",
-            "go on with an interrupted, failed or cancelled job from its last finished step or checkpoint",
-            resume,
-        ),
-        ("log", "the end of a job's log", log),
-    ):
-        command = commands.add(name, help, run)
-        command.add_argument("id", type=int, help="the job's number, see `tailormt jobs list`")
-        if name == "log":
-            command.add_argument("--characters", type=int, default=20_000, metavar="N", help="how much of it [20000]")
 
 
 def store_of(args: argparse.Namespace) -> Store:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.commands import SAMPLES, Commands, base_path
+from engine.cli.commands import base_path
 from engine.core.atomic_files import check_writable
-from engine.core.options import add_flags, from_flags
+from engine.core.options import from_flags
 from engine.core.text_table import table
 from engine.errors import CorpusError, OptionError
 from engine.methods.knn.options import KnnOptions
@@ -23,37 +23,6 @@ if TYPE_CHECKING:
     from engine.methods.knn.decoder import Knn
     from engine.plugins import Plugin
     from engine.workflows.customize.request import CustomizeRequest
-
-# What `knn tune` may change: everything else is how the datastore was made.
-TUNED = (
-    "k", "shortlist", "threshold", "temperature", "weight", "adaptive", "finalists", "skip_above", "graph_breadth", "probe",
-)  # fmt: skip
-
-
-def register(top: Commands) -> None:
-    commands = top.group("knn", "kNN decoding")
-    command = commands.add("add", "put a datastore of your samples into a copy of a plugin", knn_add)
-    command.add_argument(
-        "--plugin", required=True, metavar="PLUGIN.zip", help="the bundle to start from; it stays as it is"
-    )
-    command.add_argument("-o", "--output", required=True, metavar="PLUGIN.zip", help="the bundle to write")
-    add_samples(command)
-    add_flags(command, KnnOptions)
-    command = commands.add("tune", "choose k, T and λ of a plugin's datastore on held-out samples", knn_tune)
-    command.add_argument("plugin", metavar="PLUGIN.zip", help="a bundle with a datastore")
-    command.add_argument("-o", "--output", default="", metavar="PLUGIN.zip", help="the bundle to write [the same file]")
-    add_samples(command)
-    add_flags(command, KnnOptions, only=TUNED)
-
-
-def add_samples(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--samples", nargs="+", required=True, metavar="FILE", help=SAMPLES)
-    command.add_argument("--base", default="", metavar="DIR", help="the plugin's base [one that knows the pair]")
-    command.add_argument(
-        "--backward", default="", metavar="DIR", help="base for the reverse direction, where one is needed"
-    )
-    command.add_argument("--download", action="store_true", help="allow a base to be downloaded from the hub")
-    command.add_argument("--workspace", metavar="DIR", help="folder for the files of the steps; not removed")
 
 
 def knn_add(args: argparse.Namespace) -> tuple[Any, str]:

@@ -1,4 +1,4 @@
-"""The command line `tailormt`: flags made from the engine's settings, one function a command, errors as one sentence.
+"""The command line `tailormt`: the commands of commands.toml, one function a command, errors as one sentence.
 
 Nothing heavy is imported before a command runs, so that --help answers at once.
 """
@@ -14,42 +14,12 @@ import traceback
 from collections.abc import Sequence
 
 import engine
-from engine.cli import (
-    accounts,
-    artefacts,
-    bases,
-    bench,
-    corpora,
-    customize,
-    evaluate,
-    jobs,
-    knn,
-    maintenance,
-    parsers,
-    plugins,
-    proportions,
-    ratings,
-    replicas,
-    server,
-    store,
-    tokens,
-    translate,
-)
-from engine.cli.commands import Commands
+from engine.cli.commands import add_commands, named
 from engine.core.cores import share_cores
 from engine.core.languages import canonical
 from engine.core.options import from_flags
 from engine.core.settings import Settings, load_settings
 from engine.errors import TailorError
-
-GROUPS = {
-    "From samples to a plugin": (customize, corpora),
-    "Translations and what they are worth": (translate, evaluate, ratings, proportions),
-    "Bases, parsers, plugins": (bases, parsers, plugins, knn),
-    "The studio, its jobs and accounts": (server, jobs, replicas, accounts, tokens),
-    "The installation's data": (store, artefacts, maintenance),
-    "Experiments": (bench,),
-}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -60,16 +30,8 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"tailormt {engine.__version__}")
-    commands = Commands(top, "command", metavar="COMMAND", help=argparse.SUPPRESS, prog="tailormt")
-    parts: list[str] = []
-    for title, modules in GROUPS.items():
-        before = len(commands.listed)
-        for module in modules:
-            module.register(commands)
-        added = list(commands.listed.items())[before:]
-        parts += ["", f"{title}:", *(f"  {name:<13}{help}" for name, help in added)]
+    top.epilog = add_commands(top)
     top.usage = "tailormt [-h] [--version] COMMAND ..."
-    top.epilog = "\n".join(parts[1:])
     return top
 
 
@@ -96,6 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
+    from engine.cli.bases import demonstration_note
     from engine.cli.terminal import TerminalProgress, stop_on_interrupt
 
     args.settings = from_flags(Settings, args, load_settings().to_mapping())
@@ -104,11 +67,11 @@ def run(args: argparse.Namespace) -> int:
             setattr(args, key, canonical(getattr(args, key)))
     if args.command not in ("worker", "serve", "studio"):
         stop_on_interrupt()
-    if not (args.quiet or args.json) and (note := bases.demonstration_note(args)):
+    if not (args.quiet or args.json) and (note := demonstration_note(args)):
         print(note, file=sys.stderr, flush=True)
     args.progress = TerminalProgress(args.quiet)
     try:
-        value, text = args.run(args)
+        value, text = named(f"cli.{args.run}")(args)
     finally:
         args.progress.close()
     if args.json:

@@ -5,28 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from engine.cli.commands import Commands, Shown
-
-
-def register(top: Commands) -> None:
-    command = top.add(
-        "doctor", "look over the installation and its data; exit code 1 where something is not as it should be", doctor
-    )
-    command.add_argument("--repair", action="store_true", help="mend what can be mended without losing anything")
-    command = top.add("backup", "one archive of the store and the data folder, also while the studio runs", backup)
-    command.add_argument("file", metavar="FILE.zip", help="the archive to write")
-    command.add_argument(
-        "--without-samples", action="store_true",
-        help="leave out samples, documents and what was made of them, but for plugins and the rows of the store",
-    )  # fmt: skip
-    command.add_argument("--without-bases", action="store_true", help="exclude bases and parsers that were added")
-    command = top.add("restore", "restore a backup; all of it is verified first", restore)
-    command.add_argument("file", metavar="FILE.zip", help="the archive written by `tailormt backup`")
-    command.add_argument(
-        "--replace",
-        action="store_true",
-        help="if the data folder is not empty, keep its contents under another name",
-    )
+from engine.cli.commands import Shown
 
 
 def doctor(args: argparse.Namespace) -> Shown:

@@ -8,55 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from engine.builders.parsers.options import ParserTraining
-from engine.cli.commands import Commands
-from engine.core.options import add_flags, describe, from_flags
+from engine.core.options import describe, from_flags
 from engine.core.text_table import table
 from engine.errors import InputError, MissingError
 
 KINDS = ("constituency", "dependency")  # in the order in which the extraction prefers them
-
-
-def register(top: Commands) -> None:
-    commands = top.group("parser", "parsers, which find the phrases")
-    command = commands.add(
-        "train", "train a parser of a language from treebanks; goes on where it was stopped", parser_train
-    )
-    command.add_argument("language", metavar="LANG", help="language of the treebanks, such as de")
-    command.add_argument(
-        "--treebank", nargs="+", required=True, metavar="FILE",
-        help="treebanks: .conllu for dependencies, .ptb or .mrg for constituents, plain or .gz; files named -dev and -test "
-        "are never trained on",
-    )  # fmt: skip
-    command.add_argument(
-        "--vectors-text", nargs="+", default=[], metavar="FILE[:COLUMN]",
-        help="text to learn word vectors from, one sentence per line, or a column of sentence pairs, plain or .gz",
-    )  # fmt: skip
-    command.add_argument(
-        "--words", default="", metavar="FILE", help="a word list for the tokenizer of a language without spaces"
-    )
-    command.add_argument(
-        "--license", default="", metavar="ID", help="licence of the result, for the card, such as cc-by-sa-4.0"
-    )
-    command.add_argument(
-        "--license-note", default="", metavar="TEXT", help="what the licence means, a sentence for the card"
-    )
-    command.add_argument(
-        "--about", default="", metavar="FILE.md", help="where the data is from and under which terms, for the card"
-    )
-    command.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        metavar="DIR",
-        help="folder of parsers, in stanza's layout; may contain other languages",
-    )
-    add_flags(command, ParserTraining)
-    commands.add("list", "parsers on this machine: language, kind, size, licence, location", parser_list)
-    command = commands.add("download", "download stanza's own parser for a language", parser_download)
-    command.add_argument("language", metavar="LANG", help="language, such as fr")
-    command.add_argument(
-        "--kind", default="", choices=("", *KINDS), metavar="|".join(KINDS), help="[the first that stanza has]"
-    )
 
 
 def parser_train(args: argparse.Namespace) -> tuple[Any, str]:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.commands import Commands, Shown, base_path, load_base
+from engine.cli.commands import Shown, base_path, load_base
 from engine.core.atomic_files import atomic_write, check_writable
 from engine.core.text_table import table
 from engine.corpora.bundled import named_files
@@ -14,108 +14,6 @@ from engine.errors import BundleError, InputError, OptionError
 
 if TYPE_CHECKING:
     from engine.plugins.library import Library
-
-PHRASES = "phrases in the copy; not to be left out where the method reads sentences while it translates"
-BASE = "folder, short name or hub id of its base [one that knows the pair]"
-
-
-def register(top: Commands) -> None:
-    commands = top.group("plugin", "plugin bundles")
-    command = commands.add("list", "plugins of all projects, or of one", plugin_list)
-    command.add_argument("--project", type=int, metavar="ID", help="the project's number [all]")
-    command = commands.add("verify", "check a bundle without using it, step by step", plugin_verify)
-    command.add_argument("bundle", metavar="PLUGIN.zip", help="the bundle to check")
-    command.add_argument(
-        "--project", type=int, metavar="ID", help="also compare its languages and base with this project's"
-    )
-    command = commands.add("export", "copy a project's plugin to a file", plugin_export)
-    command.add_argument("id", type=int, help="the plugin's number, see `tailormt plugin list`")
-    command.add_argument("-o", "--output", required=True, metavar="PLUGIN.zip", help="the file to write")
-    command.add_argument("--with-phrases", action=argparse.BooleanOptionalAction, default=True, help=PHRASES)
-    command = commands.add("import", "import a bundle into a project", plugin_import)
-    command.add_argument("bundle", metavar="PLUGIN.zip", help="the bundle to import")
-    command.add_argument("--project", type=int, required=True, metavar="ID", help="the project's number")
-    command = commands.add("rename", "rename a project's plugin, with all its versions", plugin_rename)
-    command.add_argument("id", type=int, help="the number of one of its versions, see `tailormt plugin list`")
-    command.add_argument("name", help="the new name")
-    command = commands.add("tag", "replace the tags of a project's plugin", plugin_tag)
-    command.add_argument("id", type=int, help="the number of one of its versions, see `tailormt plugin list`")
-    command.add_argument("tags", nargs="*", metavar="TAG", help="the tags [none]")
-    command = commands.add("delete", "delete a version of a plugin and its bundle", plugin_delete)
-    command.add_argument("id", type=int, help="its number, see `tailormt plugin list`")
-    command.add_argument("--yes", action="store_true", required=True, help="confirm that it is permanently deleted")
-    command = commands.add("default", "set the plugin that a project uses when none is named", plugin_default)
-    command.add_argument("--project", type=int, required=True, metavar="ID", help="the project's number")
-    command.add_argument("id", nargs="?", help="the plugin's number, or `base` for the base alone [show it]")
-    command = commands.add(
-        "blend", "combine two to four plugins of one base into one, each at its weight", plugin_blend
-    )
-    command.add_argument("parts", nargs="+", metavar="PLUGIN.zip=WEIGHT", help="a bundle and its weight, 0 to 1 [1]")
-    command.add_argument("-o", "--output", required=True, metavar="BLEND.zip", help="the bundle to write")
-    command.add_argument("--name", default="", help="the blend's name [the bundle's]")
-    command.add_argument("--base", default="", metavar="DIR", help=BASE)
-    command.add_argument("--download", action="store_true", help="allow a base to be downloaded from the hub")
-    command = commands.add(
-        "swap", "give a plugin other samples without training, where its method looks them up", plugin_swap
-    )
-    command.add_argument("bundle", metavar="PLUGIN.zip", help="the plugin")
-    command.add_argument(
-        "--samples", nargs="+", required=True, metavar="FILE", help="the sentences that replace its own"
-    )
-    command.add_argument("-o", "--output", required=True, metavar="NEW.zip", help="the bundle to write")
-    command.add_argument("--base", default="", metavar="DIR", help=BASE)
-    command.add_argument(
-        "--backward",
-        default="",
-        metavar="DIR",
-        help="base for the reverse direction, where sources must be back-translated",
-    )
-    command.add_argument("--download", action="store_true", help="allow a base to be downloaded from the hub")
-    command = commands.add(
-        "ablate", "does the memory matter: translate with it, and with others in its place", plugin_ablate
-    )
-    add_ablate_flags(command)
-
-
-def add_ablate_flags(command: argparse.ArgumentParser) -> None:
-    from engine.base.decoding_options import Decoding
-    from engine.core.options import add_flags
-
-    command.add_argument("bundle", metavar="PLUGIN.zip", help="a plugin with a memory")
-    command.add_argument("--source-file", required=True, metavar="SRC", help="the source sentences, one per line")
-    command.add_argument("--reference", required=True, metavar="REF", help="the human translations, line by line")
-    command.add_argument(
-        "--against",
-        default="",
-        metavar="KINDS",
-        help="memories to compare with, of empty,foreign,noise,shuffled,mean,oracle [all]",
-    )
-    command.add_argument(
-        "--foreign",
-        nargs="+",
-        default=(),
-        metavar="FILE",
-        help="general text, with or without sources [the bundled sample]",
-    )
-    command.add_argument("--seed", type=int, default=1, help="random seed for noise and shuffling [1]")
-    command.add_argument(
-        "-o", "--output", default="", metavar="DIR", help="also write the translations with each memory there"
-    )
-    command.add_argument("--base", default="", metavar="DIR", help=BASE)
-    command.add_argument(
-        "--backward",
-        default="",
-        metavar="DIR",
-        help="base for the reverse direction, where sources must be back-translated",
-    )
-    command.add_argument("--download", action="store_true", help="allow a base to be downloaded from the hub")
-    command.add_argument(
-        "--phrase-option",
-        action="append",
-        metavar="NAME=VALUE",
-        help="a setting of phrase extraction; repeatable",
-    )
-    add_flags(command, Decoding)
 
 
 def library(args: argparse.Namespace) -> Library:

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.commands import Commands, add_base, load_base
-from engine.core.options import add_flags, from_flags
+from engine.cli.commands import load_base
+from engine.core.options import from_flags
 from engine.core.progress import Progress
 from engine.core.text_table import table
 from engine.corpora.formats.text_lines import read_lines
@@ -19,43 +19,7 @@ if TYPE_CHECKING:
     from engine.methods.domain_mixing.shapes import SentenceProportions
     from engine.plugins import Plugin
 
-SKIPPED = ("rank", "feed_forward", "mix_weight")  # settings of training, which this command does none of
 LISTED = 12  # words shown of each domain
-
-
-def register(top: Commands) -> None:
-    from engine.methods.domain_mixing.config import DomainMixingConfig
-
-    command = top.add("proportions", "domain proportions of the words in samples and sentences", proportions)
-    add_base(command)
-
-    command.add_argument(
-        "--samples",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="your sentences, one file per domain; sample:NAME also works",
-    )
-    command.add_argument(
-        "--domains", nargs="+", default=(), metavar="LABEL", help="a domain label for each file [the files' names]"
-    )
-    command.add_argument(
-        "--plugin", default="", metavar="PLUGIN.zip", help="a domain_mixing plugin: its own proportions"
-    )
-    command.add_argument(
-        "--model", default="", metavar="DIR", help="proportions fitted earlier; with --samples they are written there"
-    )
-    command.add_argument(
-        "--input", default="", metavar="INPUT.txt", help="sentences, one per line; - reads standard input"
-    )
-    command.add_argument(
-        "--side", default="decoder", choices=("decoder", "encoder"),
-        help="read the sentences as the decoder does, in the target language, or as the encoder does [decoder]",
-    )  # fmt: skip
-    command.add_argument(
-        "sentence", nargs="?", default="", metavar="SENTENCE", help="a sentence; put it before --samples"
-    )
-    add_flags(command, DomainMixingConfig, skip=SKIPPED)
 
 
 def proportions(args: argparse.Namespace) -> tuple[Any, str]:

@@ -6,35 +6,10 @@ import argparse
 import json
 from pathlib import Path
 
-from engine.cli.commands import Commands, Shown
+from engine.cli.commands import Shown
 from engine.core.atomic_files import atomic_write
 from engine.core.text_table import table
 from engine.errors import InputError, OptionError
-
-
-def register(top: Commands) -> None:
-    commands = top.group("rating", "blind ratings: which of two translations people find better")
-    command = commands.add("list", "rounds of blind ratings", rating_list)
-    command.add_argument("--project", type=int, metavar="ID", help="the project's number [all]")
-    command = commands.add(
-        "new", "start a round with the translations of two systems; prints a link for each rater", rating_new
-    )
-    command.add_argument(
-        "system", nargs=2, metavar="NAME=FILE", help="translations, line by line; a win is for the first"
-    )
-    command.add_argument("--input", required=True, metavar="FILE", help="the source sentences, line by line")
-    command.add_argument("--project", type=int, required=True, metavar="ID", help="the project's number")
-    command.add_argument("--raters", nargs="+", required=True, metavar="NAME", help="who rates")
-    command.add_argument(
-        "--sentences", type=int, default=0, metavar="N", help="maximum number of sentences, drawn at random [all]"
-    )
-    command.add_argument("--seed", type=int, help="random seed [random]")
-    command.add_argument("--title", default="", help="the round's name [the systems']")
-    command = commands.add("show", "win, tie and lose in percent, Fleiss' kappa and sign test", rating_show)
-    command.add_argument("id", type=int, help="the round's number, see `tailormt rating list`")
-    command = commands.add("export", "write a round to a file", rating_export)
-    command.add_argument("id", type=int, help="the round's number, see `tailormt rating list`")
-    command.add_argument("-o", "--output", required=True, metavar="FILE", help="ends in .csv or .json")
 
 
 def rating_list(args: argparse.Namespace) -> Shown:

@@ -5,24 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 
-from engine.cli.commands import Commands, Shown
-from engine.cli.replicas import add_backend_flags
-from engine.core.options import add_flags
-from engine.core.settings import Settings
-
-
-def register(top: Commands) -> None:
-    for name in ("serve", "studio"):
-        command = top.add(name, "open the studio and start a local worker", serve)
-        command.add_argument("--open", action="store_true", help="open a browser")
-        command.add_argument(
-            "--no-sign-in", dest="sign_in", action="store_const", const="off", default=argparse.SUPPRESS,
-            help="no sign-in, even if others can reach the studio",
-        )  # fmt: skip
-        add_flags(command, Settings, only=("host", "port", "trusted_proxies", "metrics", "translation_seconds"))
-    command = top.add("worker", "run the queued jobs, on this machine or on a Ray cluster", worker)
-    command.add_argument("--once", action="store_true", help="stop when the queue is empty")
-    add_backend_flags(command)
+from engine.cli.commands import Shown
 
 
 def worker(args: argparse.Namespace) -> Shown:

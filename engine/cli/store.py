@@ -4,23 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from engine.cli.commands import Commands, Shown
+from engine.cli.commands import Shown
 from engine.core.text_table import table
-
-
-def register(top: Commands) -> None:
-    commands = top.group("store", "the database: where it stands, upgrades, copies")
-    commands.add("status", "show where the store is, its schema and its number of rows; changes nothing", store_status)
-    commands.add("upgrade", "migrate the store to the current schema, as opening it also does", store_upgrade)
-    command = commands.add(
-        "copy", "copy the whole store into an empty one, for example from SQLite to PostgreSQL", store_copy
-    )
-    command.add_argument(
-        "--to",
-        required=True,
-        metavar="URL",
-        help="its address, such as postgresql://user@host/tailor or sqlite:////data/new.db",
-    )
 
 
 def store_status(args: argparse.Namespace) -> Shown:

@@ -4,30 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from engine.cli.commands import Commands, Shown
+from engine.cli.commands import Shown
 from engine.core.text_table import table
-
-
-def register(top: Commands) -> None:
-    commands = top.group("token", "tokens for programs that ask the studio")
-    command = commands.add("create", "a new token for a program; it is shown once", token_create)
-    command.add_argument("name", help="what it is for, so that you know later which one to revoke")
-    command.add_argument(
-        "--scope",
-        default="read,translate",
-        metavar="SCOPES",
-        help="comma-separated: read, translate, write, admin, metrics [read,translate]",
-    )
-    command.add_argument(
-        "--user", default="", metavar="NAME", help="limit it to what this account may do [every project]"
-    )
-    command.add_argument("--project", type=int, metavar="ID", help="limit it to one project")
-    command.add_argument("--days", type=int, metavar="N", help="days until it expires [never]")
-    command.add_argument("--quota", type=int, metavar="N", help="characters it may translate per month [unlimited]")
-    commands.add("list", "list valid tokens", token_list).add_argument(
-        "--revoked", action="store_true", help="also show those no longer valid"
-    )
-    commands.add("revoke", "revoke a token", token_revoke).add_argument("id", type=int, help="the token's number")
 
 
 def token_create(args: argparse.Namespace) -> Shown:

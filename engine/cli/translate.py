@@ -10,47 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from engine.base.decoding_options import Decoding
 from engine.cli import documents
-from engine.cli.commands import Commands, Shown, add_base, base_path, load_base
+from engine.cli.commands import Shown, base_path, load_base
 from engine.core.atomic_files import atomic_write, check_writable
-from engine.core.options import add_flags, describe, from_flags
+from engine.core.options import describe, from_flags
 from engine.core.text_table import table
 from engine.corpora.formats.text_lines import read_lines
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.plugins import Plugin, PluginStack
-
-
-def register(top: Commands) -> None:
-    command = top.add("translate", "translate a file, a line for a line, or a document into the same format", translate)
-    add_using_flags(command, False, documents.INPUT)
-    command.add_argument(
-        "-o", "--output", default="-", metavar="OUTPUT", help="[standard output; beside a document, as NAME.zh.docx]"
-    )
-    documents.add_document_flags(command)
-    command.add_argument(
-        "--terms", metavar="FILE",
-        help="terminology to enforce: TBX, CSV, or lines of source term, tab, target term",
-    )  # fmt: skip
-    command.add_argument(
-        "--dry-run", action="store_true", help="only show what plugins would send to a service, a request a line"
-    )
-    add_using_flags(top.add("compare", "translations of base and plugin side by side", compare), True)
-
-
-def add_using_flags(
-    target: argparse.ArgumentParser, plugin_required: bool, given: str = "a sentence a line; - reads standard input"
-) -> None:
-    """Flags of commands that translate."""
-    add_base(target)
-    target.add_argument(
-        "--plugin", action="append", required=plugin_required, metavar="PLUGIN.zip", help="a plugin to use; repeatable"
-    )
-    target.add_argument(
-        "--strength", type=float, default=1.0, metavar="S", help="0: the base exactly, 1: as trained [1.0]"
-    )
-    target.add_argument("input", metavar="INPUT", help=given)
-    add_flags(target, Decoding)
 
 
 def load_plugin(args: argparse.Namespace, base: BaseModel) -> Plugin | PluginStack | None:

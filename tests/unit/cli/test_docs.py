@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 from engine.base.decoding_options import Decoding
+from engine.cli.commands import named
 from engine.cli.main import parser
 from engine.core.options import describe
 from engine.core.settings import Settings, load_settings
@@ -85,6 +86,11 @@ def test_every_command_and_flag_is_documented(maker: ModuleType) -> None:
         for action in result._actions:
             for flag in set(action.option_strings) - {"-h", "--help"}:
                 assert f"`{flag}`" in section + everywhere, f"{name} {flag}"
+
+
+def test_every_command_has_its_function(maker: ModuleType) -> None:
+    for name, _, result in maker.commands(parser()):
+        assert callable(named(f"cli.{result.get_default('run')}")), name
 
 
 def test_every_method_has_a_card_with_all_its_settings() -> None:
