@@ -8,19 +8,12 @@ import getpass
 import sys
 from typing import TYPE_CHECKING
 
-from engine.cli.commands import Shown
+from engine.cli.commands import Shown, store_of
 from engine.core.text_table import table
 from engine.errors import InputError
 
 if TYPE_CHECKING:
-    from engine.store import Store
     from engine.store.accounts import AccountRow
-
-
-def _store(args: argparse.Namespace) -> Store:
-    from engine.store import Store
-
-    return Store(args.settings.store_url)
 
 
 def _password(args: argparse.Namespace) -> str:
@@ -40,12 +33,12 @@ def _shown(row: AccountRow, words: str) -> Shown:
 
 
 def user_add(args: argparse.Namespace) -> Shown:
-    row = _store(args).accounts.create(args.name, _password(args), args.role)
+    row = store_of(args).accounts.create(args.name, _password(args), args.role)
     return _shown(row, f"{row.name} can sign in as {row.role}.")
 
 
 def user_list(args: argparse.Namespace) -> Shown:
-    rows = _store(args).accounts.list()
+    rows = store_of(args).accounts.list()
     value = [
         {"id": row.id, "name": row.name, "role": row.role, "active": row.active,
          "signed_in": row.signed_in.isoformat() if row.signed_in else None}
@@ -61,53 +54,53 @@ def user_list(args: argparse.Namespace) -> Shown:
 
 
 def user_role(args: argparse.Namespace) -> Shown:
-    store = _store(args)
+    store = store_of(args)
     row = store.accounts.change(store.accounts.named(args.name).id, role=args.role)
     return _shown(row, f"{row.name} is {row.role} now.")
 
 
 def user_password(args: argparse.Namespace) -> Shown:
-    store = _store(args)
+    store = store_of(args)
     row = store.accounts.named(args.name)
     store.accounts.set_password(row.id, _password(args))
     return _shown(row, f"{row.name} has a new password; sessions that were open have ended.")
 
 
 def user_factor_off(args: argparse.Namespace) -> Shown:
-    store = _store(args)
+    store = store_of(args)
     row = store.accounts.named(args.name)
     store.second_factors.remove(row.id)
     return {"account": row.name, "second_factor": False}, f"{row.name} signs in with the password alone."
 
 
 def user_close(args: argparse.Namespace) -> Shown:
-    store = _store(args)
+    store = store_of(args)
     row = store.accounts.change(store.accounts.named(args.name).id, active=False)
     return _shown(row, f"Nobody can sign in as {row.name} now.")
 
 
 def user_open(args: argparse.Namespace) -> Shown:
-    store = _store(args)
+    store = store_of(args)
     row = store.accounts.change(store.accounts.named(args.name).id, active=True)
     return _shown(row, f"{row.name} can sign in again.")
 
 
 def user_remove(args: argparse.Namespace) -> Shown:
-    store = _store(args)
+    store = store_of(args)
     row = store.accounts.named(args.name)
     store.accounts.delete(row.id)
     return _shown(row, f"The account {row.name} is removed; projects stay.")
 
 
 def user_join(args: argparse.Namespace) -> Shown:
-    store = _store(args)
+    store = store_of(args)
     row, project = store.accounts.named(args.name), store.projects.get(args.project)
     store.members.set(project.id, row.id, args.role)
     return _shown(row, f"{row.name} is {args.role} of {project.name} now.")
 
 
 def user_leave(args: argparse.Namespace) -> Shown:
-    store = _store(args)
+    store = store_of(args)
     row, project = store.accounts.named(args.name), store.projects.get(args.project)
     store.members.remove(project.id, row.id)
     return _shown(row, f"{row.name} no longer belongs to {project.name}.")
@@ -123,7 +116,7 @@ def audit(args: argparse.Namespace) -> Shown:
         since = since if since.tzinfo else since.astimezone()
     if args.limit < 1:
         raise InputError("--limit: give a number from 1 on.")
-    rows = _store(args).audit.list(
+    rows = store_of(args).audit.list(
         project_id=args.project, who=args.who, action=args.acts, since=since, limit=args.limit
     )
     value = [

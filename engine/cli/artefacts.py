@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from engine.cli.commands import Shown
+from engine.cli.commands import Shown, store_of
 from engine.core.text_table import table
 
 
 def artefacts_list(args: argparse.Namespace) -> Shown:
-    from engine.store import Store
     from engine.store.sharing.garbage_collection import listing
 
-    result = listing(args.settings, Store(args.settings.store_url))
+    result = listing(args.settings, store_of(args))
     rows = [
         [one["workspace"], f"{one['files']:,}", f"{one['bytes'] / 1e6:.1f} MB", f"{one['version']}", one["changed"]]
         for one in result["workspaces"]
@@ -27,10 +26,9 @@ def artefacts_list(args: argparse.Namespace) -> Shown:
 
 
 def artefacts_verify(args: argparse.Namespace) -> Shown:
-    from engine.store import Store
     from engine.store.sharing.garbage_collection import verify
 
-    wrong = verify(args.settings, Store(args.settings.store_url), args.progress)
+    wrong = verify(args.settings, store_of(args), args.progress)
     args.exit_code = int(bool(wrong))
     lines = [f"{one['where']} ({one['artefact'][:12]}) is {one['problem']}." for one in wrong]
     end = "Run `tailormt doctor --repair`; what no copy is left of has to be made again." if wrong else "All is whole."
@@ -38,10 +36,9 @@ def artefacts_verify(args: argparse.Namespace) -> Shown:
 
 
 def artefacts_collect(args: argparse.Namespace) -> Shown:
-    from engine.store import Store
     from engine.store.sharing.garbage_collection import collect
 
-    result = collect(args.settings, Store(args.settings.store_url), dry_run=args.dry_run, hours=args.older_than)
+    result = collect(args.settings, store_of(args), dry_run=args.dry_run, hours=args.older_than)
     if not args.settings.artefacts:
         return result.to_mapping(), "Artefacts lie in place, in the data folder: there is nothing to collect."
     does = "would be" if args.dry_run else "were"

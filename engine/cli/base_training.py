@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.builders.bases.options import BaseTrainingOptions
+from engine.cli.commands import about_text, use_threads
 from engine.core.options import from_flags
 
 
@@ -14,23 +15,13 @@ def train(args: argparse.Namespace) -> tuple[Any, str]:
     """Train a base; returns its figures and the card's text."""
     from engine.builders.bases.pairs import parse_back_translated, parse_weight
     from engine.builders.bases.run import BaseRun, train_base
-    from engine.errors import InputError
 
-    if args.settings.threads:
-        import torch
-
-        torch.set_num_threads(args.settings.threads)
-    about = ""
-    if args.about:
-        try:
-            about = Path(args.about).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            raise InputError(f"{args.about} cannot be read as UTF-8 text. Check --about.") from None
+    use_threads(args)
     given = [parse_weight(text) for text in args.pairs]
     given += [parse_back_translated(text, (args.source, args.target)) for text in args.back_translated]
     run = BaseRun(
         given, [Path(file) for file in args.held_out], args.source, args.target, Path(args.output),
-        from_flags(BaseTrainingOptions, args), Path(args.init) if args.init else None, about, args.settings.device,
+        from_flags(BaseTrainingOptions, args), Path(args.init) if args.init else None, about_text(args), args.settings.device,
         args.settings.precision,
     )  # fmt: skip
     figures = train_base(run, args.progress)
@@ -43,10 +34,7 @@ def score(args: argparse.Namespace) -> tuple[Any, str]:
 
     from engine.builders.bases.filtering import score_pairs
 
-    if args.settings.threads:
-        import torch
-
-        torch.set_num_threads(args.settings.threads)
+    use_threads(args)
     scores = score_pairs(
         Path(args.base), args.source, args.target, device=args.settings.device, precision=args.settings.precision,
         progress=args.progress,

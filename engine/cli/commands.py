@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from engine.core.options import add_flags, describe
 from engine.core.settings import Settings
+from engine.errors import InputError
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
+    from engine.store import Store
 
 Shown = tuple[Any, str]  # what --json prints, and what is printed otherwise
 ABOUT = Path(__file__).with_suffix(".toml")
@@ -109,8 +111,28 @@ def load_base(args: argparse.Namespace, languages: Mapping[str, Any] | None = No
     from engine.base import BaseModel
 
     path, pair = base_path(args, languages), languages or vars(args)
+    use_threads(args)
+    return BaseModel.load(path, pair["source"], pair["target"], download=args.download, settings=args.settings)
+
+
+def store_of(args: argparse.Namespace) -> Store:
+    """The store of this installation."""
+    from engine.store import Store
+
+    return Store(args.settings.store_url)
+
+
+def use_threads(args: argparse.Namespace) -> None:
+    """Let torch work with the threads of --threads, where these are given."""
     if args.settings.threads:
         import torch
 
         torch.set_num_threads(args.settings.threads)
-    return BaseModel.load(path, pair["source"], pair["target"], download=args.download, settings=args.settings)
+
+
+def about_text(args: argparse.Namespace) -> str:
+    """What the file of --about says; empty without one. Raises InputError."""
+    try:
+        return Path(args.about).read_text(encoding="utf-8") if args.about else ""
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"{args.about} cannot be read as UTF-8 text. Check --about.") from None

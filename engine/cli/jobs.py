@@ -6,20 +6,14 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
-from engine.cli.commands import Shown
+from engine.cli.commands import Shown, store_of
 from engine.core.text_table import table
 from engine.errors import InputError
 
 if TYPE_CHECKING:
-    from engine.store import JobRow, Store
+    from engine.store import JobRow
 
 WAIT_SECONDS = 10.0  # for a job to stop
-
-
-def store_of(args: argparse.Namespace) -> Store:
-    from engine.store import Store
-
-    return Store(args.settings.store_url)
 
 
 def mapping(row: JobRow) -> dict[str, object]:

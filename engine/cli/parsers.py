@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.builders.parsers.options import ParserTraining
+from engine.cli.commands import about_text
 from engine.core.options import describe, from_flags
 from engine.core.text_table import table
-from engine.errors import InputError, MissingError
+from engine.errors import MissingError
 
 KINDS = ("constituency", "dependency")  # in the order in which the extraction prefers them
 
@@ -27,7 +28,9 @@ def parser_train(args: argparse.Namespace) -> tuple[Any, str]:
         tuple(TextSource.parse(text) for text in args.vectors_text),
         Path(args.words) if args.words else None,
     )
-    origins = Origins(args.license, args.license_note, about(args.about))
+    lines = filter(None, map(str.strip, about_text(args).splitlines()))
+    about = tuple(line.removeprefix("- ") for line in lines)  # bullets without their marks
+    origins = Origins(args.license, args.license_note, about)
     trained, banks = train_parser(args.language, sources, Path(args.output), options=options, progress=args.progress)
     figures = measure(trained.language, trained.folder, banks, args.progress)
     card = write_card(trained, figures, origins, command_line(args), versions())
@@ -81,17 +84,6 @@ def parser_download(args: argparse.Namespace) -> tuple[Any, str]:
         "packages": dict(model.packages),
     }
     return value, f"There is now {model}."
-
-
-def about(path: str) -> tuple[str, ...]:
-    """The lines of the file that says where the data is from, bullets without their marks."""
-    if not path:
-        return ()
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        raise InputError(f"{path} cannot be read as UTF-8 text. Check --about.") from None
-    return tuple(line.strip().removeprefix("- ") for line in lines if line.strip())
 
 
 def command_line(args: argparse.Namespace) -> str:

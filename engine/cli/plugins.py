@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli.commands import Shown, base_path, load_base
+from engine.cli.commands import Shown, base_path, load_base, store_of
 from engine.core.atomic_files import atomic_write, check_writable
 from engine.core.text_table import table
 from engine.corpora.bundled import named_files
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
 def library(args: argparse.Namespace) -> Library:
     from engine.plugins.library import Library
-    from engine.store import Store
 
-    return Library(Store(args.settings.store_url), args.settings)
+    return Library(store_of(args), args.settings)
 
 
 def plugin_list(args: argparse.Namespace) -> Shown:

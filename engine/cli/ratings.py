@@ -6,16 +6,14 @@ import argparse
 import json
 from pathlib import Path
 
-from engine.cli.commands import Shown
+from engine.cli.commands import Shown, store_of
 from engine.core.atomic_files import atomic_write
 from engine.core.text_table import table
 from engine.errors import InputError, OptionError
 
 
 def rating_list(args: argparse.Namespace) -> Shown:
-    from engine.store import Store
-
-    store = Store(args.settings.store_url)
+    store = store_of(args)
     rows = []
     for one in store.ratings.list(args.project):
         raters, done = store.ratings.raters(one.id), store.ratings.done(one.id)
@@ -32,7 +30,6 @@ def rating_list(args: argparse.Namespace) -> Shown:
 
 def rating_new(args: argparse.Namespace) -> Shown:
     from engine.evaluation.evaluate import read_lines
-    from engine.store import Store
     from engine.workflows.human_rating import RoundPlan, Texts, new_round
 
     systems: dict[str, list[str]] = {}
@@ -45,7 +42,7 @@ def rating_new(args: argparse.Namespace) -> Shown:
             raise InputError(f"{name} has {len(lines):,} lines, {args.input} {len(sources):,}. Give a line for a line.")
     if len(systems) < 2:
         raise InputError("Both systems have one name. Name them as NAME=FILE.")
-    store = Store(args.settings.store_url)
+    store = store_of(args)
     one, two = systems
     row = new_round(
         store, args.project, Texts(sources, systems),
@@ -59,10 +56,9 @@ def rating_new(args: argparse.Namespace) -> Shown:
 
 
 def rating_show(args: argparse.Namespace) -> Shown:
-    from engine.store import Store
     from engine.workflows.human_rating import summary
 
-    store = Store(args.settings.store_url)
+    store = store_of(args)
     row = store.ratings.get(args.id)
     result = summary(store, row)
     head = f"{row.title}: win means that {row.one} is better than {row.two}."
@@ -73,10 +69,9 @@ def rating_show(args: argparse.Namespace) -> Shown:
 
 
 def rating_export(args: argparse.Namespace) -> Shown:
-    from engine.store import Store
     from engine.workflows.human_rating import as_csv, as_mapping
 
-    store, output = Store(args.settings.store_url), Path(args.output)
+    store, output = store_of(args), Path(args.output)
     row = store.ratings.get(args.id)
     kind = output.suffix.lower()
     if kind not in (".csv", ".json"):

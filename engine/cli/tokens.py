@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from engine.cli.commands import Shown
+from engine.cli.commands import Shown, store_of
 from engine.core.text_table import table
 
 
 def token_create(args: argparse.Namespace) -> Shown:
-    from engine.store import Store
-
-    store = Store(args.settings.store_url)
+    store = store_of(args)
     user = store.accounts.named(args.user).id if args.user else None
     row, secret = store.tokens.create(
         args.name, args.scope.split(","), user_id=user, project_id=args.project, days=args.days, quota=args.quota
@@ -21,9 +19,7 @@ def token_create(args: argparse.Namespace) -> Shown:
 
 
 def token_list(args: argparse.Namespace) -> Shown:
-    from engine.store import Store
-
-    rows = Store(args.settings.store_url).tokens.list(revoked=args.revoked)
+    rows = store_of(args).tokens.list(revoked=args.revoked)
     value = [
         {"id": row.id, "name": row.name, "begins": row.shown, "scopes": row.scopes.split(","),
          "created": row.created.isoformat(), "used": row.used.isoformat() if row.used else None,
@@ -44,7 +40,5 @@ def token_list(args: argparse.Namespace) -> Shown:
 
 
 def token_revoke(args: argparse.Namespace) -> Shown:
-    from engine.store import Store
-
-    row = Store(args.settings.store_url).tokens.revoke(args.id)
+    row = store_of(args).tokens.revoke(args.id)
     return {"id": row.id}, f"Token {row.id}, {row.name}, opens nothing any more."
