@@ -19,7 +19,7 @@ from studio.components.layout import address
 from studio.components.plugin_cards import setting_label
 from studio.components.templating import render, script
 from studio.i18n.translate import mark, span, tr, translate_message, trn
-from studio.services.runs import can_continue, own_settings, stopped_by_time
+from studio.services.runs import own_settings, request_that_made, stopped_by_time
 from studio.services.scores import scores
 
 STATES = {
@@ -69,7 +69,7 @@ def progress_card(job: JobRow, run: int, rows: Sequence[Mapping[str, Any]], befo
         ),
         facts=_progress(job, rows, before),
         short=stopped_by_time(job),
-        able=can_continue(job),
+        best=words(request_that_made(job).method) if job.result.get("tried") else "",
         note=translate_message(job.note) if job.note and (not rows or job.state == "queued") else "",
     )
 

@@ -42,13 +42,15 @@ def own_settings(request: CustomizeRequest) -> dict[str, Mapping[str, Any]]:
 
 
 def stopped_by_time(job: JobRow) -> bool:
-    """Whether the training of a run that is done had no time left."""
+    """Whether the training of a run that is done had no time left: that of the best method where it tried several."""
     return str(job.state) == "succeeded" and job.result.get("stopped_by") == "max_minutes"
 
 
-def can_continue(job: JobRow) -> bool:
-    """Whether such a run can go on: not where it tried several methods, since only the bundle of the best one is kept."""
-    return stopped_by_time(job) and job.arguments.get("method", "memory_adapter") not in ("", AUTO)
+def request_that_made(job: JobRow) -> CustomizeRequest:
+    """What a run that is done was asked; where it tried several methods, the request of the one that it chose alone."""
+    asked = CustomizeRequest.of_job(job.arguments)
+    best = next((one for one in job.result.get("tried", ()) if one["chosen"]), None)
+    return asked.replace(method=best["method"], knn=best["knn"]) if best else asked
 
 
 class Runs:
@@ -165,9 +167,9 @@ class Runs:
         """Queue a run that continues one stopped at the time limit, for the same time again. Raises InputError if it cannot."""
         from engine.workflows.customize.request import training_config
 
-        if not can_continue(job):
+        if not stopped_by_time(job):
             raise InputError("That run did not stop at the time limit, so there is nothing to continue.")
-        asked = CustomizeRequest.of_job(job.arguments)
+        asked = request_that_made(job)
         minutes = 2 * float(training_config(asked).max_minutes or 0)
         request = asked.replace(output="", training_options={**asked.training_options, "max_minutes": minutes})
         return self.service.start_run(project, request, continues=job.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from engine.core.progress import Progress
 from engine.core.settings import Settings
+from engine.core.step_cache import StepCache
 from engine.core.workspace import latest_file
 from engine.errors import Cancelled
 from engine.jobs import enqueue
@@ -20,6 +22,7 @@ from engine.plugins import read_bundle_card
 from engine.store import JobRow, Store
 from engine.training.metrics_log import read_metrics
 from engine.workflows.customize.pipeline import customize
+from engine.workflows.customize.request import CANDIDATES
 from engine.workflows.customize.run import Trial
 from engine.workflows.customize.selection import chosen
 from engine.workflows.preview import FILE, preview
@@ -226,6 +229,24 @@ def test_auto_tries_methods_and_stacks_keeps_the_best_and_goes_on_where_it_was_s
     assert (run / ("training" if chosen["method"] != "knn" else "method")).is_dir()
     about = read_bundle_card(Path(request.output))
     assert "memory_adapter + knn" in about["provenance"]["chosen_from"]
+
+
+def test_the_method_that_auto_chose_goes_on_from_what_it_has_learned(
+    asked: Callable[..., Any], tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(CANDIDATES, "quick", ("memory_adapter", "houlsby_adapter"))
+    work, settings = tmp_path / "work", Settings(home=str(home), device="cpu")
+    first, second = work / "runs" / "1", work / "runs" / "2"
+    short = asked("auto", method="auto", budget="quick", training={"max_minutes": 1e-6})
+    made = customize(short, work, Progress(), settings, run=first)
+    assert (made["stopped_by"], made["updates"]) == ("max_minutes", 1)
+    shutil.copytree(first / "training", second / "training")
+    StepCache(second).set("training", StepCache(first).get("training"))
+    (best,) = [one for one in made["tried"] if one["chosen"]]
+    alone = short.replace(method=best["method"], knn=best["knn"], training_options=TRAINING)
+    assert customize(alone, work, Progress(), settings, run=second)["updates"] == TRAINING["max_updates"]
+    begun, whole = (read_metrics(run / "training" / "metrics.jsonl") for run in (first, second))
+    assert begun == whole[: len(begun)]
 
 
 def test_auto_keeps_the_best_that_leaves_general_text_alone() -> None:

@@ -327,15 +327,21 @@ def test_a_run_that_ran_out_of_time_says_so_and_goes_on_for_as_long_again(
     assert "Training stopped at the time limit after 41 of 200 updates." in shown
     assert 'data-act="go_on"' in shown
     assert "go_on" not in progress_card(replace(done, result={**short, "stopped_by": "patience"}), 1, ROWS)
-    several = progress_card(replace(done, arguments={"method": AUTO}), 1, ROWS)
-    assert "stopped at the time limit" in several
-    assert "go_on" not in several
+    tried = [{"method": "knn", "knn": False, "chosen": False}, {"method": "lhuc", "knn": True, "chosen": True}]
+    several = replace(
+        done, arguments={**done.arguments, "method": AUTO}, result={**short, "method": "lhuc", "tried": tried}
+    )
+    shown = progress_card(several, 1, ROWS)
+    assert "Continue trains the method that was chosen, lhuc, without trying the others again." in shown
+    assert 'data-act="go_on"' in shown
     runs = Runs(service)
     with pytest.raises(InputError, match="did not stop at the time limit"):
         runs.continued(project, replace(done, state="failed"))
     again = runs.continued(project, done)
     assert again.arguments["continues"] == done.id
     assert again.arguments["training_options"]["max_minutes"] == 6, "quick has three"
+    best = runs.continued(project, several).arguments
+    assert (best["method"], best["knn"], best["continues"]) == ("lhuc", True, done.id)
 
 
 def test_the_device_and_the_log_of_a_run(service: Service, project: ProjectRow) -> None:
