@@ -133,6 +133,7 @@ def _check_request(arguments: Mapping[str, Any]) -> Json:
 
 
 def _request(context: JobContext) -> CustomizeRequest:
+    from engine.workflows.customize.project_samples import are_held, held_samples
     from engine.workflows.customize.request import CustomizeRequest
 
     values: Json = {}
@@ -142,6 +143,10 @@ def _request(context: JobContext) -> CustomizeRequest:
         values = {"base": project.base, "source": project.source, "target": project.target, "name": project.name}
         name = re.sub(r"[^\w.-]+", "-", project.name).strip("-.") or name
     values |= {key: value for key, value in context.job.arguments.items() if value not in ("", None)}
+    held = held_samples(context.workspace)
+    if held["samples"] and are_held(values.get("samples", ()), context.job.project_id):
+        # Files, labels and settings may have changed while the job waited: it works on what the project holds now.
+        values = {key: value for key, value in values.items() if key not in ("domains", "corpus_options")} | held
     # The job's number in the name: a second plugin of the project must not overwrite the first.
     values.setdefault("output", str(context.workspace / "plugins" / f"{name}-{context.job.id}.zip"))
     Path(values["output"]).parent.mkdir(parents=True, exist_ok=True)

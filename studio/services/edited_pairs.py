@@ -89,5 +89,5 @@ def learn(service: Service, project: ProjectRow, source: str, translation: str, 
     if len(pairs) < FEWEST and service.sample_files(project.id) == [path]:
         return Learned(len(pairs), (source, translation) not in before, None)
     waiting = [job for job in service.store.jobs.list(project.id, states=["queued"]) if job.kind == "prepare"]
-    seen = next((job for job in waiting if str(path) in job.arguments.get("samples", ())), None)
-    return Learned(len(pairs), (source, translation) not in before, seen or service.read_again(project))
+    job = waiting[0] if waiting else service.read_again(project)
+    return Learned(len(pairs), (source, translation) not in before, job)

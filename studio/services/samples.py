@@ -14,8 +14,17 @@ from typing import TYPE_CHECKING, Any
 from engine.core.atomic_files import read_json, write_json
 from engine.corpora import CorpusOptions, Decisions
 from engine.corpora.leakage import LEAKS_FILE, TEST_FOLDER, test_files
-from engine.errors import InputError, OptionError, storage_errors
+from engine.errors import InputError, storage_errors
 from engine.messages import unpack
+from engine.workflows.customize.project_samples import (
+    LABELS,
+    OPTIONS,
+    SAMPLES,
+    domain_labels,
+    held_samples,
+    reading_options,
+    sample_files,
+)  # fmt: skip
 from engine.workflows.customize.steps import FEWEST
 from studio.i18n.translate import mark, tr
 from studio.services.files import JsonRow, read_rows
@@ -25,11 +34,8 @@ if TYPE_CHECKING:
     from engine.core.settings import Settings
     from engine.store import CorpusRow, JobRow, ProjectRow, Store
 
-LABELS = "domains.json"  # in a project's workspace: domain labels by file name
-REMOVED = "removed"  # there too: the folder of the sample files that were removed since the last reading
+REMOVED = "removed"  # in a project's workspace: the folder of the sample files that were removed since the last reading
 REFUSED = "refused.json"  # there too: uploads that were not taken, with the reason, by kind: samples, tests, documents
-OPTIONS = "import_options.json"  # there too: settings of reading that differ from the defaults
-SAMPLES = "samples"  # there too: the folder of the sample files
 EDITED = "Edited translations.jsonl"  # the sample file of what was edited on the pages
 GONE = mark("{name} is no longer a file of this project. Reload the page.")
 
@@ -95,8 +101,7 @@ class SampleFiles:
 
     def sample_files(self, project_id: int) -> list[Path]:
         """The uploaded files of a project, by name."""
-        folder = self.workspace(project_id) / SAMPLES
-        return sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
+        return sample_files(self.workspace(project_id))
 
     def remove_sample(self, project: ProjectRow, name: str) -> JobRow | None:
         """Take one file out of a project, which counts from the next reading or training; until the next reading it can be brought
@@ -149,8 +154,7 @@ class SampleFiles:
 
     def labels(self, project_id: int) -> dict[str, str]:
         """Domain labels that were given to files of a project, by file name; others have their file's name."""
-        data = read_json(self.workspace(project_id) / LABELS)
-        return {str(name): str(label) for name, label in data.items()}
+        return domain_labels(self.workspace(project_id))
 
     def label_sample(self, project: ProjectRow, name: str, label: str) -> JobRow:
         """Give the sentences of a file another domain label and read the samples again. Raises InputError."""
@@ -167,12 +171,7 @@ class SampleFiles:
 
     def import_options(self, project_id: int) -> dict[str, object]:
         """Settings of reading that differ from the defaults."""
-        data = read_json(self.workspace(project_id) / OPTIONS)
-        try:
-            CorpusOptions.from_mapping(data)
-        except OptionError:  # written by another version
-            return {}
-        return data
+        return reading_options(self.workspace(project_id))
 
     def set_import_options(self, project_id: int, options: Mapping[str, Any]) -> None:
         """Remember settings of reading for a project. Raises OptionError on a bad one."""
@@ -181,15 +180,8 @@ class SampleFiles:
 
     def request(self, project: ProjectRow) -> dict[str, object]:
         """The arguments of a job on this project, as `engine.workflows.customize.request.CustomizeRequest` wants them."""
-        files, labels = self.sample_files(project.id), self.labels(project.id)
         given: dict[str, object] = {"base": project.base, "source": project.source, "target": project.target}
-        given["samples"] = [str(path) for path in files]
-        if labels:
-            given["domains"] = [labels.get(path.name, "") for path in files]
-        options = self.import_options(project.id)
-        if options:
-            given["corpus_options"] = options
-        return given
+        return given | held_samples(self.workspace(project.id))
 
     def read_again(self, project: ProjectRow) -> JobRow:
         """Queue the reading of all samples; one that still waits is overtaken. Removed files can then not be brought back."""

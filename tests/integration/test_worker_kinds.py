@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import types
 import zipfile
@@ -12,6 +13,7 @@ import pytest
 
 import engine.plugins
 import engine.workflows.customize
+from engine.core.atomic_files import write_json
 from engine.core.progress import Progress
 from engine.core.settings import ROOT, Settings
 from engine.core.step_cache import StepCache
@@ -24,6 +26,7 @@ from engine.phrases import PhraseSet
 from engine.phrases.types import Phrase
 from engine.store import JobRow, ProjectRow, Store
 from engine.workflows.customize.request import CustomizeRequest
+from engine.workflows.maintenance.rows import missing_files
 
 SAMPLES = ROOT / "assets" / "samples" / "literary-zh" / "literary-zh.txt"
 
@@ -161,6 +164,34 @@ def test_a_run_that_continues_another_begins_with_what_that_has_trained(
     assert [(one / "checkpoint").exists() for one in folders] == [True, False], (
         "what may go on is kept, what is done is not"
     )
+
+
+def test_a_job_works_on_the_samples_that_its_project_holds_when_it_starts(
+    store: Store, settings: Settings, project: ProjectRow, pipeline: types.ModuleType
+) -> None:
+    asked: list[Any] = []
+
+    def trained(request: Any, *args: Any, run: Path) -> dict[str, Any]:
+        asked.append(request)
+        return customize(request, *args, run=run)
+
+    vars(pipeline).update(customize=trained)
+    workspace = workspace_folder(settings, project.id)
+    (workspace / "samples").mkdir()
+    names = [workspace / "samples" / name for name in ("a.txt", "b.txt", "c.txt")]
+    for path in names[:2]:
+        shutil.copy(SAMPLES, path)
+    given = {"samples": [str(path) for path in names[:2]], "domains": ["A", "B"]}
+    waiting = enqueue(store, "customize", given, project_id=project.id)
+    names[0].rename(names[2])
+    assert not [one for one in missing_files(settings, store) if one.place == str(names[0])]
+    write_json(workspace / "domains.json", {"c.txt": "C"}, "the labels")
+    _run(store, settings, waiting)
+    elsewhere = enqueue(store, "customize", {"samples": [str(SAMPLES)]}, project_id=project.id)
+    _run(store, settings, elsewhere)
+    assert asked[0].samples == (str(names[1]), str(names[2]))
+    assert asked[0].domains == ("", "C")
+    assert asked[1].samples == (str(SAMPLES),), "files that are named elsewhere stay named"
 
 
 def test_a_bad_setting_is_refused_before_it_is_queued_and_paths_become_absolute(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import BundleError, MissingError
+from engine.workflows.customize.project_samples import are_held, sample_files
 from engine.workflows.maintenance.finding import Finding
 
 if TYPE_CHECKING:
@@ -175,7 +176,10 @@ def missing_files(settings: Settings, store: Store) -> Iterator[Finding]:
             yield finding(phrases.path, f"The phrases at {phrases.path} are gone: read the samples again.")
     for job in store.jobs.list(states=["queued", "interrupted"]):
         for sample in job.arguments.get("samples") or ():
-            if not Path(str(sample)).is_file():
+            file = Path(str(sample))
+            # A job works on the files that its project holds when it starts.
+            changed = are_held([str(sample)], job.project_id) and sample_files(file.parents[1])
+            if not file.is_file() and not changed:
                 yield finding(
                     str(sample), f"Job {job.id} is to read {sample}, which is gone: put it back, or cancel the job."
                 )
