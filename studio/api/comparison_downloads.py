@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import tempfile
-from pathlib import Path
 from urllib.parse import quote
 
 from fastapi import FastAPI, Response
-from fastapi.responses import FileResponse, PlainTextResponse
-from starlette.background import BackgroundTask
+from fastapi.responses import PlainTextResponse
 
 from engine.errors import TailorError
 from engine.workflows.compare.export import FORMATS, content_of, write
+from studio.api.uploads import sent_once
 from studio.i18n.translate import translate_message
 from studio.services.service import Service
 
@@ -24,22 +22,14 @@ def add_comparison_routes(app: FastAPI, service: Service) -> None:
     def comparison(number: int, format: str = "xlsx") -> Response:
         if format not in FORMATS:
             return PlainTextResponse(f"There is no format {format}: take one of {', '.join(FORMATS)}.", status_code=404)
-        handle = tempfile.NamedTemporaryFile(prefix="tailormt-", suffix=FORMATS[format].ending, delete=False)  # noqa: SIM115
-        handle.close()
-        path = Path(handle.name)
         try:
             content = content_of(service.store, number)
-            write(content, path, format)
         except TailorError as error:
-            path.unlink(missing_ok=True)
             return PlainTextResponse(translate_message(error.message), status_code=404)
         name = re.sub(r'[\\/:*?"<>|\s\x00-\x1f]+', " ", content.title).strip(" .")[:60] or f"comparison {number}"
-        stem = name.removesuffix(FORMATS[format].ending)
-        plain = f"comparison-{number}{FORMATS[format].ending}"
-        disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(stem + FORMATS[format].ending)}"
-        return FileResponse(
-            path,
-            media_type=FORMATS[format].media,
-            headers={"Content-Disposition": disposition},
-            background=BackgroundTask(path.unlink, missing_ok=True),
-        )
+        ending = FORMATS[format].ending
+        plain, own = f"comparison-{number}{ending}", quote(name.removesuffix(ending) + ending)
+        return sent_once(
+            service.settings, ending, lambda path: write(content, path, format), media_type=FORMATS[format].media,
+            headers={"Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{own}"},
+        )  # fmt: skip

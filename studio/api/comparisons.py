@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import pathlib
-import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, File, Form, Path, Query, Request, Response, UploadFile
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse
-from pydantic import TypeAdapter, ValidationError
-from starlette.background import BackgroundTask
 
 from engine.core.flagged import flag_of
-from engine.errors import InputError
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, Route
-from studio.api.errors import Problem
+from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep, Route
+from studio.api.errors import Problem, conflicts, json_field
 from studio.api.permissions import Caller, may
 from studio.api.schemas import models
 from studio.api.schemas.comparisons import (
@@ -42,7 +36,7 @@ from studio.api.schemas.comparisons import (
     WordReading,
 )
 from studio.api.translate import counted
-from studio.api.uploads import stored_uploads
+from studio.api.uploads import sent_once, stored_uploads
 
 if TYPE_CHECKING:
     from engine.serving.turns import Ticket
@@ -57,31 +51,22 @@ Position = Annotated[int, Path(ge=0, le=10**6, description="From 0.")]
 
 def shown(deps: Deps, sheet: ComparisonRecord) -> Comparison:
     done, different = deps.store.sheets.count(sheet.comparison_id)
-    return Comparison(
-        id=sheet.comparison_id,
-        project=sheet.project_id,
-        title=sheet.title,
-        file=sheet.file,
-        sentences=sheet.lines,
-        translated=done,
-        different=different,
-        references=sheet.references,
-        systems=[System.model_validate(dict(one)) for one in sheet.systems],
-        kept=sheet.kept,
-        job=sheet.job_id,
-        created=sheet.created,
-    )
+    return rows.shown(
+        Comparison, sheet, id=sheet.comparison_id, project=sheet.project_id, sentences=sheet.lines, translated=done,
+        different=different, systems=[System.model_validate(dict(one)) for one in sheet.systems], job=sheet.job_id,
+    )  # fmt: skip
 
 
 # -- making
 
 
 @router.get("/projects/{number}/comparisons", dependencies=[may("read")])
-def list_comparisons(deps: DepsDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Comparison]:
+def list_comparisons(
+    deps: DepsDep, project: ProjectDep, offset: Offset = 0, limit: Limit = 100
+) -> models.Page[Comparison]:
     """A project's comparisons, newest first."""
-    deps.store.projects.get(number)
     sheets = deps.store.sheets
-    titles = sheets.titles(number, limit=10_000)
+    titles = sheets.titles(project.id, limit=10_000)
     items = [shown(deps, sheets.get(one)) for one, *_ in titles[offset : offset + limit]]
     return models.Page[Comparison](items=items, total=len(titles), offset=offset)
 
@@ -133,12 +118,11 @@ def nonempty_texts(texts: Sequence[str]) -> list[str]:
 
 @router.post("/projects/{number}/comparisons/sheets", status_code=202)
 def compare_many(
-    deps: DepsDep, number: Id, body: SheetRequest, caller: Annotated[Caller, may("translate")]
+    deps: DepsDep, body: SheetRequest, caller: Annotated[Caller, may("translate")], project: ProjectDep
 ) -> ComparisonQueued:
     """Queue a comparison of the base alone with up to three plugins: a job translates, and measures with references or by
     the samples' style.
     """
-    project = deps.store.projects.get(number)
     if body.references is not None and len(body.references) != len(body.texts):
         raise Problem(422, f"references: {len(body.references)} for {len(body.texts)} texts. Give one a text.")
     pairs = zip(body.texts, body.references or [""] * len(body.texts), strict=True)
@@ -151,8 +135,8 @@ def compare_many(
 @router.post("/projects/{number}/comparisons/files", status_code=202)
 def compare_files(
     deps: DepsDep,
-    number: Id,
     caller: Annotated[Caller, may("translate")],
+    project: ProjectDep,
     files: Annotated[
         list[UploadFile],
         File(description="One file, also with references (TMX, XLIFF, PO, tables); or two texts, line by line."),
@@ -165,7 +149,7 @@ def compare_files(
     """The same for the sentences of a file, or of two: sentences and their references."""
     from engine.workflows.compare.input import read_sentences
 
-    project, requested = deps.store.projects.get(number), requested_systems(systems)
+    requested = requested_systems(systems)
     with stored_uploads(deps.service.settings, files) as paths:
         result = read_sentences(paths, project.source, project.target)
     name = files[0].filename or "file"
@@ -174,12 +158,8 @@ def compare_files(
 
 
 def requested_systems(text: str) -> list[SystemRequest]:
-    if not text.strip():
-        return []
-    try:
-        result = TypeAdapter(list[SystemRequest]).validate_python(json.loads(text))
-    except (ValueError, RecursionError, ValidationError):
-        raise Problem(422, 'systems: a JSON list is needed, as [{"plugin": "3", "strength": 0.8}].') from None
+    why = 'systems: a JSON list is needed, as [{"plugin": "3", "strength": 0.8}].'
+    result: list[SystemRequest] = json_field(text, list[SystemRequest], why) or []
     if len(result) > 3:
         raise Problem(422, "systems: up to three plugins stand side by side.")
     return result
@@ -212,32 +192,31 @@ def enqueued(deps: Deps, sheet: ComparisonRecord) -> models.Job:
 
 
 @router.get("/projects/{number}/terms", dependencies=[may("read")])
-def get_terms(deps: DepsDep, number: Id) -> Terms:
+def get_terms(deps: DepsDep, project: ProjectDep) -> Terms:
     """The terms that a project's translations should use; counted when a comparison is measured, enforced where `terminology` asks
     for it.
     """
     from studio.services.terminology import project_terms
 
-    return Terms(text=project_terms(deps.service, deps.store.projects.get(number)))
+    return Terms(text=project_terms(deps.service, project))
 
 
 @router.put("/projects/{number}/terms", dependencies=[may("write")])
-def set_terms(deps: DepsDep, number: Id, body: TermsRequest) -> Terms:
+def set_terms(deps: DepsDep, project: ProjectDep, body: TermsRequest) -> Terms:
     """Replace the terms, one per line: a target-language term, or source term, tab or =, target term."""
     from studio.services import terminology
 
-    terminology.set_terms(deps.service, deps.store.projects.get(number), body.text)
+    terminology.set_terms(deps.service, project, body.text)
     return Terms(text=body.text)
 
 
 @router.post("/projects/{number}/terms/file", dependencies=[may("write")])
 def import_terms(
-    deps: DepsDep, number: Id, file: Annotated[UploadFile, File(description="TBX, CSV, or lines of text.")]
+    deps: DepsDep, project: ProjectDep, file: Annotated[UploadFile, File(description="TBX, CSV, or lines of text.")]
 ) -> Terms:
     """Replace the terms by those of a file, from TBX those in the project's languages."""
     from studio.services import terminology
 
-    project = deps.store.projects.get(number)
     with stored_uploads(deps.service.settings, [file]) as paths:
         text = terminology.read_file(project, paths[0])
     terminology.set_terms(deps.service, project, text)
@@ -286,10 +265,8 @@ def set_strength(deps: DepsDep, number: Id, place: Position, body: StrengthReque
     sheet = deps.store.sheets.get(number)
     if not 0 < place < len(sheet.systems):
         raise Problem(404, f"Comparison {number} has no plugin at place {place}. Place 0 is the base alone.")
-    try:
+    with conflicts():
         turned = Comparisons(deps.service).turn(deps.store.projects.get(sheet.project_id), sheet, place, body.strength)
-    except InputError as error:
-        raise Problem(409, error.message) from None
     return shown(deps, turned)
 
 
@@ -367,16 +344,8 @@ def export_comparison(deps: DepsDep, number: Id, format: Annotated[Format, Query
     from engine.workflows.compare.export import FORMATS, content_of, write
 
     deps.store.sheets.get(number)
-    folder = deps.service.settings.home_dir / "uploads"
-    folder.mkdir(exist_ok=True)
-    form = FORMATS[format]
-    with tempfile.NamedTemporaryFile(prefix="comparison-", suffix=form.ending, dir=folder, delete=False) as file:
-        path = pathlib.Path(file.name)
-    try:
-        write(content_of(deps.store, number), path, format)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    named = f"comparison-{number}{form.ending}"
-    done = BackgroundTask(path.unlink, missing_ok=True)
-    return FileResponse(path, filename=named, media_type="application/octet-stream", background=done)
+    content, ending = content_of(deps.store, number), FORMATS[format].ending
+    return sent_once(
+        deps.service.settings, ending, lambda path: write(content, path, format), filename=f"comparison-{number}{ending}",
+        media_type="application/octet-stream",
+    )  # fmt: skip

@@ -20,13 +20,14 @@ from engine.core.numerals import whole_number
 from engine.errors import InputError, TailorError
 from engine.serving.batcher import TranslationSpec
 from engine.serving.turns import OverloadedError, Ticket
+from engine.store.records import ProjectRow
 from studio.api.errors import Problem
 from studio.api.schemas import models
 from studio.auth.identity import KEY, client_of
 
 if TYPE_CHECKING:
     from engine.corpora.formats.documents.model import Result, Unit
-    from engine.store import PluginRow, ProjectRow, Store
+    from engine.store import PluginRow, Store
     from studio.services.service import Service
 
 ALONE = ("base", "none", "vanilla", "0")  # names that ask for the base without a plugin
@@ -280,3 +281,10 @@ def _deps(request: Request) -> Deps:
 
 
 DepsDep = Annotated[Deps, Depends(_deps)]
+
+
+def _project(deps: DepsDep, number: Id) -> ProjectRow:
+    return deps.store.projects.get(number)
+
+
+ProjectDep = Annotated[ProjectRow, Depends(_project)]  # the project of the address; 404 where there is none

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,10 +9,9 @@ from fastapi import APIRouter, File, Form, Path, Response, UploadFile
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
-from engine.errors import InputError
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DepsDep, Id, Limit, Offset
-from studio.api.errors import Problem
+from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep
+from studio.api.errors import Problem, conflicts, json_field
 from studio.api.permissions import Caller, may
 from studio.api.schemas import models
 from studio.api.translate import counted
@@ -85,17 +83,16 @@ def characters_of(deps: Deps, project: ProjectRow, file: pathlib.Path, options: 
 
 
 @router.get("/projects/{number}/documents", dependencies=[may("read")])
-def list_documents(deps: DepsDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Document]:
+def list_documents(deps: DepsDep, project: ProjectDep, offset: Offset = 0, limit: Limit = 100) -> models.Page[Document]:
     """A project's documents, newest first."""
-    deps.store.projects.get(number)
-    return rows.page(models.Page[Document], documents(deps).list(number), offset, limit, shown)
+    return rows.page(models.Page[Document], documents(deps).list(project.id), offset, limit, shown)
 
 
 @router.post("/projects/{number}/documents", status_code=202)
 def translate_document(
     deps: DepsDep,
-    number: Id,
     caller: Annotated[Caller, may("translate")],
+    project: ProjectDep,
     file: Annotated[
         UploadFile, File(description="DOCX, PPTX, XLSX, ODT, XLIFF, PO, SRT, VTT, HTML, Markdown or text.")
     ],
@@ -109,8 +106,7 @@ def translate_document(
     ] = "",
 ) -> Document:
     """Take a document in and queue its translation; it comes back in its own format."""
-    project = deps.store.projects.get(number)
-    route = deps.route("", "", str(number), plugin or None)
+    route = deps.route("", "", str(project.id), plugin or None)
     row, terms = route.plugin, deps.terms(route) if terminology else ""
     given = options_of(options)
     with stored_uploads(deps.service.settings, [file]) as paths:
@@ -128,15 +124,8 @@ def translate_document(
 
 
 def options_of(text: str) -> models.JsonObject:
-    if not text.strip():
-        return {}
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        data = None
-    if not isinstance(data, dict):
-        raise Problem(422, 'options: a JSON object is needed, as {"review": true}.')
-    return data
+    why = 'options: a JSON object is needed, as {"review": true}.'
+    return json_field(text, models.JsonObject, why) or {}
 
 
 @router.get("/documents/{number}", dependencies=[may("read")])
@@ -179,8 +168,6 @@ def edit_document_segment(
 def delete_document(deps: DepsDep, number: Id) -> Response:
     """Remove a document and its translation."""
     documents(deps).get(number)
-    try:
+    with conflicts():
         documents(deps).delete(number)
-    except InputError as error:
-        raise Problem(409, error.message) from None
     return Response(status_code=204)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from engine.errors import OptionError
 from engine.serving.turns import Ticket
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DepsDep, Id
+from studio.api.deps import Deps, DepsDep, Id, ProjectDep
 from studio.api.errors import Problem
 from studio.api.permissions import Caller, may
 from studio.api.schemas import models
@@ -61,14 +61,13 @@ def mixing_plugin(deps: Deps, project: ProjectRow, number: int) -> PluginRow:
 
 @router.get("/projects/{number}/proportions", dependencies=[may("read")])
 def get_proportions(
-    deps: DepsDep, number: Id, plugin: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
+    deps: DepsDep, project: ProjectDep, plugin: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
 ) -> Shown:
     """The proportions of the samples, which are fitted when these are read, or of a plugin."""
     from engine.workflows.explore.domain_proportions import folder_of, read_shown
 
-    project = deps.store.projects.get(number)
     row = mixing_plugin(deps, project, plugin) if plugin else None
-    result = read_shown(folder_of(deps.service.workspace(number), row.id if row else None))
+    result = read_shown(folder_of(deps.service.workspace(project.id), row.id if row else None))
     if "corpus" not in result:
         raise Problem(409, str(result.get("error") or NOT_YET))
     return Shown(**rows.finite({key: result.get(key) or kind() for key, kind in KINDS.items()}))
@@ -78,16 +77,15 @@ KINDS: dict[str, type[Any]] = {"domains": list, "held_out": dict, "corpus": dict
 
 
 @router.post("/projects/{number}/proportions/fit", status_code=202, dependencies=[may("write")])
-def fit(deps: DepsDep, number: Id, body: FitRequest) -> models.Job:
+def fit(deps: DepsDep, project: ProjectDep, body: FitRequest) -> models.Job:
     """Queue the fitting of the samples' proportions, or the reading of a plugin's."""
     from engine.jobs import enqueue
 
-    project = deps.store.projects.get(number)
-    if not (deps.service.workspace(number) / "corpus.jsonl").is_file():
+    if not (deps.service.workspace(project.id) / "corpus.jsonl").is_file():
         raise Problem(409, "This project has no samples that were read yet. Add some and wait for their job.")
     row = mixing_plugin(deps, project, body.plugin) if body.plugin else None
     given = {"plugin_id": row.id} if row else {}
-    return rows.job(enqueue(deps.store, "proportions", given, project_id=number))
+    return rows.job(enqueue(deps.store, "proportions", given, project_id=project.id))
 
 
 @router.post("/projects/{number}/proportions")

@@ -10,20 +10,21 @@ A message is one sentence for a person; tracebacks go to the studio's log.
 
 from __future__ import annotations
 
+import contextlib
 import http
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from engine.core.actor import Forbidden
-from engine.errors import Cancelled, MissingError, NotFoundError, StorageError, TailorError
+from engine.errors import Cancelled, InputError, MissingError, NotFoundError, StorageError, TailorError
 from engine.messages import Message, without_paths
 from engine.serving.turns import DeadlineError, OverloadedError
 
@@ -60,6 +61,23 @@ class Problem(HTTPException):
     def __init__(self, status: int, message: str, *, code: str = "", headers: Mapping[str, str] | None = None) -> None:
         super().__init__(status, message, dict(headers) if headers else None)
         self.code = code or CODES.get(status, "error")
+
+
+@contextlib.contextmanager
+def conflicts() -> Iterator[None]:
+    """What the engine refuses inside the block is answered with 409."""
+    try:
+        yield
+    except InputError as error:
+        raise Problem(409, error.message) from None
+
+
+def json_field(text: str, kind: Any, why: str) -> Any:
+    """A field of a form that holds JSON of that kind; None where it is empty. Raises Problem 422 with the sentence `why`."""
+    try:
+        return TypeAdapter(kind).validate_json(text) if text.strip() else None
+    except ValidationError:
+        raise Problem(422, why) from None
 
 
 DESCRIPTIONS = {

@@ -8,10 +8,9 @@ from fastapi import APIRouter, File, UploadFile
 from pydantic import BaseModel, Field, StringConstraints
 
 from engine.corpora.leakage import TEST_FOLDER
-from engine.errors import InputError
 from studio.api import serializers as rows
-from studio.api.deps import DepsDep, Id
-from studio.api.errors import Problem
+from studio.api.deps import DepsDep, ProjectDep
+from studio.api.errors import Problem, conflicts
 from studio.api.permissions import may
 from studio.api.samples import FileName
 from studio.api.schemas import models
@@ -60,35 +59,31 @@ class Tests(BaseModel):
 
 
 @router.get("/projects/{number}/samples/options", dependencies=[may("read")])
-def get_options(deps: DepsDep, number: Id) -> Reading:
+def get_options(deps: DepsDep, project: ProjectDep) -> Reading:
     """Settings with which the project's samples are read."""
-    deps.store.projects.get(number)
-    return Reading(options=deps.service.import_options(number))
+    return Reading(options=deps.service.import_options(project.id))
 
 
 @router.put("/projects/{number}/samples/options", dependencies=[may("write")])
-def set_options(deps: DepsDep, number: Id, body: ReadingRequest) -> Reading:
+def set_options(deps: DepsDep, project: ProjectDep, body: ReadingRequest) -> Reading:
     """Other settings; they count from the next reading."""
-    deps.store.projects.get(number)
-    deps.service.set_import_options(number, body.options)
-    return Reading(options=deps.service.import_options(number))
+    deps.service.set_import_options(project.id, body.options)
+    return Reading(options=deps.service.import_options(project.id))
 
 
 @router.post("/projects/{number}/samples/read", status_code=202, dependencies=[may("write")])
-def read_again(deps: DepsDep, number: Id) -> models.Job:
+def read_again(deps: DepsDep, project: ProjectDep) -> models.Job:
     """Read the samples again, with the current settings and decisions."""
-    project = deps.store.projects.get(number)
-    if not deps.service.sample_files(number):
+    if not deps.service.sample_files(project.id):
         raise Problem(409, "This project has no samples yet. Add a file first.")
     return rows.job(deps.service.read_again(project))
 
 
 @router.post("/projects/{number}/samples/paths", status_code=202, dependencies=[may("write")])
-def add_path(deps: DepsDep, number: Id, body: PathRequest) -> models.Job:
+def add_path(deps: DepsDep, project: ProjectDep, body: PathRequest) -> models.Job:
     """Take files that lie on the studio's machine already, where its settings allow that."""
     from studio.services.uploads import server_files
 
-    project = deps.store.projects.get(number)
     if not deps.service.settings.server_paths_allowed:
         raise Problem(403, "Paths on the server are switched off (setting server_paths). Upload the file.")
     return rows.job(deps.service.add_samples(project, server_files(body.path, deps.service.settings)))
@@ -105,61 +100,57 @@ def decided(deps: DepsDep, number: int) -> Decided:
 
 
 @router.get("/projects/{number}/decisions", dependencies=[may("read")])
-def list_decisions(deps: DepsDep, number: Id) -> Decided:
+def list_decisions(deps: DepsDep, project: ProjectDep) -> Decided:
     """Sentences that are left out, or kept against a rule."""
-    deps.store.projects.get(number)
-    return decided(deps, number)
+    return decided(deps, project.id)
 
 
 @router.post("/projects/{number}/decisions", dependencies=[may("write")])
-def decide(deps: DepsDep, number: Id, body: DecisionRequest) -> Decided:
+def decide(deps: DepsDep, project: ProjectDep, body: DecisionRequest) -> Decided:
     """Leave sentences out, keep them, or take a decision back, in one step."""
     from engine.corpora.overrides import segment_key
 
-    deps.store.projects.get(number)
-    deps.service.decide(number, body.action, {segment_key(one.text, one.source): one.text for one in body.sentences})
-    return decided(deps, number)
+    deps.service.decide(
+        project.id, body.action, {segment_key(one.text, one.source): one.text for one in body.sentences}
+    )
+    return decided(deps, project.id)
 
 
 @router.post("/projects/{number}/decisions/undo", dependencies=[may("write")])
-def undo(deps: DepsDep, number: Id) -> Decided:
+def undo(deps: DepsDep, project: ProjectDep) -> Decided:
     """Take the last step back."""
-    deps.store.projects.get(number)
-    try:
-        deps.service.undo(number)
-    except InputError as error:
-        raise Problem(409, error.message) from None
-    return decided(deps, number)
+    with conflicts():
+        deps.service.undo(project.id)
+    return decided(deps, project.id)
 
 
 @router.get("/projects/{number}/tests", dependencies=[may("read")])
-def list_tests(deps: DepsDep, number: Id) -> Tests:
+def list_tests(deps: DepsDep, project: ProjectDep) -> Tests:
     """Files to test with, and what of them is in the samples."""
-    deps.store.projects.get(number)
     return Tests(
-        files=[path.name for path in deps.service.test_files(number)],
-        found=rows.finite(deps.service.leaks(number)),
-        refused=deps.service.refused(number, TEST_FOLDER),
+        files=[path.name for path in deps.service.test_files(project.id)],
+        found=rows.finite(deps.service.leaks(project.id)),
+        refused=deps.service.refused(project.id, TEST_FOLDER),
     )
 
 
 @router.post("/projects/{number}/tests", status_code=202, dependencies=[may("write")])
 def add_tests(
-    deps: DepsDep, number: Id, files: Annotated[list[UploadFile], File(description="Files that you will test with.")]
+    deps: DepsDep,
+    project: ProjectDep,
+    files: Annotated[list[UploadFile], File(description="Files that you will test with.")],
 ) -> models.Job:
     """Name files to test with; a job looks for their sentences in the samples.
 
     Files that cannot be taken are left out: the list of test files names them with the reason. If none can, it is an error.
     """
-    project = deps.store.projects.get(number)
     with stored_uploads(deps.service.settings, files) as paths:
         return rows.job(deps.service.add_tests(project, paths))
 
 
 @router.delete("/projects/{number}/tests/{name}", status_code=202, dependencies=[may("write")])
-def remove_test(deps: DepsDep, number: Id, name: FileName) -> models.Job:
+def remove_test(deps: DepsDep, project: ProjectDep, name: FileName) -> models.Job:
     """Forget a test file."""
-    project = deps.store.projects.get(number)
-    if name not in {path.name for path in deps.service.test_files(number)}:
-        raise Problem(404, f"{name[:80]} is no test file of project {number}.")
+    if name not in {path.name for path in deps.service.test_files(project.id)}:
+        raise Problem(404, f"{name[:80]} is no test file of project {project.id}.")
     return rows.job(deps.service.remove_test(project, name))

@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field
 
 from engine.errors import InputError
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DepsDep, Id, Limit, Offset
-from studio.api.errors import Problem
+from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep
+from studio.api.errors import Problem, conflicts
 from studio.api.permissions import may
 from studio.api.schemas import models
 
@@ -109,20 +109,16 @@ def resume_job(deps: DepsDep, number: Id) -> models.Job:
     from engine.jobs import resume
 
     deps.store.jobs.get(number)
-    try:
+    with conflicts():
         return rows.job(resume(deps.store, number))
-    except InputError as error:
-        raise Problem(409, error.message) from None
 
 
 @router.delete("/jobs/{number}", status_code=204, dependencies=[may("write")])
 def delete_job(deps: DepsDep, number: Id) -> Response:
     """Remove a job that is not at work from the list; files stay."""
     deps.store.jobs.get(number)
-    try:
+    with conflicts():
         deps.store.jobs.delete(number)
-    except InputError as error:
-        raise Problem(409, error.message) from None
     return Response(status_code=204)
 
 
@@ -152,29 +148,23 @@ class Usage(BaseModel):
 def get_usage(deps: DepsDep, number: Id) -> Usage:
     """Processor and memory of a job at work, or at its end."""
     result = deps.store.usage.get(deps.store.jobs.get(number).id)
-    return (
-        Usage(**{name: getattr(result, name) for name in Usage.model_fields})
-        if result
-        else Usage(**dict.fromkeys(Usage.model_fields))
-    )
+    return rows.shown(Usage, result) if result else Usage.model_validate({})
 
 
 # -- trainings
 
 
 @router.get("/projects/{number}/runs", dependencies=[may("read")], tags=["runs"])
-def list_runs(deps: DepsDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[models.Job]:
+def list_runs(deps: DepsDep, project: ProjectDep, offset: Offset = 0, limit: Limit = 100) -> models.Page[models.Job]:
     """The project's trainings, newest first."""
-    deps.store.projects.get(number)
-    return rows.page(models.Page[models.Job], deps.service.runs(number), offset, limit, rows.job)
+    return rows.page(models.Page[models.Job], deps.service.runs(project.id), offset, limit, rows.job)
 
 
 @router.post("/projects/{number}/runs", status_code=202, dependencies=[may("write")], tags=["runs"])
-def start_run(deps: DepsDep, number: Id, body: models.RunRequest) -> models.Job:
+def start_run(deps: DepsDep, project: ProjectDep, body: models.RunRequest) -> models.Job:
     """Queue a training on the project's samples. The plugin appears in /plugins when its job has succeeded."""
-    project = deps.store.projects.get(number)
     request = body.request()
-    if not deps.service.sample_files(number):
+    if not deps.service.sample_files(project.id):
         raise Problem(409, "This project has no samples yet. Add some first.")
     return rows.job(deps.service.start_run(project, request.replace(base=base_of(deps, project, body))))
 
@@ -196,10 +186,9 @@ def base_of(deps: Deps, project: ProjectRow, body: models.RunRequest) -> str:
 
 
 @router.get("/projects/{number}/runs/curve", dependencies=[may("read")], tags=["runs"])
-def get_curve(deps: DepsDep, number: Id) -> models.Curve:
+def get_curve(deps: DepsDep, project: ProjectDep) -> models.Curve:
     """The figures of the run at work, or of the last one, update by update."""
-    deps.store.projects.get(number)
-    return models.Curve(rows=rows.finite(deps.service.curve(number)))
+    return models.Curve(rows=rows.finite(deps.service.curve(project.id)))
 
 
 Kind = Literal["training", "decoding", "phrases", "corpus", "documents"]

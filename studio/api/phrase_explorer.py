@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from engine.serving.turns import Ticket
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DepsDep, Id, Limit, Offset
+from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep
 from studio.api.errors import Problem
 from studio.api.permissions import Caller, may
 from studio.api.schemas import models
@@ -88,7 +88,7 @@ def phrases(deps: Deps, project: ProjectRow) -> Phrases:
 @router.get("/projects/{number}/phrases/typical", dependencies=[may("read")])
 def list_typical(
     deps: DepsDep,
-    number: Id,
+    project: ProjectDep,
     offset: Offset = 0,
     limit: Limit = 100,
     search: Annotated[str, Query(max_length=200, description="Words in the phrase or its back-translation.")] = "",
@@ -96,7 +96,7 @@ def list_typical(
     """The phrases that set the samples apart from general text, the most typical first."""
     from studio.services.phrases import PhraseView
 
-    columns = phrases(deps, deps.store.projects.get(number))
+    columns = phrases(deps, project)
     indices = columns.select(PhraseView(words=search, show="all"))
     items = [key_phrase(columns, int(one)) for one in indices[offset : offset + limit]]
     return models.Page[KeyPhrase](items=items, total=len(indices), offset=offset)
@@ -120,7 +120,7 @@ def key_phrase(columns: Phrases, index: int) -> KeyPhrase:
 @router.get("/projects/{number}/phrases/sentences", dependencies=[may("read")])
 def list_holding(
     deps: DepsDep,
-    number: Id,
+    project: ProjectDep,
     phrase: Annotated[str, Query(min_length=1, max_length=2000)],
     offset: Offset = 0,
     limit: Limit = 100,
@@ -128,7 +128,7 @@ def list_holding(
     """The sentences of the samples that hold a phrase."""
     from studio.services.phrase_sentences import holding
 
-    project, sentences = deps.store.projects.get(number), deps.service.sentences(number)
+    sentences = deps.service.sentences(project.id)
     indices = holding(sentences, phrase, project.target) if phrase.strip() else []
     items = []
     for index in indices[offset : offset + limit]:
@@ -139,16 +139,18 @@ def list_holding(
 
 
 @router.get("/projects/{number}/phrases/tree", dependencies=[may("read")])
-def get_tree(deps: DepsDep, number: Id, sentence: Annotated[str, Query(min_length=1, max_length=2000)]) -> Tree:
+def get_tree(
+    deps: DepsDep, project: ProjectDep, sentence: Annotated[str, Query(min_length=1, max_length=2000)]
+) -> Tree:
     """The parse tree of a sentence of the project's target language, by the parser that finds its phrases."""
     from studio.services.phrase_sentences import parsed_tree, tree_of
 
-    project, folder = deps.store.projects.get(number), deps.service.workspace(number)
+    folder = deps.service.workspace(project.id)
     text = " ".join(sentence.split())
     if not text:
         raise Problem(422, "sentence: it must say something.", code="invalid")
     parsed = tree_of(folder, text) or parsed_tree(folder, text, project.target, deps.service.settings)
-    return Tree(sentence=text, parser=deps.service.parser(number), tree=parsed.to_mapping())
+    return Tree(sentence=text, parser=deps.service.parser(project.id), tree=parsed.to_mapping())
 
 
 @router.post("/projects/{number}/phrases/back-translations")
@@ -183,23 +185,22 @@ async def back_translate(
     response_class=StreamingResponse,
     responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}, "description": "The table."}},
 )
-def export_phrases(deps: DepsDep, number: Id) -> StreamingResponse:
+def export_phrases(deps: DepsDep, project: ProjectDep) -> StreamingResponse:
     """All phrases with their figures as CSV, the most typical first."""
     from studio.api.phrase_downloads import lines
     from studio.services.phrases import PhraseView
 
-    columns = phrases(deps, deps.store.projects.get(number))
-    headers = {"Content-Disposition": f'attachment; filename="phrases-{number}.csv"'}
+    columns = phrases(deps, project)
+    headers = {"Content-Disposition": f'attachment; filename="phrases-{project.id}.csv"'}
     return StreamingResponse(lines(columns, PhraseView(show="all")), media_type="text/csv", headers=headers)
 
 
 @router.get("/projects/{number}/phrases/map", dependencies=[may("read")])
-def get_map(deps: DepsDep, number: Id) -> Map:
+def get_map(deps: DepsDep, project: ProjectDep) -> Map:
     """The map of the phrases as it was drawn last."""
     from engine.workflows.explore.phrase_map import MAP_FILE
 
-    deps.store.projects.get(number)
-    file = deps.service.workspace(number) / MAP_FILE
+    file = deps.service.workspace(project.id) / MAP_FILE
     try:
         data = json.loads(gzip.decompress(file.read_bytes()))
     except (OSError, ValueError):
@@ -208,13 +209,12 @@ def get_map(deps: DepsDep, number: Id) -> Map:
 
 
 @router.post("/projects/{number}/phrases/map", status_code=202, dependencies=[may("write")])
-def draw_map(deps: DepsDep, number: Id) -> models.Job:
+def draw_map(deps: DepsDep, project: ProjectDep) -> models.Job:
     """Queue the drawing of the map; one under way is not queued again."""
     from engine.jobs import enqueue
 
-    deps.store.projects.get(number)
-    if not (deps.service.workspace(number) / "phrases.jsonl").is_file():
+    if not (deps.service.workspace(project.id) / "phrases.jsonl").is_file():
         raise Problem(409, NOT_YET)
     store = deps.store
-    busy = next((job for job in store.jobs.list(number) if job.kind == "phrase_map" and job.active), None)
-    return rows.job(busy or enqueue(store, "phrase_map", {}, project_id=number))
+    busy = next((job for job in store.jobs.list(project.id) if job.kind == "phrase_map" and job.active), None)
+    return rows.job(busy or enqueue(store, "phrase_map", {}, project_id=project.id))

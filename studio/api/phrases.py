@@ -12,9 +12,8 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field, StringConstraints
 
 from engine.core.workspace import latest_file
-from engine.errors import InputError
-from studio.api.deps import Deps, DepsDep, Id, Limit, Offset
-from studio.api.errors import Problem
+from studio.api.deps import Deps, DepsDep, Limit, Offset, ProjectDep
+from studio.api.errors import conflicts
 from studio.api.permissions import may
 from studio.api.schemas import models
 from studio.services.files import read_rows
@@ -40,14 +39,13 @@ class PhraseQuery:
 
 @router.get("/projects/{number}/phrases", dependencies=[may("read")])
 def list_phrases(
-    deps: DepsDep, number: Id, query: Annotated[PhraseQuery, Depends(PhraseQuery)]
+    deps: DepsDep, project: ProjectDep, query: Annotated[PhraseQuery, Depends(PhraseQuery)]
 ) -> models.Page[models.Phrase]:
     """The phrases, the most frequent first unless asked otherwise."""
-    deps.store.projects.get(number)
     words = query.search.strip().casefold()
     phrases = [
         row
-        for row in collected(deps, number)
+        for row in collected(deps, project.id)
         if query.min_length <= row.length <= query.max_length
         and (not query.label or row.label == query.label)
         and (query.layer < 0 or row.layer == query.layer)
@@ -87,37 +85,32 @@ def excluded(deps: Deps, number: int) -> Excluded:
 
 
 @router.get("/projects/{number}/phrases/exclusions", dependencies=[may("read")])
-def list_exclusions(deps: DepsDep, number: Id) -> Excluded:
+def list_exclusions(deps: DepsDep, project: ProjectDep) -> Excluded:
     """Phrases that are left out of the memory."""
-    deps.store.projects.get(number)
-    return excluded(deps, number)
+    return excluded(deps, project.id)
 
 
 @router.post("/projects/{number}/phrases/exclusions", dependencies=[may("write")])
-def change_exclusions(deps: DepsDep, number: Id, body: ExclusionRequest) -> Excluded:
+def change_exclusions(deps: DepsDep, project: ProjectDep, body: ExclusionRequest) -> Excluded:
     """Leave phrases out, or take them back in, in one step."""
     from engine.phrases.exclusions import Exclusions
 
-    deps.store.projects.get(number)
-    folder = deps.service.workspace(number)
+    folder = deps.service.workspace(project.id)
     if body.action == "exclude":
         Exclusions.exclude(folder, body.phrases, sentences=body.sentences)
     else:
         Exclusions.restore(folder, body.phrases)
-    return excluded(deps, number)
+    return excluded(deps, project.id)
 
 
 @router.post("/projects/{number}/phrases/exclusions/undo", dependencies=[may("write")])
-def undo_exclusion(deps: DepsDep, number: Id) -> Excluded:
+def undo_exclusion(deps: DepsDep, project: ProjectDep) -> Excluded:
     """Take the last step back."""
     from engine.phrases.exclusions import Exclusions
 
-    deps.store.projects.get(number)
-    try:
-        Exclusions.undo(deps.service.workspace(number))
-    except InputError as error:
-        raise Problem(409, error.message) from None
-    return excluded(deps, number)
+    with conflicts():
+        Exclusions.undo(deps.service.workspace(project.id))
+    return excluded(deps, project.id)
 
 
 def collected(deps: Deps, number: int) -> Sequence[models.Phrase]:

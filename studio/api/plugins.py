@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, File, Query, Response, UploadFile
 from fastapi.responses import FileResponse
-from starlette.background import BackgroundTask
 
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DepsDep, Id, Limit, Offset
+from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep
 from studio.api.errors import Problem
 from studio.api.permissions import may
 from studio.api.schemas import models
-from studio.api.uploads import stored_uploads
+from studio.api.uploads import sent_once, stored_uploads
 
 if TYPE_CHECKING:
     from engine.plugins.library import Library
@@ -86,24 +84,17 @@ def download_plugin(
     name = f"{re.sub(r'[^A-Za-z0-9._-]+', '-', Path(row.path).stem).strip('-') or 'plugin'}.zip"
     if with_phrases:
         return FileResponse(row.path, filename=name, media_type="application/zip")
-    folder = deps.service.settings.home_dir / "uploads"
-    folder.mkdir(exist_ok=True)
-    with tempfile.NamedTemporaryFile(prefix="without-", suffix=".zip", dir=folder, delete=False) as file:
-        path = Path(file.name)
-    try:
-        library(deps).export(row, path, with_phrases=False)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    return FileResponse(path, filename=name, media_type="application/zip", background=BackgroundTask(path.unlink))
+    return sent_once(
+        deps.service.settings, ".zip", lambda path: library(deps).export(row, path, with_phrases=False), filename=name,
+        media_type="application/zip",
+    )  # fmt: skip
 
 
 @router.post("/projects/{number}/plugins", status_code=201, dependencies=[may("write")])
 def import_plugin(
-    deps: DepsDep, number: Id, file: Annotated[UploadFile, File(description="The bundle, a .zip.")]
+    deps: DepsDep, project: ProjectDep, file: Annotated[UploadFile, File(description="The bundle, a .zip.")]
 ) -> models.Plugin:
     """Check a bundle and take it into the project. It must be whole, safe, and made for the project's base."""
-    project = deps.store.projects.get(number)
     with stored_uploads(deps.service.settings, [file]) as paths:
         row = library(deps).import_bundle(project, paths[0], lambda: deps.service.base_model(project))
     return rows.plugin(deps.service, row)
@@ -111,12 +102,12 @@ def import_plugin(
 
 @router.post("/projects/{number}/plugins/check", dependencies=[may("write")])
 def check_plugin(
-    deps: DepsDep, number: Id, file: Annotated[UploadFile, File(description="The bundle, a .zip.")]
+    deps: DepsDep, project: ProjectDep, file: Annotated[UploadFile, File(description="The bundle, a .zip.")]
 ) -> list[models.PluginCheck]:
     """Look a bundle over as an import does, and take nothing in: the checks up to the first that fails."""
     from engine.plugins.import_checks import check_bundle
 
-    project, service = deps.store.projects.get(number), deps.service
+    service = deps.service
     with stored_uploads(service.settings, [file]) as paths:
         result = check_bundle(
             paths[0], base=lambda: service.base_model(project), direction=(project.source, project.target),
@@ -126,11 +117,10 @@ def check_plugin(
 
 
 @router.post("/projects/{number}/blends", status_code=201, dependencies=[may("write")])
-def blend(deps: DepsDep, number: Id, body: models.BlendRequest) -> models.Plugin:
+def blend(deps: DepsDep, project: ProjectDep, body: models.BlendRequest) -> models.Plugin:
     """Make one plugin of several, as a style and a domain, each at its own weight; it holds them whole."""
-    project = deps.store.projects.get(number)
     for part in body.parts:
-        if deps.store.plugins.get(part.plugin).project_id != number:
+        if deps.store.plugins.get(part.plugin).project_id != project.id:
             raise Problem(404, f"Plugin {part.plugin} belongs to another project. Import it into this one first.")
     weights = {part.plugin: part.weight for part in body.parts}
     if len(weights) < len(body.parts):

@@ -7,10 +7,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from engine.errors import InputError
 from studio.api import serializers as rows
-from studio.api.deps import DepsDep, Id, Limit, Offset
-from studio.api.errors import Problem
+from studio.api.deps import DepsDep, Limit, Offset, ProjectDep
+from studio.api.errors import Problem, conflicts
 from studio.api.permissions import may
 from studio.api.schemas import models
 
@@ -42,52 +41,46 @@ def create_project(deps: DepsDep, body: models.ProjectRequest) -> models.Project
 
 
 @router.get("/{number}", dependencies=[may("read")])
-def get_project(deps: DepsDep, number: Id) -> models.Project:
+def get_project(deps: DepsDep, project: ProjectDep) -> models.Project:
     """One project with its counts."""
-    return rows.project(deps.service, deps.store.projects.get(number))
+    return rows.project(deps.service, project)
 
 
 @router.patch("/{number}", dependencies=[may("write")])
-def change_project(deps: DepsDep, number: Id, change: models.ProjectChange) -> models.Project:
+def change_project(deps: DepsDep, project: ProjectDep, change: models.ProjectChange) -> models.Project:
     """Another name."""
-    deps.store.projects.get(number)
-    return rows.project(deps.service, deps.store.projects.update(number, name=change.name.strip()))
+    return rows.project(deps.service, deps.store.projects.update(project.id, name=change.name.strip()))
 
 
 @router.delete("/{number}", status_code=204, dependencies=[may("write")])
 def delete_project(
     deps: DepsDep,
-    number: Id,
+    project: ProjectDep,
     files: Annotated[bool, Query(description="Remove its folder with samples and bundles as well.")] = False,
 ) -> Response:
     """Remove a project with its jobs, plugins and comparisons. Files stay unless asked otherwise."""
     from engine.store.project_files import delete_project as remove
 
-    deps.store.projects.get(number)
     service = deps.service
-    try:
+    with conflicts():
         if files:
-            remove(service.settings, service.store, number)
+            remove(service.settings, service.store, project.id)
         else:
-            service.store.projects.delete(number)
-    except InputError as error:
-        raise Problem(409, error.message) from None
+            service.store.projects.delete(project.id)
     return Response(status_code=204)
 
 
 @router.put("/{number}/default-plugin", dependencies=[may("write")])
-def set_default_plugin(deps: DepsDep, number: Id, body: models.DefaultRequest) -> models.Project:
+def set_default_plugin(deps: DepsDep, project: ProjectDep, body: models.DefaultRequest) -> models.Project:
     """Which plugin is used where a request names none. Before a choice it is the newest that was not imported."""
-    deps.store.projects.get(number)
     if body.plugin is not None:
         deps.store.plugins.get(body.plugin)
-    deps.store.defaults.set(number, body.plugin)
-    return rows.project(deps.service, deps.store.projects.get(number))
+    deps.store.defaults.set(project.id, body.plugin)
+    return rows.project(deps.service, deps.store.projects.get(project.id))
 
 
 @router.delete("/{number}/default-plugin", status_code=204, dependencies=[may("write")])
-def clear_default_plugin(deps: DepsDep, number: Id) -> Response:
+def clear_default_plugin(deps: DepsDep, project: ProjectDep) -> Response:
     """Forget the choice: the newest plugin is the default again."""
-    deps.store.projects.get(number)
-    deps.store.defaults.clear(number)
+    deps.store.defaults.clear(project.id)
     return Response(status_code=204)

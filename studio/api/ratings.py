@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, Field, StringConstraints
 
 from studio.api import serializers as rows
-from studio.api.deps import LARGEST_ID, Deps, DepsDep, Id, Limit, Offset
+from studio.api.deps import LARGEST_ID, Deps, DepsDep, Id, Limit, Offset, ProjectDep
 from studio.api.errors import Problem
 from studio.api.permissions import may
 from studio.api.schemas import models
@@ -98,22 +98,14 @@ def shown(deps: Deps, row: RoundRow) -> Round:
 
     ratings = deps.store.ratings
     done = ratings.done(row.id)
-    return Round(
-        id=row.id,
-        project=row.project_id,
-        comparison=row.comparison_id,
-        title=row.title,
-        one=row.one,
-        two=row.two,
-        sentences=row.size,
-        about=rows.finite(row.about),
-        raters=[
-            Rater(id=one.id, name=one.name, address=rater_address(one.token), done=done.get(one.id, 0))
-            for one in ratings.raters(row.id)
-        ],
-        created=row.created,
-        closed=row.closed,
-    )
+    raters = [
+        rows.shown(Rater, one, address=rater_address(one.token), done=done.get(one.id, 0))
+        for one in ratings.raters(row.id)
+    ]
+    return rows.shown(
+        Round, row, project=row.project_id, comparison=row.comparison_id, sentences=row.size, about=rows.finite(row.about),
+        raters=raters,
+    )  # fmt: skip
 
 
 def rater_of(deps: Deps, number: int, rater: int) -> RaterRow:
@@ -126,30 +118,28 @@ def rater_of(deps: Deps, number: int, rater: int) -> RaterRow:
 
 
 @router.get("/projects/{number}/ratings", dependencies=[may("read")])
-def list_rounds(deps: DepsDep, number: Id, offset: Offset = 0, limit: Limit = 100) -> models.Page[Round]:
+def list_rounds(deps: DepsDep, project: ProjectDep, offset: Offset = 0, limit: Limit = 100) -> models.Page[Round]:
     """A project's rating rounds, newest first."""
-    deps.store.projects.get(number)
-    return rows.page(models.Page[Round], deps.store.ratings.list(number), offset, limit, partial(shown, deps))
+    return rows.page(models.Page[Round], deps.store.ratings.list(project.id), offset, limit, partial(shown, deps))
 
 
 @router.post("/projects/{number}/ratings", status_code=201, dependencies=[may("write")])
-def start_round(deps: DepsDep, number: Id, body: RoundRequest) -> Round:
+def start_round(deps: DepsDep, project: ProjectDep, body: RoundRequest) -> Round:
     """Start a blind round over the sentences that two systems of a comparison translated differently."""
     from engine.workflows.human_rating import RoundPlan, new_round, texts_of
 
-    deps.store.projects.get(number)
-    if deps.store.comparisons.get(body.comparison).project_id != number:
+    if deps.store.comparisons.get(body.comparison).project_id != project.id:
         raise Problem(404, f"Comparison {body.comparison} belongs to another project. Name one of this project.")
     store, sheet = deps.store, deps.store.sheets.get(body.comparison)
     about = {
         "comparison": sheet.title,
         "systems": [one for one in sheet.systems if one["name"] in (body.one, body.two)],
-        "examples": example_sentences(deps.service, number) if body.examples else [],
+        "examples": example_sentences(deps.service, project.id) if body.examples else [],
     }
     plan = RoundPlan(
         body.one, body.two, body.title, body.raters, body.sentences, comparison_id=body.comparison, about=about
     )  # fmt: skip
-    return shown(deps, new_round(store, number, texts_of(store, body.comparison), plan))
+    return shown(deps, new_round(store, project.id, texts_of(store, body.comparison), plan))
 
 
 @router.get("/ratings/{number}", dependencies=[may("read")])

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from studio.api import serializers as rows
-from studio.api.deps import DepsDep, Id
+from studio.api.deps import DepsDep, Id, ProjectDep
 from studio.api.errors import Problem
 from studio.api.jobs import base_of
 from studio.api.permissions import may
@@ -45,9 +45,8 @@ class Look(BaseModel):
 
 
 @router.post("/projects/{number}/runs/estimate", dependencies=[may("read")])
-def estimate_run(deps: DepsDep, number: Id, body: models.RunRequest) -> Estimate:
+def estimate_run(deps: DepsDep, project: ProjectDep, body: models.RunRequest) -> Estimate:
     """What a training on the project's samples would take, on this machine; nothing is queued."""
-    project = deps.store.projects.get(number)
     request = body.request().replace(base=base_of(deps, project, body))
     made = Runs(deps.service).estimate(project, request)
     if made is None:
@@ -56,19 +55,18 @@ def estimate_run(deps: DepsDep, number: Id, body: models.RunRequest) -> Estimate
 
 
 @router.get("/projects/{number}/runs/{run}/curve", dependencies=[may("read")])
-def get_run_curve(deps: DepsDep, number: Id, run: Id) -> models.Curve:
+def get_run_curve(deps: DepsDep, project: ProjectDep, run: Id) -> models.Curve:
     """The figures of one training, update by update."""
-    deps.store.projects.get(number)
-    job = next((one for one in deps.service.runs(number) if one.id == run), None)
+    job = next((one for one in deps.service.runs(project.id) if one.id == run), None)
     if job is None:
         raise Problem(404, f"There is no run {run} in this project.")
-    return models.Curve(rows=rows.finite(deps.service.curve(number, job)))
+    return models.Curve(rows=rows.finite(deps.service.curve(project.id, job)))
 
 
 @router.get("/projects/{number}/look", dependencies=[may("read")])
-def get_look(deps: DepsDep, number: Id) -> Look:
+def get_look(deps: DepsDep, project: ProjectDep) -> Look:
     """The first look, which comes by itself after samples were read."""
-    job, result = Runs(deps.service).look(deps.store.projects.get(number))
+    job, result = Runs(deps.service).look(project)
     return Look(
         rows=[dict(row) for row in result.get("rows", [])],
         differ=int(result.get("differ", 0)),
@@ -78,9 +76,8 @@ def get_look(deps: DepsDep, number: Id) -> Look:
 
 
 @router.post("/projects/{number}/look", status_code=202, dependencies=[may("write")])
-def make_look(deps: DepsDep, number: Id) -> models.Job:
+def make_look(deps: DepsDep, project: ProjectDep) -> models.Job:
     """Queue a first look at the samples as they are; one that is under way is not queued again."""
-    project = deps.store.projects.get(number)
-    if not deps.service.sample_files(number):
+    if not deps.service.sample_files(project.id):
         raise Problem(409, "This project has no samples yet. Add some first.")
     return rows.job(Runs(deps.service).look_again(project))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Path, Query, UploadFile
 
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DepsDep, Id, Limit, Offset
-from studio.api.errors import Problem
+from studio.api.deps import Deps, DepsDep, Limit, Offset, ProjectDep
+from studio.api.errors import Problem, json_field
 from studio.api.permissions import may
 from studio.api.schemas import models
 from studio.api.uploads import stored_uploads
@@ -36,16 +35,15 @@ def shown(deps: Deps, number: int) -> models.Samples:
 
 
 @router.get("/projects/{number}/samples", dependencies=[may("read")])
-def list_samples(deps: DepsDep, number: Id) -> models.Samples:
+def list_samples(deps: DepsDep, project: ProjectDep) -> models.Samples:
     """The files, the import report, and the job that reads them."""
-    deps.store.projects.get(number)
-    return shown(deps, number)
+    return shown(deps, project.id)
 
 
 @router.post("/projects/{number}/samples", status_code=202, dependencies=[may("write")])
 def upload_samples(
     deps: DepsDep,
-    number: Id,
+    project: ProjectDep,
     files: Annotated[list[UploadFile], File(description="Files with sentences; all of them are read anew.")],
     domains: Annotated[
         str, Form(description='Domain labels by file name, as JSON: {"a.txt": "novels"}.', max_length=20_000)
@@ -55,27 +53,20 @@ def upload_samples(
 
     Files that cannot be taken are left out: the list of samples names them with the reason. If none can, it is an error.
     """
-    project = deps.store.projects.get(number)
     with stored_uploads(deps.service.settings, files) as paths:
         return rows.job(deps.service.add_samples(project, paths, labels_of(domains)))
 
 
 def labels_of(text: str) -> dict[str, str] | None:
-    if not text.strip():
-        return None
-    try:
-        data = json.loads(text)
-    except ValueError:
-        data = None
-    if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
-        raise Problem(422, 'domains: a JSON object of texts is needed, as {"a.txt": "novels"}.')
-    return data
+    why = 'domains: a JSON object of texts is needed, as {"a.txt": "novels"}.'
+    labels: dict[str, str] | None = json_field(text, dict[str, str], why)
+    return labels
 
 
 @router.post("/projects/{number}/samples/bundled", status_code=202, dependencies=[may("write")])
-def use_bundled_samples(deps: DepsDep, number: Id, body: models.UseSamples) -> models.Job:
+def use_bundled_samples(deps: DepsDep, project: ProjectDep, body: models.UseSamples) -> models.Job:
     """Add corpora that came with the program; each is a domain of its own."""
-    project, catalog = deps.store.projects.get(number), deps.service.catalog
+    catalog = deps.service.catalog
     known = {one.name: one for one in catalog.samples()}
     for name in body.names:
         if name not in known:
@@ -92,9 +83,8 @@ def use_bundled_samples(deps: DepsDep, number: Id, body: models.UseSamples) -> m
 
 
 @router.post("/projects/{number}/samples/pairs", status_code=201, dependencies=[may("write")])
-def add_pair(deps: DepsDep, number: Id, body: models.PairRequest) -> models.PairAdded:
+def add_pair(deps: DepsDep, project: ProjectDep, body: models.PairRequest) -> models.PairAdded:
     """Add a text and its edited translation to the project's samples, in a file of their own; the same pair twice is one."""
-    project = deps.store.projects.get(number)
     check_direction(project, body.source or "", body.target or "")
     made = learn(deps.service, project, body.text, body.translation, replaces=body.replaces)
     return models.PairAdded(added=made.added, pairs=made.count, job=rows.job(made.job) if made.job else None)
@@ -103,7 +93,7 @@ def add_pair(deps: DepsDep, number: Id, body: models.PairRequest) -> models.Pair
 @router.get("/projects/{number}/samples/segments", dependencies=[may("read")])
 def list_segments(
     deps: DepsDep,
-    number: Id,
+    project: ProjectDep,
     offset: Offset = 0,
     limit: Limit = 100,
     search: Annotated[str, Query(max_length=200, description="Words in the sentence or its source.")] = "",
@@ -111,8 +101,7 @@ def list_segments(
     domain: Annotated[str, Query(max_length=80)] = "",
 ) -> models.Page[models.Segment]:
     """The kept sentences, in the order of the files."""
-    deps.store.projects.get(number)
-    lines = open_lines(deps.service.workspace(number) / "corpus.jsonl")
+    lines = open_lines(deps.service.workspace(project.id) / "corpus.jsonl")
     if lines is None:
         return models.Page[models.Segment](items=[], total=0, offset=offset)
 
@@ -126,19 +115,17 @@ def list_segments(
 
 
 @router.patch("/projects/{number}/samples/{name}", status_code=202, dependencies=[may("write")])
-def label_sample(deps: DepsDep, number: Id, name: FileName, change: models.SampleChange) -> models.Job:
+def label_sample(deps: DepsDep, project: ProjectDep, name: FileName, change: models.SampleChange) -> models.Job:
     """Another domain label for a file; the samples are read anew."""
-    project = deps.store.projects.get(number)
-    find_file(deps, number, name)
+    find_file(deps, project.id, name)
     return rows.job(deps.service.label_sample(project, name, change.domain))
 
 
 @router.delete("/projects/{number}/samples/{name}", status_code=202, dependencies=[may("write")])
-def remove_sample(deps: DepsDep, number: Id, name: FileName) -> models.Job:
+def remove_sample(deps: DepsDep, project: ProjectDep, name: FileName) -> models.Job:
     """Take a file out; the others are read anew."""
-    project = deps.store.projects.get(number)
-    find_file(deps, number, name)
-    if len(deps.service.sample_files(number)) == 1:
+    find_file(deps, project.id, name)
+    if len(deps.service.sample_files(project.id)) == 1:
         raise Problem(409, "This is the project's only file. Add another one first, or delete the project.")
     return rows.job(deps.service.remove_sample(project, name) or deps.service.read_again(project))
 

@@ -7,12 +7,14 @@ import re
 import shutil
 import tempfile
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
 from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import FileResponse
+from starlette.background import BackgroundTask
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.core.numerals import whole_number
@@ -132,3 +134,18 @@ def stored_uploads(settings: Settings, files: Sequence[UploadFile]) -> Iterator[
         raise type(error)(error.message.naming(f"{folder}/", "")) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def sent_once(settings: Settings, ending: str, make: Callable[[Path], object], **answer: Any) -> FileResponse:
+    """A file that `make` writes for this answer alone, gone when it was sent. Raises StorageError and what `make` raises."""
+    folder = settings.home_dir / "uploads"
+    with storage_errors("the copy", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(prefix="copy-", suffix=ending, dir=folder, delete=False) as file:
+            path = Path(file.name)
+    try:
+        make(path)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return FileResponse(path, background=BackgroundTask(path.unlink, missing_ok=True), **answer)
