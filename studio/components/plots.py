@@ -16,67 +16,30 @@ OTHER = "#8A8F98"
 
 def loss_curve(rows: Sequence[Mapping[str, Any]], total: int | None = None) -> Any:
     """Training and validation loss by step, the best validation marked; `total` steps give the axis its end."""
-    import plotly.graph_objects as go
-
-    train = [
-        (row["step"], row.get("nll", row.get("loss")))
-        for row in rows
-        if "step" in row and ("nll" in row or "loss" in row)
-    ]
-    valid = [(row["step"], row["valid_loss"]) for row in rows if row.get("valid_loss") is not None and "step" in row]
-    other = [(row["step"], row["other_memory_loss"]) for row in rows if row.get("other_memory_loss") is not None]
-    lines = [(tr("training loss"), train, TRAIN), (tr("validation loss"), valid, VALID)]
+    other = points_of(rows, "other_memory_loss")
+    lines = [(tr("training loss"), points_of(rows, "nll"), TRAIN)]
+    lines += [(tr("validation loss"), valid := points_of(rows, "valid_loss"), VALID)]
     lines += [(tr("validation loss, other memory"), other, OTHER)] if other else []
-    figure = go.Figure()
+    figure = _by_step(total)
     for name, points, colour in lines:
-        figure.add_scatter(
-            x=[step for step, _ in points],
-            y=[value for _, value in points],
-            name=name,
-            mode="lines" if len(points) > 1 else "lines+markers",
-            line={"color": colour, "width": 2},
-            hovertemplate=at_step("%{y:.3f}") + "<extra>" + name + "</extra>",
-        )
+        _add(figure, name, points, colour, 3, "lines" if len(points) > 1 else "lines+markers")
     if valid:
         best = min(valid, key=lambda point: point[1])
         figure.add_scatter(
-            x=[best[0]],
-            y=[best[1]],
-            name=tr("best checkpoint"),
-            mode="markers",
-            marker={"color": VALID, "size": 9},
-            hovertemplate=at_step("%{y:.3f}") + "<extra></extra>",
-        )
-    _style(figure, height=270)
-    figure.update_layout(showlegend=True)
-    figure.update_xaxes(showgrid=False, rangemode="tozero")
-    if total:
-        figure.update_xaxes(range=[0, total])
+            x=[best[0]], y=[best[1]], name=tr("best checkpoint"), mode="markers", marker={"color": VALID, "size": 9},
+            hovertemplate=at_step(3),
+        )  # fmt: skip
     return figure
 
 
 def bleu_curve(rows: Sequence[Mapping[str, Any]], total: int | None = None) -> Any:
     """BLEU of a few watched sentences by step: style and general text, each with the base's own as a dotted line."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
+    figure = _by_step(total)
     for name, key, colour in ((tr("style BLEU"), "style_bleu", TRAIN), (tr("general BLEU"), "general_bleu", VALID)):
-        points = [(row["step"], row[key]) for row in rows if row.get(key) is not None and "step" in row]
-        figure.add_scatter(
-            x=[step for step, _ in points],
-            y=[value for _, value in points],
-            name=name,
-            mode="lines+markers",
-            line={"color": colour, "width": 2},
-            hovertemplate=at_step("%{y:.1f}") + "<extra>" + name + "</extra>",
-        )
+        points = points_of(rows, key)
+        _add(figure, name, points, colour, 1)
         if points and points[0][0] == 0:
             figure.add_hline(y=points[0][1], line={"color": colour, "width": 1, "dash": "dot"})
-    _style(figure, height=270)
-    figure.update_layout(showlegend=True)
-    figure.update_xaxes(showgrid=False, rangemode="tozero")
-    if total:
-        figure.update_xaxes(range=[0, total])
     return figure
 
 
@@ -90,41 +53,46 @@ MEASURES = {
 
 def overlaid(runs: Sequence[tuple[str, Sequence[Mapping[str, Any]]]], measure: str) -> Any:
     """One measure of several runs by step, a colour a run. `runs`: name and rows; `measure`: a key of MEASURES."""
-    import plotly.graph_objects as go
-
     name_of, digits = MEASURES[measure]
-    figure = go.Figure()
+    figure = _by_step()
     for index, (name, rows) in enumerate(runs):
-        points = [
-            (row["step"], row.get(measure, row.get("loss") if measure == "nll" else None))
-            for row in rows
-            if "step" in row
-        ]
-        points = [(step, value) for step, value in points if value is not None]
-        figure.add_scatter(
-            x=[step for step, _ in points],
-            y=[value for _, value in points],
-            name=name,
-            mode="lines" if len(points) > 12 else "lines+markers",
-            line={"color": DOMAINS[index % len(DOMAINS)], "width": 2},
-            hovertemplate=f"{at_step(f'%{{y:.{digits}f}}')}<extra>{esc(name)}</extra>",
-        )
-    _style(figure, height=270)
-    figure.update_layout(showlegend=True)
+        points = points_of(rows, measure)
+        mode = "lines" if len(points) > 12 else "lines+markers"
+        _add(figure, name, points, DOMAINS[index % len(DOMAINS)], digits, mode)
     figure.update_yaxes(title={"text": tr(name_of), "font": {"size": 12}})
-    figure.update_xaxes(showgrid=False, rangemode="tozero")
     return figure
 
 
-def at_step(value: str) -> str:
-    """The hover text of a point, as plotly fills it in."""
-    return tr("step {step}: {value}", step="%{x:,}", value=value)
+def points_of(rows: Sequence[Mapping[str, Any]], measure: str) -> list[tuple[int, float]]:
+    """(step, value) of the rows that have the measure; the training loss of some methods is their whole loss."""
+    values = [(row.get("step"), row.get(measure, row.get("loss") if measure == "nll" else None)) for row in rows]
+    return [(step, value) for step, value in values if step is not None and value is not None]
 
 
-def _style(figure: Any, height: int) -> None:
+def at_step(digits: int, name: str = "") -> str:
+    """The hover text of a point of a curve, as plotly fills it in."""
+    value = tr("step {step}: {value}", step="%{x:,}", value=f"%{{y:.{digits}f}}")
+    return f"{value}<extra>{esc(name)}</extra>"
+
+
+def _add(
+    figure: Any, name: str, points: Sequence[tuple[int, float]], colour: str, digits: int, mode: str = "lines+markers"
+) -> None:
+    figure.add_scatter(
+        x=[step for step, _ in points], y=[value for _, value in points], name=name, mode=mode,
+        line={"color": colour, "width": 2}, hovertemplate=at_step(digits, name),
+    )  # fmt: skip
+
+
+def _by_step(total: int | None = None) -> Any:
+    """A figure with steps along the bottom, up to `total` where that is known."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
     ink, line = ROLES["ink-2"][0], ROLES["line"][0]
     figure.update_layout(
-        height=height,
+        height=270,
+        showlegend=True,
         margin={"l": 44, "r": 16, "t": 8, "b": 28},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
@@ -134,4 +102,7 @@ def _style(figure: Any, height: int) -> None:
         dragmode="zoom",
     )
     figure.update_yaxes(gridcolor=line, zeroline=False)
-    figure.update_xaxes(zeroline=False)
+    figure.update_xaxes(zeroline=False, showgrid=False, rangemode="tozero")
+    if total:
+        figure.update_xaxes(range=[0, total])
+    return figure
