@@ -196,8 +196,7 @@ def little_general_text() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replay, "general_translations", translated)
-        for name in ("evaluate.MOST", "selection.GENERAL"):
-            patch.setattr(f"engine.workflows.customize.{name}", 20)
+        patch.setattr("engine.evaluation.general_text.MOST", 20)
         yield
 
 

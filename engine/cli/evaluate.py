@@ -221,7 +221,7 @@ def ground_of(args: argparse.Namespace, base: BaseModel) -> EvalContext:
     )
     folder.mkdir(parents=True, exist_ok=True)
     backward = reverse_of(args.settings, args.source, args.target, base)
-    return EvalContext(folder, args.settings.assets_dir, texts, sources, backward, args.seed, args.general)
+    return EvalContext(folder, args.settings, texts, sources, backward, args.seed, args.general)
 
 
 def scorers_of(args: argparse.Namespace) -> StyleScorers:
@@ -230,6 +230,6 @@ def scorers_of(args: argparse.Namespace) -> StyleScorers:
     base = load_base(args)
     ground = ground_of(args, base)
     return learn_style(
-        ground.texts, base, ground.folder, ground.assets,
+        ground.texts, base, ground.folder, ground.settings.assets_dir,
         backward=ground.backward, sources=ground.sources, progress=args.progress,
     )  # fmt: skip

@@ -130,7 +130,7 @@ def general_pairs(
     from engine.evaluation.general_text import learnable_pairs
 
     own = [one.target for part in pairs.values() for one in part]
-    return learnable_pairs(pair, args.settings.assets_dir, but=own, progress=args.progress)
+    return learnable_pairs(pair, args.settings, but=own, progress=args.progress)
 
 
 def clean(args: argparse.Namespace, workspace: Path) -> None:

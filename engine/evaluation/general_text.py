@@ -8,70 +8,76 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.core.atomic_files import write_json
 from engine.core.json_object import Json
 from engine.core.progress import Progress
+from engine.core.settings import Settings
+from engine.core.step_cache import content_hash
 from engine.corpora.general_text import general_sentences
 from engine.corpora.types import SentencePair
 
 if TYPE_CHECKING:
     from engine.base import BaseModel, LanguagePair
 
-FILE = "general.json"
 MOST = 120  # sentences; more would keep a user waiting for a third figure after the point
 LEARNED = 60  # sentences
 
 
-@dataclass(frozen=True)
-class GeneralText:
-    """Sentence pairs of everyday text; the sources are synthetic."""
+def general_pairs(
+    backward: BaseModel, settings: Settings, most: int = 0, *, but: Sequence[str] = (), progress: Progress | None = None
+) -> list[tuple[str, str]]:
+    """Up to `most` (source, sentence) pairs of the bundled general sample of the language that `backward` translates from, by
+    default `MOST`; empty where none is bundled. Sentences among `but`, the user's own, are left out. Raises Cancelled,
+    StorageError.
 
-    sources: list[str]
-    references: list[str]
-
-
-def general_text(
-    assets: Path, backward: BaseModel, folder: Path, progress: Progress, most: int = MOST
-) -> GeneralText | None:
-    """Sentence pairs in the language that `backward` translates from, made once and kept in `folder`; None where no general
-    sample of the language came along. Raises Cancelled, StorageError.
+    They are the same for whatever is measured. The sources are the reverse model's, as those of monolingual samples are, made once
+    and kept, so a figure on these pairs is good for comparing the base with its plugins and not with other bases.
     """
     from engine.decoding.greedy_search import back_translate
 
-    selected = cached_general_text(assets, backward, folder, most)
-    references = drawn(assets, backward, most)
-    if selected is not None or not references:
-        return selected
-    sources = back_translate(backward, references, progress=progress)
-    both = [(a, b) for a, b in zip(sources, references, strict=True) if a.strip()]
-    made = GeneralText([a for a, _ in both], [b for _, b in both])
-    about = {"stamp": stamp_of(backward, references), "sources": made.sources, "references": made.references}
-    write_json(folder / FILE, about, "the general text")
-    return made
+    references = drawn(settings, backward.source, most)
+    sources = kept_sources(backward, settings, references)
+    if sources is None:
+        sources = back_translate(backward, references, progress=progress)
+        keep_translations(kept_in(settings), sources_stamp(backward, references), sources)
+    own = {" ".join(text.split()) for text in but}
+    both = [(a, b) for a, b in zip(sources, references, strict=True) if a.strip() and b not in own]
+    return both[: most or MOST]
 
 
-def cached_general_text(assets: Path, backward: BaseModel, folder: Path, most: int = MOST) -> GeneralText | None:
-    """The same where it was made before; None where it has to be made."""
-    cached = read(folder / FILE)
-    if cached.get("stamp") != stamp_of(backward, drawn(assets, backward, most)):
-        return None
-    return GeneralText(list(cached["sources"]), list(cached["references"]))
+def general_is_kept(backward: BaseModel, settings: Settings) -> bool:
+    """Whether `general_pairs` has nothing to translate."""
+    return kept_sources(backward, settings, drawn(settings, backward.source)) is not None
 
 
-def drawn(assets: Path, backward: BaseModel, most: int) -> list[str]:
-    """The sentences that are used, in the sample's order."""
-    known = general_sentences(assets, backward.source)
-    return sorted(random.Random("general text").sample(known, min(most, len(known))), key=known.index)
+def kept_sources(backward: BaseModel, settings: Settings, references: Sequence[str]) -> list[str] | None:
+    known = translations(kept_in(settings), sources_stamp(backward, references)) if references else []
+    return known if known is not None and len(known) == len(references) else None
 
 
-def stamp_of(backward: BaseModel, references: Sequence[str]) -> str:
-    from engine.core.step_cache import content_hash
+def drawn(settings: Settings, language: str, most: int = 0) -> list[str]:
+    """The general sentences that are measured on, always the same ones and in the same order."""
+    known = general_sentences(settings.assets_dir, language)
+    random.Random("general").shuffle(known)
+    return known[: max(most, MOST)]
 
+
+def sources_stamp(backward: BaseModel, references: Sequence[str]) -> str:
     return content_hash(backward.fingerprint(), backward.source, backward.target, list(references))
+
+
+def kept_in(settings: Settings) -> Path:
+    """The folder of what bases make of general text."""
+    return settings.home_dir / "evaluation"
+
+
+def baseline_stamp(base: BaseModel, sources: Sequence[str]) -> str:
+    """Of the translations of general text by the base alone, as it decodes by itself; they are kept in `kept_in`."""
+    decoding = repr(base.decoding({}))
+    return content_hash(base.fingerprint(), base.precision, base.source, base.target, decoding, list(sources))
 
 
 def translations(folder: Path, stamp: str) -> list[str] | None:
@@ -93,27 +99,9 @@ def read(path: Path) -> Json:
     return data if isinstance(data, dict) else {}
 
 
-def general_pairs(
-    pair: LanguagePair, assets: Path, count: int, *, but: Sequence[str] = (), progress: Progress | None = None
-) -> list[tuple[str, str]]:
-    """`count` (source, sentence) pairs of the bundled general sample of the target language, always the same ones; empty
-    where none is bundled. Sentences among `but` are passed over.
-
-    The sources are the reverse model's, as those of monolingual samples are, so a figure on these pairs is good for
-    comparing the base with its plugins and not with other bases.
-    """
-    from engine.decoding.greedy_search import back_translate
-
-    sentences = general_sentences(assets, pair.forward.target, exclude=but)
-    random.Random("general").shuffle(sentences)
-    sentences = sentences[:count]
-    sources = back_translate(pair.backward, sentences, progress=progress)
-    return [(source, sentence) for source, sentence in zip(sources, sentences, strict=True) if source]
-
-
 def learnable_pairs(
     pair: LanguagePair,
-    assets: Path,
+    settings: Settings,
     *,
     but: Sequence[str] = (),
     progress: Progress | None = None,
@@ -122,9 +110,9 @@ def learnable_pairs(
     """Up to `most` other pairs of the same kind, none of which is measured on: what is to be left alone. None: all."""
     from engine.decoding.greedy_search import back_translate
 
-    every = general_sentences(assets, pair.forward.target, exclude=but)
+    every = general_sentences(settings.assets_dir, pair.forward.target, exclude=but)
     random.Random("general").shuffle(every)
-    measured = {*every[:MOST], *drawn(assets, pair.backward, MOST)}
+    measured = set(drawn(settings, pair.forward.target))
     sentences = [one for one in every if one not in measured][:most]
     if progress is not None:
         progress.begin("Translating general text", progress.index, progress.steps)

@@ -114,7 +114,7 @@ def _look(
     texts = [segment.text for segment in (*train, *valid)]
     knn, _, figures = make_knn(
         base, learn, known, KnnOptions(retrieval="sentence"), folder, progress=progress,
-        general=lambda: learnable_pairs(pair, settings.assets_dir, but=texts, progress=progress),
+        general=lambda: learnable_pairs(pair, settings, but=texts, progress=progress),
     )  # fmt: skip
     progress.begin("Translating a few sentences")
     plain = [] if own else _plain(settings, base.source)

@@ -135,9 +135,7 @@ def ground_of(settings: Settings, workspace: Path, project: ProjectRow, base: Ba
                 sources.append(row.get("source"))
     folder = workspace / "evaluation"
     folder.mkdir(parents=True, exist_ok=True)
-    return EvalContext(
-        folder, settings.assets_dir, texts, sources, reverse_of(settings, project.source, project.target, base)
-    )
+    return EvalContext(folder, settings, texts, sources, reverse_of(settings, project.source, project.target, base))
 
 
 def reverse_of(settings: Settings, source: str, target: str, base: BaseModel) -> BaseModel | None:

@@ -14,11 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.progress import Progress
+from engine.core.settings import Settings
 from engine.core.step_cache import content_hash
 from engine.evaluation.evaluate import ExtraMetrics, evaluate
-from engine.evaluation.general_text import cached_general_text, general_text, keep_translations, translations
+from engine.evaluation.general_text import (
+    baseline_stamp,
+    general_is_kept,
+    general_pairs,
+    keep_translations,
+    kept_in,
+    translations,
+)
 from engine.messages import Message, mark
-from engine.workflows.compare.systems import VANILLA, Translator
+from engine.workflows.compare.systems import Translator
 from engine.workflows.compare.translate_missing import largest_change
 
 if TYPE_CHECKING:
@@ -35,11 +43,11 @@ PART = 16  # general sentences translated between two looks at whether to stop
 @dataclass(frozen=True)
 class EvalContext:
     """What figures rest on beside the sentences: the style's samples (with sources where they have some), the reverse model
-    and the assets for general text, and the folder where what was learnt and translated is kept.
+    and the settings for general text, and the folder where what was learnt and translated is kept.
     """
 
     folder: Path
-    assets: Path
+    settings: Settings
     texts: Sequence[str] = ()
     sources: Sequence[str | None] = ()
     backward: BaseModel | None = None
@@ -107,7 +115,7 @@ def style_scorers(base: BaseModel, ground: EvalContext, progress: Progress) -> S
         return None
     try:
         return learn_style(
-            ground.texts, base, ground.folder, ground.assets,
+            ground.texts, base, ground.folder, ground.settings.assets_dir,
             backward=ground.backward, sources=ground.sources, progress=progress, steps=range(2, STEPS),
         )  # fmt: skip
     except CorpusError as error:
@@ -121,8 +129,8 @@ def measure_general(
     """BLEU and chrF of every system on general text; None, with a note, where there is none of the language."""
     progress.begin("Translating general text", 5, STEPS)
     base = translate.base
-    text = general_text(ground.assets, ground.backward, ground.folder, progress) if ground.backward else None
-    if text is None:
+    pairs = general_pairs_of(ground, progress)
+    if not pairs:
         ground.notes.append(
             mark(
                 "General text is not scored: no general sample of the language is bundled, or there is no "
@@ -130,21 +138,22 @@ def measure_general(
             )
         )
         return None
+    sources, references = [a for a, _ in pairs], [b for _, b in pairs]
     made: dict[str, list[str]] = {}
-    total = len(systems) * len(text.sources)
+    total = len(systems) * len(sources)
     for system in systems:
-        stamp = general_stamp(text.sources, system, translate)
-        result = translations(ground.folder, stamp)
-        if result is None or len(result) != len(text.sources):
+        place = general_place(sources, system, translate, ground)
+        result = translations(*place)
+        if result is None or len(result) != len(sources):
             result = []
-            for begin in range(0, len(text.sources), PART):
-                progress.advance(len(made) * len(text.sources) + begin, total, str(system["name"]))
-                result += translate(system, text.sources[begin : begin + PART])
-            keep_translations(ground.folder, stamp, result)
+            for begin in range(0, len(sources), PART):
+                progress.advance(len(made) * len(sources) + begin, total, str(system["name"]))
+                result += translate(system, sources[begin : begin + PART])
+            keep_translations(*place, result)
         made[str(system["name"])] = result
     progress.advance(total, total)
     return evaluate(
-        made, text.references, language=base.target, baseline=str(systems[0]["name"]), samples=SAMPLES, seed=ground.seed
+        made, references, language=base.target, baseline=str(systems[0]["name"]), samples=SAMPLES, seed=ground.seed
     ).to_mapping()
 
 
@@ -157,24 +166,32 @@ def ready(systems: Sequence[System], translate: Translator, ground: EvalContext)
         return False
     if not ground.general or ground.backward is None:
         return bool(ground.texts)
-    text = cached_general_text(ground.assets, ground.backward, ground.folder)
-    return text is not None and all(
-        translations(ground.folder, general_stamp(text.sources, system, translate)) is not None for system in systems
-    )
+    if not general_is_kept(ground.backward, ground.settings):
+        return False
+    sources = [source for source, _ in general_pairs_of(ground)]
+    return all(translations(*general_place(sources, system, translate, ground)) is not None for system in systems)
 
 
-def general_stamp(sources: Sequence[str], system: System, translate: Translator) -> str:
-    base = translate.base
-    return content_hash(base.fingerprint(), base.source, base.target, list(sources), identity(system, translate))
+def general_pairs_of(ground: EvalContext, progress: Progress | None = None) -> list[tuple[str, str]]:
+    """The general text on which plugins are measured when they are made."""
+    if ground.backward is None:
+        return []
+    return general_pairs(ground.backward, ground.settings, but=ground.texts, progress=progress)
 
 
-def identity(system: System, translate: Translator) -> list[Any]:
-    """What makes a system write what it writes: its bundle's content, its strength, its decoding."""
-    plugin = translate.plugin(system)
+def general_place(
+    sources: Sequence[str], system: System, translate: Translator, ground: EvalContext
+) -> tuple[Path, str]:
+    """The folder and the stamp of a system's translations of general text: those of the base alone are the ones that plugins are
+    measured against when they are made, others belong to the bundle's content, the strength and the decoding.
+    """
+    base, plugin = translate.base, translate.plugin(system)
     if plugin is None:
-        return [VANILLA]
+        return kept_in(ground.settings), baseline_stamp(base, sources)
     # Bundles are unpacked to a folder that their content names.
-    return [plugin.folder.name if plugin.folder else plugin.name, float(system["strength"]), translate.decoding(system)]
+    name = plugin.folder.name if plugin.folder else plugin.name
+    made_by = [name, float(system["strength"]), translate.decoding(system)]
+    return ground.folder, content_hash(base.fingerprint(), base.source, base.target, list(sources), made_by)
 
 
 def scored_by_style(lines: Sequence[ComparisonLineRow], scorers: StyleScorers) -> Iterator[ComparisonLineRow]:

@@ -9,7 +9,7 @@ from engine.base.decoding_options import Decoding
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.core.step_cache import content_hash
-from engine.evaluation.general_text import MOST, general_pairs, keep_translations, translations
+from engine.evaluation.general_text import baseline_stamp, general_pairs, keep_translations, kept_in, translations
 
 if TYPE_CHECKING:
     from engine.base import BaseModel, LanguagePair
@@ -26,7 +26,7 @@ def evaluate_plugin(
     """
     result = compare_with_base(pair.forward, plugin, held_out, decoding, progress)
     result["test_set"] = content_hash([list(one) for one in held_out])
-    general = general_pairs(pair, settings.assets_dir, MOST, but=own)
+    general = general_pairs(pair.backward, settings, but=own)
     if general:
         vanilla = general_baseline(pair.forward, [source for source, _ in general], settings, progress)
         other = compare_with_base(pair.forward, plugin, general, decoding, progress, vanilla)
@@ -74,11 +74,9 @@ def general_baseline(base: BaseModel, sources: Sequence[str], settings: Settings
     """
     from engine.decoding.translate import translate
 
-    folder, decoding = settings.home_dir / "evaluation", base.decoding({})
-    stamp = content_hash(base.fingerprint(), base.precision, base.source, base.target, repr(decoding), list(sources))
+    folder, stamp = kept_in(settings), baseline_stamp(base, sources)
     known = translations(folder, stamp)
     if known is None or len(known) != len(sources):
-        known = list(translate(base, list(sources), decoding=decoding, progress=progress))
-        folder.mkdir(parents=True, exist_ok=True)
+        known = list(translate(base, list(sources), decoding=base.decoding({}), progress=progress))
         keep_translations(folder, stamp, known)
     return known

@@ -332,5 +332,5 @@ def make_probe(samples: Samples, count: int, progress: Progress) -> TranslationP
     known = [segment.text for segment in (*samples.train, *samples.valid)]
     style = [(one.source, one.target) for one in samples.pairs("valid")][::2][:count]
     return TranslationProbe(
-        samples.pair.forward, style, general_pairs(samples.pair, samples.settings.assets_dir, count, but=known)
+        samples.pair.forward, style, general_pairs(samples.pair.backward, samples.settings, count, but=known)
     )

@@ -60,7 +60,7 @@ def general_translations(run: Run) -> list[tuple[str, str]]:
     if cached.get("stamp") != stamp:
         run.progress.begin("Translating general text", 4, STEPS)
         own = [one.text for one in segments]
-        sources = plain + [one.source for one in learnable_pairs(run.pair, assets, but=own, most=None)]
+        sources = plain + [one.source for one in learnable_pairs(run.pair, run.settings, but=own, most=None)]
         translations = back_translate(base, sources, progress=run.progress)
         cached = {"stamp": stamp, "pairs": [[a, b] for a, b in zip(sources, translations, strict=True) if b]}
         write_json(run.workspace / FILE, cached, "the general text's translations")

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from engine.core.atomic_files import read_json, write_json
 from engine.core.progress import Progress
 from engine.core.step_cache import StepCache, content_hash
-from engine.evaluation.general_text import MOST as GENERAL
 from engine.evaluation.general_text import general_pairs
 from engine.workflows.customize.metrics import MOST, hash_weights
 from engine.workflows.customize.request import CustomizeRequest
@@ -57,7 +56,7 @@ def best_of(
     method, `add_datastore` those of kNN decoding on top of it.
     """
     own = [segment.text for segment in run.corpus.segments]
-    general = general_pairs(run.pair, run.settings.assets_dir, GENERAL, but=own)
+    general = general_pairs(run.pair.backward, run.settings, but=own)
     best: Run | None = None
     trials: list[Trial] = []
     for number, request in enumerate(requests):

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from engine.core.progress import Progress
+from engine.core.settings import Settings
 from engine.evaluation.general_text import general_pairs
 from engine.memory import PhrasePair, record
 from engine.methods import Artefacts, get_method
@@ -71,15 +72,17 @@ def test_a_watched_training_ends_with_the_same_weights(base: Any, artefacts: Art
 
 
 def test_general_pairs_are_the_bundled_ones_always_the_same_and_none_of_the_users(tmp_path: Path) -> None:
-    pair = tiny_pair()
-    result = general_pairs(pair, ROOT / "assets", 6)
+    backward, settings = tiny_pair().backward, Settings(home=str(tmp_path))
+    result = general_pairs(backward, settings, 6)
     bundled = (ROOT / "assets/samples/general-zh/general-zh.txt").read_text(encoding="utf-8").splitlines()
     assert len(result) == 6
     assert {target for _, target in result} <= set(bundled)
-    assert result == general_pairs(pair, ROOT / "assets", 6)
+    assert result == general_pairs(backward, settings, 6)
     mine = [result[0][1]]
-    assert mine[0] not in [target for _, target in general_pairs(pair, ROOT / "assets", 400, but=mine)]
-    assert general_pairs(pair, tmp_path, 6) == []
+    assert [target for _, target in general_pairs(backward, settings, 6, but=mine)[:5]] == [
+        target for _, target in result[1:]
+    ]
+    assert general_pairs(backward, settings.replace(assets=str(tmp_path)), 6) == []
 
 
 def test_a_rest_does_not_count_as_time_of_training(monkeypatch: pytest.MonkeyPatch) -> None:
