@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.core.atomic_files import atomic_write
 from engine.core.json_object import Json
 from engine.core.progress import Progress
+from engine.core.tensor_files import save_tensors
 from engine.errors import CorpusError, InputError
 
 if TYPE_CHECKING:
@@ -124,13 +124,9 @@ class StyleClassifier:
 
     def save(self, folder: Path) -> Path:
         """Write the network into `folder`; tensors and JSON only. Raises StorageError."""
-        from safetensors.torch import save_file
-
         about = {"kind": KIND, "base": self.base.fingerprint(), "accuracy": self.accuracy.to_mapping()}
-        weights = {name: value.contiguous() for name, value in self.network.state_dict().items()}
-        with atomic_write(folder / FILE, "the style classifier") as temporary:
-            save_file(weights, temporary, metadata={"about": json.dumps(about)})
-        return folder / FILE
+        weights = self.network.state_dict()
+        return save_tensors(folder / FILE, weights, "the style classifier", about=json.dumps(about))
 
     @classmethod
     def load(cls, folder: Path, base: BaseModel) -> StyleClassifier:

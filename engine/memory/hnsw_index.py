@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.atomic_files import atomic_write
+from engine.core.tensor_files import save_tensors
 from engine.errors import StorageError
 from engine.memory.faiss_search import add_keys, faiss_for, put_behind, sound_graph
 
@@ -77,12 +78,12 @@ def digest(keys: Tensor) -> str:
 
 def write(faiss: Any, path: Path, known: str, index: Any, cluster: Tensor) -> None:
     import torch
-    from safetensors.torch import save_file
 
     with atomic_write(path.with_suffix(".faiss"), "the memory's graph") as temporary:
         faiss.write_index(index, str(temporary), faiss.IO_FLAG_SKIP_STORAGE)
-    with atomic_write(path.with_suffix(".safetensors"), "the memory's clusters") as temporary:
-        save_file({"cluster": cluster.to(torch.int16)}, temporary, metadata={"keys": known})
+    save_tensors(
+        path.with_suffix(".safetensors"), {"cluster": cluster.to(torch.int16)}, "the memory's clusters", keys=known
+    )
 
 
 def read(faiss: Any, path: Path, known: str, keys: Tensor) -> tuple[Any, Tensor] | None:

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.base.onednn import fast_products
-from engine.core.atomic_files import atomic_write
 from engine.core.progress import Progress
+from engine.core.tensor_files import save_tensors
 from engine.corpora.tokenize import joined
 from engine.corpora.types import SentencePair
 from engine.decoding.translate import length_batches
@@ -128,14 +128,11 @@ class SentenceMemory:
 
     def save(self, folder: Path) -> dict[str, Path]:
         """Write the files; returns them by name. Raises StorageError."""
-        from safetensors.torch import save_file
-
         tensors = {"tokens": self.tokens}
         for (layer, attention), keys in self.keys.items():
             axes, name = self.axes[layer, attention], f"{layer}.{attention}"
             tensors |= {f"{name}.keys": keys, f"{name}.basis": axes.basis, f"{name}.mean": axes.mean}
-        with atomic_write(folder / FILE, "the memory") as temporary:
-            save_file({key: value.contiguous() for key, value in tensors.items()}, temporary)
+        save_tensors(folder / FILE, tensors, "the memory")
         self.sources.save(folder, OF_MEMORY)
         save_sentences(self.sentences, folder / TEXTS)
         return {name: folder / name for name in (FILE, OF_MEMORY, TEXTS)}

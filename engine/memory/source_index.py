@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.core.atomic_files import atomic_write
+from engine.core.tensor_files import save_tensors
 from engine.corpora.formats.documents.placeholders import find_placeholders, find_tags
 from engine.errors import BundleError
 
@@ -135,13 +135,10 @@ class Sources:
 
     def save(self, folder: Path, name: str = FILE) -> Path:
         import torch
-        from safetensors.torch import save_file
 
         tensors = {name: torch.from_numpy(getattr(self, name)) for name in ("features", "begins", "lists", "starts")}
         tensors |= {"names": self.names} | ({} if self.mean is None else {"mean": self.mean})
-        with atomic_write(folder / name, "the index of the sources") as temporary:
-            save_file({key: value.contiguous() for key, value in tensors.items()}, temporary)
-        return folder / name
+        return save_tensors(folder / name, tensors, "the index of the sources")
 
     @classmethod
     def open(cls, folder: Path, rows: int, d: int | None = None, name: str = FILE) -> Sources:

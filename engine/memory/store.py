@@ -12,9 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.core.atomic_files import atomic_write
+from engine.core.tensor_files import check_keys, save_tensors
 from engine.errors import BundleError
-from engine.messages import Message
 
 if TYPE_CHECKING:
     import torch
@@ -27,14 +26,12 @@ def save_memory(
 ) -> None:
     """Write {layer: (target (N, d), source (N, d))} in half precision."""
     import torch
-    from safetensors.torch import save_file
 
     tensors = {}
     for layer, (target, source) in layers.items():
-        tensors[f"layer.{layer}.target"] = target.to(torch.float16).contiguous()  # (N, d)
-        tensors[f"layer.{layer}.source"] = source.to(torch.float16).contiguous()  # (N, d)
-    with atomic_write(path, "the memory") as temporary:
-        save_file(tensors, temporary, metadata={"base_fingerprint": base_fingerprint, "pooling": pooling})
+        tensors[f"layer.{layer}.target"] = target.to(torch.float16)  # (N, d)
+        tensors[f"layer.{layer}.source"] = source.to(torch.float16)  # (N, d)
+    save_tensors(path, tensors, "the memory", base_fingerprint=base_fingerprint, pooling=pooling)
 
 
 class Memory:
@@ -104,10 +101,8 @@ def open_memory(folder: Path, base: BaseModel) -> Memory:
         raise BundleError(
             "memory.safetensors is damaged ({error}). Get a new copy of the bundle.", error=error
         ) from None
-    wanted = {f"layer.{i}.{side}" for i in range(len(base.decoder_layers)) for side in ("target", "source")}
-    for key in sorted(wanted ^ set(shapes)):
-        odd = Message("lacks") if key in wanted else Message("has an unknown")
-        raise BundleError("memory.safetensors {odd} key {key}. Get a new copy of the bundle.", odd=odd, key=key)
+    sides = ("target", "source")
+    check_keys(file, shapes, {f"layer.{i}.{side}" for i in range(len(base.decoder_layers)) for side in sides})
     for key, shape in shapes.items():
         rows = shapes[f"{key.rpartition('.')[0]}.target"][:1]
         if shape != (*rows, base.d_model):

@@ -176,8 +176,9 @@ class Method(ABC):
     def complete(self, module: nn.Module) -> None:  # noqa: B027 - most methods need nothing here
         """Called once after training, before the weights are saved."""
 
-    def finish(self, module: nn.Module) -> None:  # noqa: B027 - most methods need nothing here
+    def finish(self, module: nn.Module) -> None:
         """Prepare a trained module for decoding: whatever is constant from now on is computed here, once."""
+        module.eval()
 
     @contextlib.contextmanager
     def trial(self, module: nn.Module) -> Iterator[None]:

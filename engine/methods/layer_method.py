@@ -66,9 +66,6 @@ class LayerMethod(Method):
     def speed(self, module: Any) -> float:
         return float(getattr(module.config, "speed", 1.0))
 
-    def finish(self, module: nn.Module) -> None:
-        module.eval()
-
     def shares_source(self, module: Any) -> bool:
         """Adapters treat each position by itself."""
         return True

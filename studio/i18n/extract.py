@@ -45,7 +45,7 @@ SETTINGS = ("methods", "training", "corpora/types.py")
 # Functions of the engine and the place of the message among their arguments.
 ENGINE_SPOKEN = {
     "Message": 0, "mark": 0, "capitalised": 0, "storage_errors": 0, "make_parent": 1, "check_writable": 1,
-    "atomic_write": 1, "atomic_folder": 1, "write_json": 2, "write_jsonl": 2,
+    "atomic_write": 1, "atomic_folder": 1, "write_json": 2, "write_jsonl": 2, "save_tensors": 2,
 }  # fmt: skip
 PROGRESS = {"begin": 0, "advance": 2}  # of something called progress
 SAY = re.compile(r"""tmSay\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")""")

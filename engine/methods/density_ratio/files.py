@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.core.atomic_files import atomic_write
+from engine.core.tensor_files import check_keys, load_tensors, save_tensors
 from engine.errors import BundleError
 
 if TYPE_CHECKING:
@@ -18,31 +18,15 @@ COLUMNS = ("keys", "starts", "sums", "tokens", "counts")
 
 def save(models: Mapping[str, Mapping[str, Tensor]], folder: Path) -> Path:
     """Write the tensors of models by name; returns the file."""
-    from safetensors.torch import save_file
-
-    tensors = {f"{name}.{key}": value.contiguous() for name, model in models.items() for key, value in model.items()}
-    with atomic_write(folder / FILE, "the n-gram counts") as temporary:
-        save_file(tensors, temporary)
-    return folder / FILE
+    tensors = {f"{name}.{key}": value for name, model in models.items() for key, value in model.items()}
+    return save_tensors(folder / FILE, tensors, "the n-gram counts")
 
 
 def read(file: Path, models: Sequence[str], order: int, words: int) -> dict[str, dict[str, Tensor]]:
     """The tensors of the models by name. Raises BundleError where they are not those of such models over V words."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        data = load_file(file)
-    except (SafetensorError, OSError) as error:
-        raise BundleError(
-            "{tensors} is damaged ({error}). Get a new copy of the bundle.", tensors=FILE, error=error
-        ) from None
+    data = load_tensors(file)
     names = ["unigram", *(f"{column}_{m}" for m in range(1, order) for column in COLUMNS)]
-    wanted = {f"{model}.{name}" for model in models for name in names}
-    for key in sorted(wanted ^ set(data)):
-        if key in wanted:
-            raise BundleError("{tensors} lacks the key {key}. Get a new copy of the bundle.", tensors=FILE, key=key)
-        raise BundleError("{tensors} has an unknown key {key}. Get a new copy of the bundle.", tensors=FILE, key=key)
+    check_keys(file, data, {f"{model}.{name}" for model in models for name in names})
     result = {model: {name: data[f"{model}.{name}"] for name in names} for model in models}
     for model in result.values():
         if not _fits(model, order, words):

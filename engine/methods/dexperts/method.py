@@ -83,9 +83,6 @@ class DExperts(LogitDifference):
     def changes_encoder(self, module: nn.Module) -> bool:
         return True  # training needs no encoder; validation runs it itself
 
-    def finish(self, module: nn.Module) -> None:
-        module.eval()
-
     def next_difference(self, module: Any) -> Callable[[torch.Tensor], torch.Tensor]:
         from engine.methods.dexperts.module import Memory
 

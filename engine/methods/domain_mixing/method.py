@@ -93,9 +93,6 @@ class DomainMixing(Method):
     def speeds(self, module: Any) -> Mapping[str, float]:
         return {} if module.config.rank else {"experts.": module.config.full_speed}
 
-    def finish(self, module: Any) -> None:
-        module.eval()
-
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
         """Hooks on the layers and their linear maps; at strength 0 none are set. `strength` scales every ΔW_j."""

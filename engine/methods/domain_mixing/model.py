@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.core.atomic_files import atomic_write, write_json
+from engine.core.atomic_files import write_json
+from engine.core.tensor_files import save_tensors
 from engine.errors import BundleError
 from engine.methods.domain_mixing.shapes import CorpusSummary, HeldOut
 
@@ -72,11 +73,8 @@ class ProportionModel:
 
     def save(self, folder: Path) -> dict[str, Path]:
         """Write both files to a folder; returns them by name. Raises StorageError."""
-        from safetensors.torch import save_file
-
         folder.mkdir(parents=True, exist_ok=True)
-        with atomic_write(folder / TENSORS, "the proportions") as temporary:
-            save_file(self.tensors(), temporary)
+        save_tensors(folder / TENSORS, self.tensors(), "the proportions")
         write_json(folder / ABOUT, self.about(), "the proportions")
         return {name: folder / name for name in (TENSORS, ABOUT)}
 

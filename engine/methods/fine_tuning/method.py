@@ -59,9 +59,6 @@ class FineTuning(Method):
     def complete(self, module: Any) -> None:
         module.shrink(module.config.shrink)
 
-    def finish(self, module: nn.Module) -> None:
-        module.eval()
-
     def shares_source(self, module: Any) -> bool:
         """The weights are others, not what they are applied to."""
         return True

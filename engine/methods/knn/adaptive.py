@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from engine.core.atomic_files import atomic_write
 from engine.core.progress import Progress
+from engine.core.tensor_files import save_tensors
 from engine.errors import BundleError
 from engine.methods.knn.interpolate import shares
 from engine.methods.knn.options import MOST_WEIGHT
@@ -108,11 +108,7 @@ def train_adaptive(evidence: Evidence, k: int, temperature: float, progress: Pro
 
 
 def save_adaptive(network: MetaK, folder: Path) -> Path:
-    from safetensors.torch import save_file
-
-    with atomic_write(folder / FILE, "the adaptive network") as temporary:
-        save_file({key: value.detach().cpu().contiguous() for key, value in network.state_dict().items()}, temporary)
-    return folder / FILE
+    return save_tensors(folder / FILE, network.state_dict(), "the adaptive network")
 
 
 def load_adaptive(folder: Path, k: int) -> MetaK:

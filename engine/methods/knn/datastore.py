@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.core.atomic_files import atomic_write, write_jsonl
+from engine.core.atomic_files import write_jsonl
 from engine.core.progress import Progress
+from engine.core.tensor_files import check_keys, load_tensors, save_tensors
 from engine.errors import BundleError, CorpusError
 
 if TYPE_CHECKING:
@@ -115,13 +116,10 @@ class Datastore:
 
     def save(self, folder: Path, *, keep_keys: bool = True, with_sources: bool = False) -> dict[str, Path]:
         """Write the files; returns them by name."""
-        from safetensors.torch import save_file
-
         tensors = {"tokens": self.tokens, "sentences": self.sentences, "positions": self.positions}
         if keep_keys and self.keys is not None:
             tensors["keys"] = self.keys
-        with atomic_write(folder / TENSORS, "the datastore") as temporary:
-            save_file({key: value.contiguous() for key, value in tensors.items()}, temporary)
+        save_tensors(folder / TENSORS, tensors, "the datastore")
         rows = ({"source": source, "target": target} for source, target in self.texts)
         write_jsonl(folder / TEXTS, rows, "the datastore's sentences")
         files = {name: folder / name for name in (TENSORS, TEXTS)}
@@ -134,29 +132,14 @@ class Datastore:
     def open(cls, folder: Path, d: int, vocabulary: int, *, with_sources: bool = False) -> Datastore:
         """Map the files of a folder. Raises BundleError unless shapes, types and ids fit a base of that size."""
         import torch
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
 
         file = folder / TENSORS
         if not file.exists():
             raise BundleError(
                 "it has no {tensors}, which its decoding needs. Get a new copy of the bundle.", tensors=TENSORS
             )
-        try:
-            data = load_file(file)
-        except (SafetensorError, OSError) as error:
-            raise BundleError(
-                "{tensors} is damaged ({error}). Get a new copy of the bundle.", tensors=TENSORS, error=error
-            ) from None
-        columns = ("tokens", "sentences", "positions")
-        for key in sorted({*columns, "keys"} ^ {*data, "keys"}):
-            if key in columns:
-                raise BundleError(
-                    "{tensors} lacks the key {key}. Get a new copy of the bundle.", tensors=TENSORS, key=key
-                )
-            raise BundleError(
-                "{tensors} has an unknown key {key}. Get a new copy of the bundle.", tensors=TENSORS, key=key
-            )
+        data = load_tensors(file)
+        check_keys(file, {*data, "keys"}, {"tokens", "sentences", "positions", "keys"})
         count = len(data["tokens"]) if data["tokens"].dim() == 1 else 0
         for key, value in data.items():
             shape, kind = ((count, d), torch.float16) if key == "keys" else ((count,), torch.int32)

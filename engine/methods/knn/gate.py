@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.core.atomic_files import atomic_write
+from engine.core.tensor_files import save_tensors
 from engine.errors import BundleError
 from engine.methods.knn.options import MOST_WEIGHT
 
@@ -87,11 +87,7 @@ class Gate:
 
     def save(self, folder: Path) -> Path:
         """Raises StorageError."""
-        from safetensors.torch import save_file
-
-        with atomic_write(folder / FILE, "the gate") as temporary:
-            save_file({"weights": self.weights.cpu().contiguous()}, temporary)
-        return folder / FILE
+        return save_tensors(folder / FILE, {"weights": self.weights}, "the gate")
 
     @classmethod
     def open(cls, folder: Path) -> Gate:

@@ -154,9 +154,6 @@ class NgramMemory(Method):
             raise UnavailableError("Nothing is found in the memory for any of these sentences.")
         return torch.cat(read)  # (N, d)
 
-    def finish(self, module: Any) -> None:
-        module.eval()
-
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
         """Forward hooks on the decoder layers' cross-attention; at strength 0 none are set."""

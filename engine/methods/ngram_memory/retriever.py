@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.progress import Progress
+from engine.core.tensor_files import load_tensors, save_tensors
 from engine.corpora.types import SentencePair
 from engine.errors import BundleError
 from engine.memory.self_match import OwnText
@@ -32,40 +33,29 @@ def record_vectors(
 ) -> None:
     """Write the vectors of all n-grams of the sources: `ngrams.{width}` (G, d) in half precision, `lengths` (N,)."""
     import torch
-    from safetensors.torch import save_file
 
-    from engine.core.atomic_files import atomic_write
     from engine.memory.dense_ngrams import set_vectors
 
     vectors, lengths = set_vectors(base, [pair.source for pair in pairs], widths, progress)
     tensors = {f"ngrams.{width}": torch.from_numpy(result).half() for width, result in vectors.items()}
-    with atomic_write(path, "the vectors") as temporary:
-        save_file({**tensors, "lengths": torch.from_numpy(lengths)}, temporary)
+    save_tensors(path, {**tensors, "lengths": torch.from_numpy(lengths)}, "the vectors")
 
 
 def load_vectors(path: Path, base: BaseModel, pairs: int, widths: Sequence[int]) -> tuple[dict[int, Any], Any]:
     """What `record_vectors` wrote. Raises BundleError when it is missing or does not fit the pairs."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     from engine.memory.ngrams import all_ngrams
 
     if not path.exists():
         raise BundleError(
             "it has no {path}, from which the method retrieves n-grams. Get a new copy of the bundle.", path=path.name
         )
-    try:
-        tensors = load_file(path)
-    except SafetensorError as error:
-        raise BundleError(
-            "{path} is damaged ({error}). Get a new copy of the bundle.", path=path.name, error=error
-        ) from None
+    tensors = load_tensors(path)
     lengths = tensors.pop("lengths", None)
-    fits = lengths is not None and lengths.shape == (pairs,) and not lengths.is_floating_point()
-    fits = fits and bool(((lengths >= 0) & (lengths <= base.max_tokens)).all())
-    fits = fits and set(tensors) == {f"ngrams.{width}" for width in widths}
+    fits = set(tensors) == {f"ngrams.{width}" for width in widths}
+    fits = fits and lengths is not None and lengths.shape == (pairs,) and not lengths.is_floating_point()
     if fits and lengths is not None:
-        fits = all(
+        inside = bool((lengths >= 0).all()) and bool((lengths <= base.max_tokens).all())
+        fits = inside and all(
             tuple(tensors[f"ngrams.{width}"].shape) == (len(all_ngrams(lengths.numpy(), width)[0]), base.d_model)
             for width in widths
         )

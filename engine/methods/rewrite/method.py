@@ -99,9 +99,6 @@ class Rewrite(Method):
     def complete(self, module: Any) -> None:
         module.shrink(module.config.shrink)
 
-    def finish(self, module: nn.Module) -> None:
-        module.eval()
-
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
         """Nothing is attached: the base translates as it is, and the model runs afterwards."""

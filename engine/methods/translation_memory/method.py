@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.core.progress import Progress
+from engine.core.tensor_files import load_tensors, save_tensors
 from engine.errors import BundleError, CorpusError
 from engine.methods.cost import Cost, Workload
 from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, Method
@@ -60,9 +61,8 @@ class TranslationMemory(Method):
     def prepare(self, samples: Samples, config: TranslationMemoryConfig, progress: Progress) -> Artefacts:
         """The memory's sentences, and the retriever's warm start."""
         import torch
-        from safetensors.torch import save_file
 
-        from engine.core.atomic_files import atomic_write, write_json
+        from engine.core.atomic_files import write_json
         from engine.memory.retrieval_set import FILE, save_sentences
         from engine.methods.translation_memory.encoders import DualEncoder
         from engine.methods.translation_memory.warm_start import warm_up
@@ -77,8 +77,7 @@ class TranslationMemory(Method):
                 encoders = DualEncoder(base, config).to(base.device)
             report = warm_up(base, encoders, train, samples.pairs("valid"), config, progress)
             write_json(folder / WARM_REPORT, report, "the retriever's figures")
-            with atomic_write(folder / WARM, "the retriever") as temporary:
-                save_file({key: value.cpu().contiguous() for key, value in encoders.state_dict().items()}, temporary)
+            save_tensors(folder / WARM, encoders.state_dict(), "the retriever")
         if not (folder / FILE).exists():
             save_sentences(samples.pairs("memory"), folder / FILE, sources=False)
         return Warmed(files={FILE: folder / FILE}, workspace=folder)
@@ -283,29 +282,17 @@ class TranslationMemory(Method):
 def save_vectors(vectors: Any, path: Path) -> None:
     """`vectors` (N, v) in half precision. Raises StorageError."""
     import torch
-    from safetensors.torch import save_file
 
-    from engine.core.atomic_files import atomic_write
-
-    with atomic_write(path, "the memory's vectors") as temporary:
-        save_file({"vectors": torch.from_numpy(vectors).half()}, temporary)
+    save_tensors(path, {"vectors": torch.from_numpy(vectors).half()}, "the memory's vectors")
 
 
 def load_vectors(path: Path, sentences: int, size: int | None = None) -> Any:
     """The vectors (N, v) that `save_vectors` wrote. Raises BundleError when they are missing or do not fit the sentences."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     if not path.exists():
         raise BundleError(
             "it has no {path}, from which the method retrieves sentences. Get a new copy of the bundle.", path=path.name
         )
-    try:
-        tensors = load_file(path)
-    except SafetensorError as error:
-        raise BundleError(
-            "{path} is damaged ({error}). Get a new copy of the bundle.", path=path.name, error=error
-        ) from None
+    tensors = load_tensors(path)
     vectors = tensors.get("vectors")
     if set(tensors) != {"vectors"} or vectors is None or vectors.dim() != 2 or len(vectors) != sentences:
         raise BundleError(
