@@ -17,8 +17,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Self
 
+from engine.core.json_object import Json
 from engine.corpora.corpus import CORPUS_FILE, NOTICED_FILE, REPORT_FILE, SKIPPED_FILE, segment_row
 from engine.corpora.report import ImportReport
 from engine.corpora.types import Segment
@@ -71,7 +72,7 @@ class CorpusWriter:
         self._listed[reason] += 1
         if self._listed[reason] > MOST_OF_A_REASON:
             return
-        row: dict[str, Any] = {"file": file, "line": line, "reason": reason}
+        row: Json = {"file": file, "line": line, "reason": reason}
         # A longer text could not be found again by its key.
         row["text"], whole = text[:LONGEST], len(text) <= LONGEST
         if source is not None:
@@ -82,7 +83,7 @@ class CorpusWriter:
 
     def notice(self, row: int, reason: str, note: str = "", like: int | None = None) -> None:
         """Write a warning about an imported sentence."""
-        value: dict[str, Any] = {"row": row, "reason": reason}
+        value: Json = {"row": row, "reason": reason}
         if note:
             value["note"] = note
         if like is not None:
@@ -94,7 +95,7 @@ class CorpusWriter:
         for row in self._rows(CORPUS_FILE):
             yield Segment(row["text"], row.get("source"), row["file"], row["line"], row.get("domain", ""))
 
-    def notices(self) -> Iterator[dict[str, Any]]:
+    def notices(self) -> Iterator[Json]:
         """What was noticed so far, in the order of writing."""
         return self._rows(NOTICED_FILE)
 
@@ -143,11 +144,11 @@ class CorpusWriter:
             for name in (SKIPPED_FILE, NOTICED_FILE, CORPUS_FILE, REPORT_FILE):
                 os.replace(self.part(name), self.folder / name)
 
-    def _write(self, name: str, row: dict[str, Any]) -> None:
+    def _write(self, name: str, row: Json) -> None:
         with storage_errors("the corpus", self.folder):
             self._files[name].write(json.dumps(row, ensure_ascii=False) + "\n")
 
-    def _rows(self, name: str) -> Iterator[dict[str, Any]]:
+    def _rows(self, name: str) -> Iterator[Json]:
         self._files[name].flush()
         with self.part(name).open(encoding="utf-8") as lines:
             for line in lines:

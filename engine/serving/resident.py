@@ -24,6 +24,7 @@ from typing import Any
 
 import engine
 from engine.core.flagged import packed, unpacked
+from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.serving.batcher import TranslationSpec, own_decoding
@@ -113,7 +114,7 @@ def _connected(path: Path) -> socket.socket | None:
     return None
 
 
-def _read_line(connection: socket.socket, seconds: float, progress: Progress) -> dict[str, Any]:
+def _read_line(connection: socket.socket, seconds: float, progress: Progress) -> Json:
     """One line of JSON, an object. Raises OSError or ValueError where none comes in time."""
     connection.settimeout(POLL_SECONDS)
     read = bytearray()
@@ -171,8 +172,8 @@ def _answer(request: Mapping[str, Any], models: ModelCache) -> list[str] | None:
         base.lock.release()
 
 
-def _shared(settings: Settings) -> dict[str, Any]:
+def _shared(settings: Settings) -> Json:
     """The settings of SAME, as JSON gives them back."""
     values = settings.to_mapping()
-    result: dict[str, Any] = json.loads(json.dumps({name: values[name] for name in SHARED_SETTINGS}))
+    result: Json = json.loads(json.dumps({name: values[name] for name in SHARED_SETTINGS}))
     return result

@@ -5,12 +5,13 @@ translation enforces the terms. Lists show the plugins too, which a client can c
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, ConfigDict, Field
 
+from engine.core.json_object import Json
 from engine.core.languages import canonical
 from engine.errors import InputError
 from studio.api.cat_tools import Named, SelectionDep, Sent, admit, mount, project_at, selection_of
@@ -77,24 +78,24 @@ async def admitted(request: Request, deps: Deps, *, change: bool = False) -> Sen
     return sent
 
 
-def v2_plugin(row: PluginRow, source: str, target: str) -> dict[str, Any]:
+def v2_plugin(row: PluginRow, source: str, target: str) -> Json:
     return {"glossary_id": plugin_id(row.id), "name": row.name, "ready": True, "creation_time": moment(row),
             **_languages(source, target, 0)}  # fmt: skip
 
 
-def v2_glossary(glossary: Glossary, one: Dictionary) -> dict[str, Any]:
+def v2_glossary(glossary: Glossary, one: Dictionary) -> Json:
     return {"glossary_id": glossary.id, "name": glossary.name, "ready": True, "creation_time": _moment(glossary),
             **_languages(one.source, one.target, len(one.entries))}  # fmt: skip
 
 
-def v3_glossary(glossary: Glossary) -> dict[str, Any]:
+def v3_glossary(glossary: Glossary) -> Json:
     return {
         "glossary_id": glossary.id, "name": glossary.name, "creation_time": _moment(glossary),
         "dictionaries": [_languages(one.source, one.target, len(one.entries)) for one in glossary.dictionaries],
     }  # fmt: skip
 
 
-def _languages(source: str, target: str, count: int) -> dict[str, Any]:
+def _languages(source: str, target: str, count: int) -> Json:
     return {
         "source_lang": source_spelt(source).lower(),
         "target_lang": source_spelt(target).lower(),
@@ -119,7 +120,7 @@ def one_pair(deps: Deps, number: str) -> tuple[Glossary, Dictionary]:
 
 
 @cat_routes.get("/v2/glossaries")
-async def list_glossaries(request: Request, deps: DepsDep, selection: SelectionDep) -> dict[str, Any]:
+async def list_glossaries(request: Request, deps: DepsDep, selection: SelectionDep) -> Json:
     """The glossaries, and the plugins, of a project its own, which a translation can name in the same way."""
     shown = [v2_plugin(*one) for one in await plugins(request, deps, selection.project)]
     own = await run_in_threadpool(Glossaries(deps.service).list)
@@ -128,7 +129,7 @@ async def list_glossaries(request: Request, deps: DepsDep, selection: SelectionD
 
 
 @cat_routes.post("/v2/glossaries", status_code=201, openapi_extra=body_schema(GlossaryRequest))
-async def create_glossary(request: Request, deps: DepsDep) -> dict[str, Any]:
+async def create_glossary(request: Request, deps: DepsDep) -> Json:
     """Keep a glossary of one pair of languages."""
     body = (await admitted(request, deps, change=True)).read(GlossaryRequest)
     glossary = await run_in_threadpool(lambda: Glossaries(deps.service).create(body.name, [body.made()]))
@@ -136,7 +137,7 @@ async def create_glossary(request: Request, deps: DepsDep) -> dict[str, Any]:
 
 
 @cat_routes.get("/v2/glossaries/{glossary}")
-async def get_glossary(request: Request, deps: DepsDep, selection: SelectionDep, glossary: Named) -> dict[str, Any]:
+async def get_glossary(request: Request, deps: DepsDep, selection: SelectionDep, glossary: Named) -> Json:
     """One of them."""
     for row, source, target in await plugins(request, deps, selection.project):
         if glossary in (plugin_id(row.id), str(row.id)):
@@ -165,7 +166,7 @@ async def delete_glossary(request: Request, deps: DepsDep, glossary: Named) -> N
 
 
 @cat_routes.get("/v2/glossary-language-pairs")
-async def glossary_pairs(request: Request, deps: DepsDep) -> dict[str, Any]:
+async def glossary_pairs(request: Request, deps: DepsDep) -> Json:
     """The languages that can be translated, all of which glossaries can be of."""
     await admitted(request, deps)
     directions = await run_in_threadpool(deps.directions)
@@ -177,14 +178,14 @@ async def glossary_pairs(request: Request, deps: DepsDep) -> dict[str, Any]:
 
 
 @router.get("/v3/glossaries")
-async def list_glossaries_v3(request: Request, deps: DepsDep) -> dict[str, Any]:
+async def list_glossaries_v3(request: Request, deps: DepsDep) -> Json:
     """The glossaries, each with its pairs of languages."""
     await admitted(request, deps)
     return {"glossaries": [v3_glossary(one) for one in await run_in_threadpool(Glossaries(deps.service).list)]}
 
 
 @router.post("/v3/glossaries", status_code=201, openapi_extra=body_schema(GlossariesRequest))
-async def create_glossary_v3(request: Request, deps: DepsDep) -> dict[str, Any]:
+async def create_glossary_v3(request: Request, deps: DepsDep) -> Json:
     """Keep a glossary of one or more pairs of languages."""
     body = (await admitted(request, deps, change=True)).read(GlossariesRequest)
     dictionaries = [one.made() for one in body.dictionaries]
@@ -192,7 +193,7 @@ async def create_glossary_v3(request: Request, deps: DepsDep) -> dict[str, Any]:
 
 
 @router.get("/v3/glossaries/{glossary}")
-async def get_glossary_v3(request: Request, deps: DepsDep, glossary: Named) -> dict[str, Any]:
+async def get_glossary_v3(request: Request, deps: DepsDep, glossary: Named) -> Json:
     """One of them."""
     await admitted(request, deps)
     return v3_glossary(await run_in_threadpool(Glossaries(deps.service).get, glossary))
@@ -201,7 +202,7 @@ async def get_glossary_v3(request: Request, deps: DepsDep, glossary: Named) -> d
 @router.get("/v3/glossaries/{glossary}/entries")
 async def get_entries_v3(
     request: Request, deps: DepsDep, glossary: Named, source_lang: str = "", target_lang: str = ""
-) -> dict[str, Any]:
+) -> Json:
     """The entries of a pair of languages, or without one of all."""
     await admitted(request, deps)
     result = await run_in_threadpool(Glossaries(deps.service).get, glossary)
@@ -215,7 +216,7 @@ async def get_entries_v3(
 
 
 @router.patch("/v3/glossaries/{glossary}", openapi_extra=body_schema(ChangeRequest))
-async def change_glossary(request: Request, deps: DepsDep, glossary: Named) -> dict[str, Any]:
+async def change_glossary(request: Request, deps: DepsDep, glossary: Named) -> Json:
     """Another name, or further entries; an entry of the same source term is exchanged."""
     body = (await admitted(request, deps, change=True)).read(ChangeRequest)
 
@@ -233,7 +234,7 @@ async def change_glossary(request: Request, deps: DepsDep, glossary: Named) -> d
 
 
 @router.put("/v3/glossaries/{glossary}/dictionaries", openapi_extra=body_schema(DictionaryRequest))
-async def put_dictionary(request: Request, deps: DepsDep, glossary: Named) -> dict[str, Any]:
+async def put_dictionary(request: Request, deps: DepsDep, glossary: Named) -> Json:
     """The entries of a pair of languages, in the place of those there are."""
     body = (await admitted(request, deps, change=True)).read(DictionaryRequest)
 

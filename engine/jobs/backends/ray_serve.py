@@ -18,6 +18,7 @@ from typing import Any
 
 from engine.base.load import model_class
 from engine.base.quick_imports import quick_imports
+from engine.core.json_object import Json
 from engine.core.settings import Settings
 from engine.errors import InputError
 from engine.jobs.backends.ray_cluster import import_ray, join, room, share, wants_gpu, without_secrets
@@ -57,7 +58,7 @@ class Translator:
         self.batcher.most_each = MOST_WAITING  # the studio's own queue has seen to the shares of its clients
         self.loads = 0
 
-    async def translate(self, work: str, texts: list[str]) -> dict[str, Any]:
+    async def translate(self, work: str, texts: list[str]) -> Json:
         """The translations, or the error as serialised by `describe_error`."""
         try:
             asked = _read(work)
@@ -74,7 +75,7 @@ class Translator:
         self.loads += 1
         return plugin
 
-    async def about(self) -> dict[str, Any]:
+    async def about(self) -> Json:
         """What this copy holds."""
         models = self.batcher.models
         return {
@@ -92,7 +93,7 @@ def _read(work: str) -> TranslationSpec:
     return TranslationSpec(**values | {"decoding": tuple((name, value) for name, value in values["decoding"])})
 
 
-def start_replicas(settings: Settings, count: int) -> dict[str, Any]:
+def start_replicas(settings: Settings, count: int) -> Json:
     """Start the copies, or change their number, and wait until they are there. Raises InputError where the cluster has
     no room for them.
     """
@@ -130,7 +131,7 @@ def stop_replicas(settings: Settings) -> None:
     serve.shutdown()
 
 
-def replicas(settings: Settings) -> dict[str, Any]:
+def replicas(settings: Settings) -> Json:
     """{"state", "running", "wanted", "address"}; state is "" where none were started."""
     address = join(settings.ray_address)
     from ray import serve
@@ -207,7 +208,7 @@ def _open_handle(settings: Settings) -> Any:
         ) from error
 
 
-def about(settings: Settings, tries: int = 20) -> Mapping[int, dict[str, Any]]:
+def about(settings: Settings, tries: int = 20) -> Mapping[int, Json]:
     """What each copy that answered holds, by its process number; asks several times, since Serve chooses who answers."""
     join(settings.ray_address)
     from concurrent.futures import ThreadPoolExecutor
@@ -216,7 +217,7 @@ def about(settings: Settings, tries: int = 20) -> Mapping[int, dict[str, Any]]:
 
     handle = serve.get_app_handle(APP)
 
-    def ask() -> list[dict[str, Any]]:
+    def ask() -> list[Json]:
         answers = [handle.about.remote() for _ in range(tries)]
         return [one.result(timeout_s=60) for one in answers]
 
