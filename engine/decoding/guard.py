@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from engine.core.flagged import flag_of
 from engine.corpora.words import word_spans
 
 # A second search never repeats so many tokens; the third, where that was not enough ("tattoo tattoo tattoo"), not even two.
@@ -65,6 +66,13 @@ def repeated(source: str, translation: str) -> float:
         if times >= max(NGRAM_TIMES, _top(_words(source), 2)[0] + 2):
             most = (times - 1) * length
     return most / max(1, len(translation))
+
+
+def noticed(source: str, translation: str | None) -> str:
+    """The flag of a translation, as of `engine.core.flagged.FLAGS`: the one that it carries, or that it repeats itself; empty where
+    nothing is odd. Translations that were kept before there were flags, or that were not made by decoding, carry none.
+    """
+    return flag_of(translation) or ("repetition" if translation and repeated(source, translation) else "")
 
 
 def _fewest(unit: str) -> int:

@@ -10,6 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse
 
 from engine.core.flagged import flag_of
+from engine.workflows.compare.export.content import flags_of
 from studio.api import serializers as rows
 from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep, Route
 from studio.api.errors import Problem, conflicts, json_field
@@ -282,7 +283,8 @@ def list_lines(
     sheet = deps.store.sheets.get(number)
     result = deps.store.sheets.page(number, order, offset, limit)
     systems = [System.model_validate(dict(one)) for one in sheet.systems]
-    lines = [rows.finite({key: getattr(one, key) for key in Line.model_fields}) for one in result]
+    kept = Line.model_fields.keys() - {"flags"}
+    lines = [rows.finite({key: getattr(one, key) for key in kept} | {"flags": flags_of(one)}) for one in result]
     return Lines(
         systems=systems,
         figures=rows.finite(sheet.figures),

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from engine.core.flagged import FLAGS
 from engine.corpora.terminology import Term
+from engine.decoding.guard import noticed
 from engine.evaluation.highlight import marks
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.store.comparisons import ComparisonLineRow, ComparisonRecord
@@ -138,7 +139,7 @@ def _line(line: ComparisonLineRow, languages: Languages) -> Line:
 
 def _flag(line: ComparisonLineRow, index: int) -> str:
     """Why a translation should be looked at."""
-    flag = line.flags[index]
+    flag = noticed(line.source, line.texts[index])
     return tr(FLAGS[flag]) if flag else ""
 
 

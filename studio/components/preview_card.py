@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from engine.core.flagged import FLAGS
+from engine.decoding.guard import noticed
 from engine.store import JobRow, ProjectRow
 from engine.workflows.preview import understood
 from studio.components.diff import marked
@@ -65,10 +66,9 @@ def look_card(project: ProjectRow, job: JobRow | None, preview: Mapping[str, Any
 def _row(row: Mapping[str, Any], language: str) -> dict[str, object]:
     vanilla, customized = marked(str(row.get("vanilla", "")), str(row.get("customized", "")), language)
     texts = {name: row.get(name, "") for name in ("source", "reference")}
-    flags = row.get("flags") or {}
-    texts |= {
-        f"{name}_flag": tr(FLAGS[flags[name]]) if flags.get(name) in FLAGS else "" for name in ("vanilla", "customized")
-    }
+    for name in ("vanilla", "customized"):
+        flag = noticed(str(row.get("source", "")), row.get(name))
+        texts[f"{name}_flag"] = tr(FLAGS[flag]) if flag else ""
     agreement = row.get("agreement") or {}
     texts["lost"] = bool(agreement) and agreement["customized"] < LOST * agreement["vanilla"]
     return {"vanilla": Markup(vanilla), "customized": Markup(customized), **texts}

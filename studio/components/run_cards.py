@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from engine.core.flagged import FLAGS
-from engine.decoding.guard import repeated
+from engine.decoding.guard import noticed
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
 from studio.components.diff import marked
@@ -159,7 +159,7 @@ def _sample(rows: Sequence[Mapping[str, Any]], project: ProjectRow, chosen: int 
         "now": Markup(marked(first, last, project.target)[1]) if len(seen) > 1 else last,
         "versions": [{"step": None, **row} for row in versions],
         "reference": seen[-1].get("sample_reference"),
-        "flag": tr(FLAGS["repetition"]) if repeated(str(seen[-1].get("sample_source", "")), last) else "",
+        "flag": tr(FLAGS[flag]) if (flag := noticed(str(seen[-1].get("sample_source", "")), last)) else "",
     }
 
 

@@ -105,6 +105,7 @@ def test_a_flagged_translation_says_why() -> None:
     rows = [["Rain.", "雨雨雨雨。", Flagged("雨。", "repetition-repaired")]]
     page = shown(sheet_of(rows), lines_of(rows))
     assert page.count(html.escape(FLAGS["repetition-repaired"])) == 1
+    assert page.count(html.escape(FLAGS["repetition"])) == 1, "one that carries no flag"
 
 
 texts = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\r\x00"), max_size=40)

@@ -324,6 +324,23 @@ def test_data_has_a_line_for_a_line(store: Store, number: int, tmp_path: Path) -
     assert set(FORMATS) == {"xlsx", "tmx", "html", "json"}
 
 
+@pytest.mark.parametrize("form", sorted(FORMATS))
+def test_every_file_says_which_translations_repeat_themselves(form: str, content: Content, tmp_path: Path) -> None:
+    from openpyxl import load_workbook
+
+    def said(name: str) -> int:
+        path = tmp_path / f"{name}{FORMATS[form].ending}"
+        write(content, path)
+        data = path.read_bytes()
+        if form == "xlsx":
+            data = str(list(load_workbook(path)["Sentences"].iter_rows(values_only=True))).encode()
+        return data.count(b"repetition" if form == "json" else b"The translation repeats itself")
+
+    assert said("plain") == 0
+    next(line for line in content.lines() if line.place == 1).texts[1] = "将" * 20  # kept before there were flags
+    assert said("marked") == 1
+
+
 def test_figures_are_written_with_their_change_and_certainty(content: Content) -> None:
     rows = figure_rows(content.figures)
     assert [row.title for row in rows[:4]] == ["BLEU", "BLEU", "chrF", "chrF"]

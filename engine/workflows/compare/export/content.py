@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from engine.core.flagged import FLAGS
+from engine.decoding.guard import noticed
+
 if TYPE_CHECKING:
     from engine.store import Store
     from engine.store.comparisons import ComparisonLineRow
@@ -61,6 +64,17 @@ def content_of(store: Store, comparison_id: int) -> Content:
         count=sheet.lines,
         references=sheet.references,
     )
+
+
+def flags_of(line: ComparisonLineRow) -> list[str]:
+    """What was noticed of each translation of a line; empty where nothing is odd."""
+    return [noticed(line.source, text) for text in line.texts]
+
+
+def remarks(content: Content, line: ComparisonLineRow) -> str:
+    """The same in words, with the systems' names."""
+    noted = [(content.label(i), FLAGS[flag]) for i, flag in enumerate(flags_of(line)) if flag]
+    return " ".join(f"{name}: {why}" for name, why in noted)
 
 
 def printable(text: str | None) -> str:

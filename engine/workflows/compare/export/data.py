@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from engine.workflows.compare.export.content import Content
+from engine.workflows.compare.export.content import Content, flags_of
 
 LINE = ("place", "source", "reference", "texts", "scores", "difference")
 
@@ -19,6 +19,6 @@ def as_json(content: Content) -> Iterator[str]:
     }
     yield json.dumps(about, ensure_ascii=False, indent=2)[:-2] + ',\n  "lines": ['
     for number, line in enumerate(content.lines()):
-        row = {name: getattr(line, name) for name in LINE}
+        row = {name: getattr(line, name) for name in LINE} | {"flags": flags_of(line)}
         yield ("," if number else "") + "\n    " + json.dumps(row, ensure_ascii=False)
     yield "\n  ]\n}\n"

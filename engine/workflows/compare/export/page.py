@@ -9,8 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.core.flagged import FLAGS
 from engine.evaluation.highlight import marks
-from engine.workflows.compare.export.content import Content, printable
+from engine.workflows.compare.export.content import Content, flags_of, printable
 from engine.workflows.compare.metric_rows import Row, figure_rows, share_rows, sure, value
 
 if TYPE_CHECKING:
@@ -36,7 +37,14 @@ def _template() -> Template:
         lstrip_blocks=True,
         finalize=lambda shown: printable(shown) if isinstance(shown, str) else shown,
     )
-    environment.globals |= {"marks": marks, "value": value, "sure": sure, "change": _change}
+    environment.globals |= {
+        "marks": marks,
+        "value": value,
+        "sure": sure,
+        "change": _change,
+        "flags_of": flags_of,
+        "FLAGS": FLAGS,
+    }
     return environment.get_template("page.html")
 
 

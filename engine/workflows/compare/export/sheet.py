@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import MissingError
-from engine.workflows.compare.export.content import Content, printable
+from engine.workflows.compare.export.content import Content, printable, remarks
 from engine.workflows.compare.metric_rows import figure_rows, share_rows
 
 LONGEST = 32_767  # characters in a cell, Excel's own limit
@@ -26,14 +26,17 @@ def write_xlsx(content: Content, path: Path) -> None:
     systems = range(len(content.systems))
     heads = ["", content.source, *(["reference"] if content.references else []), *map(content.label, systems)]
     numbers = ["difference", *([f"chrF {content.label(i)}" for i in systems] if content.references else [])]
-    for index, width in enumerate([6, *[42] * (len(heads) - 1), *[12] * len(numbers)]):
+    for index, width in enumerate([6, *[42] * (len(heads) - 1), *[12] * len(numbers), 42]):
         page.column_dimensions[letter(index)].width = width
     page.freeze_panes = "A2"
-    page.append([cell(page, head, font=bold) for head in [*heads, *numbers]])
+    page.append([cell(page, head, font=bold) for head in [*heads, *numbers, "to check"]])
     for line in content.lines():
         texts = [line.source, *([line.reference] if content.references else []), *line.texts]
         scores = line.scores if content.references else []
-        page.append([line.place + 1, *(cell(page, one, alignment=wrapped) for one in texts), line.difference, *scores])
+        told = cell(page, remarks(content, line), alignment=wrapped)
+        page.append(
+            [line.place + 1, *(cell(page, one, alignment=wrapped) for one in texts), line.difference, *scores, told]
+        )
     if content.figures:
         add_figures(book, content, bold)
     book.save(path)

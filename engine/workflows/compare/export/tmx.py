@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
 import engine
+from engine.core.flagged import FLAGS
+from engine.decoding.guard import noticed
 from engine.workflows.compare.export.content import Content, printable
 
 
@@ -26,8 +28,10 @@ def as_tmx(content: Content) -> Iterator[str]:
         translation = line.texts[content.chosen]
         if not translation:
             continue
+        why = FLAGS.get(noticed(line.source, translation), "")
+        check = f'      <prop type="x-check">{text(why)}</prop>\n' if why else ""
         yield (
-            f'    <tu tuid="{line.place + 1}">\n      <prop type="x-system">{text(system)}</prop>\n'
+            f'    <tu tuid="{line.place + 1}">\n      <prop type="x-system">{text(system)}</prop>\n{check}'
             f"      <tuv xml:lang={attribute(content.source)}><seg>{text(line.source)}</seg></tuv>\n"
             f"      <tuv xml:lang={attribute(content.target)}><seg>{text(translation)}</seg></tuv>\n    </tu>\n"
         )
