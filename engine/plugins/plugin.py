@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.core.json_object import Json
 from engine.core.languages import language_message, same_language
+from engine.core.tensor_files import check_keys, load_tensors
 from engine.errors import BundleError, OptionError
-from engine.messages import Message
 from engine.methods import Method, get_method
 from engine.plugins.bundle import CONFIG, WEIGHTS, unpack_bundle
 
@@ -55,9 +55,6 @@ class Plugin:
         mapped. Raises BundleError when it is damaged, lacks or has a key too many, or was made for another base or
         direction.
         """
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
-
         from engine.core.settings import load_settings
 
         folder = unpack_bundle(path, cache or load_settings().home_dir / "unpacked")
@@ -86,32 +83,16 @@ class Plugin:
                 "The plugin {path} cannot be used by this version of Tailor MT: {error}", path=path, error=error
             ) from None
         try:
-            artefacts = method.open(folder, base, config)
-        except BundleError as error:
-            raise BundleError("{path}: {error}", path=path, error=error) from None
-        try:
-            module = method.build(base, artefacts, config)
-        except BundleError as error:
-            raise BundleError("{path}: {error}", path=path, error=error) from None
+            with in_bundle(path):
+                module = method.build(base, method.open(folder, base, config), config)
         except (LookupError, RuntimeError, ValueError) as error:
             raise BundleError(
                 "{path}: its settings do not fit the base {base} ({error}).",
                 path=path, base=base.name, error=error,
             ) from error  # fmt: skip
-        try:
-            weights = load_file(folder / WEIGHTS)
-        except SafetensorError as error:
-            raise BundleError(
-                "{path}: {weights} is damaged ({error}). Get a new copy of the bundle.",
-                path=path, weights=WEIGHTS, error=error,
-            ) from None  # fmt: skip
-        expected = module.state_dict()
-        for key in sorted(set(expected) ^ set(weights)):
-            odd = Message("lacks") if key in expected else Message("has an unknown")
-            raise BundleError(
-                "{path}: {weights} {odd} key {key}. Get a new copy of the bundle.",
-                path=path, weights=WEIGHTS, odd=odd, key=key,
-            )  # fmt: skip
+        with in_bundle(path):
+            weights, expected = load_tensors(folder / WEIGHTS), module.state_dict()
+            check_keys(folder / WEIGHTS, weights, expected)
         for key, tensor in weights.items():
             if tensor.shape != expected[key].shape:
                 raise BundleError(
@@ -192,6 +173,15 @@ class Plugin:
                 self.method.see(base, self.module, base.pad_batch(base.encode([source])))
                 rows = [*rows, *self.knn.reads(base, source, translation, top)]
         return rows
+
+
+@contextlib.contextmanager
+def in_bundle(path: str | Path) -> Iterator[None]:
+    """What is wrong with a bundle's files inside the block is said with the bundle's path."""
+    try:
+        yield
+    except BundleError as error:
+        raise BundleError("{path}: {error}", path=path, error=error) from None
 
 
 def carried(path: str | Path, folder: Path, base: BaseModel, settings: Json) -> Knn:
