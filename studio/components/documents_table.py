@@ -114,12 +114,21 @@ def _done_row(document: TranslatedDocument) -> DoneRow:
 
 
 def result_box(
-    lines: Sequence[Sequence[Sentence]], project: ProjectRow, *, wait: str = "", plugin: int = 0, strength: float = 1.0
-) -> str:
-    """The translation of a short text, line by line, as far as it is; `plugin` is the number of the one that translates."""
+    lines: Sequence[Sequence[Sentence]], project: ProjectRow, *, wait: str = "", other: str = "", plugin: int = 0,
+    strength: float = 1.0,
+) -> str:  # fmt: skip
+    """The translation of a short text, line by line, as far as it is; `plugin` is the number of the one that translates, `other`
+    the language that the text is in where that is not the project's.
+    """
     doubts = [sentence.doubt for line in lines for sentence in line if sentence.doubt]
+    names = {"language": other, "source": project.source, "target": project.target}
+    warning = tr(
+        "This text seems to be in {language}; this project translates from {source} to {target}.",
+        **{key: language_name(code) for key, code in names.items()},
+    )
     return render(
-        "short_text.html", lines=lines, doubts=list(dict.fromkeys(doubts)), wait=wait, language=project.target,
+        "short_text.html", lines=lines, doubts=list(dict.fromkeys(doubts)), wait=wait,
+        warning=warning if other else "", language=project.target,
         name=language_name(project.target), plugin=plugin, strength=f"{strength:g}",
         space="" if unspaced(project.target) else " ",
     )  # fmt: skip

@@ -28,6 +28,7 @@ from studio.services.translation import (
     MOST,
     Sentence,
     lines_of,
+    other_language,
     plugin_choices,
     plugin_of,
     translate_lines,
@@ -243,6 +244,8 @@ class TranslatePage:
             more = len(done) < len(lines)
             if sentences or not more:
                 yield {self.result: result_box(done, project, wait=waiting if more else "", **by)}
+        if other := other_language(project, lines):
+            yield {self.result: result_box(done, project, other=other, **by)}
 
 
 def _strength(request: gr.Request) -> float:

@@ -10,6 +10,7 @@ import gradio as gr
 import pytest
 
 from engine.core.settings import Settings
+from engine.corpora.formats.documents.model import Result
 from engine.store import ProjectRow
 from studio.pages.translate import TranslatePage
 from studio.services.service import Service
@@ -36,6 +37,25 @@ def translate(service: Service) -> TranslatePage:
 
 def asked(project: ProjectRow) -> Any:
     return SimpleNamespace(query_params={"project": str(project.id)}, headers={})
+
+
+def test_a_text_in_another_language_is_translated_with_a_warning(
+    translate: TranslatePage, project: ProjectRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        Service, "translate", lambda self, project, units, *rest: [Result(["雨停了。"], "") for _ in units]
+    )
+    known = {
+        "雨还没有停，他开了门，谁也没有说话。": "seems to be in Chinese; this project translates from English to Chinese.",
+        "Der Regen hatte nicht aufgehört, und niemand sagte ein Wort.": "seems to be in German",
+        "The rain had not stopped, and nobody said a word.": "",
+        "OK": "",
+    }
+    for text, warning in known.items():
+        *_, last = translate.answer(asked(project), text, 0, 1.0, False)
+        assert "雨停了。" in last[translate.result]
+        assert warning in last[translate.result]
+        assert bool(warning) is ("seems to be in" in last[translate.result])
 
 
 def test_documents_that_cannot_be_translated_are_listed_and_the_others_queued(
