@@ -15,12 +15,12 @@ from engine.core.model_card import ModelCard
 
 TABLE = Path(__file__).with_name("recommended.toml")
 PROGRAM_BYTES = 400 << 20  # of Python, torch and transformers while they translate on a CPU; docs/bases.md
-WEIGHT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
+WEIGHT_BYTES = 4  # in float32
 
 
-def memory_needed(weights: int, precision: str = "float32") -> int:
+def memory_needed(weights: int) -> int:
     """Bytes that translating with a base of that many weights takes."""
-    return PROGRAM_BYTES + weights * WEIGHT_BYTES[precision]
+    return PROGRAM_BYTES + weights * WEIGHT_BYTES
 
 
 @dataclass(frozen=True)

@@ -41,13 +41,12 @@ def halves(rows: Sequence[int]) -> list[list[int]]:
     return [list(part) for part in (rows[:middle], rows[middle:]) if part]
 
 
-def too_big(setting: str, more: str = "") -> TailorError:
+def too_big(setting: str) -> TailorError:
     """The error to raise, naming the setting to lower."""
     return TailorError(
-        "There is not enough memory, even for batches of half the size. Lower {setting}{more}, or close "
-        "other programs; finished steps are not repeated.",
+        "There is not enough memory, even for batches of half the size. Lower {setting}, or close other programs; finished steps "
+        "are not repeated.",
         setting=setting,
-        more=more,
     )
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FLOOR = 1e-3  # of attention, so that one direction alone cannot rule a link out
 LEAST = 0.01  # of a row's weight; what is less is noise
+BATCH_TOKENS = 2048  # of one pass
 
 
 @dataclass(frozen=True)
@@ -89,13 +90,7 @@ def even_alignment(source: str, target: str) -> Alignment:
     return _certain(source, target, Alignment(a, b, rows))
 
 
-def align(
-    base: BaseModel,
-    pairs: Sequence[tuple[str, str]],
-    *,
-    batch_tokens: int = 2048,
-    progress: Progress | None = None,
-) -> list[Alignment]:
+def align(base: BaseModel, pairs: Sequence[tuple[str, str]], *, progress: Progress | None = None) -> list[Alignment]:
     """The alignment of each (source, translation) pair, in order.
 
     Where the base knows the other direction too, both have a say: of the words that eflomal links, the likeliest source
@@ -107,13 +102,13 @@ def align(
     progress = progress or Progress()
     clean = [(" ".join(source.split()), " ".join(target.split())) for source, target in pairs]
     with base.lock:
-        forward = _directed(base, clean, batch_tokens, progress)
+        forward = _directed(base, clean, progress)
         try:
             other = base.directed(base.target, base.source)
         except ModelError:
             backward: list[Weights | None] = [None] * len(clean)
         else:
-            backward = _directed(other, [(target, source) for source, target in clean], batch_tokens, progress)
+            backward = _directed(other, [(target, source) for source, target in clean], progress)
     results = []
     for pair, one, two in zip(pairs, forward, backward, strict=True):
         if one is None:
@@ -142,9 +137,7 @@ def _shares_of(row: Sequence[float]) -> dict[int, float]:
     return {i: w / total for i, w in enumerate(row) if total and w > LEAST * total}
 
 
-def _directed(
-    base: BaseModel, pairs: Sequence[tuple[str, str]], batch_tokens: int, progress: Progress
-) -> list[Weights | None]:
+def _directed(base: BaseModel, pairs: Sequence[tuple[str, str]], progress: Progress) -> list[Weights | None]:
     """Attention of words to words, in one direction; None where a text is too long or its pieces cannot be found in it."""
     import torch
 
@@ -155,7 +148,7 @@ def _directed(
     results: list[Weights | None] = [None] * len(pairs)
     done = 0
     with base.using(None), torch.inference_mode():
-        for batch in length_batches([len(sources[i]) + len(targets[i]) for i in able], batch_tokens):
+        for batch in length_batches([len(sources[i]) + len(targets[i]) for i in able], BATCH_TOKENS):
             rows = [able[k] for k in batch]
             inputs = base.pad_batch([sources[i] for i in rows])  # (B, S)
             labels = base.pad_batch([targets[i] for i in rows])  # (B, T)

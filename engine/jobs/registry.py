@@ -82,7 +82,6 @@ def enqueue(
     arguments: Mapping[str, Any],
     *,
     project_id: int | None = None,
-    kinds: Mapping[str, Kind] | None = None,
     owner: str = "",
     priority: int | None = None,
 ) -> JobRow:
@@ -92,18 +91,17 @@ def enqueue(
     output to a file in the workspace. `corpus_id` may name the corpus row to fill.
     `owner` is whose turn it takes, else the project's.
     """
-    kinds = KINDS if kinds is None else kinds
-    if kind not in kinds:
+    if kind not in KINDS:
         raise InputError(
-            "There is no kind of job called {kind}. Known: {kinds}.", kind=kind, kinds=", ".join(sorted(kinds))
+            "There is no kind of job called {kind}. Known: {kinds}.", kind=kind, kinds=", ".join(sorted(KINDS))
         )
-    known = kinds[kind]
+    known = KINDS[kind]
     if known.check is not None:
         arguments = known.check(arguments)
     wanted = known.priority if priority is None else priority
     if known.in_order and project_id is not None:
         waiting = store.jobs.list(project_id, states=("queued", "running"))
-        wanted = min([wanted, *(row.priority for row in waiting if row.kind in kinds and kinds[row.kind].in_order)])
+        wanted = min([wanted, *(row.priority for row in waiting if row.kind in KINDS and KINDS[row.kind].in_order)])
     before_queueing(store, project_id)
     return store.jobs.enqueue(kind, arguments, project_id=project_id, owner=owner, priority=wanted, device=known.device)
 

@@ -88,18 +88,16 @@ class Library:
                 imported=True,
             )
 
-    def import_bundle(
-        self, project: ProjectRow, file: str | Path, base: Callable[[], BaseModel], shown: str = ""
-    ) -> PluginRow:
+    def import_bundle(self, project: ProjectRow, file: str | Path, base: Callable[[], BaseModel]) -> PluginRow:
         """Check a bundle against the project and take it in. Raises BundleError with the sentence of the check that fails."""
         checks = check_bundle(
             file, base=base, direction=(project.source, project.target), cache=self.settings.home_dir / "unpacked",
-            shown=shown or Path(file).name,
+            shown=Path(file).name,
         )  # fmt: skip
         for check in checks:
             if not check.ok:
                 raise BundleError(check.sentence)
-        return self.take_in(project, Path(file), shown)
+        return self.take_in(project, Path(file))
 
     # -- names, tags, versions
 

@@ -80,11 +80,11 @@ def validated_body(model: type[Model], values: Values, typed: bool) -> Model:
         raise RequestValidationError(problems) from None
 
 
-def body_schema(model: type[BaseModel], *, needed: bool = True) -> dict[str, object]:
+def body_schema(model: type[BaseModel]) -> dict[str, object]:
     """The OpenAPI of a body that may be JSON or a form."""
     schema = inlined(model.model_json_schema())
     kinds = ("application/json", FORMS[0])
-    return {"requestBody": {"required": needed, "content": {kind: {"schema": schema} for kind in kinds}}}
+    return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
 
 
 def inlined(schema: dict[str, Any]) -> dict[str, Any]:

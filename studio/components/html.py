@@ -59,9 +59,9 @@ def tag(text: object, kind: str = "") -> str:
     return piece("tag", text, kind)
 
 
-def card(body: str, title: str = "", *, pad: bool = True) -> str:
+def card(body: str, title: str = "") -> str:
     """A white card around safe HTML, with an optional quiet title."""
-    return piece("card", body, title, pad)
+    return piece("card", body, title)
 
 
 def empty(title: str, text: str = "", more: str = "") -> str:

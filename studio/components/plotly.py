@@ -21,9 +21,9 @@ HEAD = '<script src="/tm/figures.js"></script>'
 MOUNT = "window.tmFigures.mount(element, trigger, watch);  // it triggers 'word' and 'pick'\n"
 
 
-def figure_view(more: str = "", *, classes: str = "", value: str = "") -> Any:
+def figure_view(more: str = "") -> Any:
     """A `gr.HTML` whose figures are drawn; `more` is script of the page's own. Events: `word`, `pick`."""
-    return view(value, classes=classes, script=MOUNT + more, head=HEAD)
+    return view(script=MOUNT + more, head=HEAD)
 
 
 def figure(kind: str, data: Mapping[str, Any] | None = None, *, source: str = "", label: str = "") -> str:
