@@ -16,7 +16,6 @@ import gradio as gr
 from engine.errors import StorageError, TailorError
 from studio.auth.identity import guest
 from studio.components.html import esc, number, view
-from studio.components.navigation import MOVES
 from studio.components.templating import render, script
 from studio.i18n.translate import LANGUAGES, language, mark, percent, span, tr, translate_message, trn
 from studio.services.service import Overview, Service
@@ -135,7 +134,7 @@ def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) ->
     with gr.Row(elem_classes="tm-shell"):
         with gr.Column(elem_classes="tm-side"):
             top = view(brand(), classes="tm-top", script=SWITCH)
-            steps = view(script=MOVES)
+            steps = view(script=script("navigation.js"))
             foot = view(classes="tm-foot", script=CONNECTION)
         with gr.Column(elem_classes="tm-main"):
             with gr.Row(elem_classes="tm-head"):

@@ -10,10 +10,10 @@ from markupsafe import Markup
 from engine.store.comparisons import ComparisonRecord
 from engine.workflows.compare.metric_rows import Row, figure_rows, share_rows, sure, value
 from engine.workflows.compare.systems import VANILLA
-from studio.components.figures import figure_row
 from studio.components.html import number
 from studio.components.templating import render
 from studio.i18n.translate import mark, tr, translate_message
+from studio.services.scores import scores
 
 FEW = 30  # sentences below which figures say little
 LOWER = ("perplexity", "ter")
@@ -147,3 +147,18 @@ def _accuracy(accuracy: Mapping[str, Any]) -> str:
         count=number(accuracy["texts"]),
         kinds=", ".join(kinds),
     )
+
+
+def figure_row(metrics: Mapping[str, Any]) -> str:
+    """One card a score; nothing where a plugin has none."""
+    cards = [
+        {"title": one.title, "before": f"{one.before:.1f}", "after": f"{one.after:.1f}", "below": one.sure}
+        for one in scores(metrics)
+    ]
+    before, after = metrics.get("validation_loss_before"), metrics.get("validation_loss")
+    if isinstance(before, int | float) and isinstance(after, int | float):
+        change = f"{100 * (after - before) / before:+.0f} %".replace("-", "−") if before else ""
+        below = tr("{change} · lower is better", change=change)
+        losses = {"before": f"{before:.2f}", "after": f"{after:.2f}"}
+        cards.append({"title": tr("Validation loss"), "below": below, **losses})
+    return render("figures.html", cards=cards) if cards else ""

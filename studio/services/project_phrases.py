@@ -5,6 +5,7 @@ Nothing here knows Gradio.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,6 @@ from engine.errors import InputError
 from engine.phrases.exclusions import Exclusions
 from engine.phrases.types import Tree
 from engine.workflows.explore.phrase_map import MAP_FILE
-from studio.services.jobs import just_done, newest_job
 from studio.services.phrase_sentences import (
     at_sentence,
     check_share,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from studio.services.service import Service
 
 MAP_JOB = "phrase_map"
+RECENT = 6.0  # seconds: some polls
 
 
 class ProjectPhrases:
@@ -147,3 +148,15 @@ class ProjectPhrases:
         job = self.map_job()
         if job is None or not job.active:
             enqueue(self.service.store, MAP_JOB, {}, project_id=self.project.id)
+
+
+def newest_job(service: Service, project: ProjectRow, kind: str) -> JobRow | None:
+    """The project's last job of a kind."""
+    return next((job for job in service.store.jobs.list(project.id) if job.kind == kind), None)
+
+
+def just_done(job: JobRow) -> bool:
+    """Whether it ended within the last polls, so that its end is still to be shown."""
+    if job.finished is None:
+        return False
+    return (datetime.datetime.now(datetime.UTC) - job.finished).total_seconds() < RECENT

@@ -42,7 +42,7 @@ def test_addresses_survive_reload_and_back(studio: Studio, page: Any) -> None:
         page.wait_for_url(f"**/{path}?project={two.id}")
         expect(page.locator(".tm-steps a[aria-current]")).to_contain_text(name)
         selected.append(page.evaluate("window.kept"))
-    # Where Gradio does not come up again, the address is opened as a document of its own (studio/components/navigation.py).
+    # Where Gradio does not come up again, the address is opened as a document of its own (studio/static/navigation.js).
     assert 1 in selected, "no step was taken within the document"
     page.go_back()
     expect(page.locator(".tm-steps a[aria-current]")).to_contain_text("Plugins")

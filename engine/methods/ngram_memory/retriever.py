@@ -75,7 +75,6 @@ class Retriever:
         from engine.corpora.tokenize import words
         from engine.memory.dense_ngrams import DenseNgrams
         from engine.memory.neighbours import IdfNgrams, IdfSentences
-        from engine.memory.source_words import source_words
 
         self.config, self.pairs = config, pairs
         self.dense = config.retrieval == "dense_ngram"
@@ -126,7 +125,6 @@ class Retriever:
         from engine.corpora.tokenize import words
         from engine.memory.dense_ngrams import content
         from engine.memory.neighbours import chosen
-        from engine.memory.source_words import source_words
 
         if self.dense:
             query: Any = content(base, ids, states)  # (T, d)
@@ -140,3 +138,13 @@ class Retriever:
             if not hits:  # poor evidence is better than none
                 hits = self.engine.neighbours(query, most, shut)
         return [hit.sentence for hit in hits]
+
+
+def source_words(base: BaseModel, rows: Sequence[Sequence[int]]) -> list[list[str]]:
+    """Words of source sentences given as token ids: what is left of the text after the base's own normalisation, so that a
+    sentence of the set and one to be translated are cut alike.
+    """
+    from engine.corpora.tokenize import joined, words
+
+    convert = base.tokenizer.convert_ids_to_tokens
+    return [words(joined(convert([i for i in map(int, row) if i not in base.special_ids]))) for row in rows]

@@ -10,8 +10,8 @@ from engine.core.options import Options, describe
 from engine.errors import OptionError
 from engine.methods import get_method, method_names
 from engine.training import BUDGETS, TrainingOptions, budget_options
-from studio.components.figures import figure_row
 from studio.components.layout import PAGES
+from studio.components.metric_cards import figure_row
 from studio.components.settings_fields import SettingsGroup, changed, settings_fields, shown
 from studio.i18n.labels import label
 from studio.services.scores import scores
