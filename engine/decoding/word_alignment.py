@@ -183,12 +183,9 @@ def _watched(base: BaseModel, layer: int) -> Iterator[dict[str, torch.Tensor]]:
     def keep(name: str) -> Any:
         return lambda module, inputs, output: seen.__setitem__(name, output)
 
-    handles = [getattr(attention, name).register_forward_hook(keep(name)) for name in ("q_proj", "k_proj")]
-    try:
+    q, k = attention.q_proj, attention.k_proj
+    with q.register_forward_hook(keep("q_proj")), k.register_forward_hook(keep("k_proj")):
         yield seen
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _attention(base: BaseModel, layer: int, seen: dict[str, torch.Tensor], mask: torch.Tensor) -> torch.Tensor:

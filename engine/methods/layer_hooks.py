@@ -109,15 +109,10 @@ def hook(layer: nn.Module, position: str, part: Any, strength: float) -> Any:
 @contextlib.contextmanager
 def attached(base: BaseModel, module: LayerModules, strength: float) -> Iterator[None]:
     """All parts of a module at their places for the length of the block; at strength 0 none."""
-    handles = []
-    try:
-        if strength != 0.0:
-            for side, number, position, part in module.placed():
-                handles.append(hook(layers_of(base, side)[number], position, part, strength))
+    with contextlib.ExitStack() as hooks:
+        for side, number, position, part in module.placed() if strength != 0.0 else ():
+            hooks.enter_context(hook(layers_of(base, side)[number], position, part, strength))
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def spots(base: BaseModel, module: LayerModules, strength: float) -> list[HookPoint]:

@@ -104,17 +104,13 @@ class MixedBatch:
         for number, plugin in enumerate(self.plugins):
             for spot in (spots_of(base, plugin, strength) or ()) if plugin is not None else ():
                 changes_by_target.setdefault((spot.target, spot.at_input), []).append((number, spot.change))
-        handles = []
-        try:
+        with contextlib.ExitStack() as hooks:
             for (target, at_input), changes in changes_by_target.items():
                 if at_input:
-                    handles.append(target.register_forward_pre_hook(self.at_input(changes)))
+                    hooks.enter_context(target.register_forward_pre_hook(self.at_input(changes)))
                 else:
-                    handles.append(target.register_forward_hook(self.at_output(changes), with_kwargs=True))
+                    hooks.enter_context(target.register_forward_hook(self.at_output(changes), with_kwargs=True))
             yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def at_output(self, changes: list[tuple[int, Any]]) -> Any:
         def hook(module: Any, args: Any, kwargs: Any, output: Any) -> Any:

@@ -39,13 +39,9 @@ def watching(base: BaseModel, see: See) -> Iterator[None]:
     def after(module: Any, args: Any, output: Any) -> None:
         see("encoder", len(encoder_layers(base)), output[0])
 
-    handles = []
-    try:
+    with contextlib.ExitStack() as hooks:
         for side, layers in (("encoder", encoder_layers(base)), ("decoder", base.decoder_layers)):
             for i, layer in enumerate(layers):
-                handles.append(layer.register_forward_pre_hook(before(side, i), with_kwargs=True))
-        handles.append(base.model.get_encoder().register_forward_hook(after))
+                hooks.enter_context(layer.register_forward_pre_hook(before(side, i), with_kwargs=True))
+        hooks.enter_context(base.model.get_encoder().register_forward_hook(after))
         yield
-    finally:
-        for handle in handles:
-            handle.remove()

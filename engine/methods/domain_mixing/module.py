@@ -103,19 +103,13 @@ class MixingModule(nn.Module):
         def see(side: str, layer: int, states: Tensor) -> None:
             now[side, layer] = self.shares(side, layer, states)  # (B, T, k)
 
-        handles = []
-        try:
-            with watching(base, see):
-                for side, layer, name, linear in maps_of(base, self.config.feed_forward):
-                    position = ("encoder", last) if reads_the_encoder(name) else (side, layer)
-                    change = self.changed(
-                        self.expert(side, layer, name), position, now, reads_the_encoder(name), strength
-                    )
-                    handles.append(linear.register_forward_hook(change))
-                yield
-        finally:
-            for handle in handles:
-                handle.remove()
+        with watching(base, see), contextlib.ExitStack() as hooks:
+            for side, layer, name, linear in maps_of(base, self.config.feed_forward):
+                position = ("encoder", last) if reads_the_encoder(name) else (side, layer)
+                expert = self.expert(side, layer, name)
+                change = self.changed(expert, position, now, reads_the_encoder(name), strength)
+                hooks.enter_context(linear.register_forward_hook(change))
+            yield
 
     def changed(
         self,

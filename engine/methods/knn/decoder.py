@@ -177,14 +177,11 @@ class Knn:
         head = base.model.get_output_embeddings()
         bias = getattr(base.model, "final_logits_bias", None)
         bias = bias if bias is not None and bool(bias.any()) else None  # most have one of zeros
-        with StateCapture(base, self.options.keys) as tap:
-            handle = head.register_forward_hook(
-                lambda module, args, logits: self.interpolate(tap.states, logits, bias, strength)
-            )
-            try:
-                yield
-            finally:
-                handle.remove()
+        with (
+            StateCapture(base, self.options.keys) as tap,
+            head.register_forward_hook(lambda _, args, logits: self.interpolate(tap.states, logits, bias, strength)),
+        ):
+            yield
 
     def interpolate(
         self, states: torch.Tensor, logits: torch.Tensor, bias: torch.Tensor | None, strength: float

@@ -258,20 +258,12 @@ class MemoryAdapter(Method):
         """Forward hooks on the decoder layers' attention modules, those of its adapters, and tuned weights in their places where
         it has some; at strength 0 nothing.
         """
-        handles = []
         tuned = module.tuned.exchanged(strength) if module.tuned is not None else contextlib.nullcontext()
-        with tuned, attached(base, module.adapters, strength):
-            try:
-                if strength != 0.0:
-                    for layer, position, reader in module.readers():
-                        attention = getattr(base.decoder_layers[layer], position)
-                        handles.append(
-                            attention.register_forward_hook(hook(reader, position, strength), with_kwargs=True)
-                        )
-                yield
-            finally:
-                for handle in handles:
-                    handle.remove()
+        with tuned, attached(base, module.adapters, strength), contextlib.ExitStack() as hooks:
+            for layer, position, reader in module.readers() if strength != 0.0 else ():
+                attention, change = getattr(base.decoder_layers[layer], position), hook(reader, position, strength)
+                hooks.enter_context(attention.register_forward_hook(change, with_kwargs=True))
+            yield
 
     def spots(self, base: BaseModel, module: Any, strength: float = 1.0) -> list[HookPoint] | None:
         if module.tuned is not None:

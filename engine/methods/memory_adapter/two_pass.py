@@ -24,12 +24,10 @@ class CachedFirstPass:
 
             return hook
 
-        handles = [layer.register_forward_hook(keep(index)) for index, layer in enumerate(self.layers)]
-        try:
+        with contextlib.ExitStack() as hooks:
+            for index, layer in enumerate(self.layers):
+                hooks.enter_context(layer.register_forward_hook(keep(index)))
             yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
     @contextlib.contextmanager
     def below(self, layer: int) -> Iterator[None]:

@@ -157,19 +157,12 @@ class NgramMemory(Method):
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
         """Forward hooks on the decoder layers' cross-attention; at strength 0 none are set."""
-        handles = []
-        try:
-            if strength != 0.0:
-                for layer, gated in module.gates():
-                    attention = base.decoder_layers[layer].encoder_attn
-                    handles.append(
-                        attention.register_forward_hook(hook(module, gated, layer, strength), with_kwargs=True)
-                    )
+        with contextlib.ExitStack() as hooks:
+            hooks.callback(setattr, module, "retrieved", None)
+            for layer, gated in module.gates() if strength != 0.0 else ():
+                attention, change = base.decoder_layers[layer].encoder_attn, hook(module, gated, layer, strength)
+                hooks.enter_context(attention.register_forward_hook(change, with_kwargs=True))
             yield
-        finally:
-            module.retrieved = None
-            for handle in handles:
-                handle.remove()
 
     def see(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
         """Look up pairs for each source and encode them; in training without the sentences' own."""

@@ -99,16 +99,12 @@ class Extreme(Method):
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
         """A forward hook on the output layer, whose output are the logits before the base's own bias."""
-        handle = None
-        try:
+        with contextlib.ExitStack() as hooks:
+            hooks.callback(setattr, module, "current", None)
             if strength != 0.0:
                 head = base.model.get_output_embeddings()
-                handle = head.register_forward_hook(lambda layer, args, logits: module(logits, strength))
+                hooks.enter_context(head.register_forward_hook(lambda layer, args, logits: module(logits, strength)))
             yield
-        finally:
-            module.current = None
-            if handle is not None:
-                handle.remove()
 
     def fixed_rows(self, module: Any) -> bool:
         """What `see` leaves is for training alone."""

@@ -206,7 +206,6 @@ class TranslationMemory(Method):
     @contextlib.contextmanager
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> Iterator[None]:
         """Forward hooks on the decoder, whose states get c_t, and on the output layer; at strength 0 none are set."""
-        handles = []
 
         def at_decoder(decoder: Any, args: Any, output: Any) -> Any:
             if module.retrieved is None:
@@ -219,15 +218,12 @@ class TranslationMemory(Method):
         def at_output(head: Any, args: Any, logits: Any) -> Any:
             return module.copy_from_memory(logits, getattr(base.model, "final_logits_bias", None))
 
-        try:
+        with contextlib.ExitStack() as hooks:
+            hooks.callback(setattr, module, "retrieved", None)
             if strength != 0.0:
-                handles.append(base.model.get_decoder().register_forward_hook(at_decoder))
-                handles.append(base.model.get_output_embeddings().register_forward_hook(at_output))
+                hooks.enter_context(base.model.get_decoder().register_forward_hook(at_decoder))
+                hooks.enter_context(base.model.get_output_embeddings().register_forward_hook(at_output))
             yield
-        finally:
-            module.retrieved = None
-            for handle in handles:
-                handle.remove()
 
     def see(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
         """Find sentences for each source and encode them; in training without the sentence's own target."""
