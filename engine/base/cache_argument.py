@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import cache
 from typing import Any
 
 NAMES = ("cache", "past_key_values")  # from 5.24 on, and before
@@ -10,8 +11,14 @@ NAMES = ("cache", "past_key_values")  # from 5.24 on, and before
 
 def cache_argument(module: Any) -> str:
     """The keyword of `module`'s forward that takes the cache. Raises TypeError where it takes none."""
-    parameters = inspect.signature(module.forward).parameters
+    kind: Any = type(module)
+    return _of(kind)
+
+
+@cache
+def _of(kind: Any) -> str:
+    parameters = inspect.signature(kind.forward).parameters
     for name in NAMES:
         if name in parameters:
             return name
-    raise TypeError(f"{type(module).__name__} takes no key-value cache.")
+    raise TypeError(f"{kind.__name__} takes no key-value cache.")

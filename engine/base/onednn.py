@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -24,6 +24,7 @@ LARGEST = 512 * 2**20  # bytes of weights that are kept twice; a larger base is 
 
 
 _MADE: WeakKeyDictionary[Any, dict[int, Layout]] = WeakKeyDictionary()  # by the model
+_JOINED: WeakKeyDictionary[Any, Joined] = WeakKeyDictionary()  # by the first of the layers
 _INSIDE: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # by the model, how many blocks are in use
 _ENTERING = threading.Lock()
 
@@ -131,6 +132,53 @@ class Layout:
     def fits(self, weight: Tensor | None) -> bool:
         """Whether it is of this very tensor as it is now. An id alone may be that of another one since."""
         return weight is not None and self.weight() is weight and weight._version == self.version
+
+
+class Joined:
+    """Several linear layers of the same inputs in one product: x (..., I) to (..., O1 + O2 + ...), the layers' own results."""
+
+    def __init__(self, linears: Sequence[nn.Linear], make: type[Layout]) -> None:
+        import torch
+
+        with torch.inference_mode(False), torch.no_grad():
+            biases = [one.bias for one in linears if one.bias is not None]
+            self.parts = [(ref(one), one._version) for one in self._tensors(linears)]
+            self.layout = make.of(torch.cat([one.weight for one in linears]))
+            self.bias = torch.cat(tuple(biases)) if biases else None  # (O1 + O2 + ...,)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.layout.product(x, self.bias)
+
+    @staticmethod
+    def _tensors(linears: Sequence[nn.Linear]) -> list[Tensor]:
+        return [tensor for one in linears for tensor in (one.weight, one.bias) if tensor is not None]
+
+    def fits(self, linears: Sequence[nn.Linear]) -> bool:
+        """Whether it is of these very weights as they are now."""
+        tensors = self._tensors(linears)
+        return len(tensors) == len(self.parts) and all(
+            made() is now and version == now._version for (made, version), now in zip(self.parts, tensors, strict=True)
+        )
+
+
+def joined(linears: Sequence[nn.Linear]) -> Joined | None:
+    """The layers' products as one, kept for the next call; None where `fast_products` has no layouts for their weights, or some
+    have a bias and others none.
+    """
+    layouts = [_layout_of(one) for one in linears]
+    if None in layouts or len({one.bias is None for one in linears}) > 1:
+        return None
+    made = _JOINED.get(linears[0])
+    if made is None or not made.fits(linears):
+        made = _JOINED[linears[0]] = Joined(linears, type(layouts[0]))  # type: ignore[arg-type]
+    return made
+
+
+def _layout_of(linear: nn.Linear) -> Layout | None:
+    """The layout that the layer multiplies with inside `fast_products`."""
+    forward = linear.__dict__.get("forward")
+    layout = forward.args[1] if isinstance(forward, partial) and forward.func is _forward else None
+    return layout if layout is not None and layout.fits(linear.weight) else None
 
 
 def _linears(base: BaseModel) -> list[nn.Linear]:

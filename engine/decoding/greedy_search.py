@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from engine.base.cache_argument import cache_argument
 from engine.core.languages import unspaced
 from engine.core.oom import HalveOnOom
 from engine.core.progress import Progress
@@ -126,14 +125,14 @@ def greedy_batch(
 ) -> list[tuple[int, list[int]]]:
     """Decode one batch; returns (place in the batch, output ids) for every row."""
     import torch
-    from transformers import DynamicCache, EncoderDecoderCache
+
+    from engine.decoding.decoder import Decoder
 
     config = base.model.config
     inputs = base.pad_batch(rows)  # (B, S)
     mask = (inputs != base.pad).long()  # (B, S)
     encoded = base.model.get_encoder()(input_ids=inputs, attention_mask=mask).last_hidden_state  # (B, S, d)
-    cache, decoder = EncoderDecoderCache(DynamicCache(), DynamicCache()), base.model.get_decoder()
-    named = cache_argument(decoder)
+    decoder = Decoder(base.model, encoded, mask, share_source=True)
     forced = base.family.forced_bos(base.target)
     start = config.decoder_start_token_id
     alive = torch.arange(len(rows), device=base.device)  # (b,) places of unfinished rows
@@ -144,16 +143,7 @@ def greedy_batch(
     banned = torch.tensor([base.pad], device=base.device)  # (1,)
     for step in range(min(max(limits), base.max_tokens)):
         progress.check()
-        states = decoder(
-            input_ids=token,
-            encoder_hidden_states=encoded,
-            encoder_attention_mask=mask,
-            **{named: cache},
-            use_cache=True,
-        ).last_hidden_state  # (b, 1, d)
-        logits = base.model.get_output_embeddings()(states[:, -1])  # (b, V)
-        bias = getattr(base.model, "final_logits_bias", None)
-        logits = logits if bias is None else logits + bias  # (b, V)
+        logits = decoder(token, step)  # (b, V)
         logits = logits.index_fill(1, banned, float("-inf"))  # (b, V)
         chosen = logits.argmax(-1)  # (b,)
         if step == 0 and forced is not None and start is not None:
@@ -167,9 +157,8 @@ def greedy_batch(
         # Copying the caches costs something, so rows leave in groups.
         if int(going.sum()) <= 0.85 * len(alive):
             keep = going.nonzero().squeeze(1)  # (b',)
-            cache.batch_select_indices(keep)
+            decoder.reorder(keep, keep)
             alive, token, caps = alive[keep], token[keep], caps[keep]  # (b',), (b', 1), (b',)
-            encoded, mask = encoded[keep], mask[keep]  # (b', S, d), (b', S)
     return [(position, trim(ids, config.eos_token_id)) for position, ids in enumerate(outputs)]
 
 

@@ -31,8 +31,11 @@ class LogitDifference(Method):
         if strength == 0.0:
             yield
             return
+        from engine.decoding.marian_step import observer
+
         inputs: list[torch.Tensor | None] = [None]
 
+        @observer
         def remember(decoder: Any, args: Any, kwargs: Any) -> None:
             whole = kwargs.get("use_cache") is False
             inputs[0] = kwargs.get("input_ids") if whole else None  # (B, T)

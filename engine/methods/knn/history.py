@@ -75,8 +75,11 @@ class Steps:
         self._handle: Any = None
 
     def __enter__(self) -> Steps:
+        from engine.decoding.marian_step import observer
+
         named = cache_argument(self.decoder)
 
+        @observer
         def look(module: Any, args: Any, kwargs: dict[str, object]) -> None:
             self.ids = kwargs.get("input_ids", args[0] if args else None)
             cache = kwargs.get(named)

@@ -1,0 +1,109 @@
+"""A model's decoder in a search, token by token: its caches, the sources it reads, and which hypotheses go on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers.modeling_outputs import BaseModelOutput
+
+from engine.base.cache_argument import cache_argument
+from engine.decoding.beam_cache import search_cache
+from engine.decoding.marian_step import MarianStep, Source, hooked
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+class Decoder:
+    """The decoder with its caches, sources (b, S, d) and their mask (b, S)."""
+
+    def __init__(self, model: Any, encoded: Tensor, mask: Tensor, share_source: bool) -> None:
+        self.model, self.encoded, self.mask = model, encoded, mask
+        self.step = MarianStep.of(model)
+        bias = getattr(model, "final_logits_bias", None)
+        self.bias = bias if bias is not None and bool(bias.any()) else None  # (1, V)
+        self.cache, self.named = search_cache(len(model.get_decoder().layers)), cache_argument(model)
+        self.readers = source_attention(model) if share_source else []
+        # Those that are told apart by hooks need a source for each hypothesis, and so does a model's own forward.
+        self.seen = self.readers if self.step is None else [one for one in self.readers if hooked(one)]
+        self.by_row = self.step is None or bool(self.seen) or not self.readers
+        self.beams = 1
+        self.source: Source | None = None
+        self.stack = contextlib.ExitStack()
+
+    def __call__(self, token: Tensor, past: int) -> Tensor:
+        """Logits (R, V) of what follows the tokens (R, L), which follow `past` others."""
+        if self.step is None or token.shape[1] > 1:
+            output = self.model(
+                decoder_input_ids=token,
+                encoder_outputs=BaseModelOutput(last_hidden_state=self.encoded),
+                attention_mask=self.mask,
+                **{self.named: self.cache},
+                use_cache=True,
+                return_dict=True,
+            )
+            return output.logits[:, -1].float()  # type: ignore[no-any-return]  # (R, V)
+        if self.source is None:
+            self.source = Source.of(self.encoded, self.mask, self.beams if self.seen else 1)
+        states = self.step(token, self.source, self.cache, past)  # (R, 1, d)
+        logits = self.model.lm_head(states)[:, 0].float()  # (R, V)
+        return logits if self.bias is None else logits + self.bias  # (R, V)
+
+    def widen(self, beams: int) -> None:
+        """From here on there are as many hypotheses for each sentence."""
+        self.beams, self.source = beams, None
+        if self.by_row:
+            self.encoded, self.mask = self.encoded.repeat_interleave(beams, 0), self.mask.repeat_interleave(beams, 0)
+        if not self.readers:
+            self.cache.cross_attention_cache.batch_repeat_interleave(beams)
+        elif self.seen:
+            self.stack.enter_context(by_sentence(self.seen, beams))
+
+    def reorder(self, rows: Tensor, left: Tensor | None) -> None:
+        """Hypotheses (R,) that go on, by the rows where they were; of the sentences `left` (b,), if others are gone."""
+        self.cache.self_attention_cache.batch_select_indices(rows)
+        if left is None:
+            return
+        wide = (left[:, None] * self.beams + torch.arange(self.beams, device=left.device)).flatten()  # (R,)
+        kept = wide if self.by_row else left
+        self.encoded, self.mask, self.source = self.encoded[kept], self.mask[kept], None  # (R or b, S, d), (R or b, S)
+        self.cache.cross_attention_cache.batch_select_indices(left if self.readers else wide)
+
+
+def source_attention(model: Any) -> list[nn.Module]:
+    """The decoder's attention over the source, a module a layer; empty where a layer has none of the usual name."""
+    results = [getattr(layer, "encoder_attn", None) for layer in getattr(model.get_decoder(), "layers", ())]
+    return [] if None in results else [one for one in results if one is not None]
+
+
+@contextlib.contextmanager
+def by_sentence(readers: list[nn.Module], beams: int) -> Iterator[None]:
+    """Within the block the modules see the hypotheses of a sentence, rows (b * K, 1, d), as its queries (b, K, d), so that
+    keys, values and mask need no copy for each. Hooks of plugins, which are there before, see queries and output as (b, K, d).
+    """
+
+    def gather(module: nn.Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        states = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]  # (b * K, 1, d)
+        queries = states.reshape(-1, beams, states.shape[-1])  # (b, K, d)
+        changed = dict(kwargs)
+        if changed.get("attention_mask") is not None:
+            changed["attention_mask"] = changed["attention_mask"][::beams]  # (b, 1, 1, S)
+        if "hidden_states" in kwargs:
+            changed["hidden_states"] = queries
+            return args, changed
+        return (queries, *args[1:]), changed
+
+    def scatter(module: nn.Module, args: Any, output: Any) -> Any:
+        states = output[0]  # (b, K, d)
+        return (states.reshape(-1, 1, states.shape[-1]), *output[1:])  # (b * K, 1, d)
+
+    handles = [one.register_forward_pre_hook(gather, with_kwargs=True) for one in readers]
+    handles += [one.register_forward_hook(scatter) for one in readers]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
