@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from engine.core.atomic_files import write_json
+from engine.core.atomic_files import read_json, write_json
 
 SHARED = "shared"  # in a workspace: a folder for each further way in which a step was done
 
@@ -41,11 +41,7 @@ class StepCache:
         self.file = folder / "steps.json"
         self.used: dict[str, str] = {}
         self.made: set[str] = set()
-        try:
-            data = json.loads(self.file.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            data = {}
-        held = data.items() if isinstance(data, dict) else ()
+        held = read_json(self.file).items()
         self.values: dict[str, str] = {step: stamp for step, stamp in held if isinstance(stamp, str)}
 
     def get(self, step: str) -> str:

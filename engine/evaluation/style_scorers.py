@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.core.atomic_files import write_json
+from engine.core.atomic_files import read_json, write_json
 from engine.core.progress import Progress
 from engine.corpora.general_text import general_sentences
 from engine.errors import CorpusError, InputError
@@ -94,13 +93,13 @@ def learn_style(
 
 def load_style(texts: Sequence[str], base: BaseModel, folder: Path) -> StyleScorers | None:
     """The scorers kept in `folder`, where they were learnt from these sentences over this base; else None."""
+    about = read_json(folder / ABOUT)
+    if about.get("stamp") != stamp_of(texts, base):
+        return None
     try:
-        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-        if about.get("stamp") != stamp_of(texts, base):
-            return None
         classifier = StyleClassifier.load(folder, base) if about.get("classifier") else None
         return StyleScorers(StyleLanguageModel.load(folder), classifier, str(about.get("note", "")))
-    except (OSError, ValueError, AttributeError, InputError):
+    except InputError:
         return None
 
 

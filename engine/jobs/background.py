@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.core.atomic_files import write_json
-from engine.core.json_object import Json
+from engine.core.atomic_files import read_json, write_json
 from engine.core.settings import Settings
 from engine.errors import StorageError, storage_errors
 from engine.jobs.processes import end_tree, running, spawn
@@ -51,7 +49,7 @@ def stop_background_worker(settings: Settings) -> bool:
     """Stop the worker that `start_background_worker` started; its job is interrupted. False when there was none."""
     import psutil
 
-    pid = _note(settings).get("pid")
+    pid = read_json(_file(settings)).get("pid")
     _file(settings).unlink(missing_ok=True)
     if not pid or not _is_worker(pid):
         return False
@@ -66,7 +64,7 @@ def stop_background_worker(settings: Settings) -> bool:
 
 def _starting(settings: Settings, address: str) -> bool:
     """Whether a worker for this store was started a moment ago and has not entered itself in the store yet."""
-    note = _note(settings)
+    note = read_json(_file(settings))
     young = 0 <= time.time() - float(note.get("started", 0)) < STARTING_SECONDS
     return note.get("store") == address and young and _is_worker(int(note.get("pid", 0)))
 
@@ -78,14 +76,6 @@ def _is_worker(pid: int) -> bool:
         return running(pid) and "engine.jobs.worker" in psutil.Process(pid).cmdline()
     except psutil.Error:
         return False
-
-
-def _note(settings: Settings) -> Json:
-    try:
-        note = json.loads(_file(settings).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return note if isinstance(note, dict) else {}
 
 
 def _file(settings: Settings) -> Path:

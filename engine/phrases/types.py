@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.core.atomic_files import atomic_write
+from engine.core.atomic_files import atomic_write, read_json
 from engine.errors import InputError, storage_errors
-from engine.messages import pack, unpack
+from engine.messages import pack
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,7 @@ def _phrase(line: str, where: str) -> Phrase:
 
 
 def _read_parser(path: Path) -> str:
-    try:
-        parser = unpack(json.loads(path.read_text(encoding="utf-8"))).get("parser", "")
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-        return ""  # only a remark for people: the phrases are whole without it
+    parser = read_json(path).get("parser", "")  # only a remark for people: the phrases are whole without it
     return parser if isinstance(parser, str) else ""
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.core.atomic_files import write_json
+from engine.core.atomic_files import read_json, write_json
 from engine.core.cores import usable_cores
 from engine.core.progress import Progress
 from engine.core.settings import Settings
@@ -88,7 +88,7 @@ class ThroughputLog:
 
     def get(self, what: str) -> Measurement | None:
         """The figure of a kind of work; None where it was never measured here."""
-        result = self._all().get(self.machine, {}).get(self.base, {}).get(what)
+        result = read_json(self.file).get(self.machine, {}).get(self.base, {}).get(what)
         return Measurement(float(result["value"]), int(result["times"])) if isinstance(result, dict) else None
 
     def note(self, what: str, value: float) -> None:
@@ -98,7 +98,7 @@ class ThroughputLog:
 
     def note_all(self, values: dict[str, float]) -> None:
         """Keep several at once."""
-        everything = self._all()
+        everything = read_json(self.file)
         known = everything.setdefault(self.machine, {}).setdefault(self.base, {})
         moment = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         for what, value in values.items():
@@ -108,15 +108,6 @@ class ThroughputLog:
                 times = 1 + (int(old["times"]) if isinstance(old, dict) else 0)
                 known[what] = {"value": float(f"{mean:.5g}"), "times": times, "when": moment}
         write_json(self.file, everything, "the measured speeds")
-
-    def _all(self) -> dict[str, Any]:
-        import json
-
-        try:
-            data = json.loads(self.file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return data if isinstance(data, dict) else {}
 
 
 def machine(settings: Settings, device: Any = None) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy as np
 from engine.builders.bases.packing import Examples, Side
 from engine.builders.bases.pairs import Pair, PairFile, clean_pairs
 from engine.builders.bases.vocabulary import EOS, Vocabulary
-from engine.core.atomic_files import atomic_folder, write_json
+from engine.core.atomic_files import atomic_folder, read_json, write_json
 from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.errors import StorageError
@@ -42,7 +41,7 @@ def tokenised_pairs(
     progress = progress or Progress()
     where = folder / "pairs"
     made_of = _made_of(files, vocabulary, longest, held_out)
-    record = _record(where)
+    record = read_json(where / "pairs.json")
     if record.get("made_of") != made_of:
         with atomic_folder(where, "the tokenised pairs") as fresh:
             too_long = _tokenise(files, vocabulary, fresh, longest, held_out, progress)
@@ -50,7 +49,7 @@ def tokenised_pairs(
             write_json(
                 fresh / "pairs.json", {"made_of": made_of, "too_long": too_long, "files": counts}, "the tokenised pairs"
             )
-        record = _record(where)
+        record = read_json(where / "pairs.json")
     for file, counts in zip(files, record["files"], strict=True):
         file.lines, file.kept, file.first = counts["lines"], counts["kept"], counts["first"]
         file.skipped = Counter(counts["skipped"])
@@ -62,7 +61,7 @@ def tokenised_pairs(
 def open_pairs(folder: Path, vocabulary: Vocabulary) -> Examples:
     """What `tokenised_pairs` left in `folder`, each pair with weight 1. Raises StorageError when it is damaged."""
     sides = [Side(_mapped(folder, f"{name}.pieces"), _mapped(folder, f"{name}.starts")) for name in SIDES]
-    record, of = _record(folder), np.asarray(_mapped(folder, "file"))
+    record, of = read_json(folder / "pairs.json"), np.asarray(_mapped(folder, "file"))
     numbers = {"": 0, vocabulary.source: 1, vocabulary.target: 2}
     synthetic = np.array([numbers[language] for *_, language in record["made_of"]["files"]], dtype=np.int8)
     return Examples((sides[0], sides[1]), np.ones(len(of)), vocabulary, record["too_long"], synthetic[of], of)
@@ -139,14 +138,6 @@ def _mapped(folder: Path, name: str) -> np.ndarray:
         raise StorageError(
             f"{folder / name}.npy cannot be read ({error}). Remove {folder}; it is made again from the files of pairs."
         ) from None
-
-
-def _record(folder: Path) -> Json:
-    try:
-        record = json.loads((folder / "pairs.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return record if isinstance(record, dict) else {}
 
 
 def _made_of(files: Sequence[PairFile], vocabulary: Vocabulary, longest: int, held_out: Collection[str]) -> Json:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.decoding_options import Decoding
-from engine.core.atomic_files import write_json
+from engine.core.atomic_files import read_json, write_json
 from engine.core.json_object import Json
 from engine.core.options import named_values
 from engine.core.progress import Progress
@@ -103,7 +103,7 @@ def bench_methods(bench: MethodBench, progress: Progress | None = None) -> list[
         folder = bench.folder / task
         cached = folder / f"{system}.json"
         wanted = bench.identity(task, system)
-        row = json.loads(cached.read_text(encoding="utf-8")) if cached.exists() else {}
+        row = read_json(cached)
         if {key: row.get(key) for key in wanted} != wanted or "error" in row:  # what failed is tried again
             _, files = load_task(
                 task, bench.data, folder, sentences=bench.sentences, lines=bench.lines, seed=bench.seed

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from engine.base.decoding_options import Decoding
-from engine.core.atomic_files import atomic_write, write_json
+from engine.core.atomic_files import atomic_write, read_json, write_json
 from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.core.step_cache import content_hash
@@ -56,7 +56,7 @@ class Row:
     def made(self) -> Json:
         """The row, from its file where it is kept, else made; what fails has its sentence in "error". Raises Cancelled."""
         selected = self.folder / f"{self.stem}.{self.experiment.text}.row.json"
-        row: Json = json.loads(selected.read_text(encoding="utf-8")) if selected.exists() else {}
+        row = read_json(selected)
         lacks = set(self.experiment.measures) & ({"classifier", "perplexity"} | self.owns) - set(row.get("found", ()))
         if row and "error" not in row and not lacks:
             return {**row, "bundle": str(self.bundle)}

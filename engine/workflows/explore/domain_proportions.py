@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from engine.core.atomic_files import write_json, write_jsonl
+from engine.core.atomic_files import read_json, write_json, write_jsonl
 from engine.core.progress import Progress
 from engine.core.step_cache import content_hash
 from engine.errors import CorpusError, InputError
@@ -184,11 +184,7 @@ def read_pairs(path: Path, kind: Any) -> list[Any]:
 
 def read_shown(folder: Path) -> Shown:
     """What there is to be seen in a folder; empty where nothing is."""
-    try:
-        data = json.loads((folder / SHOWN).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return cast("Shown", data) if isinstance(data, dict) else {}
+    return cast("Shown", read_json(folder / SHOWN))
 
 
 def model_of(plugin: Plugin, path: str) -> ProportionModel:
