@@ -7,15 +7,15 @@ where the user allows its address (`TAILORMT_ENDPOINTS`); making a plugin calls 
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from engine.core.atomic_files import write_json, write_jsonl
+from engine.core.atomic_files import write_json
 from engine.core.languages import unspaced
 from engine.core.progress import Progress
-from engine.errors import BundleError, CorpusError
+from engine.errors import CorpusError
+from engine.memory.retrieval_set import FILE, load_sentences, save_sentences
 from engine.methods.cost import Cost, Workload
 from engine.methods.interface import Artefacts, Capabilities, Method
 from engine.methods.llm_prompt.config import LlmPromptConfig
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from engine.base.decoding_options import Decoding
     from engine.corpora.types import SentencePair
     from engine.methods.data import Samples
-
-FILE = "pairs.jsonl"
 
 
 class LlmPrompt(Method):
@@ -60,7 +58,7 @@ class LlmPrompt(Method):
         if not pairs:
             raise CorpusError("There are no samples to show to the model. Add sentences.")
         file = samples.workspace / FILE
-        save(pairs, file)
+        save_sentences(pairs, file)
         held_out = (samples.pairs("valid") or pairs)[0].source
         languages = (samples.pair.forward.source, samples.pair.forward.target)
         request = requests_for([held_out], load(file), languages, config)[0]
@@ -68,10 +66,7 @@ class LlmPrompt(Method):
         return Artefacts(files={FILE: file})
 
     def open(self, folder: Path, base: BaseModel, config: LlmPromptConfig) -> Artefacts:
-        if not (folder / FILE).exists():
-            raise BundleError(
-                "it has no {file}, which contains the samples to show. Get a new copy of the bundle.", file=FILE
-            )
+        load(folder / FILE)
         return Artefacts(files={FILE: folder / FILE})
 
     def cost(self, config: LlmPromptConfig, work: Workload) -> Cost:
@@ -90,7 +85,7 @@ class LlmPrompt(Method):
         progress: Progress | None = None,
     ) -> Artefacts:  # fmt: skip
         file = workspace / FILE
-        save(pairs, file)
+        save_sentences(pairs, file)
         module.examples, module.file = load(file), file
         return Artefacts(files={FILE: file})
 
@@ -159,26 +154,9 @@ def requests_for(
     return results
 
 
-def save(pairs: Sequence[SentencePair], file: Path) -> None:
-    rows = ({"source": one.source, "target": one.target, "domain": one.domain} for one in pairs)
-    write_jsonl(file, rows, "the samples")
-
-
 def load(file: Path) -> Examples:
     """Raises BundleError naming the line that cannot be read."""
-    pairs: list[tuple[str, str]] = []
-    with file.open(encoding="utf-8", newline="\n") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                row = json.loads(line)
-                pairs.append((str(row["source"]), str(row["target"])))
-            except (ValueError, LookupError, TypeError):
-                raise BundleError(
-                    "{file}, line {number}, is not a pair of sentences. Get a new copy of the bundle.",
-                    file=file.name,
-                    number=number,
-                ) from None
-    return Examples(tuple(pairs))
+    return Examples(tuple((one.source, one.target) for one in load_sentences(file)))
 
 
 def one_line(answer: str, language: str) -> str:

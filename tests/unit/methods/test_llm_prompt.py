@@ -320,7 +320,7 @@ def test_damaged_samples_in_a_bundle_are_said(base, tmp_path):
     with pytest.raises(BundleError, match=r"it has no pairs\.jsonl"):
         METHOD.open(tmp_path, base, LlmPromptConfig())
     (tmp_path / "pairs.jsonl").write_text('{"source": "a", "target": "b"}\n{"source": 1}\n', encoding="utf-8")
-    with pytest.raises(BundleError, match=r"pairs\.jsonl, line 2, is not a pair"):
+    with pytest.raises(BundleError, match=r"line 2 of pairs\.jsonl is not a sentence pair"):
         METHOD.build(base, METHOD.open(tmp_path, base, LlmPromptConfig()), LlmPromptConfig())
 
 
