@@ -144,6 +144,16 @@ def view(value: str = "", *, classes: str = "", script: str | None = None, **mor
     )
 
 
+def card_title(words: str) -> Any:
+    """The title of a card that Gradio lays out; `words` are a message."""
+    return view(piece("card_title", words), classes="tm-card-title")
+
+
+def quiet_line(words: str) -> Any:
+    """A line in small grey letters; `words` are a message."""
+    return view(piece("quiet_line", words))
+
+
 _ABSENT = '<i class="tm-absent"></i>'
 
 

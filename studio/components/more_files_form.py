@@ -11,7 +11,7 @@ import gradio as gr
 from engine.store import ProjectRow
 from studio.components.choosers import CHOOSE, sample_cards
 from studio.components.file_fields import drop_field, path_field
-from studio.components.html import view
+from studio.components.html import quiet_line, view
 from studio.components.import_options import ImportOptions
 from studio.components.import_status import job_line
 from studio.components.layout import QUIET, guard, wanted
@@ -34,9 +34,7 @@ class MoreFilesForm:
     def layout(self) -> None:
         """Lay out the fields."""
         with gr.Column(visible=False, elem_classes="tm-more-files") as self.column:
-            view(
-                '<p class="tm-quiet" style="margin:0">Add more files to this project. All files are then read again.</p>'
-            )
+            quiet_line("Add more files to this project. All files are then read again.")
             self.files = drop_field("Add files", 120, scale=3)
             with gr.Row(elem_classes="tm-path"):
                 self.path = path_field(self.service.settings)

@@ -9,7 +9,7 @@ import gradio as gr
 from markupsafe import Markup
 
 from engine.store import JobRow, ProjectRow
-from studio.components.html import view
+from studio.components.html import card_title, view
 from studio.components.plotly import domain_colours, figure, figure_view
 from studio.components.templating import render
 from studio.components.theme import layer_colours
@@ -23,7 +23,7 @@ class PhraseMap:
     def __init__(self) -> None:
         with gr.Column(elem_classes="tm-card tm-pad tm-stack"):
             with gr.Row(elem_classes="tm-map-head"):
-                view("<h2>Map of phrases</h2>", classes="tm-card-title")
+                card_title("Map of phrases")
                 self.draw = gr.Button("Draw the map", size="sm", scale=0)
             self.progress = view()
             self.points = figure_view()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gradio as gr
 
-from studio.components.html import gated, view
+from studio.components.html import gated, quiet_line, view
 from studio.services.terminology import MOST_CHARACTERS
 
 
@@ -16,9 +16,9 @@ class TermsBox:
             gated(gr.Column, elem_classes="tm-compare-terms") as self.gate,
             gr.Accordion("Terminology", open=False, elem_classes="tm-advanced"),
         ):
-            view(
-                '<p class="tm-quiet">One per line: a target-language term, or source term = target term. The score is the share of '
-                "required terms that appear in the translation. A TBX or CSV file replaces the terms in the box.</p>"
+            quiet_line(
+                "One per line: a target-language term, or source term = target term. The score is the share of required terms "
+                "that appear in the translation. A TBX or CSV file replaces the terms in the box."
             )
             self.text = gr.Textbox(
                 label="Terms", show_label=False, container=False, lines=5, max_lines=12, max_length=MOST_CHARACTERS,

@@ -8,7 +8,7 @@ import gradio as gr
 
 from engine.corpora.leakage import TEST_FOLDER
 from engine.store import ProjectRow
-from studio.components.html import view
+from studio.components.html import card_title, view
 from studio.components.import_report import leak_card
 from studio.components.import_status import job_line
 from studio.components.layout import QUIET, guard, wanted
@@ -25,7 +25,7 @@ class TestFilesPanel:
     def layout(self, script: str) -> None:
         """Lay out the panel; `script` sends the events of the list."""
         with gr.Column(elem_classes="tm-card tm-pad tm-stack"):
-            view("<h2>Test files</h2>", classes="tm-card-title")
+            card_title("Test files")
             self.files = view(script=script)
             self.add = gr.UploadButton("Check test-set overlap…", file_count="multiple", size="sm")
 

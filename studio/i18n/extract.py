@@ -49,7 +49,10 @@ ENGINE_SPOKEN = {
 }  # fmt: skip
 PROGRESS = {"begin": 0, "advance": 2}  # of something called progress
 SAY = re.compile(r"""tmSay\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")""")
-SPOKEN = {"tr": (0,), "trn": (0, 1), "mark": (0,), "drop_field": (0,), "heading": (0, 1), "page": (3, 4)}
+SPOKEN = {
+    **dict.fromkeys(("tr", "mark", "drop_field", "card_title", "quiet_line"), (0,)),
+    "trn": (0, 1), "heading": (0, 1), "page": (3, 4),
+}  # fmt: skip
 LABELS = ("label", "placeholder", "info")
 WORDED = ("Button", "UploadButton", "DownloadButton", "Accordion", "Tab")
 LETTER = re.compile(r"[^\W\d_]")
