@@ -20,6 +20,7 @@ from engine.decoding.scoring import score
 from engine.decoding.translate import translate
 from engine.errors import Cancelled
 from engine.methods import Artefacts, get_method, method_names
+from engine.methods.knn.gate import FILE as GATE
 from engine.plugins import Plugin, PluginStack
 from engine.plugins.mixed_batch import translate_mixed
 from engine.workflows.customize.pipeline import customize
@@ -38,6 +39,8 @@ TRAINING = {
 SOURCES = ["The rain stopped.", "He said nothing.", "I waited for a letter.", "Nobody came to the door."]
 PAIRS = [(source, "他竟不曾来。") for source in SOURCES]
 NAMES = [name for name in method_names() if not get_method(name).capabilities.needs_endpoint]
+# Methods that read in two ways, and the options of the one that is not their default on few samples.
+BY_SENTENCE = {f"{method} by sentence": (method, {"retrieval": "sentence"}) for method in ("knn", "memory_adapter")}
 
 
 class Stop(Progress):
@@ -77,14 +80,15 @@ def make(
 
     def bundle(name: str) -> Path:
         if name not in done:
-            folder = tmp_path_factory.mktemp(name)
+            folder = tmp_path_factory.mktemp(name.replace(" ", "_"))
+            method, options = BY_SENTENCE.get(name, (name, SMALL.get(name, {})))
             request = request_for(
-                folder / "plugin.zip", samples=tuple(map(str, files)), method=name, name=name, method_options=SMALL.get(name, {}),
+                folder / "plugin.zip", samples=tuple(map(str, files)), method=method, name=name, method_options=options,
                 training_options=TRAINING,
             )  # fmt: skip
             settings = load_settings()
             assert settings.device == "cuda"
-            if get_method(name).capabilities.trains:
+            if get_method(method).capabilities.trains:
                 with pytest.raises(Cancelled):
                     customize(request, workspace, Stop(), settings=settings, run=folder / "run")
             customize(request, workspace, settings=settings, run=folder / "run")
@@ -94,12 +98,13 @@ def make(
     return bundle
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *BY_SENTENCE])
 def test_a_plugin_is_made_and_used_there_and_used_on_a_cpu(
     name: str, make: Callable[..., Path], there: BaseModel, tiny: Path, tmp_path: Path
 ) -> None:
     plugin = Plugin.load(make(name), there, cache=tmp_path / "a")
     assert all(map(is_on_gpu, [*plugin.module.parameters(), *plugin.module.buffers()]))
+    assert name != "knn by sentence" or (plugin.folder / GATE).exists(), "its gate is learned"
     translations = translate(there, SOURCES, plugin)
     greedy = there.decoding({"beam": 1})
     assert len(translate(there, SOURCES, plugin, decoding=greedy)) == len(SOURCES)

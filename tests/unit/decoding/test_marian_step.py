@@ -15,6 +15,7 @@ from engine.base.onednn import fast_products
 from engine.decoding.beam_search import top
 from engine.decoding.decoder import Decoder
 from tests.bases import tiny_base
+from tests.pretend_cuda import is_on_gpu, pretend_cuda
 
 BEAMS = 3
 HOOKS: dict[str, Callable[[Any], list[Any]]] = {
@@ -54,6 +55,18 @@ def test_step_by_step_as_all_at_once(base: BaseModel, where: str, share: bool, q
             handle.remove()
 
 
+@pytest.mark.parametrize("where", ["none", "attention over the source", "a layer"])
+@pytest.mark.parametrize("share", [True, False])
+def test_step_by_step_on_a_device_that_is_not_the_cpu(where: str, share: bool) -> None:
+    with pretend_cuda(), torch.inference_mode():
+        base = tiny_base()
+        base.model.to("cuda")
+        assert all(map(is_on_gpu, base.model.parameters()))
+        for module in HOOKS[where](base.model.get_decoder()):
+            module.register_forward_hook(halved)
+        walk(base, share)
+
+
 def walk(base: BaseModel, share: bool) -> None:
     """Three sentences, three hypotheses each, moved at every step; one sentence leaves; a prefix of more tokens than the cache
     has room for at first.
@@ -62,9 +75,9 @@ def walk(base: BaseModel, share: bool) -> None:
     mask = (inputs != base.pad).long()
     encoded = base.model.get_encoder()(input_ids=inputs, attention_mask=mask).last_hidden_state
     decoder = Decoder(base.model, encoded, mask, share)
-    dice = torch.Generator().manual_seed(5)
-    start = torch.full((3, 1), base.model.config.decoder_start_token_id)
-    prefix, owner = start, torch.arange(3)
+    dice, device = torch.Generator().manual_seed(5), base.device
+    start = torch.full((3, 1), base.model.config.decoder_start_token_id, device=device)
+    prefix, owner = start, torch.arange(3, device=device)
     seen: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
     with decoder.stack:
         for step in range(40):
@@ -73,17 +86,17 @@ def walk(base: BaseModel, share: bool) -> None:
                 seen.append((prefix, owner, logits))
             if step == 0:
                 decoder.widen(BEAMS)
-                rows, left = torch.arange(3).repeat_interleave(BEAMS), None
+                rows, left = torch.arange(3, device=device).repeat_interleave(BEAMS), None
             else:
                 sentences = len(owner) // BEAMS
-                rows = torch.arange(sentences).repeat_interleave(BEAMS) * BEAMS
-                rows = rows + torch.randint(BEAMS, rows.shape, generator=dice)
-                left = torch.tensor([0, 2]) if step == 7 else None
+                rows = torch.arange(sentences, device=device).repeat_interleave(BEAMS) * BEAMS
+                rows = rows + torch.randint(BEAMS, rows.shape, generator=dice).to(device)
+                left = torch.tensor([0, 2], device=device) if step == 7 else None
                 if left is not None:
                     rows = rows.view(-1, BEAMS)[left].flatten()
             decoder.reorder(rows, left)
             prefix, owner = prefix[rows], owner[rows]
-            token = torch.randint(10, 200, (len(rows), 1), generator=dice)
+            token = torch.randint(10, 200, (len(rows), 1), generator=dice).to(device)
             prefix = torch.cat([prefix, token], 1)
     for prefix, owner, logits in seen:
         expected = base.model(
