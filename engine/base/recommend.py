@@ -59,19 +59,11 @@ class RecommendedBase:
 
     def to_mapping(self) -> dict[str, object]:
         """For JSON: sizes in bytes, `memory_bytes` to translate with it in float32."""
-        return {
-            "hub_id": self.hub_id,
-            "family": self.family,
-            "license": self.card.license_name,
-            "restricted": self.card.restricted,
-            "weights": self.weights,
-            "download_bytes": self.download_bytes,
-            "memory_bytes": memory_needed(self.weights),
-            "pickled": self.pickled,
-            "languages": len({*self.sources.tags, *self.targets.tags}),
-            "reverse": self.reverse,
-            "command": self.command(),
-        }
+        own = ("hub_id", "family", "weights", "download_bytes", "pickled", "reverse")
+        return {name: getattr(self, name) for name in own} | {
+            "license": self.card.license_name, "restricted": self.card.restricted, "command": self.command(),
+            "memory_bytes": memory_needed(self.weights), "languages": len({*self.sources.tags, *self.targets.tags}),
+        }  # fmt: skip
 
 
 def recommended(source: str, target: str) -> list[RecommendedBase]:

@@ -57,7 +57,7 @@ class PhraseSet:
                 _info_path(path),
                 json.dumps(pack({"parser": self.parser, "phrases": len(self)}), ensure_ascii=False) + "\n",
             )
-            _replace(path, "".join(json.dumps(_row(phrase), ensure_ascii=False) + "\n" for phrase in self.phrases))
+            _replace(path, "".join(json.dumps(vars(phrase), ensure_ascii=False) + "\n" for phrase in self.phrases))
 
     @classmethod
     def load(cls, path: Path) -> PhraseSet:
@@ -75,16 +75,6 @@ class PhraseSet:
                 "{path} cannot be read ({strerror}): extract the phrases again.", path=path, strerror=error.strerror
             ) from None
         return cls(phrases, _read_parser(_info_path(path)))
-
-
-def _row(phrase: Phrase) -> dict[str, object]:
-    return {
-        "text": phrase.text,
-        "length": phrase.length,
-        "count": phrase.count,
-        "label": phrase.label,
-        "example": phrase.example,
-    }
 
 
 def _info_path(path: Path) -> Path:

@@ -313,19 +313,9 @@ class ComparisonTables:
         query = select(about.project_id, about.title, about.created).where(about.id == comparison_id)
         project_id, title, created = session.execute(query).one()
         return ComparisonRecord(
-            comparison_id=comparison_id,
-            project_id=project_id,
-            title=title,
-            created=created,
-            file=sheet.file,
-            lines=sheet.lines,
-            references=sheet.references,
-            systems=[one.copy() for one in sheet.systems],
-            figures=dict(sheet.figures),
-            job_id=sheet.job_id,
-            kept=sheet.kept,
-            revision=sheet.revision,
-        )
+            comparison_id, project_id, title, created, systems=[one.copy() for one in sheet.systems], figures=dict(sheet.figures),
+            **{name: getattr(sheet, name) for name in ("file", "lines", "references", "job_id", "kept", "revision")},
+        )  # fmt: skip
 
 
 def out(record: ComparisonLine) -> ComparisonLineRow:

@@ -62,18 +62,10 @@ def method(name: str) -> models.Method:
 
     method_class = find(name)
     about, items = method_class.capabilities, describe(method_class.config_class)
-    return models.Method(
-        name=name,
-        title=about.title,
-        summary=about.summary,
-        paper=about.source,
-        needs_bilingual=about.needs_bilingual,
-        needs_domains=about.needs_domains,
-        needs_endpoint=about.needs_endpoint,
-        trains=about.trains,
-        offers=[what for what in OFFERS if getattr(about, f"offers_{what}")],
-        options=[rows.option(item) for item in items],
-        json_schema=rows.json_schema(items),
+    offers = [what for what in OFFERS if getattr(about, f"offers_{what}")]
+    options, schema = [rows.option(item) for item in items], rows.json_schema(items)
+    return rows.shown(
+        models.Method, about, name=name, paper=about.source, offers=offers, options=options, json_schema=schema
     )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, File, Form, Path, Query, UploadFile
 
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DepsDep, Limit, Offset, ProjectDep
+from studio.api.deps import Deps, DepsDep, Limit, Offset, ProjectDep, reads_files
 from studio.api.errors import Problem, json_field
 from studio.api.permissions import may
 from studio.api.schemas import models
@@ -41,6 +41,7 @@ def list_samples(deps: DepsDep, project: ProjectDep) -> models.Samples:
 
 
 @router.post("/projects/{number}/samples", status_code=202, dependencies=[may("write")])
+@reads_files
 def upload_samples(
     deps: DepsDep,
     project: ProjectDep,
@@ -139,9 +140,6 @@ def find_file(deps: Deps, number: int, name: str) -> None:
 def list_bundled_samples(deps: DepsDep) -> list[models.BundledSample]:
     """The sample corpora that came with the program."""
     return [
-        models.BundledSample(
-            name=one.name, title=one.title, kind=one.kind, source=one.source, target=one.target, lines=one.lines,
-            license=one.card.license_name, restricted=one.card.restricted, goes_with=list(one.goes_with),
-        )
+        rows.shown(models.BundledSample, one, license=one.card.license_name, restricted=one.card.restricted)
         for one in deps.service.catalog.samples()
-    ]  # fmt: skip
+    ]

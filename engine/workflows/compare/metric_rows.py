@@ -55,19 +55,8 @@ def figure_rows(figures: Mapping[str, Any]) -> list[Row]:
                 if not isinstance(result, Mapping):
                     continue
                 name, score = str(system["name"]), float(result["score"])
-                rows.append(
-                    Row(
-                        kind,
-                        metric,
-                        name,
-                        score,
-                        result["low"],
-                        result["high"],
-                        base,
-                        result.get("p"),
-                        result.get("p_ar"),
-                    )
-                )
+                interval, chances = (result["low"], result["high"]), (result.get("p"), result.get("p_ar"))
+                rows.append(Row(kind, metric, name, score, *interval, base, *chances))
                 if name == report.get("baseline"):
                     base = score
     return rows

@@ -20,6 +20,7 @@ MOST_FORMS = 10  # of a plural; no language has more than 6
 STRING = re.compile(r"\"([^\"\\]*+(?:\\.[^\"\\]*+)*)\"\s*+$")
 ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", '"': '"', "\\": "\\"}
+SIGNS = {sign: code for code, sign in SIMPLE.items()}
 WIDTH = 76  # columns of a wrapped line, as gettext has them
 # How a language counts: of msgstr[0], [1], …, which ones are of one thing. From gettext's manual.
 PLURALS = {
@@ -269,18 +270,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    signs = {
-        "\\": "\\\\",
-        '"': '\\"',
-        "\n": "\\n",
-        "\t": "\\t",
-        "\r": "\\r",
-        "\a": "\\a",
-        "\b": "\\b",
-        "\f": "\\f",
-        "\v": "\\v",
-    }
-    return "".join(signs.get(c, c) for c in text)
+    return "".join(f"\\{SIGNS[c]}" if c in SIGNS else c for c in text)
 
 
 def _wrapped(text: str) -> list[str]:
