@@ -15,12 +15,17 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 MESSAGES = "messages"  # the key under which JSON keeps the data of the sentences in it
 CODE_WORDS = 8
 PATH = re.compile(
     r"""'[^'\n]*[\\/][^'\n]*'|"[^"\n]*[\\/][^"\n]*"|(?<![\w/.])(?!//)(?:sqlite:///)?(?:[A-Za-z]:)?[\\/][^\s'"]+"""
 )
+
+# Where a database is: its address, and what PostgreSQL's client says of it.
+DATABASE = re.compile(r"""postgres(?:ql)?(?:\+\w+)?://[^\s'"]*[^\s'".,;:)]""")
+SERVER = re.compile(r""" at "[^"\n]*"(?: \([^)\n]*\))?, port \d+| host(?: name)? (?:"[^"\n]*"|'[^'\n]*')""")
 
 
 def mark(text: str) -> str:
@@ -81,13 +86,18 @@ def code_of(template: str) -> str:
 
 
 def without_paths(text: str) -> str:
-    """A sentence with names of files and folders in the place of their paths on this machine, for readers who are not at it.
+    """A sentence with names of files, folders and databases in the place of their paths and addresses, for readers who are not at
+    this machine.
 
     Of a message only the values are changed: what stands in its template, a user has given.
     """
-    found = {path for value in _texts_in(text) for path in _paths_in(value)}
-    for path in sorted(found, key=len, reverse=True):  # a file before its folder
-        text = _named(text, path, Path(path).name)
+    found: dict[str, str] = {}
+    for value in _texts_in(text):
+        found |= {path: Path(path).name for path in _paths_in(value)}
+        found |= {one[0]: urlsplit(one[0]).path.strip("/") or "PostgreSQL" for one in DATABASE.finditer(value)}
+        found |= {one[0]: "" for one in SERVER.finditer(value)}
+    for one in sorted(found, key=len, reverse=True):  # a file before its folder
+        text = _named(text, one, found[one])
     return text
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from engine.base.model import BaseModel
     from engine.corpora.terminology import Term
 
+BY_PREFIX = "by_prefix"  # of a logits processor: see `Method.logits_processors`
+
 # Sentence models are trained on sentences; a line beyond `Decoding.longest` tokens is cut at sentence ends first.
 # Where it is cut: at sentence ends; what is too long still, at commas and the like; what is too long still, between words.
 BREAKS = (
@@ -208,8 +210,9 @@ class Search:
         inputs = base.pad_batch([self.rows[i] for i in batch])  # (B, S)
         if self.acting is not None:
             self.acting.see(base, inputs)
-        # Processors of a plugin may keep what belongs to a row from step to step: there the library's own search.
-        own = self.hooks or decoding.beam == 1 or count > 1
+        # A plugin's processor may keep what belongs to a row from step to step: there the library's own search.
+        by_row = not all(getattr(one, BY_PREFIX, False) for one in self.hooks)
+        own = by_row or decoding.beam == 1 or count > 1
         quick: dict[str, Any] = {} if own else {"custom_generate": self.quick}
         if begin is not None:
             start = base.shift_right(torch.tensor([begin.labels], device=inputs.device))  # (1, T)

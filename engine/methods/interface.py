@@ -272,6 +272,9 @@ class Method(ABC):
     def logits_processors(self, base: BaseModel, module: nn.Module, strength: float) -> Sequence[Any]:
         """transformers LogitsProcessors for methods that need the whole translation so far at each step. One that needs the
         hidden state alone hooks the base's output embeddings in `attach`, which serves scoring as well.
+
+        A processor whose attribute `by_prefix` is true depends on the prefix of a row alone, not on which row it is: rows may
+        then come and go, and the quicker search of `engine.decoding.beam_search` is used.
         """
         return ()
 

@@ -65,6 +65,8 @@ class LogitDifference(Method):
         weight, difference = strength * module.config.weight, self.next_difference(module)
 
         class Mixture(LogitsProcessor):
+            by_prefix = True
+
             def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
                 """For prefixes (R, t) and scores (R, V), which are logits or log-probabilities; gives log-probabilities.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.core.atomic_files import read_json, write_json
-from engine.errors import BundleError, InputError, TailorError, storage_errors
+from engine.errors import BundleError, InputError, StorageError, TailorError, storage_errors
 from engine.jobs.backends.remote_errors import describe_error, raise_remote_error
 from engine.messages import Message, mark, pack, unpack, without_paths
 
@@ -61,6 +62,29 @@ def test_files_are_called_by_their_names_and_not_by_their_paths(tmp_path: Path) 
     assert without_paths(f"{tmp_path}/a.txt is full.") == "a.txt is full."
     typed = Message(f"There is no file at {tmp_path}/b.txt.")
     assert without_paths(typed) == typed, "a path that a user gave"
+
+
+DATABASE = "postgresql+psycopg://tailor:***@db.internal:5432/tailor"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        'connection failed: connection to server at "db.internal" (10.0.0.5), port 5432 failed: Connection refused',
+        'connection to server at "10.0.0.5", port 5432 failed: FATAL:  the database system is shutting down',
+        'could not translate host name "db.internal" to address: Name or service not known',
+        "failed to resolve host 'db.internal': [Errno -2] Name or service not known",
+        'FATAL:  no pg_hba.conf entry for host "10.0.0.5", user "tailor", database "tailor"',
+        f"server closed the connection unexpectedly ({DATABASE})",
+    ],
+)
+def test_a_database_is_called_by_its_name_and_not_by_its_address(words: str) -> None:
+    error = StorageError("The database at {place} cannot be reached: {first_line}.", place=DATABASE, first_line=words)
+    for shown in (without_paths(error.message), without_paths(str(error))):
+        assert shown.startswith("The database at tailor cannot be reached: ")
+        assert not re.search(r"db\.internal|10\.0\.0\.5|5432|\*\*\*", shown), shown
+    assert "db.internal" not in json.dumps(without_paths(error.message).to_mapping())  # type: ignore[attr-defined]
+    assert without_paths("No store at postgresql://db.internal:5432.") == "No store at PostgreSQL."
 
 
 @given(st.text("a/\\ :'\"n"))

@@ -166,6 +166,15 @@ def test_a_search_follows_the_samples_and_the_base_is_as_before(base: BaseModel,
     assert translate(base, TEXTS) == before
 
 
+def test_the_quick_search_gives_what_the_librarys_gives(
+    base: BaseModel, samples: Samples, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugin, _ = made(base, samples, weight=1.0)
+    quick = translate(base, TEXTS, plugin, decoding=Decoding(beam=3))
+    monkeypatch.setattr("engine.decoding.translate.BY_PREFIX", "no processor has this")
+    assert translate(base, TEXTS, plugin, decoding=Decoding(beam=3)) == quick
+
+
 def test_other_samples_take_the_place_without_anything_chosen_anew(
     base: BaseModel, samples: Samples, tmp_path: Path
 ) -> None:
