@@ -7,20 +7,15 @@ file does to the program that reads it is known only afterwards.
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import subprocess
-import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.core import limited_process
 from engine.core.json_object import Json
-from engine.core.settings import ROOT
+from engine.core.limited_process import Limits, OverLimitError, TooLargeError, TooLongError
 from engine.errors import BundleError, TransientError
 from engine.plugins.bundle import open_bundle
 
@@ -31,39 +26,29 @@ SECONDS = 120.0
 BYTES_PER_SECOND = 50e6  # that a slow disk and SHA-256 manage, of the unpacked files
 ALLOWANCE = 1 << 30  # bytes for Python, its libraries and the activations of three sentences
 COPIES = 3  # of the base and of the bundle at once: as read, as converted, as loaded
-LEAST_THREADS = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2", "MALLOC_ARENA_MAX": "2"}
-WATCHED = 0.1  # seconds between two looks at the process
 TURNS = threading.BoundedSemaphore(2)  # bundles that are tried at once
 SENTENCES = 3
 PLAIN = ["1.", "2.", "3."]  # where no general text of the source language is bundled
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What the process may take: `seconds` by the clock, `memory` in bytes."""
+def limits_of(path: Path, base: BaseModel | None) -> Limits:
+    """By the sizes of the base and of the unpacked bundle, and never more memory than is free.
 
-    seconds: float
-    memory: int
+    Raises BundleError, and TransientError where too little is free to try any bundle.
+    """
+    import psutil
 
-    @classmethod
-    def of(cls, path: Path, base: BaseModel | None) -> Limits:
-        """By the sizes of the base and of the unpacked bundle, and never more memory than is free.
-
-        Raises BundleError, and TransientError where too little is free to try any bundle.
-        """
-        import psutil
-
-        with open_bundle(path) as bundle:
-            unpacked = sum(entry.file_size for entry in bundle.infolist())
-        weights = sum(weight.numel() * 4 for weight in base.model.parameters()) if base else 0  # on the CPU: float32
-        free = int(psutil.virtual_memory().available)
-        if free < ALLOWANCE + weights:
-            raise TransientError(
-                "Too little memory is free to check a bundle: {free:,.0f} MiB. Close other programs and try again.",
-                free=free / 2**20,
-            )
-        memory = ALLOWANCE + COPIES * (weights + unpacked)
-        return cls(SECONDS + unpacked / BYTES_PER_SECOND, min(memory, free))
+    with open_bundle(path) as bundle:
+        unpacked = sum(entry.file_size for entry in bundle.infolist())
+    weights = sum(weight.numel() * 4 for weight in base.model.parameters()) if base else 0  # on the CPU: float32
+    free = int(psutil.virtual_memory().available)
+    if free < ALLOWANCE + weights:
+        raise TransientError(
+            "Too little memory is free to check a bundle: {free:,.0f} MiB. Close other programs and try again.",
+            free=free / 2**20,
+        )
+    memory = ALLOWANCE + COPIES * (weights + unpacked)
+    return Limits(SECONDS + unpacked / BYTES_PER_SECOND, min(memory, free))
 
 
 def request_for(path: Path, base: BaseModel | None) -> Json:
@@ -86,56 +71,34 @@ def answers(path: Path, base: BaseModel | None, cache: Path | None, limits: Limi
     Raises BundleError where it takes too long, needs too much memory or ends before its last answer, and TransientError
     while others are tried.
     """
-    limits = limits or Limits.of(path, base)
+    limits = limits or limits_of(path, base)
     if not TURNS.acquire(timeout=SECONDS):
         raise TransientError("Other bundles are being checked. Try again in a few minutes.")
     try:
         if cache is not None:
             cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".trial-", dir=cache) as folder:
-            request = request_for(path, base) | {"cache": folder, "memory": limits.memory}
+            request = request_for(path, base) | {"cache": folder}
             good = True
-            for answer in _run(path, request, limits):
+            for answer in limited_process.answers("engine.plugins.trial", request, limits):
                 good = bool(answer["ok"])
                 yield answer
             if good and cache is not None:
                 for unpacked in Path(folder).iterdir():
                     with contextlib.suppress(OSError):  # it is there already
                         unpacked.rename(cache / unpacked.name)
+    except TooLargeError:
+        raise too_much_memory(path, limits.memory) from None
+    except TooLongError:
+        raise BundleError(
+            "{path}: it did not translate three sentences within {count:.0f} s. Do not use it.",
+            path=path,
+            count=limits.seconds,
+        ) from None
+    except OverLimitError:
+        raise BundleError("{path}: translating three sentences ended the process. Do not use it.", path=path) from None
     finally:
         TURNS.release()
-
-
-def _run(path: Path, request: Json, limits: Limits) -> Iterator[Json]:
-    child = subprocess.Popen(
-        [sys.executable, "-m", "engine.plugins.trial"], cwd=ROOT, env={**os.environ, **LEAST_THREADS},
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    over: list[BundleError] = []
-    watch = threading.Thread(target=_watch, args=(path, child, limits, over), daemon=True)
-    watch.start()
-    last = False
-    try:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        with contextlib.suppress(OSError), child.stdin:  # it has ended already
-            child.stdin.write(json.dumps(request).encode())
-        for line in child.stdout:
-            answer = json.loads(line)
-            last = bool(answer["last"])
-            yield answer
-    except (ValueError, LookupError, TypeError):
-        last = False
-    finally:
-        child.kill()
-        child.wait()
-        watch.join()
-        if child.stdout is not None:
-            child.stdout.close()
-    if over:
-        raise over[0]
-    if not last:
-        raise BundleError("{path}: translating three sentences ended the process. Do not use it.", path=path)
 
 
 def too_much_memory(path: Path | str, memory: int) -> BundleError:
@@ -145,27 +108,3 @@ def too_much_memory(path: Path | str, memory: int) -> BundleError:
         path=path,
         memory=memory / 2**20,
     )
-
-
-def _watch(path: Path, child: subprocess.Popen[bytes], limits: Limits, over: list[BundleError]) -> None:
-    """End the process at its limits; that of memory too, which some systems do not keep themselves."""
-    import psutil
-
-    end = time.monotonic() + limits.seconds
-    with contextlib.suppress(psutil.Error):  # it has ended
-        process = psutil.Process(child.pid)
-        while child.poll() is None:
-            if time.monotonic() > end:
-                over.append(
-                    BundleError(
-                        "{path}: it did not translate three sentences within {count:.0f} s. Do not use it.",
-                        path=path,
-                        count=limits.seconds,
-                    )
-                )
-            elif process.memory_info().rss > limits.memory:
-                over.append(too_much_memory(path, limits.memory))
-            if over:
-                child.kill()
-                return
-            time.sleep(WATCHED)

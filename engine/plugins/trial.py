@@ -7,14 +7,12 @@ Prints one JSON object a line for each check, as `Check.to_mapping` gives it, wi
 
 from __future__ import annotations
 
-import contextlib
-import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from engine.core.json_object import Json
+from engine.core.limited_process import serve
 from engine.core.oom import out_of_memory
 from engine.errors import BundleError, TailorError
 from engine.messages import Message, mark
@@ -101,26 +99,5 @@ def _refusal(request: Json, error: Exception) -> str:
     return Message("{path}: it cannot translate. {error}", path=request["bundle"], error=f"{name}.")
 
 
-def limit_memory(count: int) -> None:
-    """No more than `count` bytes of memory of its own for this process, which is also the first to be ended if there is none."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
-    with contextlib.suppress(
-        ImportError, OSError, ValueError
-    ):  # there are none on Windows, and some systems have lower ones
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_DATA, (count, count))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def main() -> None:
-    """Limits first, then the checks."""
-    request = json.load(sys.stdin)
-    limit_memory(request["memory"])
-    for answer in answers(request):
-        print(json.dumps(answer), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    serve(answers)

@@ -12,7 +12,7 @@ from fastapi.responses import FileResponse
 from engine.core.flagged import flag_of
 from engine.workflows.compare.export.content import flags_of
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep, Route
+from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep, Route, reads_files
 from studio.api.errors import Problem, conflicts, json_field
 from studio.api.permissions import Caller, may
 from studio.api.schemas import models
@@ -134,6 +134,7 @@ def compare_many(
 
 
 @router.post("/projects/{number}/comparisons/files", status_code=202)
+@reads_files
 def compare_files(
     deps: DepsDep,
     caller: Annotated[Caller, may("translate")],
@@ -212,6 +213,7 @@ def set_terms(deps: DepsDep, project: ProjectDep, body: TermsRequest) -> Terms:
 
 
 @router.post("/projects/{number}/terms/file", dependencies=[may("write")])
+@reads_files
 def import_terms(
     deps: DepsDep, project: ProjectDep, file: Annotated[UploadFile, File(description="TBX, CSV, or lines of text.")]
 ) -> Terms:

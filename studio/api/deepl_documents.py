@@ -23,7 +23,7 @@ from engine.messages import without_paths
 from studio.api.cat_tools import Selection, SelectionDep, admit, mount
 from studio.api.deepl import ANSWERS, DeepLRequest, Formality, check_formality, named, route_of, terms_of
 from studio.api.deps import LARGEST_ID, Deps, DepsDep
-from studio.api.documents import characters_of, documents
+from studio.api.documents import documents
 from studio.api.errors import Problem
 from studio.api.form_or_json import body_schema
 from studio.api.permissions import Caller, check
@@ -121,9 +121,9 @@ def taken(
         ending = paths[0].suffix.lower().lstrip(".")
         if form.output_format and form.output_format.lower().lstrip(".") != ending:
             raise InputError(f"output_format: a document keeps its format, {ending}. Leave it out.")
-        characters = characters_of(deps, row, paths[0])
-        with counted(deps, caller, characters):
-            document = documents(deps).add(row, paths[0], plugin=route.plugin, terms=terms_of(deps, form.body, route))
+        with counted(deps, caller, documents(deps).characters(row, paths[0])):
+            terms = terms_of(deps, form.body, route)
+            document = documents(deps).add(row, paths[0], plugin=route.plugin, terms=terms, read=True)
     return Uploaded(document_id=document_id(document), document_key=document_key(document))
 
 
@@ -137,7 +137,7 @@ async def upload_document(
 ) -> Uploaded:
     """Take a document in and queue its translation."""
     caller = await run_in_threadpool(check, request, "translate", form.auth_key)
-    return await run_in_threadpool(taken, deps, request, caller, form, file, selection)
+    return await deps.apart(request, lambda ticket: taken(deps, request, caller, form, file, selection))
 
 
 # -- what became of it

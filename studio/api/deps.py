@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache, partial, wraps
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from studio.services.service import Service
 
 ALONE = ("base", "none", "vanilla", "0")  # names that ask for the base without a plugin
-THREADS = 256  # requests that wait for translations at once; others wait for one of them
+THREADS = 256  # requests that wait for translations or read files at once; others wait for one of them
 OWN_THREADS = 8  # of them for one client
 OWN_REQUESTS = 200  # of one client that wait for one of these, and
 MOST_REQUESTS = 1000  # of all clients, beyond which new ones are turned away
@@ -208,7 +209,7 @@ class Deps:
         return self.batcher.submit(route.work(strength), texts, ticket).result()
 
     async def apart(self, request: Request, run: Callable[[Ticket], Got]) -> Got:
-        """Run what waits for translations, in threads of their own, so that those of other requests stay free.
+        """Run what waits for translations, or reads files, in threads of their own, so that those of other requests stay free.
 
         A client has a few of these threads at once. The ticket ends when the request's time is over or its client has gone. Raises
         OverloadedError, DeadlineError and what `run` raises.
@@ -219,7 +220,7 @@ class Deps:
             self._threads = anyio.CapacityLimiter(THREADS)
         own = self._own_threads.setdefault(client, anyio.CapacityLimiter(OWN_THREADS))
         if self._threads.statistics().tasks_waiting >= MOST_REQUESTS:
-            raise OverloadedError("Too many requests are waiting to be translated. Try again in a minute.")
+            raise OverloadedError("Too many requests are waiting. Try again in a minute.")
         if own.statistics().tasks_waiting >= OWN_REQUESTS:
             raise OverloadedError("Too many of your requests are waiting. Try again in a minute, with fewer at once.")
         watch = asyncio.create_task(_leaves(request, ticket))
@@ -247,6 +248,19 @@ class Deps:
             read = partial(plugin.reads, base, source, target, top)
             result.append(self.service.in_turn(read, source + target, ticket) if source.strip() and target else [])
         return result
+
+
+def reads_files(handler: Callable[..., Got]) -> Callable[..., Awaitable[Got]]:
+    """A handler (with `deps`) that reads files which were sent, in the threads of `Deps.apart`: pages need those of the others."""
+    own = inspect.signature(handler)
+    request = inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY, annotation=Request)
+
+    @wraps(handler)
+    async def run(*, request: Request, deps: Deps, **given: Any) -> Got:
+        return await deps.apart(request, lambda ticket: handler(deps=deps, **given))
+
+    run.__signature__ = own.replace(parameters=[*own.parameters.values(), request])  # type: ignore[attr-defined]
+    return run
 
 
 async def _leaves(request: Request, ticket: Ticket) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pathlib
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, File, Form, Path, Response, UploadFile
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep
+from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep, reads_files
 from studio.api.errors import Problem, conflicts, json_field
 from studio.api.permissions import Caller, may
 from studio.api.schemas import models
@@ -19,10 +18,7 @@ from studio.api.uploads import stored_uploads
 from studio.services.document_segments import MOST, documents_of, edit_document, segments_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from engine.jobs.handlers.documents import Documents, TranslatedDocument
-    from engine.store import ProjectRow
 
 router = APIRouter(tags=["documents"])
 
@@ -72,16 +68,6 @@ def shown(document: TranslatedDocument) -> Document:
     )
 
 
-def characters_of(deps: Deps, project: ProjectRow, file: pathlib.Path, options: Mapping[str, Any] | None = None) -> int:
-    """How many characters of a document are translated. Raises DocumentError, CorpusError where it cannot be read."""
-    from engine.corpora.formats.documents.formats import open_document
-    from engine.corpora.formats.documents.model import Context, DocumentOptions
-
-    context = Context(file.name, project.source, project.target, DocumentOptions.from_mapping(options or {}))
-    result = open_document(file, context, most_bytes=deps.service.settings.max_upload_mib << 20)
-    return sum(len(unit.text) for unit in result.units)
-
-
 @router.get("/projects/{number}/documents", dependencies=[may("read")])
 def list_documents(deps: DepsDep, project: ProjectDep, offset: Offset = 0, limit: Limit = 100) -> models.Page[Document]:
     """A project's documents, newest first."""
@@ -89,6 +75,7 @@ def list_documents(deps: DepsDep, project: ProjectDep, offset: Offset = 0, limit
 
 
 @router.post("/projects/{number}/documents", status_code=202)
+@reads_files
 def translate_document(
     deps: DepsDep,
     caller: Annotated[Caller, may("translate")],
@@ -109,17 +96,19 @@ def translate_document(
     route = deps.route("", "", str(project.id), plugin or None)
     row, terms = route.plugin, deps.terms(route) if terminology else ""
     given = options_of(options)
-    with stored_uploads(deps.service.settings, [file]) as paths:
-        characters = characters_of(deps, project, paths[0], given)
-        with counted(deps, caller, characters):
-            document = documents(deps).add(
-                project,
-                paths[0],
-                plugin=row,
-                strength=strength if row is not None else 1.0,
-                options=given,
-                terms=terms,
-            )
+    with (
+        stored_uploads(deps.service.settings, [file]) as paths,
+        counted(deps, caller, documents(deps).characters(project, paths[0], given)),
+    ):
+        document = documents(deps).add(
+            project,
+            paths[0],
+            plugin=row,
+            strength=strength if row is not None else 1.0,
+            options=given,
+            terms=terms,
+            read=True,
+        )
     return shown(document)
 
 

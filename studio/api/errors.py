@@ -24,7 +24,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from engine.core.actor import Forbidden
-from engine.errors import Cancelled, InputError, MissingError, NotFoundError, StorageError, TailorError
+from engine.errors import Cancelled, InputError, MissingError, NotFoundError, StorageError, TailorError, TransientError
 from engine.messages import Message, without_paths
 from engine.serving.turns import DeadlineError, OverloadedError
 
@@ -170,7 +170,7 @@ def too_large(most: int) -> str:
 
 def status_of(error: TailorError) -> int:
     """The status of an error of the engine."""
-    if isinstance(error, OverloadedError):
+    if isinstance(error, (OverloadedError, TransientError)):
         return 503
     if isinstance(error, DeadlineError):
         return 504

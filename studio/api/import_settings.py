@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from engine.corpora.leakage import TEST_FOLDER
 from studio.api import serializers as rows
-from studio.api.deps import DepsDep, ProjectDep
+from studio.api.deps import DepsDep, ProjectDep, reads_files
 from studio.api.errors import Problem, conflicts
 from studio.api.permissions import may
 from studio.api.samples import FileName
@@ -135,6 +135,7 @@ def list_tests(deps: DepsDep, project: ProjectDep) -> Tests:
 
 
 @router.post("/projects/{number}/tests", status_code=202, dependencies=[may("write")])
+@reads_files
 def add_tests(
     deps: DepsDep,
     project: ProjectDep,

@@ -11,7 +11,7 @@ from fastapi import APIRouter, File, Query, Response, UploadFile
 from fastapi.responses import FileResponse
 
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep
+from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep, reads_files
 from studio.api.errors import Problem
 from studio.api.permissions import may
 from studio.api.schemas import models
@@ -91,6 +91,7 @@ def download_plugin(
 
 
 @router.post("/projects/{number}/plugins", status_code=201, dependencies=[may("write")])
+@reads_files
 def import_plugin(
     deps: DepsDep, project: ProjectDep, file: Annotated[UploadFile, File(description="The bundle, a .zip.")]
 ) -> models.Plugin:
@@ -101,6 +102,7 @@ def import_plugin(
 
 
 @router.post("/projects/{number}/plugins/check", dependencies=[may("write")])
+@reads_files
 def check_plugin(
     deps: DepsDep, project: ProjectDep, file: Annotated[UploadFile, File(description="The bundle, a .zip.")]
 ) -> list[models.PluginCheck]:

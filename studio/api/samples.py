@@ -42,7 +42,6 @@ def list_samples(deps: DepsDep, project: ProjectDep) -> models.Samples:
 
 @router.post("/projects/{number}/samples", status_code=202, dependencies=[may("write")])
 @reads_files
-@reads_files
 def upload_samples(
     deps: DepsDep,
     project: ProjectDep,

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.json_object import Json
-from engine.corpora.formats.documents.formats import ENDINGS, open_document
+from engine.corpora.formats.documents.characters import characters_of
+from engine.corpora.formats.documents.formats import ENDINGS
 from engine.corpora.formats.documents.model import Context, DocumentError, DocumentOptions
 from engine.errors import InputError, NotFoundError, storage_errors
 from engine.plugins.plugin import check_strength
@@ -74,6 +75,16 @@ class Documents:
             raise NotFoundError("There is no document {number}: it may have been deleted.", number=number)
         return _document(job)
 
+    def characters(
+        self, project: ProjectRow, file: Path, options: Mapping[str, Any] | None = None, name: str = ""
+    ) -> int:
+        """How many characters of a document are translated. Raises DocumentError, OptionError, TransientError where it cannot be
+        read.
+        """
+        given = DocumentOptions.from_mapping(options or {})
+        context = Context(_plain(name or file.name), project.source, project.target, given)
+        return characters_of(file, context, self.settings.max_upload_mib << 20)
+
     def add(
         self,
         project: ProjectRow,
@@ -84,9 +95,10 @@ class Documents:
         strength: float = 1.0,
         options: Mapping[str, Any] | None = None,
         terms: str = "",
+        read: bool = False,
     ) -> TranslatedDocument:
-        """Take a copy of a document and queue its translation; `terms` is a glossary that is enforced. Raises DocumentError,
-        CorpusError, OptionError, InputError where that cannot be.
+        """Take a copy of a document and queue its translation; `terms` is a glossary that is enforced, `read` says that
+        `characters` has read it. Raises what that raises, and InputError where it cannot be queued.
         """
         from engine.jobs import enqueue
 
@@ -95,10 +107,9 @@ class Documents:
         check_strength(strength)
         if plugin is not None and plugin.project_id != project.id:
             raise InputError("{plugin} belongs to another project. Choose a plugin of this one.", plugin=plugin.name)
-        context = Context(name, project.source, project.target, given)
-        most = self.settings.max_upload_mib << 20
-        if Path(name).suffix.lower() not in ENDINGS or not file.is_file() or file.stat().st_size <= EARLY_BYTES:
-            open_document(file, context, most_bytes=most)
+        known = Path(name).suffix.lower() in ENDINGS
+        if not read and (not known or not file.is_file() or file.stat().st_size <= EARLY_BYTES):
+            self.characters(project, file, options, name)
         folder = self._folder(project.id) / secrets.token_hex(8)
         with storage_errors("the document", folder):
             folder.mkdir(parents=True)

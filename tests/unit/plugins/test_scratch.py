@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -93,7 +94,7 @@ def test_the_limits_end_the_process(
 def test_a_process_that_ends_early_is_a_refusal(
     bundle: Path, base: BaseModel, checks: Checks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scratch.sys, "executable", "/bin/false")
+    monkeypatch.setattr(sys, "executable", "/bin/false")
     last = checks(bundle)[-1]
     assert (last.name, last.ok) == ("checksums", False)
     assert last.sentence == "a.zip: translating three sentences ended the process. Do not use it."
@@ -104,7 +105,7 @@ def test_no_bundle_is_tried_where_there_is_no_memory_for_any(
 ) -> None:
     monkeypatch.setattr(scratch, "ALLOWANCE", 1 << 60)
     with pytest.raises(TransientError, match="Too little memory is free"):
-        scratch.Limits.of(bundle, base)
+        scratch.limits_of(bundle, base)
 
 
 def test_the_directory_of_a_zip_file_is_read_up_to_a_limit(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from fastapi import FastAPI
 
 from engine.core.settings import Settings
+from engine.errors import CorpusError
 from engine.serving.batcher import PART
 from engine.store import Store
 from studio.api import create_api
@@ -26,6 +28,7 @@ from studio.services.service import Service
 from tests.bases import EN_ZH
 from tests.held_batcher import HeldBatcher
 
+BOUNDARY = "b"
 LIBRE, OURS, DEEPL = "/cat/1/base/translate", "/api/v1/translate", "/cat/1/base/v2/translate"
 
 
@@ -49,9 +52,11 @@ class Studio:
         )
 
     async def ask(
-        self, path: str, body: dict[str, Any], gone: asyncio.Event | None = None, token: str = ""
+        self, path: str, body: dict[str, Any] | bytes, gone: asyncio.Event | None = None, token: str = ""
     ) -> tuple[int, dict[str, str], Any]:
-        """Status, headers and body of the answer; the client leaves when `gone` is set."""
+        """Status, headers and body of the answer; the client leaves when `gone` is set. Bytes are a form with a file."""
+        kind = f"multipart/form-data; boundary={BOUNDARY}" if isinstance(body, bytes) else "application/json"
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
         sent: list[dict[str, Any]] = []
         given = False
 
@@ -61,12 +66,12 @@ class Studio:
                 await (gone or asyncio.Event()).wait()
                 return {"type": "http.disconnect"}
             given = True
-            return {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}
+            return {"type": "http.request", "body": content, "more_body": False}
 
         async def send(message: Any) -> None:
             sent.append(message)
 
-        headers = [(b"host", b"127.0.0.1:7860"), (b"content-type", b"application/json")]
+        headers = [(b"host", b"127.0.0.1:7860"), (b"content-type", kind.encode())]
         headers += [(b"authorization", f"Bearer {token}".encode())] if token else []
         scope = {
             "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"", "headers": headers,
@@ -87,6 +92,49 @@ async def until(condition: Callable[[], Any]) -> None:
 
 def running(test: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(test(), 300))
+
+
+def form(name: str, **fields: str) -> bytes:
+    """A form with a file of that name and other fields."""
+    parts = [f'name="file"; filename="{name}"\r\n\r\nThe rain stopped.']
+    parts += [f'name="{key}"\r\n\r\n{value}' for key, value in fields.items()]
+    text = "".join(f"--{BOUNDARY}\r\nContent-Disposition: form-data; {part}\r\n" for part in parts)
+    return f"{text}--{BOUNDARY}--\r\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/v1/projects/1/documents", form("a.txt")),
+        ("/cat/1/v2/document", form("a.txt", target_lang="ZH")),
+        ("/api/v1/projects/1/plugins/check", form("a.zip")),
+    ],
+)
+def test_files_of_one_client_that_are_slow_to_read_take_no_thread_of_others(
+    path: str, body: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    studio, go, reading = Studio(tmp_path), threading.Event(), threading.Semaphore(0)
+
+    def slow(*_: Any, **__: Any) -> Any:
+        reading.release()
+        go.wait(120)
+        raise CorpusError("a is damaged.")
+
+    monkeypatch.setattr("engine.jobs.handlers.documents.characters_of", slow)
+    monkeypatch.setattr("engine.plugins.import_checks.check_bundle", slow)
+
+    async def test() -> None:
+        asked = [asyncio.create_task(studio.ask(path, body)) for _ in range(60)]
+        try:
+            for _ in range(OWN_THREADS):
+                await until(lambda: reading.acquire(blocking=False))
+            await until(lambda: anyio.to_thread.current_default_thread_limiter().borrowed_tokens == 0)
+            assert not reading.acquire(blocking=False), "a few at once"
+        finally:
+            go.set()
+        assert {status for status, _, _ in await asyncio.gather(*asked)} == {400}
+
+    running(test)
 
 
 @pytest.mark.parametrize(
