@@ -12,7 +12,7 @@ import gradio as gr
 
 from engine.errors import InputError, TailorError
 from studio.components.html import view
-from studio.components.layout import QUIET, guard, wanted
+from studio.components.layout import MODEL, QUIET, guard, wanted
 from studio.components.templating import render, script
 from studio.i18n.translate import translate_message
 from studio.services.edited_pairs import edited_pairs, learn
@@ -39,9 +39,7 @@ class Editor:
     def events(self, *views: Any) -> None:
         """What the script of each of these views triggers."""
         for one in views:
-            one.alternatives(
-                guard(self.alternatives), None, self.reply, concurrency_limit=2, trigger_mode="multiple", **QUIET
-            )
+            one.alternatives(guard(self.alternatives), None, self.reply, trigger_mode="multiple", **MODEL)
             one.learn(guard(self.learn), None, [self.reply, self.count], trigger_mode="multiple", **QUIET)
 
     def counted(self, project: ProjectRow | None) -> str:

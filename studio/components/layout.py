@@ -37,6 +37,10 @@ PAGES = {
 }
 POLL_SECONDS = 2.0
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}  # how the pages' events run
+# How those run that read or write files: a few at once, of all pages together. Others wait without a thread, of which there are 40,
+# so that some are always left for what is quick.
+HEAVY: dict[str, Any] = {**QUIET, "concurrency_id": "heavy", "concurrency_limit": 8}
+MODEL: dict[str, Any] = {**QUIET, "concurrency_id": "model", "concurrency_limit": 6}  # and those that wait for a model
 WORDS = {
     "prepare": mark("Reading samples"),
     "leakage": mark("Comparing with test files"),

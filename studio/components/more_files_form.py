@@ -14,7 +14,7 @@ from studio.components.file_fields import drop_field, path_field
 from studio.components.html import quiet_line, view
 from studio.components.import_options import ImportOptions
 from studio.components.import_status import job_line
-from studio.components.layout import QUIET, guard, wanted
+from studio.components.layout import HEAVY, QUIET, guard, wanted
 from studio.components.new_project_form import chosen_corpora
 from studio.components.settings_fields import COLLECTED
 from studio.i18n.translate import tr
@@ -49,9 +49,9 @@ class MoreFilesForm:
     def events(self, status: Any) -> None:
         """Wire the fields; `status` shows the job that each of them queues."""
         self.status = status
-        self.samples.choose(guard(self.add_samples), None, [self.samples, status], **QUIET)
-        self.files.upload(guard(self.add_files), self.files, [self.files, status], **QUIET)
-        self.add.click(guard(self.add_path), self.path, [self.path, status], **QUIET)
+        self.samples.choose(guard(self.add_samples), None, [self.samples, status], **HEAVY)
+        self.files.upload(guard(self.add_files), self.files, [self.files, status], **HEAVY)
+        self.add.click(guard(self.add_path), self.path, [self.path, status], **HEAVY)
         self.read_again.click(guard(self.read_with_options), self.options.values, status, js=COLLECTED, **QUIET)
 
     @property

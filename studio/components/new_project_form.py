@@ -15,7 +15,7 @@ from studio.components.choosers import CHOOSE, base_terms, sample_cards
 from studio.components.file_fields import drop_field, path_field
 from studio.components.html import view
 from studio.components.import_options import ImportOptions
-from studio.components.layout import QUIET, address, guard, wanted
+from studio.components.layout import HEAVY, QUIET, address, guard, wanted
 from studio.components.settings_fields import COLLECTED
 from studio.components.templating import render
 from studio.services.catalog import default_pair, language_name
@@ -64,13 +64,13 @@ class NewProjectForm:
         chosen = [self.source, self.target, self.base, self.agreed]
         given = [self.files, self.path, self.name, *chosen, self.options.values]
         dropped = [self.files, self.name, self.base, self.source, self.target]
-        self.files.upload(guard(self.look_at_files), dropped, dropped[1:2] + dropped[3:], **QUIET)
+        self.files.upload(guard(self.look_at_files), dropped, dropped[1:2] + dropped[3:], **HEAVY)
         self.base.input(guard(self.choose_base), [self.base, self.files], self.of_base, **QUIET)
         for field in (self.source, self.target):
             field.change(guard(self.choose_languages), [self.base, self.source, self.target], self.terms, **QUIET)
         for event in (
-            start.click(guard(self.create), given, self.address, js=COLLECTED, **QUIET),
-            self.samples.choose(guard(self.create_from_samples), chosen, self.address, **QUIET),
+            start.click(guard(self.create), given, self.address, js=COLLECTED, **HEAVY),
+            self.samples.choose(guard(self.create_from_samples), chosen, self.address, **HEAVY),
         ):
             event.then(None, self.address, None, js=GO)
 

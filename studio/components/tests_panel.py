@@ -11,7 +11,7 @@ from engine.store import ProjectRow
 from studio.components.html import card_title, view
 from studio.components.import_report import leak_card
 from studio.components.import_status import job_line
-from studio.components.layout import QUIET, guard, wanted
+from studio.components.layout import HEAVY, QUIET, guard, wanted
 from studio.services.service import Service
 from studio.services.uploads import RefusedError
 
@@ -32,7 +32,7 @@ class TestFilesPanel:
     def events(self, status: Any) -> None:
         """Wire the panel."""
         self.status = status
-        self.add.upload(guard(self.add_files), self.add, [self.files, status], **QUIET)
+        self.add.upload(guard(self.add_files), self.add, [self.files, status], **HEAVY)
         self.files.untest(guard(self.remove_file), None, status, **QUIET)
         self.files.dismiss(guard(self.dismiss), None, self.files, **QUIET)
 

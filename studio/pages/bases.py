@@ -11,7 +11,7 @@ from markupsafe import Markup
 from engine.errors import TailorError
 from studio.components.bases_boxes import jobs_box, known_box, shelf_box
 from studio.components.html import esc, size, view
-from studio.components.layout import QUIET, guard, page, wanted
+from studio.components.layout import HEAVY, QUIET, guard, page, wanted
 from studio.components.model_cards import license_line
 from studio.components.templating import render, script
 from studio.i18n.translate import tr, translate_message
@@ -57,7 +57,7 @@ class BasesPage:
         self.frame.timer.tick(guard(self.poll, polled=True), [self.stamp, *pair], drawn, **QUIET)
         chosen = self.known.pair(guard(self.choose_pair), None, [self.known, *pair], **QUIET)
         chosen.then(None, pair, None, js=MARK)
-        self.known.look(guard(self.look_up), None, self.offer, concurrency_limit=2, **QUIET)
+        self.known.look(guard(self.look_up), None, self.offer, **HEAVY)
         for component in (self.offer, self.adding, self.shelf):
             acted = component.act(guard(self.act), None, self.offer, **QUIET)
             acted.then(guard(self.fill), None, filled, **QUIET)

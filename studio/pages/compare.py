@@ -23,7 +23,7 @@ from studio.components.comparison_parts import figures_of, menus_of, table_of
 from studio.components.comparison_table import file_card, plugin_choices, progress_card, reading_card
 from studio.components.editor import EDIT, Editor
 from studio.components.html import empty, gated, shown_if, view, visible_if, way
-from studio.components.layout import QUIET, guard, page, wanted
+from studio.components.layout import HEAVY, QUIET, guard, page, wanted
 from studio.components.templating import script
 from studio.components.terms_box import TermsBox
 from studio.i18n.translate import listed, tr
@@ -84,7 +84,7 @@ class ComparePage:
         CompareJobs(self).events(ready)
         CompareTranslation(self).events(ready)
         self.editor.events(self.table)
-        self.upload.upload(guard(self.open_file), self.upload, content, **QUIET).then(None, named, None, js=MARK)
+        self.upload.upload(guard(self.open_file), self.upload, content, **HEAVY).then(None, named, None, js=MARK)
         self.table.leaf(
             guard(self.leaf), here, [self.table, here], concurrency_limit=1, trigger_mode="multiple", **QUIET
         )

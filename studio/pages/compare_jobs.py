@@ -12,7 +12,7 @@ from studio.components.compare_url import CompareUrl
 from studio.components.comparison_parts import figures_of, table_of
 from studio.components.comparison_table import progress_card
 from studio.components.html import shown_if
-from studio.components.layout import QUIET, guard, wanted
+from studio.components.layout import HEAVY, QUIET, guard, wanted
 from studio.i18n.translate import trn
 from studio.pages import Values
 from studio.services.terminology import project_terms, read_file, set_terms
@@ -33,7 +33,7 @@ class CompareJobs:
         ready.then(guard(self.fill_terms), None, [terms.gate, terms.text], **QUIET)
         for source in (page.state, page.figures):
             source.act(guard(self.act), page.here, [page.state, page.figures], **QUIET)
-        terms.upload.upload(guard(self.import_terms), terms.upload, [terms.text, terms.state], **QUIET)
+        terms.upload.upload(guard(self.import_terms), terms.upload, [terms.text, terms.state], **HEAVY)
         terms.save.click(
             guard(self.save_terms), [terms.text, page.here], [terms.state, page.state, page.table], **QUIET
         )

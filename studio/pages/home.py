@@ -13,7 +13,7 @@ from studio.components.file_fields import drop_field, large_files, reasons_of
 from studio.components.home_cards import home_cards
 from studio.components.home_welcome import start_with_sample, welcome, welcome_heading
 from studio.components.html import esc, view
-from studio.components.layout import QUIET, address, guard, heading, page
+from studio.components.layout import HEAVY, QUIET, address, guard, heading, page
 from studio.components.link_button import link_button
 from studio.components.new_project_form import GO
 from studio.components.templating import render, script
@@ -68,8 +68,8 @@ class HomePage:
         self.dialogs.delete(guard(self.delete), None, filled, **QUIET)
         self.large.refuse(guard(self.refuse), **QUIET)
         for event in (
-            self.files.upload(guard(self.drop), self.files, self.address, **QUIET),
-            self.welcome.start(guard(self.start), None, self.address, **QUIET),
+            self.files.upload(guard(self.drop), self.files, self.address, **HEAVY),
+            self.welcome.start(guard(self.start), None, self.address, **HEAVY),
         ):
             event.then(None, self.address, None, js=GO)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import gradio as gr
 
-from studio.components.layout import QUIET, guard
+from studio.components.layout import MODEL, QUIET, guard
 from studio.i18n.translate import tr
 from studio.pages import Values
 from studio.services.phrases import PhraseView
@@ -30,7 +30,7 @@ class PhraseDecisions:
             )
         self.list.bulk.click(guard(self.leave_out_all), [state, sentences], shown, **QUIET)
         self.page.undo.click(guard(self.take_back), state, shown, **QUIET)
-        self.list.translate.click(guard(self.back_translate), state, shown, **QUIET)
+        self.list.translate.click(guard(self.back_translate), state, shown, **MODEL)
 
     def keep(self, request: gr.Request, query: str, sentences: bool, event: gr.EventData) -> Values:
         """One phrase is left out or taken back in."""

@@ -11,7 +11,7 @@ from engine.store import PluginRow, ProjectRow
 from studio.components import domain_figures as draw
 from studio.components.html import gated, note, shown_if, view, visible_if
 from studio.components.import_status import next_link
-from studio.components.layout import QUIET, guard, heading, page, wanted
+from studio.components.layout import MODEL, QUIET, guard, heading, page, wanted
 from studio.i18n.translate import tr
 from studio.pages import Values
 from studio.pages.proportions_samples import SamplesCards
@@ -55,7 +55,7 @@ class ProportionsPage:
         self.frame.timer.tick(guard(self.poll, polled=True), [self.stamp, *fields], everything, **QUIET)
         self.sentence.events()
         self.samples.events()
-        sentence.plugin.input(guard(self.choose), fields, everything, concurrency_limit=2, **QUIET)
+        sentence.plugin.input(guard(self.choose), fields, everything, **MODEL)
         self.fit.click(guard(self.fit_again), fields, everything, **QUIET)
 
     def opened(self, request: gr.Request, number: Any) -> Opened:

@@ -12,7 +12,7 @@ from engine.errors import TailorError
 from engine.store import PluginRow, ProjectRow
 from studio.components import domain_figures as draw
 from studio.components.html import note, view
-from studio.components.layout import QUIET, guard
+from studio.components.layout import MODEL, QUIET, guard
 from studio.components.plotly import figure_view
 from studio.i18n.translate import translate_message
 from studio.pages import Values
@@ -50,7 +50,7 @@ class SentenceCard:
     def events(self) -> None:
         outputs = [self.shares, self.page.mark]
         for event in (self.show.click, self.text.submit):
-            event(guard(self.look), [self.text, self.plugin], outputs, concurrency_limit=2, **QUIET)
+            event(guard(self.look), [self.text, self.plugin], outputs, **MODEL)
         self.examples.example(guard(self.example), self.plugin, [self.text, *outputs], **QUIET)
 
     def look(self, request: gr.Request, text: str, number: Any) -> Iterator[Values]:

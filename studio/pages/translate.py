@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 
 from engine.corpora.formats.documents.model import DocumentError
-from engine.errors import CorpusError, InputError, StorageError
+from engine.errors import CorpusError, InputError, StorageError, TransientError
 from studio.components.base_note import add_base_note
 from studio.components.documents_table import at_work, done_table, no_project, result_box, segments_card
 from studio.components.editor import EDIT, Editor
 from studio.components.file_fields import drop_field, large_files, reasons_of
 from studio.components.html import esc, gated, shown_if, view, visible_if
 from studio.components.import_report import unread_card
-from studio.components.layout import QUIET, guard, heading, page, wanted
+from studio.components.layout import HEAVY, MODEL, QUIET, guard, heading, page, wanted
 from studio.components.templating import script
 from studio.i18n.translate import tr
 from studio.pages.translate_preview import DocumentPreview
@@ -111,21 +111,19 @@ class TranslatePage:
         shown = [self.terms, self.pair, self.result, self.preview.card, self.editor.count]
         everything = [self.frame.title, self.nothing, self.form, *marked, *shown, self.refused, *tables]
         poll, answer = guard(self.poll), guard(self.answer)
-        self.demo.load(guard(self.fill), None, everything, **QUIET).then(
-            answer, text, self.result, concurrency_limit=2, **QUIET
-        )
+        self.demo.load(guard(self.fill), None, everything, **QUIET).then(answer, text, self.result, **MODEL)
         self.frame.timer.tick(guard(self.poll, polled=True), None, tables, **QUIET)
         self.plugin.input(guard(self.choose), self.plugin, self.strength, **QUIET).then(None, marked, None, js=MARK)
         self.strength.release(None, marked, None, js=MARK)
         self.files.change(guard(self.drop), self.files, self.run, **QUIET)
         self.run.click(
             guard(self.queue), [self.files, self.plugin, self.strength, self.terms],
-            [self.files, self.run, self.refused], **QUIET,
+            [self.files, self.run, self.refused], **HEAVY,
         ).then(poll, None, tables, **QUIET)  # fmt: skip
         self.large.refuse(guard(self.refuse), None, self.refused, **QUIET)
         self.refused.dismiss(guard(self.dismiss), None, self.refused, **QUIET)
         for event in (self.translate.click, self.text.submit):
-            event(answer, text, self.result, concurrency_limit=2, **QUIET).then(None, marked, None, js=MARK)
+            event(answer, text, self.result, **MODEL).then(None, marked, None, js=MARK)
         for table in tables:
             table.act(guard(self.act), None, self.preview.card, **QUIET).then(poll, None, tables, **QUIET)
         self.preview.events()
@@ -195,7 +193,7 @@ class TranslatePage:
         for path in paths:
             try:
                 self.documents.add(project, path, plugin=row, strength=float(strength) if row else 1.0, terms=terms)
-            except (CorpusError, DocumentError, StorageError) as error:
+            except (CorpusError, DocumentError, StorageError, TransientError) as error:
                 reasons[path.name] = error.message.naming(str(path), path.name)
         self.service.refuse(project.id, reasons, REFUSED, [path.name for path in paths])
         return {self.files: gr.update(value=None), self.run: gr.update(interactive=False), **self._refused(project)}

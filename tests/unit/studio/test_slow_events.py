@@ -1,0 +1,78 @@
+"""Events of pages that read files, however slow and many they are, leave threads to those that are quick."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from gradio.routes import App
+
+from studio.app import create_app
+from studio.components.layout import HEAVY
+
+THREADS = 40  # of anyio, and so of Gradio
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestClient, dict[int, Any]]]:
+    """The studio, and Gradio's events by their numbers."""
+    from engine.core.settings import Settings
+
+    app = create_app(Settings(home=str(tmp_path_factory.mktemp("home")), device="cpu"))
+    mounted = next(one for route in app.routes if isinstance(one := getattr(route, "app", None), App))
+    with TestClient(app, base_url="http://127.0.0.1:7860") as client:
+        yield client, mounted.get_blocks().fns
+
+
+def send(client: TestClient, number: int, event: Any, session: str) -> None:
+    body = {"data": [None] * len(event.inputs), "fn_index": number, "session_hash": session, "event_data": {}}
+    answer = client.post("/gradio_api/queue/join", json=body)
+    assert answer.status_code == 200, answer.text
+
+
+def test_what_reads_files_is_bounded(studio: tuple[TestClient, dict[int, Any]]) -> None:
+    _, events = studio
+    uploads = [one for one in events.values() if any(name == "upload" for _, name in one.targets)]
+    assert len(uploads) > 5
+    assert not [one.name for one in uploads if one.concurrency_limit == "default"]
+    # Each group counts once, at its own limit: all of them together leave threads for what has none.
+    limits = {one.concurrency_id: one.concurrency_limit for one in events.values() if one.fn}
+    named = {key: limit for key, limit in limits.items() if limit != "default"}
+    assert sum(named.values()) <= THREADS - 8, Counter(named.values())
+
+
+def test_a_page_is_answered_while_files_are_read(
+    studio: tuple[TestClient, dict[int, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, events = studio
+    go, entered = threading.Event(), threading.Semaphore(0)
+
+    def slow(*_: Any) -> None:
+        entered.release()
+        go.wait(120)
+
+    heavy = {number: one for number, one in events.items() if one.concurrency_id == HEAVY["concurrency_id"]}
+    assert len(heavy) > 8
+    page, fill = next((number, one) for number, one in events.items() if any(name == "load" for _, name in one.targets))
+    try:
+        for number, one in heavy.items():
+            monkeypatch.setattr(one, "fn", slow)
+            for _ in range(8):
+                send(client, number, one, "slow")
+        for _ in range(HEAVY["concurrency_limit"]):
+            assert entered.acquire(timeout=60)
+        send(client, page, fill, "quick")
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(client.get, "/gradio_api/queue/data", params={"session_hash": "quick"})
+            try:
+                assert '"success":true' in asked.result(timeout=60).text
+            finally:
+                go.set()
+        assert not entered.acquire(blocking=False) or go.is_set()
+    finally:
+        go.set()
