@@ -1,6 +1,6 @@
 """Inputs that nobody meant: some two thousand of them, over everything that reads what a stranger may have written.
 
-`bench/fuzz.py` tries millions of the same kind; what it found is below, input by input.
+`bench/fuzz.py` tries millions of the same kind; what it found is in tests/fuzzing/found, or below where it is made of more.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.core.atomic_files import read_json
-from engine.core.settings import load_settings
 from engine.core.step_cache import StepCache
-from engine.corpora import Decisions, ImportReport
+from engine.corpora import Decisions
 from engine.corpora.formats.documents.formats import open_document
-from engine.corpora.formats.documents.model import Context, DocumentError
+from engine.corpora.formats.documents.model import Context
 from engine.corpora.formats.documents.placeholders import KINDS, find_placeholders, find_tags
-from engine.errors import BundleError, CorpusError, OptionError
+from engine.errors import BundleError, CorpusError
 from engine.memory.phrase_pairs import load_pairs
 from engine.phrases.exclusions import Exclusions
 from engine.plugins.library import needs_texts
-from tests.documents import docx, word_paragraph
+from tests import fuzzing
+from tests.documents import docx
 from tests.fuzzing.guard import Guard, Hang, Trespass
 from tests.fuzzing.mutate import mutate
 from tests.fuzzing.targets import TARGETS, Target, emptied, outcome, warm
@@ -96,34 +96,17 @@ def test_the_guard_sees_what_no_reader_may_do(guard: Guard, tmp_path: Path) -> N
 
 # -- what was found
 
-
-def test_a_damaged_stream_in_a_document_is_a_damaged_document(tmp_path: Path) -> None:
-    whole = docx(word_paragraph("The rain stopped. " * 40), tmp_path / "a.docx").read_bytes()
-    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
-        at = archive.getinfo("word/document.xml").header_offset + 60
-    for packing in (zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):
-        (tmp_path / "b.docx").write_bytes(
-            _repacked(whole, packing)[:at] + b"\xff" * 40 + _repacked(whole, packing)[at + 40 :]
-        )
-        with pytest.raises(DocumentError, match=r"b\.docx (is damaged|cannot be opened)"):
-            open_document(tmp_path / "b.docx", Context("b.docx", "en", "de"))
+FOUND = sorted(Path(fuzzing.__file__).with_name("found").glob("*/*.bin"))
 
 
-def _repacked(data: bytes, packing: int) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w", packing) as new:
-        for name in old.namelist():
-            new.writestr(name, old.read(name))
-    return out.getvalue()
-
-
-def test_settings_that_python_cannot_hold_are_no_settings(tmp_path: Path) -> None:
-    for number, value in enumerate((b"[" * 20_000, b"9" * 20_000, b"\xff")):
-        home = tmp_path / str(number)
-        home.mkdir()
-        (home / "settings.toml").write_bytes(b"threads = " + value)
-        with pytest.raises(OptionError, match="not valid TOML"):
-            load_settings({"TAILORMT_HOME": str(home)})
+@pytest.mark.parametrize("file", FOUND, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_an_input_that_was_once_too_much_is_read_or_refused(file: Path, guard: Guard, tmp_path: Path) -> None:
+    """`found/TARGET/read-WHAT.bin` or `refused-WHAT.bin`; `bench/fuzz.py --replay` takes them too."""
+    target, work = TARGETS[file.parent.name], emptied(tmp_path / "work")
+    outcome(target, target.seeds[0], work)  # what is loaded once has no clock
+    with guard(emptied(work)):
+        words = outcome(target, file.read_bytes(), work)
+    assert ("Error" in words.split(" ")[0]) == file.name.startswith("refused-"), words
 
 
 @pytest.mark.parametrize(
@@ -141,21 +124,6 @@ def test_files_of_a_workspace_that_hold_something_else_hold_nothing(data: bytes,
     assert json.dumps(StepCache(tmp_path).values) == "{}"
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.vtt", "a.html"])
-def test_text_that_is_nearly_in_utf_16_is_read_or_refused(name: str, tmp_path: Path) -> None:
-    text = "WEBVTT\n\n00:01.000 --> 00:02.000\nНичего не сказал он.\n" * 30
-    for data in (text.encode("utf-16-be"), b"\x01" + text.encode("utf-16-le"), b"\n" + text.encode("utf-16-be")[1:]):
-        (tmp_path / name).write_bytes(data)
-        with contextlib.suppress(DocumentError, CorpusError):
-            open_document(tmp_path / name, Context(name, "ru", "de"))
-
-
-def test_a_run_whose_namespace_is_no_address_is_read(tmp_path: Path) -> None:
-    body = '<w:p><w:r><w:rPr><x:y xmlns:x="notes"/><w:b/></w:rPr><w:t>The rain stopped.</w:t></w:r></w:p>'
-    document = open_document(docx(body, tmp_path / "a.docx"), Context("a.docx", "en", "de"))
-    assert [unit.text for unit in document.units] == ["The rain stopped."]
-
-
 def test_fields_that_never_end_are_read_at_once(guard: Guard, tmp_path: Path) -> None:
     begins = "".join(  # each another, or they are packed like no real document
         f'<w:r w:rsidR="{number * 2654435761 % 2**32:08X}"><w:fldChar w:fldCharType="begin"/></w:r>'
@@ -165,13 +133,6 @@ def test_fields_that_never_end_are_read_at_once(guard: Guard, tmp_path: Path) ->
     with guard(tmp_path):
         document = open_document(file, Context("a.docx", "en", "de"))
     assert [unit.text for unit in document.units] == ["The rain stopped."]
-
-
-def test_a_report_with_numbers_that_are_none_is_damaged() -> None:
-    values = json.loads(TARGETS["workspace"].seeds[1])
-    values["files"][0]["lines"] = float("inf")
-    with pytest.raises(CorpusError, match="import report is damaged"):
-        ImportReport.from_mapping(values)
 
 
 def test_a_damaged_part_of_a_blend_is_a_damaged_bundle(tmp_path: Path) -> None:
@@ -208,9 +169,3 @@ def test_the_same_over_and_over_is_looked_through_at_once(piece: str, guard: Gua
     with guard(tmp_path):
         find_placeholders(text, list(KINDS))
         find_tags(text)
-
-
-def test_a_declaration_that_is_none_is_damaged_html(tmp_path: Path) -> None:
-    (tmp_path / "a.html").write_text("<!DOCTYPE html><p>Rain.</p><![[[[[ x <p>More.</p>", encoding="utf-8")
-    with pytest.raises(DocumentError, match=r"a\.html: the HTML is damaged"):
-        open_document(tmp_path / "a.html", Context("a.html", "en", "de"))
