@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from studio.components.cat_tool_guides import GUIDES, WAYS, Guide
 from studio.components.layout import address
 from studio.components.templating import render
-from studio.services.cat_connections import BASE, Connection
+from studio.services.cat_connections import BASE, DAYS, Connection
 
 if TYPE_CHECKING:
     from engine.store import ProjectRow
@@ -23,7 +23,7 @@ def connection_card(
     """What every tool needs; `plugins` are (name, number), `default` is the name of the project's default plugin."""
     return render(
         "cat_connection.html", made=made, project=project, plugins=[(str(number), name) for name, number in plugins],
-        default=default, choice=choice, base=BASE, command=MADE,
+        default=default, choice=choice, base=BASE, command=MADE, days=DAYS,
     )  # fmt: skip
 
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import gradio as gr
 
+from engine.errors import InputError
+from studio.auth.identity import guest
 from studio.components.cat_tool_cards import connection_card, tool_cards
 from studio.components.html import view
 from studio.components.layout import QUIET, guard, page, wanted
 from studio.components.templating import script
-from studio.services.cat_connections import connection, known_choice
+from studio.services.cat_connections import connection, known_choice, new_token
 from studio.services.origin import origin_of
 from studio.services.service import Service
 from studio.services.translation import plugin_choices
@@ -19,6 +21,7 @@ TEXT = "How to use your plugins from OmegaT, Trados Studio, memoQ, Weblate and O
 ACT = script("copy.js") + script("cat-tools.js")
 # The choice stands in the address, so that a reload or a link shows it again.
 MARK = script("cat-tools-mark.js")
+COPY = script("cat-tools-copy.js")
 
 
 def build(demo: gr.Blocks, service: Service) -> None:
@@ -45,6 +48,8 @@ class CatToolsPage:
         self.demo.load(guard(self.fill), None, drawn, **QUIET)
         chosen = self.connection.choose(guard(self.choose), None, drawn, **QUIET)
         chosen.then(None, self.choice, None, js=MARK)
+        created = self.connection.create(guard(self.create), self.choice, drawn, **QUIET)
+        created.then(None, None, None, js=COPY)
 
     def fill(self, request: gr.Request) -> dict[Any, Any]:
         """The page for the choice that its address names."""
@@ -54,10 +59,18 @@ class CatToolsPage:
         """The page for another choice of the menu."""
         return self._drawn(request, str(event.value))
 
-    def _drawn(self, request: gr.Request, asked: str) -> dict[Any, Any]:
+    def create(self, request: gr.Request, choice: str) -> dict[Any, Any]:
+        """The page with a new token of whoever is signed in."""
+        identity = guest()
+        if identity is None or identity.account is None:
+            raise InputError("Sign in to create a token, or create one with `tailormt token create`.")
+        project = self.service.need(wanted(request)) if wanted(request) else None
+        return self._drawn(request, choice, new_token(self.service, identity.account.id, project))
+
+    def _drawn(self, request: gr.Request, asked: str, token: str = "") -> dict[Any, Any]:
         project = self.service.project(wanted(request))
         choice = known_choice(self.service, project, asked)
-        made = connection(self.service, origin_of(request.headers), project, choice)
+        made = connection(self.service, origin_of(request.headers), project, choice, token)
         default = self.service.store.defaults.get(project.id) if project else None
         plugins = plugin_choices(self.service, project) if project else []
         return {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.core.languages import primary_language
 from studio.auth.identity import is_loopback, sign_in_needed, tokens_needed
+from studio.i18n.translate import tr
 
 if TYPE_CHECKING:
     from engine.store import ProjectRow
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 BASE = "base"  # the choice of the project's base alone
 ANY_KEY = "any-key"  # what a tool that insists on a key may send to a server that asks for none
+DAYS = 90  # that a token made on the page is valid
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Connection:
     needs_token: bool
     signs_in: bool  # whether tokens are made on the page of an account
     local: bool  # whether the studio listens on this machine alone
+    token: str = ""  # one that was just made: it is shown this once
 
     @property
     def address(self) -> str:
@@ -51,7 +54,7 @@ class Connection:
     @property
     def key(self) -> str:
         """The text shown in a field for a key."""
-        return "tmt_…" if self.needs_token else ANY_KEY
+        return (self.token or "tmt_…") if self.needs_token else ANY_KEY
 
     @property
     def deepl_source(self) -> str:
@@ -62,7 +65,7 @@ class Connection:
         return self.target.upper()
 
 
-def connection(service: Service, origin: str, project: ProjectRow | None, choice: str) -> Connection:
+def connection(service: Service, origin: str, project: ProjectRow | None, choice: str, token: str = "") -> Connection:
     """The connection that a reader at `origin` gives a tool.
 
     `choice` is a plugin's number, `base`, or empty for the project's default plugin. Without a project the address names none.
@@ -77,7 +80,14 @@ def connection(service: Service, origin: str, project: ProjectRow | None, choice
         needs_token=tokens_needed(settings),
         signs_in=sign_in_needed(settings),
         local=is_loopback(settings.host),
+        token=token,
     )
+
+
+def new_token(service: Service, account: int, project: ProjectRow | None) -> str:
+    """The secret of a new token of an account, which reads and translates, in the project alone where there is one."""
+    number = project.id if project else None
+    return service.store.tokens.create(tr("CAT tools"), user_id=account, project_id=number, days=DAYS)[1]
 
 
 def known_choice(service: Service, project: ProjectRow | None, asked: str) -> str:

@@ -80,6 +80,24 @@ def test_a_file_can_be_dropped_by_who_signed_in(house: Studio, page: Any, projec
     assert len(house.store.jobs.list(project.id)) >= before
 
 
+def test_a_token_for_a_cat_tool_is_made_and_copied_with_the_address(
+    house: Studio, page: Any, project: ProjectRow
+) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"{house.url}/cat-tools?project={project.id}")
+    sign_in(page, "Ann")
+    page.get_by_role("button", name="Create a token, and copy it with the address").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    address, secret = page.evaluate("() => navigator.clipboard.readText()").split("\n")
+    assert address == f"{house.url}/cat/{project.id}"
+    token = house.store.tokens.find(secret)
+    assert token is not None
+    assert token.project_id == project.id
+    page.reload()
+    page.get_by_role("button", name="Create a token, and copy it with the address").wait_for()
+    assert secret not in page.content()
+
+
 def test_a_viewer_looks_and_a_stranger_does_not(house: Studio, page: Any, project: ProjectRow) -> None:
     page.goto(f"{house.url}/")
     sign_in(page, "Bob")

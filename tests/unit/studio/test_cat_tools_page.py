@@ -11,9 +11,12 @@ from typing import Any
 import gradio as gr
 import pytest
 
+from engine.core.actor import THIS_MACHINE, Actor, act_as
 from engine.core.settings import Settings
+from engine.errors import InputError
 from engine.store import PluginRow, ProjectRow
 from studio.app import MODULES
+from studio.auth.identity import RequestIdentity, welcome
 from studio.components.cat_tool_cards import connection_card, filled, tool_cards
 from studio.components.cat_tool_guides import GUIDES, WAYS
 from studio.components.layout import foot_boxes
@@ -90,6 +93,52 @@ def test_a_server_that_asks_for_a_key_says_where_it_is_made(service: Service, pr
     assert 'href="/account"' in card
     assert "this computer only" not in card
     assert filled("[address] [key]", people) == f"{people.address} tmt_…"
+
+
+def test_who_is_signed_in_gets_a_token_with_the_address_once(settings: Settings, tmp_path: Path) -> None:
+    service = Service(settings.replace(sign_in="on"))
+    with act_as(THIS_MACHINE):
+        ann = service.store.accounts.create("Ann", "a long password", "member")
+        row = service.store.projects.create("Style", "en", "zh", str(EN_ZH))
+        other = service.store.projects.create("Other", "en", "zh", str(EN_ZH))
+        service.store.members.set(row.id, ann.id, "owner")
+    with gr.Blocks() as demo:
+        page = CatToolsPage(demo, service)
+        page.layout()
+
+    def request(number: int) -> Any:
+        return SimpleNamespace(query_params={"project": str(number)}, headers={"origin": ORIGIN})
+
+    actor = Actor(ann.name, user=ann.id, role=ann.role)
+    welcome({}, RequestIdentity("10.0.0.1", access=actor, account=ann))
+    try:
+        assert "data-create" in page.fill(request(row.id))[page.connection]
+        drawn = page.create(request(row.id), "base")
+        (made,) = service.store.tokens.list(user_id=ann.id)
+        assert (made.scopes, made.project_id) == ("read,translate", row.id)
+        assert made.expires is not None
+        (text,) = re.findall(r'data-text="([^"]*)"', drawn[page.connection])
+        address, secret = text.split("\n")
+        assert address == f"{ORIGIN}/cat/{row.id}/base"
+        found = service.store.tokens.find(secret)
+        assert found is not None
+        assert found.id == made.id
+        assert secret in FIELD.findall(drawn[page.tools]), "the tools' fields are ready to copy"
+        assert secret not in str(page.fill(request(row.id))), "it is shown once"
+        with pytest.raises(InputError):
+            page.create(request(other.id), "")
+    finally:
+        welcome({}, RequestIdentity())
+    with pytest.raises(InputError, match="Sign in to create a token"):
+        page.create(request(row.id), "")
+    with act_as(THIS_MACHINE):
+        assert len(service.store.tokens.list()) == 1
+
+
+def test_where_nobody_signs_in_no_token_is_needed_and_none_is_offered(service: Service, project: ProjectRow) -> None:
+    card = connection_card(made(service, project), project, [], "", "")
+    assert "does not require an API key" in card
+    assert "data-create" not in card
 
 
 def test_each_tool_has_a_card_whose_fields_are_filled(service: Service, project: ProjectRow) -> None:

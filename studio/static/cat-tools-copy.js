@@ -1,0 +1,1 @@
+() => { document.querySelector('.tm-cat [data-text]')?.click(); }
