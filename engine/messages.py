@@ -20,12 +20,12 @@ from urllib.parse import urlsplit
 MESSAGES = "messages"  # the key under which JSON keeps the data of the sentences in it
 CODE_WORDS = 8
 PATH = re.compile(
-    r"""'[^'\n]*[\\/][^'\n]*'|"[^"\n]*[\\/][^"\n]*"|(?<![\w/.])(?!//)(?:sqlite:///)?(?:[A-Za-z]:)?[\\/][^\s'"]+"""
+    r"""'[^'\n\\/]*+[\\/][^'\n]*+'|"[^"\n\\/]*+[\\/][^"\n]*+"|(?<![\w/.])(?!//)(?:sqlite:///)?(?:[A-Za-z]:)?[\\/][^\s'"]+"""
 )
 
 # Where a database is: its address, and what PostgreSQL's client says of it.
 DATABASE = re.compile(r"""postgres(?:ql)?(?:\+\w+)?://[^\s'"]*[^\s'".,;:)]""")
-SERVER = re.compile(r""" at "[^"\n]*"(?: \([^)\n]*\))?, port \d+| host(?: name)? (?:"[^"\n]*"|'[^'\n]*')""")
+SERVER = re.compile(r""" at "[^"\n]*"(?: \([^()\n]*\))?, port \d+| host(?: name)? (?:"[^"\n]*"|'[^'\n]*')""")
 
 
 def mark(text: str) -> str:
