@@ -90,7 +90,7 @@ DESCRIPTIONS = {
     422: "A value is missing, of the wrong type, or out of its range.",
     429: "Too many requests in a minute; try again later.",
     500: "A fault of the studio.",
-    503: "Too much is waiting to be translated; try again after the time in Retry-After.",
+    503: "Too much is waiting; try again after the time in Retry-After.",
     504: "It was not translated within the seconds that the setting translation_seconds says.",
     507: "The disk is full.",
 }
