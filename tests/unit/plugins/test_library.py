@@ -390,7 +390,7 @@ def test_a_projects_plugins_are_blended_into_a_plugin_of_it(
 def test_an_import_for_another_base_leaves_nothing(
     library: Library, project: ProjectRow, bundle: Path, tmp_path: Path
 ) -> None:
-    other = BaseModel.load(make_base(tmp_path / "other", d=16), "en", "zh", device="cpu")
+    other = BaseModel.load(make_base(tmp_path / "other", d=16, updates=0), "en", "zh", device="cpu")
     with pytest.raises(TailorError, match="made for the base"):
         library.import_bundle(project, bundle, lambda: other)
     assert library.store.plugins.list() == []

@@ -103,15 +103,20 @@ def learn(base: Any, folder: Path) -> tuple[Any, dict[str, torch.Tensor]]:
     return result, {key: value.clone() for key, value in module.state_dict().items()}
 
 
+@pytest.fixture(scope="module")
+def plain(base: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, dict[str, torch.Tensor]]:
+    """A training with memory enough."""
+    return learn(base, tmp_path_factory.mktemp("plain"))
+
+
 @pytest.mark.parametrize("at", [0, 3, 9], ids=["first validation", "first update", "later"])
 def test_training_goes_on_with_half_the_batch(
-    base: Any, hungry: Callable[..., Hungry], tmp_path: Path, at: int
+    base: Any, plain: tuple[Any, dict[str, torch.Tensor]], hungry: Callable[..., Hungry], tmp_path: Path, at: int
 ) -> None:
-    plain, weights = learn(base, tmp_path / "plain")
     hungry(ERRORS[0], at)
     result, others = learn(base, tmp_path / "halved")
-    assert result.updates == plain.updates == 8
-    for name, value in weights.items():
+    assert result.updates == plain[0].updates == 8
+    for name, value in plain[1].items():
         assert torch.allclose(value, others[name], atol=1e-4), name  # the same sums in another order
     hungry(ERRORS[0], at)
     again, same = learn(base, tmp_path / "again")
