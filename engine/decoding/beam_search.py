@@ -211,7 +211,7 @@ def barred_tokens(processors: Any) -> list[int] | None:
     """The tokens that the processors forbid at every step; None where a processor does anything else."""
     barred: list[int] = []
     for one in processors:
-        words = getattr(one, "bad_word_ids", None)
+        words = getattr(one, "sequence_bias", None)  # {tokens: bias}, without the end of a sentence
         if type(one).__name__ != "NoBadWordsLogitsProcessor" or words is None or any(len(word) > 1 for word in words):
             return None
         barred += [token for (token,) in words]

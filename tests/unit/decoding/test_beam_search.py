@@ -65,6 +65,16 @@ def test_a_base_without_an_end_in_sight_is_cut_like_theirs(tiny: BaseModel) -> N
     assert ours == theirs
 
 
+def test_words_that_must_not_be_written(tiny: BaseModel) -> None:
+    free, _ = both(tiny, SENTENCES[:6], num_beams=4, max_new_tokens=12)
+    last = tiny.label(free[:1])[0][-2]
+    end = tiny.model.config.eos_token_id
+    for barred in ([[tiny.pad], [last], [end]], [[last], [last, end]]):  # singles, and a pair of tokens
+        theirs, ours = both(tiny, SENTENCES[:6], num_beams=4, max_new_tokens=12, bad_words_ids=barred)
+        assert ours == theirs
+        assert ours != free
+
+
 def test_sentences_that_are_done_leave_the_batch_and_the_others_stay_as_they_are(base: BaseModel) -> None:
     sizes: list[int] = []
     handle = base.model.get_decoder().register_forward_hook(
