@@ -231,7 +231,10 @@ def top(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
         return tuple(values.topk(count))  # type: ignore[return-value]
     split = values[:, : blocks * BLOCK].unflatten(1, (blocks, BLOCK))  # (R, n, 64)
     chosen = split.amax(-1).topk(count).indices  # (R, c) blocks
-    inside = split.gather(1, chosen[..., None].expand(-1, -1, BLOCK)).flatten(1)  # (R, c * 64)
+    begins = torch.arange(len(values))[:, None] * size + chosen * BLOCK  # (R, c)
+    inside = (
+        values.reshape(-1).unfold(0, BLOCK, 1).index_select(0, begins.flatten()).view(len(values), -1)
+    )  # (R, c * 64)
     best, at = torch.cat([inside, values[:, blocks * BLOCK :]], 1).topk(count)  # (R, c)
     tail = at - count * BLOCK  # (R, c) in what is left over behind the blocks
     in_block = chosen.gather(1, (at // BLOCK).clamp_(max=count - 1)) * BLOCK + at % BLOCK  # (R, c)
