@@ -63,6 +63,22 @@ def _about() -> dict[str, str]:
     return {name: value for name, value in (("request", REQUEST.get()), ("job", JOB[0])) if value}
 
 
+def client_stayed(record: logging.LogRecord) -> bool:
+    """False for the server's line that a request was cancelled, which is what happens when a page is left: Gradio's event streams
+    end so. Other errors, and cancellations anywhere else, are lines of the log.
+    """
+    if not record.exc_info or record.name != "uvicorn.error":
+        return True
+    import asyncio  # slow to import; such a line has loaded it
+
+    error = record.exc_info[1]
+    while error is not None:
+        if isinstance(error, asyncio.CancelledError):
+            return False
+        error = error.__cause__
+    return True
+
+
 def set_up_logs(
     format: str, level: int = logging.INFO, *, job: int | None = None, stream: IO[str] | None = None
 ) -> None:
@@ -70,4 +86,5 @@ def set_up_logs(
     JOB[0] = "" if job is None else str(job)
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
+    handler.addFilter(client_stayed)
     logging.basicConfig(level=level, handlers=[handler], force=True)

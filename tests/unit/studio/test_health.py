@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
@@ -170,3 +171,15 @@ def test_kinds_of_requests_are_few() -> None:
         "/download/plugins/1",
     ):
         assert kind_of(path) in ("page", "api", "event", "stream", "download")
+
+
+def test_a_page_that_is_left_is_no_error_of_the_log(lines: io.StringIO) -> None:
+    set_up_logs("text", stream=lines)
+    for cause in (asyncio.CancelledError("its scope"), ValueError("a defect")):
+        try:
+            raise RuntimeError("the stream ended") from cause
+        except RuntimeError:
+            logging.getLogger("uvicorn.error").exception("Exception in ASGI application")
+    assert lines.getvalue().count("Exception in ASGI application") == 1
+    assert "its scope" not in lines.getvalue()
+    assert "ValueError: a defect" in lines.getvalue()
