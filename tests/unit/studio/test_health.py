@@ -175,11 +175,12 @@ def test_kinds_of_requests_are_few() -> None:
 
 def test_a_page_that_is_left_is_no_error_of_the_log(lines: io.StringIO) -> None:
     set_up_logs("text", stream=lines)
+    (handler,) = logging.getLogger().handlers
     for cause in (asyncio.CancelledError("its scope"), ValueError("a defect")):
-        try:
-            raise RuntimeError("the stream ended") from cause
-        except RuntimeError:
-            logging.getLogger("uvicorn.error").exception("Exception in ASGI application")
-    assert lines.getvalue().count("Exception in ASGI application") == 1
+        error = RuntimeError("the stream ended")
+        error.__cause__ = cause
+        about = (RuntimeError, error, None)
+        handler.handle(logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "Exception in ASGI", None, about))
+    assert lines.getvalue().count("Exception in ASGI") == 1
     assert "its scope" not in lines.getvalue()
     assert "ValueError: a defect" in lines.getvalue()
