@@ -236,12 +236,18 @@ def _look_soon(context: JobContext) -> None:
 
 
 def _preview(context: JobContext) -> Json:
+    from engine.workflows.customize.project_samples import are_held
     from engine.workflows.preview import preview
 
     later = context.store.jobs.list(context.job.project_id, states=("queued",)) if context.job.project_id else []
     if any(job.kind == "prepare" and job.id > context.job.id for job in later):
         return {"skipped": "the samples are about to be read again"}  # which ends with a look of its own
-    result = preview(_request(context), context.workspace, context.progress, context.settings)
+    request = _request(context)
+    # By itself it reads no files of the project: one that was removed can be brought back until somebody asks for a reading.
+    as_read = context.job.priority == AUTOMATIC and are_held(request.samples, context.job.project_id)
+    if as_read and not any(Path(path).exists() for path in request.samples):
+        return {"skipped": "the samples were removed"}
+    result = preview(request, context.workspace, context.progress, context.settings, as_read=as_read)
     return {key: result[key] for key in ("differ", "sentences", "loss_base", "loss")}
 
 

@@ -25,6 +25,7 @@ from engine.workflows.customize.pipeline import customize
 from engine.workflows.customize.request import CANDIDATES
 from engine.workflows.customize.run import Trial
 from engine.workflows.customize.selection import chosen
+from engine.workflows.customize.steps import read_samples
 from engine.workflows.preview import FILE, preview
 from tests.bases import make_base
 
@@ -205,6 +206,28 @@ def test_a_look_gives_way_to_samples_that_are_about_to_be_read_again(asked: Call
     context = JobContext(look, store, settings, job_workspace(settings, look), Progress())
     assert "skipped" in KINDS["preview"].run(context)
     assert not (context.workspace / FILE).exists()
+
+
+def test_a_look_that_starts_by_itself_reads_no_files_again_after_one_was_removed(
+    asked: Callable[..., Any], home: Path
+) -> None:
+    settings = Settings(home=str(home), device="cpu")
+    store = Store(settings.store_url)
+    request = asked("x")
+    project = store.projects.create("Style", "en", "zh", request.base)
+    work = job_workspace(settings, enqueue(store, "preview", {}, project_id=project.id))
+    (folder := work / "samples").mkdir()
+    files = [Path(shutil.copy(request.samples[0], folder)), folder / "extra.txt"]
+    files[1].write_text("一句别处没有的话，写在另一个文件里。\n", encoding="utf-8")
+    read_samples(request.replace(samples=list(map(str, files))), work, StepCache(work, shared=True), Progress())
+    read = (work / "corpus.jsonl").read_bytes()
+    look = enqueue(store, "preview", {"samples": list(map(str, files))}, project_id=project.id)
+    context = JobContext(look, store, settings, work, Progress())
+    files[1].unlink()
+    assert KINDS["preview"].run(context)["sentences"] > 20
+    assert (work / "corpus.jsonl").read_bytes() == read
+    files[0].unlink()
+    assert "skipped" in KINDS["preview"].run(context)
 
 
 def test_auto_tries_methods_and_stacks_keeps_the_best_and_goes_on_where_it_was_stopped(

@@ -50,12 +50,17 @@ def validated(request: CustomizeRequest) -> CustomizeRequest:
     return request.replace(source=canonical(request.source), target=canonical(request.target))
 
 
-def read_samples(request: CustomizeRequest, workspace: Path, stamps: StepCache, progress: Progress) -> Corpus:
-    """Step 1: corpus.jsonl and import_report.json, with what was skipped or noticed beside them."""
+def read_samples(
+    request: CustomizeRequest, workspace: Path, stamps: StepCache, progress: Progress, *, as_read: bool = False
+) -> Corpus:
+    """Step 1: corpus.jsonl and import_report.json, with what was skipped or noticed beside them; `as_read` takes those that are
+    there, whatever they were made from.
+    """
     from engine.corpora import Corpus, Decisions, ImportReport, SampleFiles, import_to
 
     options, decisions = corpus_config(request), Decisions.load(workspace)
-    stamp = samples_stamp(request, decisions)
+    stamp = stamps.get("samples") if as_read else ""
+    stamp = stamp or samples_stamp(request, decisions)
     if stamps.holds("samples", stamp, workspace / "corpus.jsonl"):
         return Corpus.load(workspace)
 
