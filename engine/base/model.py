@@ -1,4 +1,4 @@
-"""The frozen base: a `transformers` sequence-to-sequence model, its tokenizer and one direction.
+"""The frozen base: a `transformers` sequence-to-sequence model, its tokenizer and one direction; and the pair of two directions.
 
 The base is never changed. Plugins hook into its decoder layers for the time of one call and leave nothing behind, so
 that output without a plugin equals the base's bit for bit, before and after.
@@ -10,7 +10,8 @@ import contextlib
 import copy
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,7 +19,8 @@ from engine.base.decoding_options import Decoding
 from engine.base.directions import stored_directions
 from engine.base.families import Family, family_of
 from engine.base.files import check_type, read_config
-from engine.errors import ModelError
+from engine.core.languages import language_message
+from engine.errors import MissingError, ModelError
 
 if TYPE_CHECKING:
     import torch
@@ -225,3 +227,48 @@ class BaseModel:
             if plugin is not None:
                 stack.enter_context(plugin.attached(self, strength))
             yield
+
+
+@dataclass(frozen=True)
+class LanguagePair:
+    """`forward` translates source -> target and is customized; `backward` translates target -> source. Both frozen."""
+
+    forward: BaseModel
+    backward: BaseModel
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        source: str,
+        target: str,
+        *,
+        backward: str | Path = "",
+        device: str = "",
+        download: bool = False,
+        settings: Settings | None = None,
+    ) -> LanguagePair:
+        """Load both directions; a bilingual model is loaded once and serves both. For a model of one direction that comes
+        without `backward`, the shelf is asked for the other one; bases that the user added come first.
+
+        Other arguments as of `BaseModel.load`. Raises ModelError when a model cannot translate its direction, saying that a
+        backward model is needed.
+        """
+        from engine.base.registry import BaseRegistry
+        from engine.core.settings import load_settings
+
+        load = partial(BaseModel.load, device=device, download=download, settings=settings)
+        forward = load(path, source, target)
+        if not backward:
+            with contextlib.suppress(ModelError):
+                return cls(forward, forward.directed(target, source))
+            try:
+                backward = BaseRegistry(settings or load_settings()).default(target, source, added_first=True)
+            except MissingError:
+                raise ModelError(
+                    "The base {forward} cannot translate back from {target} to {source}, which is needed to "
+                    "create sources for your sentences, and no other installed base does. Specify a model "
+                    "for that direction with --backward, or add one with `tailormt base add`.",
+                    forward=forward.name, target=language_message(target), source=language_message(source),
+                ) from None  # fmt: skip
+        return cls(forward, load(backward, target, source))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -49,8 +50,6 @@ def translate(args: argparse.Namespace) -> Shown:
     base = load_base(args)
     plugin = load_plugin(args, base)
     if args.dry_run:
-        from engine.plugins.dry_run import preview
-
         return preview(base, plugin, lines)
     decoding = decoding_of(args, base, plugin)
     terms = read_terms(Path(args.terms), args.target, args.source) if args.terms else []
@@ -137,3 +136,15 @@ def compare(args: argparse.Namespace) -> Shown:
         [[row["source"], row["vanilla"], row["customized"]] for row in rows],
     )
     return rows, f"{text}\n\n{changed} of {len(rows)} sentences differ."
+
+
+def preview(base: BaseModel, plugin: Plugin | PluginStack | None, texts: Sequence[str]) -> tuple[list[Any], str]:
+    """A dry run: (the requests for these texts, the same as JSON lines); no requests where no plugin calls a service."""
+    from engine.plugins import PluginStack
+
+    plugins = plugin.plugins if isinstance(plugin, PluginStack) else [plugin] if plugin else []
+    selected = [" ".join(text.split()) for text in texts if text.strip()]
+    rows = [row for one in plugins for row in one.method.preview(base, one.module, selected)]
+    if not rows:
+        return rows, "Nothing would be sent: no plugin in use calls a service."
+    return rows, "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)

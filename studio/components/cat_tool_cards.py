@@ -1,18 +1,62 @@
-"""The parts of the page CAT tools: the connection with its fields to copy, and a card for each tool; as safe HTML."""
+"""The parts of the page CAT tools: how each tool is connected (cat_tool_guides.toml), the fields to copy, a card a tool; safe HTML."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from studio.components.cat_tool_guides import GUIDES, WAYS, Guide
+from pydantic import BaseModel
+
 from studio.components.layout import address
 from studio.components.templating import render
+from studio.i18n.translate import mark
 from studio.services.cat_connections import BASE, DAYS, Connection
 
 if TYPE_CHECKING:
     from engine.store import ProjectRow
+
+
+WAYS = {
+    "direct": (mark("Connects directly"), "done"),
+    "plugin": (mark("Connects through a plug-in"), "accent"),
+    "files": (mark("Exchanges files"), ""),
+}
+
+
+class Field(BaseModel):
+    """A field of the tool, or a command, and what to write there."""
+
+    label: str
+    value: str
+
+
+class Step(BaseModel):
+    """What to do; the fields to fill; the page of this studio where it is done, with the words of the link."""
+
+    text: str
+    fields: tuple[Field, ...] = ()
+    page: str = ""
+    link: str = ""
+
+
+class Guide(BaseModel):
+    """One tool; `sends_key` is False for one that cannot send any."""
+
+    name: str
+    slug: str
+    way: str
+    summary: str
+    steps: tuple[Step, ...]
+    notes: tuple[str, ...] = ()
+    sends_key: bool = True
+
+
+_FILE = tomllib.loads(Path(__file__).with_name("cat_tool_guides.toml").read_text(encoding="utf-8"))
+GUIDES = tuple(Guide.model_validate(one) for one in _FILE["guides"])
+
 
 MADE = "tailormt token create CAT"  # its usual scopes are read and translate
 

@@ -30,7 +30,6 @@ from studio.components.run_cards import (
     training,
 )  # fmt: skip
 from studio.components.templating import script
-from studio.components.unchanged import Unchanged
 from studio.i18n.translate import tr
 from studio.services.runs import Runs
 
@@ -211,3 +210,31 @@ class RunsPanel:
 def run_numbers(text: str) -> list[str]:
     """The numbers in `3,5`."""
     return [part for part in text.split(",") if whole_number(part) is not None]
+
+
+class Unchanged:
+    """The values of one poll. `stamps` is what the page holds between polls: JSON, {name: stamp of what is shown}."""
+
+    def __init__(self, stamps: str) -> None:
+        self.updates: dict[Any, Any] = {}
+        try:
+            self._stamps = dict(json.loads(stamps or "{}"))
+        except (ValueError, TypeError, RecursionError):
+            self._stamps = {}
+
+    def changed(self, name: str, content: str) -> bool:
+        """Whether the content differs from what the page shows under that name; it counts as shown from now on."""
+        from engine.core.step_cache import content_hash
+
+        stamp = content_hash(content)[:12]
+        before, self._stamps[name] = self._stamps.get(name), stamp
+        return before != stamp
+
+    def put(self, component: Any, name: str, html: str) -> None:
+        """Send HTML to a component where it is new."""
+        if self.changed(name, html):
+            self.updates[component] = html
+
+    @property
+    def stamps(self) -> str:
+        return json.dumps(self._stamps)

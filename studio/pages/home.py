@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,17 @@ import gradio as gr
 
 from engine.errors import InputError
 from engine.store.project_files import delete_project
+from studio.auth.identity import guest
 from studio.components.file_fields import drop_field, large_files, reasons_of
-from studio.components.home_cards import home_cards
 from studio.components.home_welcome import start_with_sample, welcome, welcome_heading
 from studio.components.html import esc, view
 from studio.components.layout import HEAVY, QUIET, address, guard, heading, page
 from studio.components.link_button import link_button
 from studio.components.new_project_form import GO
 from studio.components.templating import render, script
-from studio.i18n.translate import tr, trn
-from studio.services.projects import glances
+from studio.i18n.translate import ago, tr, trn
+from studio.services.catalog import language_pair_text
+from studio.services.projects import Glance, glances
 from studio.services.service import Service
 from studio.services.uploads import all_refused, stash
 
@@ -124,3 +126,29 @@ class HomePage:
         """Files for a new project: the page Samples takes them up."""
         token = stash([Path(file) for file in files or []], self.service.settings)
         return {self.address: f"{NEW}&files={token}"}
+
+
+def home_cards(glances: Sequence[Glance]) -> str:
+    """Name, languages, state, what there is, the best figure, when it changed; rename and delete below."""
+    known = guest()
+    members = known is not None and known.account is not None
+    return render("home_cards.html", cards=[_card(one) for one in glances], members=members)
+
+
+def _card(one: Glance) -> dict[str, object]:
+    counts = [tr("No sentences read yet")]
+    if one.sentences is not None:
+        counts = [trn("{count} sentence", "{count} sentences", one.sentences)]
+        counts += [trn("{count} phrase", "{count} phrases", one.phrases)] if one.phrases is not None else []
+    plugins = [trn("{count} plugin", "{count} plugins", one.plugins)] if one.plugins else []
+    holds = trn("{count} file of samples", "{count} files of samples", one.files)
+    return {
+        "project": one.project,
+        "address": address(one.next, one.project.id),
+        "state": one.state,
+        "languages": language_pair_text(one.project.source, one.project.target),
+        "counts": [*counts, *plugins],
+        "best": one.best,
+        "changed": ago(one.changed),
+        "holds": tr("{one}, {two}.", one=holds, two=plugins[0]) if plugins else tr("{one}.", one=holds),
+    }

@@ -13,11 +13,14 @@ from engine.core.step_cache import StepCache, content_hash
 if TYPE_CHECKING:
     from torch import nn
 
+    from engine.base import BaseModel
     from engine.methods.data import Samples
     from engine.plugins import Plugin
 
 MOST = 60  # held-out sentences to choose decoding on, and as many others to compare on
 FILE = "evaluation.json"
+DECODINGS: tuple[dict[str, Any], ...] = ({}, {"no_repeat_ngram": 3})
+MARGIN = 0.2  # BLEU by which a later candidate must be better, so that chance does not choose
 
 
 def evaluate_step(
@@ -28,7 +31,6 @@ def evaluate_step(
     `texts` are all sentences of the samples, `pairs` the stamp of the pairs. A service is called, and paid, when the user
     translates: a method that needs one is not evaluated here.
     """
-    from engine.workflows.customize.decoding_search import tune_decoding
     from engine.workflows.customize.evaluate import evaluate_plugin
     from engine.workflows.customize.steps import STEPS
 
@@ -61,3 +63,27 @@ def hash_weights(module: nn.Module) -> str:
     for key, value in sorted(module.state_dict().items()):
         result.update(key.encode() + value.detach().cpu().float().numpy().tobytes())
     return result.hexdigest()
+
+
+def tune_decoding(
+    base: BaseModel, plugin: Plugin, pairs: Sequence[tuple[str, str]], progress: Progress
+) -> dict[str, Any]:
+    """The changes to the base's decoding defaults under which the plugin's translations of the pairs have the best BLEU.
+
+    They may repeat themselves where the base's do not. Length and cuts are the base's own: changed on a few sentences of the
+    samples, they cost general text more than the method does (docs/how-it-works.md).
+    """
+    from engine.decoding.translate import translate
+    from engine.evaluation.metrics import metrics
+
+    bleu = metrics(base.target)["BLEU"]
+    sources, references = [a for a, _ in pairs], [b for _, b in pairs]
+    best, chosen = float("-inf"), DECODINGS[0]
+    for done, decoding in enumerate(DECODINGS):
+        progress.advance(done, len(DECODINGS))
+        translations = translate(base, sources, plugin, decoding=base.decoding(decoding))
+        value = float(bleu.corpus_score(translations, [references]).score)
+        if value > best + MARGIN:
+            best, chosen = value, decoding
+    progress.advance(len(DECODINGS), len(DECODINGS))
+    return dict(chosen)

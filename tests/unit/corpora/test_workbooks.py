@@ -21,8 +21,8 @@ from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.table import Table
 
 from engine.corpora.formats.documents.formats import open_document
-from engine.corpora.formats.documents.formulas import texts_in
 from engine.corpora.formats.documents.model import Context, DocumentError
+from engine.corpora.formats.documents.sheets import texts_in
 from tests.documents import A, drawn_run, links, package, xlsx
 from tests.translators import Words, identity, reverse, shout
 from tests.unit.corpora.test_presentations import members

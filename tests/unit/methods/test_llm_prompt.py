@@ -126,8 +126,8 @@ def test_a_dry_run_is_what_is_sent_and_sends_nothing(base, server, allowed):
 
 
 def test_a_dry_run_of_several_plugins(base, server):
+    from engine.cli.translate import preview as dry_run
     from engine.plugins import PluginStack
-    from engine.plugins.dry_run import preview as dry_run
 
     plugin = plugin_for(base, server, examples=1)
     rows, text = dry_run(base, PluginStack([plugin]), ["The rain stopped.", " "])

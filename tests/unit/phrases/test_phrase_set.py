@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine.errors import InputError, OptionError, StorageError
 from engine.phrases import Phrase, PhraseOptions, PhraseSet, Tree
-from engine.phrases.counter import Collector
+from engine.phrases.extract import Collector
 
 PHRASES = st.builds(
     Phrase,

@@ -17,8 +17,7 @@ from engine.errors import InputError
 from engine.store import PluginRow, ProjectRow
 from studio.app import MODULES
 from studio.auth.identity import RequestIdentity, welcome
-from studio.components.cat_tool_cards import connection_card, filled, tool_cards
-from studio.components.cat_tool_guides import GUIDES, WAYS
+from studio.components.cat_tool_cards import GUIDES, WAYS, connection_card, filled, tool_cards
 from studio.components.layout import foot_boxes
 from studio.i18n.translate import speaking
 from studio.pages.cat_tools import CatToolsPage

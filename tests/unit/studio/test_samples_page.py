@@ -25,11 +25,11 @@ from engine.errors import InputError
 from engine.jobs.registry import KINDS, JobContext
 from engine.store import ProjectRow
 from engine.store.project_files import delete_project, finish_deletions
-from studio.components.home_cards import home_cards
 from studio.components.import_report import files_card, leak_card, length_bars, side_cards, unread_card
 from studio.components.import_status import job_line
 from studio.components.new_project_form import NewProjectForm
 from studio.components.sentence_list import change_bar, sentence_card
+from studio.pages.home import home_cards
 from studio.services.catalog import ACCEPTED
 from studio.services.jsonl_pages import open_lines
 from studio.services.new_project import language_of, start_from_samples, start_project
