@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from engine.base import BaseModel
 from engine.errors import ModelError
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
 
 
 def base_arguments(base: BaseModel) -> dict[str, object]:

@@ -9,8 +9,8 @@ import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from engine.base import BaseModel, LanguagePair
 from engine.core.atomic_files import write_json
 from engine.core.json_object import Json
 from engine.core.progress import Progress
@@ -18,9 +18,6 @@ from engine.core.settings import Settings
 from engine.core.step_cache import content_hash
 from engine.corpora.general_text import general_sentences
 from engine.corpora.types import SentencePair
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel, LanguagePair
 
 MOST = 120  # sentences; more would keep a user waiting for a third figure after the point
 LEARNED = 60  # sentences

@@ -8,12 +8,9 @@ pointwise mutual information log P(y|x) - log P(y|x'), a token.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from engine.base import BaseModel
 from engine.core.progress import Progress
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
 
 PART = 256  # pairs between two reports
 

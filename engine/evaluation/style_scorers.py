@@ -6,17 +6,14 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from engine.base import BaseModel
 from engine.core.atomic_files import read_json, write_json
 from engine.core.progress import Progress
 from engine.corpora.general_text import general_sentences
 from engine.errors import CorpusError, InputError
 from engine.evaluation.classifier import StyleClassifier
 from engine.evaluation.perplexity import StyleLanguageModel
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
 
 ABOUT = "style.json"
 MADE = 2  # to be raised when scorers are made otherwise, so that those kept are made again

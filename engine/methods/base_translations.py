@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.base.decoding_options import Decoding
 from engine.core.atomic_files import write_json, write_jsonl
 from engine.core.progress import Progress
-
-if TYPE_CHECKING:
-    from engine.corpora.types import SentencePair
-    from engine.methods.data import Samples
+from engine.corpora.types import SentencePair
+from engine.methods.data import Samples
 
 FILE = "machine.jsonl"
 SETTINGS = "settings.json"

@@ -5,12 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from engine.base import BaseModel
 from engine.corpora.types import SentencePair
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,14 @@ sentences needs. Names within a layer are those of transformers, so that a copy 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from engine.base import BaseModel
 from engine.base.precision import held_in_integers
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
 
 
 class Inputs:

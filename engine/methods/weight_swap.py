@@ -10,18 +10,16 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from engine.base import BaseModel
 from engine.base.precision import held_in_integers
 from engine.errors import OptionError
+from engine.methods.interface import Batch
 from engine.methods.weight_groups import WHICH
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
-    from engine.methods.interface import Batch
 
 # A weight belongs to a part when one of its names matches. Tied weights have several names: for "decoder" they are left
 # out, since the encoder would change with them.

@@ -14,19 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from engine.core.atomic_files import atomic_write
 from engine.core.progress import Progress
+from engine.corpora import Segment
 from engine.errors import CorpusError
 from engine.phrases.keyness import Keyness, keyness
 from engine.phrases.occurrences import Finder
 from engine.phrases.types import PhraseSet
-
-if TYPE_CHECKING:
-    from engine.corpora import Segment
 
 PHRASES_FILE = "phrases.jsonl"
 TABLE_FILE = "phrases.table.npz"

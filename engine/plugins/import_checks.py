@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from engine.base import BaseModel
 from engine.core.json_object import Json
 from engine.core.languages import language_message, same_language
 from engine.errors import BundleError, TailorError
@@ -17,9 +17,6 @@ from engine.messages import Message, mark
 from engine.plugins.bundle import check_config, check_names, open_bundle, read_config
 from engine.plugins.bundle_content import check_decoding, check_texts
 from engine.plugins.scratch import answers
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
 
 TITLES = {
     "file": mark("A plugin bundle"),

@@ -8,20 +8,17 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from engine.base import LanguagePair
 from engine.core.json_object import Json
 from engine.core.languages import language_message
 from engine.core.progress import Progress
+from engine.core.settings import Settings
+from engine.corpora.types import SentencePair
 from engine.errors import CorpusError, OptionError
+from engine.methods import Method
 from engine.plugins.bundle import CONFIG, MANIFEST, WEIGHTS
-
-if TYPE_CHECKING:
-    from engine.base import LanguagePair
-    from engine.core.settings import Settings
-    from engine.corpora.types import SentencePair
-    from engine.methods import Method
-    from engine.plugins.plugin import Plugin
+from engine.plugins.plugin import Plugin
 
 
 def check_swap(method: Method) -> None:

@@ -11,16 +11,13 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from engine.base import BaseModel
 from engine.core import limited_process
 from engine.core.json_object import Json
 from engine.core.limited_process import Limits, OverLimitError, TooLargeError, TooLongError
 from engine.errors import BundleError, TransientError
 from engine.plugins.bundle import open_bundle
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
 
 SECONDS = 120.0
 BYTES_PER_SECOND = 50e6  # that a slow disk and SHA-256 manage, of the unpacked files

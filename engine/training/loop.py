@@ -13,11 +13,12 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
+from engine.base import BaseModel
 from engine.core.devices import pick_precision
 from engine.core.oom import HalveOnOom, free_memory, halves, out_of_memory
 from engine.core.progress import Progress
@@ -30,9 +31,6 @@ from engine.training.checkpoint import Position, load_checkpoint, save_checkpoin
 from engine.training.metrics_log import Meter, MetricsLog
 from engine.training.options import TrainingOptions
 from engine.training.probe import TranslationProbe
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,16 @@ stands behind /cat/{project}, and behind /cat/{project}/{plugin}, where `base` i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request
 from fastapi.concurrency import run_in_threadpool
 
 from engine.core.languages import canonical, primary_language, read_tag, same_language
+from engine.store import ProjectRow
 from studio.api.deps import Deps
 from studio.api.form_or_json import Model, Values, validated_body, values_of
 from studio.api.permissions import Caller, check
-
-if TYPE_CHECKING:
-    from engine.store import ProjectRow
 
 SURE = 0.8  # confidence, of 1, from which a text is taken to be in the target language already
 Named = Annotated[str, Path(max_length=120, description="Its number or name.")]

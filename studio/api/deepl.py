@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
@@ -21,15 +21,13 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 from engine.core.languages import read_tag, same_language
 from engine.core.numerals import whole_number
 from engine.errors import InputError, NotFoundError
+from engine.store import PluginRow
 from studio.api.cat_tools import Selection, SelectionDep, admit, already_in, mount
 from studio.api.deps import Deps, DepsDep, Route
 from studio.api.errors import Problem, answers_of
 from studio.api.form_or_json import body_schema
 from studio.api.translate import Markup, check_length, translated
 from studio.services.glossaries import Glossaries, Glossary
-
-if TYPE_CHECKING:
-    from engine.store import PluginRow
 
 UNLIMITED = 1_000_000_000_000
 ID = "7a110000-0000-4000-8000-{:012d}"  # DeepL's ids have this shape, and some clients check it

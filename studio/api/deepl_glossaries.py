@@ -5,7 +5,7 @@ translation enforces the terms. Lists show the plugins too, which a client can c
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -14,15 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from engine.core.json_object import Json
 from engine.core.languages import canonical
 from engine.errors import InputError
+from engine.store import PluginRow
 from studio.api.cat_tools import Named, SelectionDep, Sent, admit, mount, project_at, selection_of
 from studio.api.deepl import ANSWERS, moment, plugin_id, plugins, source_spelt
 from studio.api.deps import Deps, DepsDep
 from studio.api.errors import Problem
 from studio.api.form_or_json import body_schema
 from studio.services.glossaries import Dictionary, Glossaries, Glossary, parse_entries
-
-if TYPE_CHECKING:
-    from engine.store import PluginRow
 
 router = APIRouter(tags=["DeepL"], responses=ANSWERS)
 cat_routes = APIRouter()  # also for a project or plugin in the address

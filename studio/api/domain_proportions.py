@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from engine.errors import OptionError
 from engine.serving.turns import Ticket
+from engine.store import PluginRow, ProjectRow
 from studio.api import serializers as rows
 from studio.api.deps import Deps, DepsDep, Id, ProjectDep
 from studio.api.errors import Problem
@@ -18,9 +19,6 @@ from studio.api.permissions import Caller, may
 from studio.api.schemas import models
 from studio.api.schemas import translate as bodies
 from studio.api.translate import counted
-
-if TYPE_CHECKING:
-    from engine.store import PluginRow, ProjectRow
 
 router = APIRouter(tags=["proportions"])
 NOT_YET = (

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from fastapi.concurrency import run_in_threadpool
@@ -14,14 +14,12 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
 from engine.errors import InputError
+from engine.store import ProjectRow
 from studio.api import serializers as rows
 from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep
 from studio.api.errors import Problem, conflicts
 from studio.api.permissions import may
 from studio.api.schemas import models
-
-if TYPE_CHECKING:
-    from engine.store import ProjectRow
 
 router = APIRouter(tags=["jobs"])
 POLL = 1.0  # seconds between two looks at a job's row

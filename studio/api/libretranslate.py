@@ -8,7 +8,7 @@ the list is empty.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine.core.languages import read_tag
 from engine.errors import InputError
+from engine.store import ProjectRow
 from studio.api.cat_tools import Selection, SelectionDep, admit, already_in, mount, project_at
 from studio.api.catalog import languages
 from studio.api.deps import Deps, DepsDep
@@ -23,9 +24,6 @@ from studio.api.errors import answers_of
 from studio.api.form_or_json import body_schema, validated_body
 from studio.api.translate import Markup, check_length, translated
 from studio.auth.identity import tokens_needed
-
-if TYPE_CHECKING:
-    from engine.store import ProjectRow
 
 OLD_CODES = {"zt": "zh-Hant"}  # LibreTranslate's own word for traditional Chinese
 HEADERS = ("x-tailormt-project", "x-tailormt-plugin")

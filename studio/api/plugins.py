@@ -5,20 +5,18 @@ from __future__ import annotations
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, File, Query, Response, UploadFile
 from fastapi.responses import FileResponse
 
+from engine.plugins.library import Library
 from studio.api import serializers as rows
 from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep, reads_files
 from studio.api.errors import Problem
 from studio.api.permissions import may
 from studio.api.schemas import models
 from studio.api.uploads import sent_once, stored_uploads
-
-if TYPE_CHECKING:
-    from engine.plugins.library import Library
 
 router = APIRouter(tags=["plugins"])
 

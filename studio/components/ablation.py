@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.plugins.ablate import BASE, TRUE
+from engine.store import JobRow
 from studio.components.templating import render
 from studio.i18n.translate import mark, tr, translate_message
-
-if TYPE_CHECKING:
-    from engine.store import JobRow
 
 NAMES = {
     BASE: mark("no plugin"),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from markupsafe import Markup
 
 from engine.base.recommend import memory_needed, table_date
+from engine.store import ProjectRow
 from studio.components.layout import step_text
 from studio.components.model_cards import license_line
 from studio.components.templating import render
@@ -14,9 +13,6 @@ from studio.i18n.translate import day, listed, tr, translate_message
 from studio.services.base_models import BaseModels, ShelfBase
 from studio.services.catalog import LANGUAGES, language_name, language_pair_text
 from studio.services.uploads import paths_offered
-
-if TYPE_CHECKING:
-    from engine.store import ProjectRow
 
 FEW = 4  # languages that are named; of more there is the number
 

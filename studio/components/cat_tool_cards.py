@@ -1,4 +1,4 @@
-"""The parts of the page CAT tools: how each tool is connected (cat_tool_guides.toml), the fields to copy, a card a tool; safe HTML."""
+"""The page CAT tools in parts: how each tool is connected (cat_tool_guides.toml), fields to copy, a card a tool; as safe HTML."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
+from engine.store import ProjectRow
 from studio.components.layout import address
 from studio.components.templating import render
 from studio.i18n.translate import mark
 from studio.services.cat_connections import BASE, DAYS, Connection
-
-if TYPE_CHECKING:
-    from engine.store import ProjectRow
-
 
 WAYS = {
     "direct": (mark("Connects directly"), "done"),

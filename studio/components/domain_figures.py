@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 from markupsafe import Markup
 
+from engine.methods.domain_mixing.shapes import SentenceProportions, Shown, WordRow
 from engine.store import JobRow, PluginRow, ProjectRow
 from studio.components.html import empty, note, number, way
 from studio.components.layout import address
@@ -16,9 +17,6 @@ from studio.components.templating import render, script
 from studio.i18n.translate import mark, percent, together, tr
 from studio.services.catalog import language_name
 from studio.services.proportions import SIDES
-
-if TYPE_CHECKING:
-    from engine.methods.domain_mixing.shapes import SentenceProportions, Shown, WordRow
 
 BINS = [f"{low}–{low + 10}\u00a0%" for low in range(0, 100, 10)]
 # Domains that the program names, where the samples have one name or none.

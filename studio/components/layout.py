@@ -9,19 +9,17 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
 from engine.errors import StorageError, TailorError
+from engine.store import JobRow
 from studio.auth.identity import guest
 from studio.components.html import esc, number, view
 from studio.components.templating import render, script
 from studio.i18n.translate import LANGUAGES, language, mark, percent, span, tr, translate_message, trn
 from studio.services.service import Overview, Service
-
-if TYPE_CHECKING:
-    from engine.store import JobRow
 
 log = logging.getLogger(__name__)
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from engine.methods import Method
 from engine.store import ProjectRow
 from engine.workflows.customize.request import AUTO
+from engine.workflows.estimate import Estimate
 from studio.components.html import size
 from studio.components.layout import address, device_text
 from studio.components.templating import render, script
 from studio.i18n.translate import mark, span, together, tr, translate_message
 from studio.services.service import Service
-
-if TYPE_CHECKING:
-    from engine.methods import Method
-    from engine.workflows.estimate import Estimate
 
 # Shown at once, in this order; the others lie folded.
 FIRST = (AUTO, "memory_adapter", "knn", "residual_adapter", "fine_tuning")

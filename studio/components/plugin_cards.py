@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
 from engine.core.model_card import ModelCard, parse_card
 from engine.errors import TailorError
+from engine.plugins.library import Versions
+from engine.store import JobRow, PluginRow, ProjectRow
 from studio.components.ablation import ablation_box
 from studio.components.html import empty, number, size, tag, way
 from studio.components.layout import address
@@ -21,10 +23,6 @@ from studio.components.templating import render
 from studio.i18n.labels import label
 from studio.i18n.translate import ago, listed, mark, tr, translate_message, trn
 from studio.services.scores import NAMES, scores
-
-if TYPE_CHECKING:
-    from engine.plugins.library import Versions
-    from engine.store import JobRow, PluginRow, ProjectRow
 
 UNLIKE = mark("Differs from the paper")  # settings of a provenance, below
 PLAIN = ("created", "made_of", "sentences", "phrases", "budget")  # of the provenance: said in the line above the table

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 from markupsafe import Markup
 
 from engine.errors import TailorError
+from engine.store import ProjectRow
 from studio.components.bases_boxes import jobs_box, known_box, shelf_box
 from studio.components.html import esc, size, view
 from studio.components.layout import HEAVY, QUIET, guard, page, wanted
@@ -17,9 +18,6 @@ from studio.components.templating import render, script
 from studio.i18n.translate import tr, translate_message
 from studio.services.base_models import BaseModels
 from studio.services.service import Service
-
-if TYPE_CHECKING:
-    from engine.store import ProjectRow
 
 TEXT = "The frozen models that plugins build on. The bundled ones are small and meant for trying things out."
 PAIR = ("en", "zh")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
 from engine.errors import InputError
+from engine.store import JobRow, PluginRow, ProjectRow
 from studio.components.ablation import lines_of
 from studio.components.html import note, view
 from studio.components.layout import QUIET, address, guard, page, wanted
@@ -19,9 +20,6 @@ from studio.components.templating import script
 from studio.i18n.translate import tr
 from studio.services.plugin_imports import PendingImports
 from studio.services.service import Service
-
-if TYPE_CHECKING:
-    from engine.store import JobRow, PluginRow, ProjectRow
 
 ABLATE = "ablate"  # the kind of job
 TEXT = "Each plugin is a single file that works with the base it was built for, on any machine."

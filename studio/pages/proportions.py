@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
+from engine.methods.domain_mixing.shapes import Shown
 from engine.store import PluginRow, ProjectRow
 from studio.components import domain_figures as draw
 from studio.components.html import gated, note, shown_if, view, visible_if
@@ -19,9 +20,6 @@ from studio.pages.proportions_sentence import Opened, SentenceCard, layer_in, la
 from studio.services.catalog import language_name
 from studio.services.proportions import LONGEST, SIDES, Proportions
 from studio.services.service import Service
-
-if TYPE_CHECKING:
-    from engine.methods.domain_mixing.shapes import Shown
 
 TEXT = "What each word shares with each domain, layer by layer."
 

@@ -8,18 +8,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.core.atomic_files import read_json
 from engine.errors import InputError, TailorError
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.workflows.customize.request import AUTO, CustomizeRequest
+from engine.workflows.estimate import CorpusStats, Estimate
 from studio.i18n.translate import tr
 from studio.services.files import JsonRow
 from studio.services.service import Service
-
-if TYPE_CHECKING:
-    from engine.workflows.estimate import CorpusStats, Estimate
 
 WATCH = 12  # sentences of each kind that a run from the studio translates at each validation
 SETTINGS = ("method_options", "training_options", "knn_options")

@@ -9,18 +9,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from engine.base import BaseModel
 from engine.core.actor import Forbidden
 from engine.core.atomic_files import read_json
 from engine.core.languages import canonical
 from engine.core.model_card import ModelCard, parse_card
 from engine.core.numerals import whole_number
 from engine.core.settings import Settings
+from engine.corpora.formats.documents.model import Result, Unit
 from engine.errors import InputError, TailorError, storage_errors
 from engine.jobs.processes import HOST
+from engine.plugins import Plugin
+from engine.plugins.library import Library
+from engine.serving.batcher import Batcher
 from engine.serving.model_cache import ModelCache
 from engine.serving.turns import Ticket
+from engine.store import ComparisonRow, JobRow, PluginRow, ProjectRow, Store
 from engine.workflows.customize.request import CustomizeRequest
 from engine.workflows.customize.run import TRIED
 from studio.auth.identity import access_of, client_of, guest
@@ -28,14 +34,6 @@ from studio.i18n.translate import tr
 from studio.services.catalog import Catalog, language_name
 from studio.services.files import JsonRow, device_line, read_rows
 from studio.services.samples import SampleFiles
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
-    from engine.corpora.formats.documents.model import Result, Unit
-    from engine.plugins import Plugin
-    from engine.plugins.library import Library
-    from engine.serving.batcher import Batcher
-    from engine.store import ComparisonRow, JobRow, PluginRow, ProjectRow, Store
 
 Got = TypeVar("Got")
 

@@ -6,12 +6,10 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from engine.base.model import BaseModel
 from engine.core.progress import Progress
-
-if TYPE_CHECKING:
-    from engine.base.model import BaseModel
 
 BEAMS = (4, 2, 6)  # the default first
 PENALTIES = (1.0, 0.6, 0.8, 1.2, 1.4)

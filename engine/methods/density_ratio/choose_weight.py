@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from engine.base import BaseModel
 from engine.core.progress import Part, Progress
+from engine.corpora.types import SentencePair
 from engine.errors import CorpusError
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
-    from engine.corpora.types import SentencePair
 
 WEIGHTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 COST = 0.005  # nats a token that general text may lose

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from engine.base import BaseModel
 from engine.base.cache_argument import cache_argument
 from engine.errors import OptionError
 from engine.methods.dexperts.config import DExpertsConfig
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
 
 STD = 0.02  # of GPT-2's embeddings at the start
 

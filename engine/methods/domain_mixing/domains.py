@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from engine.corpora import Segment
 from engine.corpora.general_text import general_domain
 from engine.errors import CorpusError
-
-if TYPE_CHECKING:
-    from engine.corpora import Segment
 
 GENERAL = "general"
 UNNAMED = "samples"

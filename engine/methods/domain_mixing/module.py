@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from engine.base import BaseModel
 from engine.methods.domain_mixing.config import DomainMixingConfig
 from engine.methods.domain_mixing.input_hooks import encoder_layers, watching
 from engine.methods.domain_mixing.layers import MixedDelta, ProportionLayer, mix, word_losses
 from engine.methods.domain_mixing.model import PARTS, ProportionModel
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "out_proj")
 FEED_FORWARD = ("fc1", "fc2")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from engine.base import BaseModel
 from engine.core.progress import Progress
 from engine.decoding.translate import length_batches
 from engine.methods.domain_mixing.input_hooks import proportion_layer_counts, watching
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
 
 BATCH = 2048  # padded tokens of a forward pass
 LARGEST = 6e4  # float16's range

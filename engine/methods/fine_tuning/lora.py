@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
+from engine.base import BaseModel
 from engine.errors import MissingError, OptionError
 from engine.methods.fine_tuning.config import FineTuningConfig
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
 
 NAME = "default"  # PEFT's name of the adapter within a wrapper
 

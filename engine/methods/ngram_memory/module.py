@@ -13,19 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from engine.base import BaseModel
 from engine.core.metrics import MEMORY_READS
 from engine.corpora.types import SentencePair
 from engine.methods.ngram_memory.config import NgramMemoryConfig
+from engine.methods.ngram_memory.retriever import Retriever
 from engine.methods.transformer import Attention, Inputs, Layout, make_layers, padded
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
-    from engine.methods.ngram_memory.retriever import Retriever
 
 # Adam moves every weight by about the learning rate; one scalar that has a whole network behind it must move faster.
 SPEED = 20.0

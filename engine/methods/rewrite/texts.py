@@ -5,13 +5,10 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from engine.base import BaseModel
 from engine.core.languages import language_message
 from engine.errors import ModelError
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
 
 UNKNOWN = 0.05  # share of unknown tokens above which a vocabulary cannot hold the target language as a source
 

@@ -12,7 +12,6 @@ states in place of the first one's, and the common part of all sentences taken o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -20,11 +19,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from engine.base import BaseModel
 from engine.methods.transformer import Inputs, make_layers, padded
 from engine.methods.translation_memory.config import TranslationMemoryConfig
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
 
 SAMPLE = 256  # sentences that show what all have in common
 

@@ -14,23 +14,21 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from engine.base import BaseModel
 from engine.corpora.types import SentencePair
+from engine.memory.self_match import OwnText
 from engine.memory.vector_index import VectorIndex
+from engine.methods.interface import Artefacts
 from engine.methods.transformer import Inputs, Layout, make_layers, padded
 from engine.methods.translation_memory.config import TranslationMemoryConfig
 from engine.methods.translation_memory.encoders import DualEncoder
 from engine.methods.translation_memory.index import Refresher
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
-    from engine.memory.self_match import OwnText
-    from engine.methods.interface import Artefacts
 
 SPEED = 20.0  # as in the memory adapter: a lone scalar has to move faster than a weight of a matrix
 MOST = 1 - 1e-6  # of λ: a word that cannot be copied keeps a probability

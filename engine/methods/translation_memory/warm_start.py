@@ -16,19 +16,16 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
+from engine.base import BaseModel
 from engine.core.progress import Progress
+from engine.corpora.types import SentencePair
 from engine.methods.transformer import padded
 from engine.methods.translation_memory.config import TranslationMemoryConfig
 from engine.methods.translation_memory.encoders import DualEncoder, encode_all
-
-if TYPE_CHECKING:
-    from engine.base import BaseModel
-    from engine.corpora.types import SentencePair
 
 EVERY = 50  # updates between two looks at the held-out pairs
 PATIENCE = 3  # looks without a better one

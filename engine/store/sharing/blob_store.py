@@ -16,13 +16,11 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from engine.core.json_object import Json
+from engine.core.settings import Settings
 from engine.errors import InputError, MissingError, StorageError, storage_errors
-
-if TYPE_CHECKING:
-    from engine.core.settings import Settings
 
 CHUNK = 1 << 20
 WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between the tries
