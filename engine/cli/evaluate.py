@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from engine.store.records import System
     from engine.workflows.compare.evaluate import EvalContext
     from engine.workflows.compare.export import Content
+    from engine.workflows.compare.translate_missing import Translate
 
 
 def evaluate(args: argparse.Namespace) -> Shown:
@@ -31,6 +32,8 @@ def evaluate(args: argparse.Namespace) -> Shown:
         )
     if (args.input or args.samples) and not args.source:
         raise OptionError("--source is needed: the language that is translated from.")
+    if args.enforce_terms and not (args.input and args.terms):
+        raise OptionError("--enforce-terms needs --input, the sentences, and --terms, the terminology.")
     return of_sentences(args) if args.input else of_files(args)
 
 
@@ -133,18 +136,24 @@ def write_all(args: argparse.Namespace, content: Content) -> None:
 
 def of_sentences(args: argparse.Namespace) -> Shown:
     """A base and its plugins over sentences: translated, scored, and written where that is asked for."""
+    from engine.core.step_cache import digest_files
     from engine.evaluation import Report
     from engine.workflows.compare.evaluate import measure
     from engine.workflows.compare.input import read_sentences
     from engine.workflows.compare.systems import Translator
+    from engine.workflows.compare.translate_missing import ENFORCED, enforcing
 
     check_outputs(args)
     read = read_sentences(args.input, args.source, args.target)
     base = load_base(args)
     systems, paths = named_systems(args)
     translate = Translator.of_files(base, paths, args.settings.home_dir / "unpacked")
-    lines = translated_lines(read.lines, systems, translate, args.progress)
-    figures = measure(lines, systems, translate, ground_of(args, base), args.progress, further_of(args, None))
+    further, ground = further_of(args, None), ground_of(args, base)
+    if args.enforce_terms:
+        systems = [{**one, "enforced": digest_files([args.terms])[0]} for one in systems]
+        ground.notes.append(ENFORCED)
+    lines = translated_lines(read.lines, systems, enforcing(translate, further.terms), base.target, args.progress)
+    figures = measure(lines, systems, translate, ground, args.progress, further)
     if args.output:
         title = Path(args.input[0]).name
         write_all(args, content_of_lines(args, title, base.name, systems, figures, lines, read.references))
@@ -180,7 +189,11 @@ def named_systems(args: argparse.Namespace) -> tuple[list[System], dict[str, Pat
 
 
 def translated_lines(
-    sentences: list[tuple[str, str | None]], systems: list[System], translate: Any, progress: Progress
+    sentences: list[tuple[str, str | None]],
+    systems: list[System],
+    translate: Translate,
+    target: str,
+    progress: Progress,
 ) -> list[ComparisonLineRow]:
     from engine.jobs.handlers.compare import PART
     from engine.store.comparisons import ComparisonLineRow
@@ -196,7 +209,7 @@ def translated_lines(
     done: list[ComparisonLineRow] = []
     for begin in range(0, len(lines), PART):
         part = translated(lines[begin : begin + PART], systems, translate)
-        done += [judged(line, translate.base.target) for line in part]
+        done += [judged(line, target) for line in part]
         progress.advance(len(done), len(lines))
     return done
 

@@ -348,6 +348,8 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[list[System], list[dic
                 "strength": float(first.get("strength", 1.0)),
             }
         )
+    if enforced := str(first.get("enforced", "")):
+        systems = [{**one, "enforced": enforced} for one in systems]
     lines: list[dict[str, object]] = []
     for index, row in enumerate(rows):
         texts = [None if row.get(key) is None else str(row[key]) for key in keys]
@@ -380,6 +382,8 @@ def to_row(systems: Sequence[System], line: ComparisonLineRow) -> Json:
     ]
     if plugins:
         row |= {"customized": line.texts[1], **plugins[0]}
+    if enforced := systems[0].get("enforced"):
+        row["enforced"] = enforced
     if len(plugins) > 1:
         row["others"] = [{**about, "customized": text} for about, text in zip(plugins[1:], line.texts[2:], strict=True)]
     return row

@@ -6,7 +6,7 @@ import datetime
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Required, TypedDict
+from typing import NotRequired, Required, TypedDict
 
 from engine.core.json_object import Json
 
@@ -27,6 +27,7 @@ class System(TypedDict):
     plugin_id: int | None
     method: str
     strength: float
+    enforced: NotRequired[str]  # hash of the terms that are enforced in its translations; absent where none are
 
 
 class JobFigures(TypedDict, total=False):

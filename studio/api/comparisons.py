@@ -10,6 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import FileResponse
 
 from engine.core.flagged import flag_of
+from engine.core.step_cache import content_hash
 from engine.workflows.compare.export.content import flags_of
 from studio.api import serializers as rows
 from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep, Route, reads_files
@@ -55,6 +56,7 @@ def shown(deps: Deps, sheet: ComparisonRecord) -> Comparison:
     return rows.shown(
         Comparison, sheet, id=sheet.comparison_id, project=sheet.project_id, sentences=sheet.lines, translated=done,
         different=different, systems=[System.model_validate(dict(one)) for one in sheet.systems], job=sheet.job_id,
+        terminology=bool(sheet.systems[0].get("enforced")),
     )  # fmt: skip
 
 
@@ -81,18 +83,19 @@ async def compare(
     project = await run_in_threadpool(deps.store.projects.get, number)
     route = await run_in_threadpool(deps.route, "", "", str(number), body.plugin)
     alone = Route(project.base, project.source, project.target, project)
+    terms = await run_in_threadpool(deps.terms, alone) if body.terminology else ""
 
     def plain(through: Route, strength: float, ticket: Ticket) -> list[str]:
         with counted(deps, caller, sum(map(len, texts))):
-            return deps.plain(through, texts, ticket, strength)
+            return deps.plain(through, texts, ticket, strength, terms)
 
     vanilla = await deps.apart(request, lambda ticket: plain(alone, 1.0, ticket))
     customized: Sequence[str | None] = [None] * len(texts)
-    more: dict[str, object] = {}
+    more: dict[str, object] = {"enforced": content_hash(terms)} if terms else {}
     if route.plugin is not None:
         customized = await deps.apart(request, lambda ticket: plain(route, body.strength, ticket))
-        more = {"plugin_id": route.plugin.id, "plugin": route.plugin.name, "method": route.plugin.method,
-                "strength": body.strength}  # fmt: skip
+        more |= {"plugin_id": route.plugin.id, "plugin": route.plugin.name, "method": route.plugin.method,
+                 "strength": body.strength}  # fmt: skip
     made = [
         {"source": text, "vanilla": before, "customized": after, **flag_fields(before, after)} | more
         for text, before, after in zip(texts, vanilla, customized, strict=True)
@@ -130,7 +133,9 @@ def compare_many(
     lines = [(" ".join(text.split()), " ".join(other.split()) or None) for text, other in pairs if text.strip()]
     if not lines:
         raise Problem(422, "texts: at least one of them must say something.", code="invalid")
-    return queued(deps, project, lines, body.systems, body.title.strip() or lines[0][0][:60], "", caller)
+    return queued(
+        deps, project, lines, body.systems, body.title.strip() or lines[0][0][:60], "", caller, body.terminology
+    )
 
 
 @router.post("/projects/{number}/comparisons/files", status_code=202)
@@ -147,6 +152,7 @@ def compare_files(
         str, Form(max_length=4000, description='Plugins as JSON: [{"plugin": "3", "strength": 0.8}].')
     ] = "",
     title: Annotated[str, Form(max_length=120)] = "",
+    terminology: Annotated[bool, Form(description="Enforce the terms of the project.")] = False,
 ) -> ComparisonQueued:
     """The same for the sentences of a file, or of two: sentences and their references."""
     from engine.workflows.compare.input import read_sentences
@@ -155,7 +161,7 @@ def compare_files(
     with stored_uploads(deps.service.settings, files) as paths:
         result = read_sentences(paths, project.source, project.target)
     name = files[0].filename or "file"
-    made = queued(deps, project, result.lines, requested, title.strip() or name, name, caller)
+    made = queued(deps, project, result.lines, requested, title.strip() or name, name, caller, terminology)
     return made.model_copy(update={"notes": result.notes})
 
 
@@ -169,16 +175,18 @@ def requested_systems(text: str) -> list[SystemRequest]:
 
 def queued(
     deps: Deps, project: ProjectRow, lines: Sequence[tuple[str, str | None]], requested: Sequence[SystemRequest], title: str,
-    file: str, caller: Caller,
+    file: str, caller: Caller, enforce: bool,
 ) -> ComparisonQueued:  # fmt: skip
     from engine.workflows.compare.systems import systems_of
+    from studio.services.terminology import enforced_terms
 
     if requested:
         named = [(deps.find_plugin(one.plugin, project), one.strength) for one in requested]
     else:
         named = [(deps.store.defaults.get(project.id), 1.0)]
     chosen = [(row, strength) for row, strength in named if row is not None]
-    systems = systems_of([row for row, _ in chosen], [strength for _, strength in chosen])
+    enforced = enforced_terms(deps.service, project, enforce=enforce)
+    systems = systems_of([row for row, _ in chosen], [strength for _, strength in chosen], enforced)
     with counted(deps, caller, sum(len(text) for text, _ in lines) * len(systems)):
         sheet = deps.store.sheets.create(project.id, title, lines, systems, file=file)
         job = enqueued(deps, sheet)

@@ -203,10 +203,12 @@ class Deps:
         self._present(route)
         return translate_through(self.batcher, work, units, ticket)
 
-    def plain(self, route: Route, texts: Sequence[str], ticket: Ticket, strength: float = 1.0) -> list[str]:
+    def plain(
+        self, route: Route, texts: Sequence[str], ticket: Ticket, strength: float = 1.0, terms: str = ""
+    ) -> list[str]:
         """Sentences as the base gives them; an empty one stays empty. Waits, as `through`."""
         self._present(route)
-        return self.batcher.submit(route.work(strength), texts, ticket).result()
+        return self.batcher.submit(route.work(strength, terms=terms), texts, ticket).result()
 
     async def apart(self, request: Request, run: Callable[[Ticket], Got]) -> Got:
         """Run what waits for translations, or reads files, in threads of their own, so that those of other requests stay free.

@@ -101,6 +101,7 @@ def compare_table(
         orders=orders if sheet.lines > 1 and several else {},
         order=order,
         legend=bool(several and different),
+        enforced=bool(sheet.systems[0].get("enforced")),
         offset=offset,
         page=PAGE,
         last=min(sheet.lines, offset + PAGE),

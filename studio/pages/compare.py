@@ -33,6 +33,7 @@ from studio.pages.compare_translation import CompareTranslation
 from studio.pages.compare_words import WordPanel
 from studio.services.comparisons import Comparisons
 from studio.services.service import Service
+from studio.services.terminology import project_terms
 
 TEXT = "With and without your plugins. Click a word to see what was retrieved for it."
 STATE = script("compare-state.js")
@@ -64,6 +65,7 @@ class ComparePage:
                     self.plugins = gr.Dropdown(
                         [], label="Plugins, up to three", interactive=True, multiselect=True, max_choices=MOST_PLUGINS
                     )
+                    self.enforce = gr.Checkbox(False, label="Enforce terminology", container=False, visible=False)
             self.state = view(script=STATE)
             with gr.Row(elem_classes="tm-compare-body"):
                 self.table = view(classes="tm-compare-table", script=script("compare-table.js") + EDIT)
@@ -78,7 +80,8 @@ class ComparePage:
     def events(self) -> None:
         here, named = self.here, [self.here, self.number]
         content = [self.text, self.file, self.state, self.table, self.figures, self.menus, here]
-        filled = [self.ask, self.run, self.upload, self.nothing, self.plugins, *content, self.number, self.editor.count]
+        filled = [self.ask, self.run, self.upload, self.nothing, self.plugins, self.enforce, *content, self.number]
+        filled.append(self.editor.count)
         ready = self.demo.load(guard(self.fill), None, filled, **QUIET)
         WordPanel(self).events(ready)
         CompareJobs(self).events(ready)
@@ -141,6 +144,10 @@ class ComparePage:
             **usable,
             self.nothing: "",
             self.plugins: gr.update(choices=plugin_choices(rows), value=chosen, visible=visible_if(bool(rows))),
+            self.enforce: gr.update(
+                value=sheet is not None and bool(sheet.systems[0].get("enforced")),
+                visible=visible_if(bool(project_terms(self.service, project))),
+            ),
             **self.content(project, sheet, url, number),
             self.number: str(project.id),
             self.editor.count: self.editor.counted(project),

@@ -11,7 +11,7 @@ import gradio as gr
 from studio.components.compare_url import CompareUrl
 from studio.components.comparison_parts import figures_of, table_of
 from studio.components.comparison_table import progress_card
-from studio.components.html import shown_if
+from studio.components.html import shown_if, visible_if
 from studio.components.layout import HEAVY, QUIET, guard, wanted
 from studio.i18n.translate import trn
 from studio.pages import Values
@@ -35,8 +35,8 @@ class CompareJobs:
             source.act(guard(self.act), page.here, [page.state, page.figures], **QUIET)
         terms.upload.upload(guard(self.import_terms), terms.upload, [terms.text, terms.state], **HEAVY)
         terms.save.click(
-            guard(self.save_terms), [terms.text, page.here], [terms.state, page.state, page.table], **QUIET
-        )
+            guard(self.save_terms), [terms.text, page.here], [terms.state, page.enforce, page.state, page.table], **QUIET
+        )  # fmt: skip
         page.frame.timer.tick(
             guard(self.poll, polled=True),
             [page.here, page.stamp],
@@ -88,7 +88,9 @@ class CompareJobs:
         measured = sheet is not None and len(sheet.systems) > 1
         job = self.comparisons.enqueue(sheet) if sheet is not None and measured else self.comparisons.job(sheet)
         table = table_of(self.comparisons, project, url, sheet) if sheet is not None else gr.skip()
-        return {self.terms.state: line, self.page.state: progress_card(job), self.page.table: table}
+        able = gr.update(visible=visible_if(bool(words.strip())))
+        shown = {self.page.state: progress_card(job), self.page.table: table}
+        return {self.terms.state: line, self.page.enforce: able, **shown}
 
     def poll(self, request: gr.Request, here: str, before: str) -> Values:
         """While a job is at work its progress, and after each part of it the table."""

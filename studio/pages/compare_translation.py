@@ -34,19 +34,21 @@ class CompareTranslation:
         ready.then(guard(self.go_on), page.here, page.state, **QUIET)
         page.run.click(
             guard(self.translate),
-            [page.text, page.plugins, page.here],
+            [page.text, page.plugins, page.enforce, page.here],
             [*result, page.run],
             **QUIET,
         ).then(guard(self.release), None, page.run, **QUIET)
         # Not "always_last", which sends the data of the first event again instead of the last one's.
         page.table.dial(guard(self.turn), page.here, result, concurrency_limit=1, trigger_mode="multiple", **QUIET)
 
-    def translate(self, request: gr.Request, lines: str, plugins: list[int], here: str) -> Iterator[Values]:
+    def translate(
+        self, request: gr.Request, lines: str, plugins: list[int], enforce: bool, here: str
+    ) -> Iterator[Values]:
         project, url = self.page.service.need(wanted(request)), CompareUrl.read(here)
         yield {
             self.page.run: gr.update(interactive=False, value=tr("Translating"))
         }  # a second click would make a second one
-        sheet, like = self.comparisons.asked(project, url.comparison, lines, plugins or [])
+        sheet, like = self.comparisons.asked(project, url.comparison, lines, plugins or [], enforce=enforce)
         yield self.changed(project, sheet, CompareUrl(sheet.comparison_id, url.order if like else "place"))
 
     def release(self) -> Values:

@@ -13,15 +13,21 @@ from engine.store.comparisons import ComparisonRecord
 from engine.workflows.compare.systems import Translator, systems_of
 from studio.i18n.translate import mark
 from studio.services.service import Service
-from studio.services.terminology import project_terms
+from studio.services.terminology import enforced_terms, project_terms
 
 if TYPE_CHECKING:
     from engine.serving.turns import Ticket
     from engine.store import JobRow, PluginRow, ProjectRow
+    from engine.store.records import System
     from engine.workflows.compare.attribution import WordAttribution
 
 MOST = 500  # typed sentences
 SHORT = 60  # sentences of a file without references that are shown as if they had been typed
+
+
+def _made_by(system: System) -> tuple[int | None, str]:
+    """The plugin of a system and the terms that are enforced: what makes its translations, but for the strength."""
+    return system["plugin_id"], system.get("enforced", "")
 
 
 class Comparisons:
@@ -87,19 +93,22 @@ class Comparisons:
     # -- making
 
     def asked(
-        self, project: ProjectRow, number: int, text: str, plugins: Sequence[Any]
+        self, project: ProjectRow, number: int, text: str, plugins: Sequence[Any], *, enforce: bool = False
     ) -> tuple[ComparisonRecord, ComparisonRecord | None]:
-        """The comparison of what is on the page by the chosen plugins, and the one that was on it under that number."""
+        """The comparison of what is on the page by the chosen plugins, with the project's terms enforced or not, and the one
+        that was on it under that number.
+        """
         like = self.sheet(project, str(number)) if number else None
+        enforced = enforced_terms(self.service, project, enforce=enforce)
         if like is not None and like.file:
-            return self.of_file(project, like, plugins), like
-        return self.typed(project, text, plugins, like), like
+            return self.of_file(project, like, plugins, enforced), like
+        return self.typed(project, text, plugins, like, enforced), like
 
     def typed(
-        self, project: ProjectRow, text: str, numbers: Sequence[Any], like: ComparisonRecord | None
+        self, project: ProjectRow, text: str, numbers: Sequence[Any], like: ComparisonRecord | None, enforced: str = ""
     ) -> ComparisonRecord:
-        """The comparison of typed sentences by the chosen plugins: `like` itself where nothing else is asked, else a new one
-        that takes over what `like` has translated already. Raises InputError without sentences.
+        """The comparison of typed sentences by the chosen plugins with the `enforced` terms: `like` itself where nothing else is
+        asked, else a new one that takes over what `like` has translated already. Raises InputError without sentences.
         """
         from engine.workflows.compare.input import split_lines
 
@@ -108,7 +117,7 @@ class Comparisons:
             raise InputError("Type or open at least one sentence to translate.")
         if like is not None and like.file:
             like = None
-        return self._made(project, [(one, None) for one in texts], numbers, like, texts[0][:60], "")
+        return self._made(project, [(one, None) for one in texts], numbers, like, texts[0][:60], "", enforced)
 
     def opened(self, project: ProjectRow, files: Sequence[str | Path]) -> tuple[ComparisonRecord | None, str]:
         """Files as a new comparison; or (None, sentences a line) where there are so few that they are as good as typed.
@@ -129,12 +138,14 @@ class Comparisons:
         name = Path(files[0]).name
         return self.store.sheets.create(project.id, name, read.lines, systems_of([]), file=name), ""
 
-    def of_file(self, project: ProjectRow, sheet: ComparisonRecord, numbers: Sequence[Any]) -> ComparisonRecord:
-        """A file's comparison by the chosen plugins: itself where it is by them, else another one."""
-        if [one["plugin_id"] for one in sheet.systems[1:]] == [int(one) for one in numbers]:
+    def of_file(
+        self, project: ProjectRow, sheet: ComparisonRecord, numbers: Sequence[Any], enforced: str = ""
+    ) -> ComparisonRecord:
+        """A file's comparison by the chosen plugins with the `enforced` terms: itself where it is so, else another one."""
+        if list(map(_made_by, sheet.systems)) == [(one, enforced) for one in (None, *map(int, numbers))]:
             return sheet
         lines = [(line.source, line.reference) for line in self.store.sheets.lines(sheet.comparison_id)]
-        made = self._made(project, lines, numbers, sheet, sheet.title, sheet.file)
+        made = self._made(project, lines, numbers, sheet, sheet.title, sheet.file, enforced)
         untouched = len(sheet.systems) == 1 and not sheet.kept and self.store.sheets.count(sheet.comparison_id)[0] == 0
         if untouched and made.comparison_id != sheet.comparison_id:
             self.store.comparisons.delete(sheet.comparison_id)  # it was only opened
@@ -142,23 +153,24 @@ class Comparisons:
 
     def _made(
         self, project: ProjectRow, lines: Sequence[tuple[str, str | None]], numbers: Sequence[Any], like: ComparisonRecord | None,
-        title: str, file: str,
+        title: str, file: str, enforced: str,
     ) -> ComparisonRecord:  # fmt: skip
         rows = self.plugins(project, numbers)
         before = {one["plugin_id"]: (index, one) for index, one in enumerate(like.systems if like else [])}
         strengths = [float(before[row.id][1]["strength"]) if row.id in before else 1.0 for row in rows]
-        systems = systems_of(rows, strengths)
+        systems = systems_of(rows, strengths, enforced)
         if like is None or like.lines != len(lines):
             return self.store.sheets.create(project.id, title, lines, systems, file=file)
         old = list(self.store.sheets.lines(like.comparison_id))
         if [(line.source, line.reference) for line in old] != [(source, other or None) for source, other in lines]:
             return self.store.sheets.create(project.id, title, lines, systems, file=file)
-        if [one["plugin_id"] for one in systems] == [one["plugin_id"] for one in like.systems]:
+        there = list(map(_made_by, like.systems))
+        if list(map(_made_by, systems)) == there:
             return like
         texts = {
-            index: [line.texts[before[one["plugin_id"]][0]] for line in old]
+            index: [line.texts[there.index(_made_by(one))] for line in old]
             for index, one in enumerate(systems)
-            if one["plugin_id"] in before
+            if _made_by(one) in there
         }
         made = self.store.sheets.create(project.id, title, lines, systems, file=file, texts=texts)
         self._judge(made, project)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.core.atomic_files import atomic_write
+from engine.core.step_cache import content_hash
 from engine.errors import InputError
 from studio.i18n.translate import tr
 
@@ -25,6 +26,12 @@ def project_terms(service: Service, project: ProjectRow) -> str:
     file = _file(service, project.id)
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     return text if text.strip() else ""
+
+
+def enforced_terms(service: Service, project: ProjectRow, *, enforce: bool) -> str:
+    """What a comparison notes of the terms that it enforces: their hash; empty where there are none, or none is to be."""
+    text = project_terms(service, project) if enforce else ""
+    return content_hash(text) if text else ""
 
 
 def termbase(service: Service, project: ProjectRow) -> Sequence[Term]:

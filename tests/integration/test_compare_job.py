@@ -16,6 +16,7 @@ from engine.jobs.registry import KINDS, JobContext
 from engine.store import Store
 from engine.workflows.compare.metric_rows import figure_rows, share_rows
 from engine.workflows.compare.systems import systems_of
+from engine.workflows.compare.translate_missing import ENFORCED
 from tests.bases import SENTENCES
 
 
@@ -24,12 +25,14 @@ def settings(home: Path, tiny: Path) -> Settings:
     return Settings(home=str(home), device="cpu")
 
 
-def measured(settings: Settings, tiny: Path, bundle: Path, **arguments: str) -> dict[str, object]:
+def measured(settings: Settings, tiny: Path, bundle: Path, enforced: str = "", **arguments: str) -> dict[str, object]:
     """The figures of four sentences with references by the base alone and a plugin."""
     store = Store(settings.store_url)
     project = store.projects.create("Style", "en", "zh", str(tiny))
     row = store.plugins.create(project.id, "Ours", method="memory_adapter", path=str(bundle))
-    sheet = store.sheets.create(project.id, "Four", list(SENTENCES[:4]), systems_of([row], [1.0]), file="four.tsv")
+    sheet = store.sheets.create(
+        project.id, "Four", list(SENTENCES[:4]), systems_of([row], [1.0], enforced), file="four.tsv"
+    )
     job = enqueue(store, "compare", {"comparison_id": sheet.comparison_id, **arguments}, project_id=project.id)
     KINDS[job.kind].do(JobContext(job, store, settings, job_workspace(settings, job), Progress()))
     return dict(store.sheets.get(sheet.comparison_id).figures)
@@ -40,7 +43,10 @@ def test_a_comparison_has_ter_randomisation_lengths_copies_and_terms(
 ) -> None:
     english, chinese = SENTENCES[0]
     word = next(one for one in english.rstrip(".").split() if len(one) > 3)
-    figures = measured(settings, tiny, bundle, terms=f"# ours\n{word} = {chinese[:1]}\n{chinese[-2:]}\n")
+    figures = measured(
+        settings, tiny, bundle, enforced="these", terms=f"# ours\n{word} = {chinese[:1]}\n{chinese[-2:]}\n"
+    )
+    assert figures["notes"][0] == ENFORCED  # type: ignore[index]
     rows = [row for row in figure_rows(figures) if row.kind == "text"]
     assert {row.metric for row in rows} == {"bleu", "chrf", "ter", "terms"}
     assert {row.system for row in rows} == {"vanilla", "Ours"}

@@ -10,7 +10,7 @@ from engine.errors import InputError, TailorError
 from engine.messages import Message
 from engine.workflows.compare.evaluate import STEPS, EvalContext, measure, ready, scored_by_style
 from engine.workflows.compare.systems import Translator
-from engine.workflows.compare.translate_missing import fill
+from engine.workflows.compare.translate_missing import ENFORCED, Translate, enforcing, fill
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,8 +28,8 @@ FEW = 60  # lines of which four at a time are made, since somebody reads along
 
 
 def check(arguments: Mapping[str, Any]) -> Json:
-    """The job's arguments: the comparison's number, terms to be used, where there are some, and "measure" where it is false:
-    then figures are made only if all that they take is kept already. Raises InputError without a number.
+    """The job's arguments: the comparison's number, terms to be counted and enforced, where there are some, and "measure" where it
+    is false: then figures are made only if all that they take is kept already. Raises InputError without a number.
     """
     more: Json = {"terms": str(arguments["terms"])} if arguments.get("terms") else {}
     if not arguments.get("measure", True):
@@ -63,8 +63,10 @@ def run(context: JobContext) -> Json:
                 count=CLOSELY,
             )
         )
+    if any(system.get("enforced") for system in sheet.systems):
+        ground.notes.append(ENFORCED)
     while True:
-        _translate(context, number, translate, project.target, steps)
+        _translate(context, number, enforcing(translate, further.terms), project.target, steps)
         sheet = store.sheets.get(number)
         if not asked and (
             context.settings.comet or len(sheet.systems) < 2 or not ready(sheet.systems, translate, ground)
@@ -84,7 +86,7 @@ def run(context: JobContext) -> Json:
     return {"comparison_id": number, "sentences": sheet.lines, "different": store.sheets.count(number)[1]}
 
 
-def _translate(context: JobContext, number: int, translate: Translator, language: str, steps: int) -> None:
+def _translate(context: JobContext, number: int, translate: Translate, language: str, steps: int) -> None:
     """Translate what is missing; what was there before counts as done."""
     store, progress = context.store, context.progress
     lines = store.sheets.get(number).lines

@@ -19,8 +19,10 @@ VANILLA = "vanilla"
 MOST_PLUGINS = 3
 
 
-def systems_of(plugins: Sequence[PluginRow], strengths: Sequence[float] = ()) -> list[System]:
-    """The base alone, then the plugins, as a sheet holds them; equal names get numbers. Raises InputError on too many."""
+def systems_of(plugins: Sequence[PluginRow], strengths: Sequence[float] = (), enforced: str = "") -> list[System]:
+    """The base alone, then the plugins, as a sheet holds them; equal names get numbers. `enforced` is the hash of the terms that
+    are enforced, empty where none are. Raises InputError on too many.
+    """
     if len(plugins) > MOST_PLUGINS:
         raise InputError(
             "Up to {most_plugins} plugins can be compared, and there are {count}. Remove some.",
@@ -34,7 +36,7 @@ def systems_of(plugins: Sequence[PluginRow], strengths: Sequence[float] = ()) ->
             name, number = f"{row.name} ({number})", number + 1
         strength = strengths[index] if index < len(strengths) else 1.0
         results.append({"name": name, "plugin_id": row.id, "method": row.method, "strength": strength})
-    return results
+    return [{**one, "enforced": enforced} for one in results] if enforced else results
 
 
 def has_dial(method: str) -> bool:

@@ -9,13 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from engine.evaluation.edit_distance import difference, sentence_score
+from engine.messages import mark
 from engine.store.records import System
 
 if TYPE_CHECKING:
+    from engine.corpora.terminology import Term
     from engine.store import Store
     from engine.store.comparisons import ComparisonLineRow
+    from engine.workflows.compare.systems import Translator
 
 Translate = Callable[[System, Sequence[str]], list[str]]
+ENFORCED = mark("Terminology was enforced in these translations, but not in those of general text.")
 
 
 def fill(
@@ -58,6 +62,11 @@ def translated(
             column[i] = text
         columns.append(column)
     return [dataclasses.replace(line, texts=[column[i] for column in columns]) for i, line in enumerate(lines)]
+
+
+def enforcing(translate: Translator, terms: Sequence[Term]) -> Translate:
+    """Translates with these terms enforced in the systems that ask for it."""
+    return lambda system, texts: translate(system, texts, terms=terms if system.get("enforced") else ())
 
 
 def judged(line: ComparisonLineRow, language: str) -> ComparisonLineRow:

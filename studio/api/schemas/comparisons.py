@@ -14,11 +14,15 @@ Title = Annotated[str, StringConstraints(max_length=120)]
 Strength = Annotated[float, Field(ge=0, le=2)]
 
 
+Terminology = Annotated[bool, Field(description="Enforce the terms of the project.")]
+
+
 class ComparisonRequest(models.Given):
     texts: Annotated[list[models.Text], Field(min_length=1, max_length=500)]
     title: Title = ""
     plugin: models.Reference | None = Field(None, description="Number or name; without, the project's default.")
     strength: Strength = 1.0
+    terminology: Terminology = False
 
 
 class SystemRequest(models.Given):
@@ -33,6 +37,7 @@ class SheetRequest(models.Given):
         [], description="Plugins beside the base alone; none: the project's default."
     )
     title: Title = ""
+    terminology: Terminology = False
 
 
 class ComparisonChange(models.Given):
@@ -63,6 +68,7 @@ class Comparison(BaseModel):
     different: int = Field(description="Of these, those that a plugin translated otherwise than the base.")
     references: int = Field(description="Sentences with a reference.")
     systems: list[System]
+    terminology: bool = Field(description="Whether the terms of the project are enforced in the translations.")
     kept: bool = Field(description="Whether another strength makes a copy of it.")
     job: int | None = Field(description="The job that translates and measures it; null where there is none.")
     created: datetime.datetime

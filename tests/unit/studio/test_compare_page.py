@@ -256,6 +256,28 @@ def test_a_projects_terms_are_kept_and_go_with_the_job_that_measures(
     assert job.arguments == {"comparison_id": sheet.comparison_id, "terms": written}
 
 
+def test_where_terms_are_enforced_nothing_is_taken_over_and_the_table_says_so(
+    desk: Comparisons, project: ProjectRow, plugins: list[PluginRow]
+) -> None:
+    def asked(like: ComparisonRecord, *, enforce: bool) -> ComparisonRecord:
+        return desk.asked(project, like.comparison_id, EN[0], [plugins[0].id], enforce=enforce)[0]
+
+    def shown(sheet: ComparisonRecord) -> str:
+        return compare_table(sheet, desk.store.sheets.page(sheet.comparison_id), KNOWN, counts=(1, 1))
+
+    plain = filled(desk, desk.typed(project, EN[0], [plugins[0].id], None))
+    assert asked(plain, enforce=True) == plain, "the project has no terms"
+    set_terms(desk.service, project, "rain = 雨")
+    assert asked(plain, enforce=False) == plain
+    enforced = asked(plain, enforce=True)
+    assert texts(desk, enforced) == [[None, None]]
+    assert ("terminology enforced" in shown(plain), "terminology enforced" in shown(enforced)) == (False, True)
+    enforced = filled(desk, enforced)
+    assert asked(enforced, enforce=True) == enforced
+    set_terms(desk.service, project, "rain = 雨水")
+    assert texts(desk, asked(enforced, enforce=True)) == [[None, None]], "with other terms it is made again"
+
+
 def test_the_table_says_of_each_term_that_the_source_calls_for_whether_it_was_kept(
     desk: Comparisons, project: ProjectRow
 ) -> None:

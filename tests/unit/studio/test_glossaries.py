@@ -165,6 +165,22 @@ def test_a_projects_terms_are_enforced_where_that_is_asked_for(
     assert "terms belong to a project" in said(without, 400, "bad_input")
 
 
+def test_a_comparison_enforces_a_projects_terms_and_says_so(api: TestClient, project: ProjectRow) -> None:
+    address = f"/api/v1/projects/{project.id}"
+    api.put(f"{address}/terms", json={"text": f"committee = {TERM}\n"})
+    for wanted in (False, True):
+        wish = {"texts": [LINE], "terminology": wanted}
+        made = api.post(f"{address}/comparisons", json=wish).json()
+        assert made["terminology"] is wanted
+        assert (TERM in made["rows"][0]["vanilla"]) is wanted
+        assert api.get(f"/api/v1/comparisons/{made['id']}").json()["terminology"] is wanted
+        queued = api.post(f"{address}/comparisons/sheets", json=wish).json()
+        assert queued["comparison"]["terminology"] is wanted
+        sent = {"files": ("a.txt", LINE.encode())}
+        queued = api.post(f"{address}/comparisons/files", files=sent, data={"terminology": str(wanted).lower()}).json()
+        assert queued["comparison"]["terminology"] is wanted
+
+
 def test_a_documents_job_has_the_terms(api: TestClient, project: ProjectRow, store: Store) -> None:
     address = f"/api/v1/projects/{project.id}"
     api.put(f"{address}/terms", json={"text": f"committee = {TERM}\n"})

@@ -42,10 +42,11 @@ class Content:
         return min(1, len(self.systems) - 1)
 
     def label(self, system: int) -> str:
-        """A system's name with its strength, where that is not the usual."""
+        """A system's name with its strength, where that is not the usual, and whether terms are enforced."""
         one = self.systems[system]
         strength = float(one.get("strength", 1.0))
-        return str(one["name"]) + ("" if strength == 1.0 or not system else f", strength {strength:g}")
+        dial = "" if strength == 1.0 or not system else f", strength {strength:g}"
+        return str(one["name"]) + dial + (", terminology enforced" if one.get("enforced") else "")
 
 
 def content_of(store: Store, comparison_id: int) -> Content:
