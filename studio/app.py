@@ -25,12 +25,10 @@ from engine.store.project_files import finish_deletions
 from engine.store.sharing import share_of
 from studio.api import create_api
 from studio.api.account_routes import add_door_routes, check_door
-from studio.api.comparison_downloads import add_comparison_routes
 from studio.api.dispatch import Dispatcher, is_api
+from studio.api.downloads import add_download_routes
 from studio.api.errors import shaped
 from studio.api.health import MetricsMiddleware, add_health_routes
-from studio.api.phrase_downloads import add_phrase_routes
-from studio.api.plugin_downloads import add_plugin_routes
 from studio.api.rater_page import add_rater_routes
 from studio.auth.gateway import Gateway
 from studio.auth.proxies import TrustedProxies, networks
@@ -172,14 +170,11 @@ def create_app(settings: Settings) -> FastAPI:
     add_health_routes(app, service)
     add_door_routes(app, service)
 
-    add_plugin_routes(app, service)
-
-    add_comparison_routes(app, service)
+    add_download_routes(app, service)
     add_rater_routes(app, service)
     add_document_routes(app, service)
     add_figure_routes(app)
     add_welcome_routes(app)
-    add_phrase_routes(app, service)
     demo = build(settings, service)
     demo.queue(default_concurrency_limit=8)
     with warnings.catch_warnings():

@@ -187,7 +187,7 @@ async def back_translate(
 )
 def export_phrases(deps: DepsDep, project: ProjectDep) -> StreamingResponse:
     """All phrases with their figures as CSV, the most typical first."""
-    from studio.api.phrase_downloads import lines
+    from studio.api.downloads import lines
     from studio.services.phrases import PhraseView
 
     columns = phrases(deps, project)

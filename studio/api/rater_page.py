@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastapi import Body, FastAPI, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
@@ -28,7 +28,7 @@ PRIVATE = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
 
 def add_rater_routes(app: FastAPI, service: Service) -> None:
-    """The raters' pages, what these send, and the downloads of a round."""
+    """The raters' pages, and what these send."""
     from engine.workflows import human_rating as rounds
 
     def answered(token: str, act: Callable[[RaterRow], None] | None = None) -> Response:
@@ -75,26 +75,3 @@ def add_rater_routes(app: FastAPI, service: Service) -> None:
     @app.post("/rating/{token}/again", include_in_schema=False)
     def rating_again(token: str) -> Response:
         return answered(token, lambda rater: rounds.ask_again(service.store, rater))
-
-    @app.get("/download/ratings/{number}.{ending}", include_in_schema=False)
-    def rating_download(number: int, ending: str) -> Response:
-        return download(service, number, ending)
-
-
-def download(service: Service, number: int, ending: str) -> Response:
-    """A round as csv or json."""
-    from engine.workflows import human_rating as rounds
-
-    try:
-        row = service.store.ratings.get(number)
-    except TailorError as error:
-        return PlainTextResponse(translate_message(error.message), 404)
-    if ending == "csv":
-        text, kind = "\ufeff" + rounds.as_csv(service.store, row), "text/csv"  # the mark tells Excel that it is UTF-8
-    elif ending == "json":
-        data: Any = rounds.as_mapping(service.store, row)
-        text, kind = json.dumps(data, ensure_ascii=False, indent=2) + "\n", "application/json"
-    else:
-        return PlainTextResponse("A round can be had as csv or json.", 404)
-    headers = {"Content-Disposition": f'attachment; filename="rating-{number}.{ending}"'}
-    return Response(text, 200, headers, f"{kind}; charset=utf-8")

@@ -31,10 +31,8 @@ STUDIO = LOCALE.parents[1]
 # The REST interface answers in English; of its modules these serve people.
 SERVED = (
     "account_routes.py",
-    "comparison_downloads.py",
+    "downloads.py",
     "health.py",
-    "phrase_downloads.py",
-    "plugin_downloads.py",
     "rater_page.py",
 )
 ENGINE = STUDIO.parent / "engine"

@@ -19,11 +19,9 @@ from engine.core.settings import Settings
 from engine.store import Store
 from studio.api import create_api
 from studio.api.account_routes import add_door_routes
-from studio.api.comparison_downloads import add_comparison_routes
 from studio.api.dispatch import is_api
+from studio.api.downloads import add_download_routes
 from studio.api.errors import shaped
-from studio.api.phrase_downloads import add_phrase_routes
-from studio.api.plugin_downloads import add_plugin_routes
 from studio.api.rater_page import add_rater_routes
 from studio.auth.gateway import Gateway
 from studio.auth.wellformed import MOST_VALUES
@@ -187,11 +185,9 @@ def test_no_number_in_an_address_of_a_page_makes_a_fault(tmp_path: Path, sign_in
     )
     for add in (
         add_door_routes,
-        add_plugin_routes,
-        add_comparison_routes,
+        add_download_routes,
         add_rater_routes,
         add_document_routes,
-        add_phrase_routes,
     ):
         add(app, service)
     client = TestClient(

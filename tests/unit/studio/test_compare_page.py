@@ -29,7 +29,7 @@ from engine.store.comparisons import ComparisonRecord
 from engine.workflows.compare.attribution import MemoryRead, WordAttribution, spans, with_words
 from engine.workflows.compare.export import FORMATS
 from engine.workflows.compare.translate_missing import fill
-from studio.api.comparison_downloads import add_comparison_routes
+from studio.api.downloads import add_download_routes
 from studio.components.attribution_panel import reading_panel, waiting_panel
 from studio.components.compare_url import CompareUrl
 from studio.components.comparison_table import (
@@ -522,7 +522,7 @@ def test_every_format_is_downloaded_and_opens(
     sheet = filled(desk, desk.typed(project, rows, [row.id for row in plugins[:2]], None))
     service.store.sheets.update(sheet.comparison_id, title='雨 / "rain"\r\nX: <b>')
     app = FastAPI()
-    add_comparison_routes(app, service)
+    add_download_routes(app, service)
     client = TestClient(app)
     for name, one in FORMATS.items():
         answer = client.get(f"/download/comparisons/{sheet.comparison_id}?format={name}")

@@ -17,7 +17,7 @@ from engine.errors import InputError
 from engine.phrases import PhraseOptions, Tree, extract_phrases
 from engine.phrases.exclusions import Exclusions
 from engine.store import ProjectRow, Store
-from studio.api.phrase_downloads import lines
+from studio.api.downloads import lines
 from studio.components.domain_figures import corpus_card, sentence_view, word_card
 from studio.components.phrase_table import histograms, parted, phrase_table, times_as_often
 from studio.components.plotly import domain_colours
