@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.methods.domain_mixing.states import real_tokens, run
+from engine.methods.reading import given, row
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -18,7 +19,7 @@ def reads(base: BaseModel, module: MixingModule, source: str, translation: str, 
     """
     import torch
 
-    sources, labels = base.pad_batch(base.encode([source])), base.pad_batch(base.label([translation]))  # (1, S), (1, T)
+    sources, labels, _ = given(base, source, translation)
     with torch.no_grad():
         _, (side, ids, states) = run(base, sources, labels)
         model = module.proportion_model()
@@ -31,14 +32,7 @@ def reads(base: BaseModel, module: MixingModule, source: str, translation: str, 
             continue
         for layer, values in enumerate(shares[position].tolist()):
             ranked = sorted(zip(values, module.domains, strict=True), key=lambda pair: -pair[0])[:top]
-            rows.append(
-                {
-                    "position": position - 1,  # of the token among the labels: it goes in one step after it came out
-                    "token": tokens[position],
-                    "layer": layer,
-                    "place": "decoder",
-                    "gate": 1.0,
-                    "items": [{"text": name, "source": "", "weight": value} for value, name in ranked],
-                }
-            )
+            items: list[dict[str, object]] = [{"text": name, "source": "", "weight": one} for one, name in ranked]
+            # Of the token among the labels: it goes in one step after it came out.
+            rows.append(row(position - 1, tokens[position], layer, "decoder", 1.0, items))
     return rows

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import BundleError
+from engine.methods.reading import given, reads_of
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from engine.base import BaseModel
     from engine.methods.memory_adapter.module import MemoryAdapterModule
 
@@ -20,39 +23,13 @@ def reads(
 
     Phrases are empty texts where the bundle came without them.
     """
-    import torch
-
-    sources = base.pad_batch(base.encode([source]))  # (1, S)
-    labels = base.pad_batch(base.label([translation]))  # (1, T)
-    readers = module.readers()
     phrases = phrases_by_layer(module.phrase_file)
-    tokens = base.tokenizer.convert_ids_to_tokens(labels[0].tolist())
-    try:
-        for _, _, reader in readers:
-            reader.seen = {}
-        with torch.no_grad():
-            base.model(input_ids=sources, decoder_input_ids=base.shift_right(labels), use_cache=False)
-        rows = []
-        for position, token in enumerate(tokens):
-            for layer, attention, reader in readers:
-                if not reader.seen or "weights" not in reader.seen:
-                    continue
-                weights, items = reader.seen["weights"][0, position].topk(min(top, len(reader.memory)))  # (k,), (k,)
-                known = phrases.get(layer, [])
-                rows.append(
-                    {
-                        "position": position,
-                        "token": token,
-                        "layer": layer,
-                        "place": attention,
-                        "gate": float(reader.seen["gate"][0, position]),
-                        "items": [item(known, int(i), float(w)) for i, w in zip(items, weights, strict=True)],
-                    }
-                )
-        return rows
-    finally:
-        for _, _, reader in readers:
-            reader.seen = None
+
+    def items(layer: int, reader: Any, weights: Tensor) -> list[dict[str, Any]]:
+        heaviest = weights.topk(min(top, len(reader.memory)))  # (k,), (k,)
+        return [item(phrases.get(layer, []), int(i), float(w)) for w, i in zip(*heaviest, strict=True)]
+
+    return reads_of(base, module.readers(), *given(base, source, translation), items)
 
 
 def item(known: list[dict[str, Any]], row: int, weight: float) -> dict[str, Any]:

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 from engine.core.progress import Progress
 from engine.methods.ablation import UnavailableError, gaussian_like
 from engine.methods.interface import Artefacts, Batch, Loss
+from engine.methods.reading import given, reads_of
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from engine.base import BaseModel
     from engine.corpora.types import SentencePair
     from engine.memory.sentence_memory import SentenceMemory
@@ -155,46 +158,21 @@ def reads(base: BaseModel, module: SentenceReaders, source: str, translation: st
 
     Sentences are empty texts where the bundle came without them.
     """
-    import torch
-
     memory = module.memory
     if memory is None:
         return []
-    sources = base.pad_batch(base.encode([source]))  # (1, S)
-    labels = base.pad_batch(base.label([translation]))  # (1, T)
-    tokens = base.tokenizer.convert_ids_to_tokens(labels[0].tolist())
+    sources, labels, tokens = given(base, source, translation)
     module.see(base, sources)
     assert module.shortlist is not None
     rows, real = module.shortlist.rows[0], int(module.shortlist.real[0].sum())  # (R,)
     if not real:
         return []
-    try:
-        for _, _, reader in module.readers():
-            reader.seen = {}
-        with torch.no_grad():
-            base.model(input_ids=sources, decoder_input_ids=base.shift_right(labels), use_cache=False)
-        results = []
-        for position, token in enumerate(tokens):
-            for layer, attention, reader in module.readers():
-                weights, best = reader.seen["weights"][0, position, :real].topk(min(top, real))  # (k,), (k,)
-                items = [
-                    item(base, memory, int(rows[i]), float(weight)) for i, weight in zip(best, weights, strict=True)
-                ]
-                gate = float(reader.seen["gate"][0, position])
-                results.append(
-                    {
-                        "position": position,
-                        "token": token,
-                        "layer": layer,
-                        "place": attention,
-                        "gate": gate,
-                        "items": items,
-                    }
-                )
-        return results
-    finally:
-        for _, _, reader in module.readers():
-            reader.seen = None
+
+    def items(layer: int, reader: Any, weights: Tensor) -> list[dict[str, Any]]:
+        heaviest = weights[:real].topk(min(top, real))  # (k,), (k,)
+        return [item(base, memory, int(rows[i]), float(weight)) for weight, i in zip(*heaviest, strict=True)]
+
+    return reads_of(base, module.readers(), sources, labels, tokens, items)
 
 
 def item(base: BaseModel, memory: SentenceMemory, row: int, weight: float) -> dict[str, Any]:

@@ -203,10 +203,27 @@ class NgramMemory(Method):
     def reads(
         self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
     ) -> list[dict[str, object]]:
-        from engine.methods.ngram_memory.attribution import reads
+        """For each decoder layer: the gate's share of the base, and found pairs with the attention that their tokens got together
+        (a mean over heads).
+        """
+        import torch
 
-        with base.lock, self.attach(base, module):
-            return reads(self, base, module, source, translation, top)
+        from engine.methods.reading import given, reads_of, shares_of
+
+        sources, labels, tokens = given(base, source, translation)
+
+        def items(layer: int, gated: Any, weights: torch.Tensor) -> list[dict[str, object]]:
+            shares = shares_of(owners, weights[: len(owners)])
+            found = ((number, module.pairs[number], shares[number]) for number in list(shares)[:top])
+            return [{"text": one.target, "source": one.source, "weight": w, "row": i} for i, one, w in found]
+
+        with base.lock, self.attach(base, module), torch.no_grad():
+            self.see(base, module, sources)
+            if module.retrieved is None:
+                return []
+            owners = module.retrieved.owners[0].tolist()  # all places are tokens: there is one row
+            readers = [(layer, "encoder_attn", gated) for layer, gated in module.gates()]
+            return reads_of(base, readers, sources, labels, tokens, items)
 
 
 def hook(module: Any, gated: Any, layer: int, strength: float) -> Any:

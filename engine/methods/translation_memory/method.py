@@ -269,10 +269,30 @@ class TranslationMemory(Method):
     def reads(
         self, base: BaseModel, module: Any, source: str, translation: str, top: int = 5
     ) -> list[dict[str, object]]:
-        from engine.methods.translation_memory.attribution import reads
+        """For each target token: the share of the base's own distribution (1 - λ), and found sentences with the attention that
+        their tokens got together and their relevance f.
+        """
+        from engine.methods.reading import force, given, row, shares_of
 
+        sources, labels, tokens = given(base, source, translation)
         with base.lock, self.attach(base, module):
-            return reads(self, base, module, source, translation, top)
+            self.see(base, module, sources)
+            force(base, sources, labels)
+            found = module.retrieved
+        if found is None or found.alpha is None or found.copying is None:
+            return []
+        owners = found.owners[0].tolist()  # all places are tokens: there is one row
+        relevance = dict(zip(owners, found.relevance[0].float().tolist(), strict=True))
+        results = []
+        for position, token in enumerate(tokens):
+            shares = list(shares_of(owners, found.alpha[0, position]).items())[:top]
+            pairs = [(module.pairs[number], number, share) for number, share in shares]
+            items: list[dict[str, object]] = [
+                {"text": one.target, "source": one.source, "weight": share, "relevance": relevance[i], "row": i}
+                for one, i, share in pairs
+            ]
+            results.append(row(position, token, -1, "output", 1 - float(found.copying[0, position]), items))
+        return results
 
 
 def save_vectors(vectors: Any, path: Path) -> None:
