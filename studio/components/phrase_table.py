@@ -162,10 +162,11 @@ def page_line(first: int, shown: int, fitting: int, phrases: Phrases, sentences:
 
 
 def detail_card(
-    row: Row | None, sentences: Sequence[Mapping[str, Any]], language: str, order: Sequence[str] = ()
-) -> str:
-    """A phrase in its sentences, how typical it is, and the button that leaves it out or takes it back; without a phrase, how
-    to choose one. `order` is that of the project's domains.
+    row: Row | None, sentences: Sequence[Mapping[str, Any]], language: str, order: Sequence[str] = (), *,
+    translating: bool = False,
+) -> str:  # fmt: skip
+    """A phrase in its sentences, how typical it is, and the buttons that leave it out or take it back, and that translate it back;
+    without a phrase, how to choose one. `order` is that of the project's domains; `translating`: it is at work.
     """
     if row is None:
         return render("phrase_unchosen.html")
@@ -179,6 +180,7 @@ def detail_card(
     return render(
         "phrase_detail.html",
         row=row,
+        translating=translating,
         target=language,
         examples=[parted(str(sentences[index]["text"]), row.text, language) for index in indices[:EXAMPLES]],
         sentences=len(indices),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import gradio as gr
 
 from studio.components.layout import MODEL, QUIET, guard
+from studio.components.phrase_table import detail_card
 from studio.i18n.translate import tr
 from studio.pages import Values
 from studio.services.phrases import PhraseView
@@ -31,6 +32,9 @@ class PhraseDecisions:
         self.list.bulk.click(guard(self.leave_out_all), [state, sentences], shown, **QUIET)
         self.page.undo.click(guard(self.take_back), state, shown, **QUIET)
         self.list.translate.click(guard(self.back_translate), state, shown, **MODEL)
+        self.page.detail.back(guard(self.back_translate_one), None, self.page.detail, **MODEL).then(
+            guard(self.again), state, shown, **QUIET
+        )
 
     def keep(self, request: gr.Request, query: str, sentences: bool, event: gr.EventData) -> Values:
         """One phrase is left out or taken back in."""
@@ -58,6 +62,20 @@ class PhraseDecisions:
         source, _ = self.page.opened(request)
         source.undo()
         return self.page.redrawn(source, query)
+
+    def back_translate_one(self, request: gr.Request, event: gr.EventData) -> Iterator[Values]:
+        """The base translates the phrase whose button was pressed."""
+        source, phrases = self.page.opened(request)
+        index = phrases.find(str(event.phrase))
+        if index is None:
+            return
+        row = phrases.row(index)
+        yield {self.page.detail: detail_card(row, source.sentences, source.language, source.domains, translating=True)}
+        source.back_translate([row.text])
+
+    def again(self, request: gr.Request, query: str) -> Values:
+        """What is looked at by now, which may be another phrase."""
+        return self.page.redrawn(self.page.opened(request)[0], query)
 
     def back_translate(self, request: gr.Request, query: str) -> Iterator[Values]:
         """The base translates the rows that are shown."""

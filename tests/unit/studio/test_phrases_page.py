@@ -5,8 +5,12 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import gradio as gr
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,11 +23,14 @@ from engine.phrases.exclusions import Exclusions
 from engine.store import ProjectRow, Store
 from studio.api.downloads import lines
 from studio.components.domain_figures import corpus_card, sentence_view, word_card
-from studio.components.phrase_table import histograms, parted, phrase_table, times_as_often
+from studio.components.phrase_table import detail_card, histograms, parted, phrase_table, times_as_often
 from studio.components.plotly import domain_colours
 from studio.components.tree_svg import flat, tree_svg, trimmed
+from studio.pages.phrase_decisions import PhraseDecisions
+from studio.pages.phrases import PhrasesPage
 from studio.services.phrase_sentences import at_sentence, check_share, left_out
 from studio.services.phrases import Phrases, PhraseView, own_sources, phrases_of
+from studio.services.service import Service
 from tests.conftest import SAMPLES
 
 
@@ -201,6 +208,23 @@ def test_any_tree_can_be_drawn(tree: Tree) -> None:
     assert [node.text for node in nodes if not node.children] == [leaf.text for leaf in tree.leaves()]
     assert all(nodes[child].up == index for index, node in enumerate(nodes) for child in node.children)
     assert tree_svg(tree, "zh", sentence=0, key_of=trimmed).startswith("<div")
+
+
+def test_a_phrase_is_translated_back_on_demand(found: Phrases, monkeypatch: pytest.MonkeyPatch) -> None:
+    row, asked = found.row(0), []
+    button = f'data-back="{row.text}"'
+    assert button in detail_card(row, [], "zh")
+    assert button not in detail_card(replace(row, source="rain"), [], "zh")
+    source: Any = SimpleNamespace(sentences=[], language="zh", domains=[], back_translate=asked.append)
+    with gr.Blocks() as demo:
+        page = PhrasesPage(demo, Service(Settings()))
+        page.layout()
+    monkeypatch.setattr(page, "opened", lambda request: (source, found))
+    decisions, request = PhraseDecisions(page), SimpleNamespace()
+    (shown,) = decisions.back_translate_one(request, SimpleNamespace(phrase=row.text))  # type: ignore[arg-type]
+    assert re.search(f"{button} disabled>Translating…", shown[page.detail])
+    assert list(decisions.back_translate_one(request, SimpleNamespace(phrase="<nothing>"))) == []  # type: ignore[arg-type]
+    assert asked == [[row.text]]
 
 
 def test_marks_stand_where_the_phrase_does() -> None:
