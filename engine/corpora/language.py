@@ -113,6 +113,13 @@ def surely_other(text: str, code: str, *expected: str) -> bool:
     return sum(known.get(base_language(one), 0.0) for one in expected) < LEAST_CONFIDENCE
 
 
+def plainly_other(text: str, source: str, target: str) -> str:
+    """The code of the language that a text is plainly in, where that is not `source`; empty where it is, or cannot be told."""
+    found = detect([text], source, target)
+    code = found[0][1] if found else ""
+    return code if code and surely_other(text, code, source) else ""
+
+
 def _codes(expected: Sequence[str]) -> frozenset[str]:
     return frozenset(COMMON.split()) | {base_language(code) for code in expected}
 

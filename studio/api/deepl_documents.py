@@ -121,9 +121,10 @@ def taken(
         ending = paths[0].suffix.lower().lstrip(".")
         if form.output_format and form.output_format.lower().lstrip(".") != ending:
             raise InputError(f"output_format: a document keeps its format, {ending}. Leave it out.")
-        with counted(deps, caller, documents(deps).characters(row, paths[0])):
+        read = documents(deps).read(row, paths[0])
+        with counted(deps, caller, read.characters):
             terms = terms_of(deps, form.body, route)
-            document = documents(deps).add(row, paths[0], plugin=route.plugin, terms=terms, read=True)
+            document = documents(deps).add(row, paths[0], plugin=route.plugin, terms=terms, read=read)
     return Uploaded(document_id=document_id(document), document_key=document_key(document))
 
 

@@ -96,19 +96,13 @@ def translate_document(
     route = deps.route("", "", str(project.id), plugin or None)
     row, terms = route.plugin, deps.terms(route) if terminology else ""
     given = options_of(options)
-    with (
-        stored_uploads(deps.service.settings, [file]) as paths,
-        counted(deps, caller, documents(deps).characters(project, paths[0], given)),
-    ):
-        document = documents(deps).add(
-            project,
-            paths[0],
-            plugin=row,
-            strength=strength if row is not None else 1.0,
-            options=given,
-            terms=terms,
-            read=True,
-        )
+    strength = strength if row is not None else 1.0
+    with stored_uploads(deps.service.settings, [file]) as paths:
+        read = documents(deps).read(project, paths[0], given)
+        with counted(deps, caller, read.characters):
+            document = documents(deps).add(
+                project, paths[0], plugin=row, strength=strength, options=given, terms=terms, read=read
+            )
     return shown(document)
 
 

@@ -57,9 +57,23 @@ def _how(document: TranslatedDocument) -> str:
     return tr("{plugin} at {strength}", plugin=document.plugin, strength=f"{document.strength:g}")
 
 
-def at_work(documents: Sequence[TranslatedDocument], running: JobRow | None) -> str:
+def _warning(document: TranslatedDocument, project: ProjectRow) -> str:
+    """That a document is plainly in another language than the project translates from; empty where it is not."""
+    names = {"language": document.language, "source": project.source, "target": project.target}
+    warning = tr(
+        "This document seems to be in {language}; this project translates from {source} to {target}.",
+        **{key: language_name(code) for key, code in names.items()},
+    )
+    return warning if document.language else ""
+
+
+def at_work(documents: Sequence[TranslatedDocument], running: JobRow | None, project: ProjectRow) -> str:
     """The documents that wait or are being translated; `running` is the job at work, whatever it is."""
-    active = [(document, _progress_line(document.job, running)) for document in documents if document.job.active]
+    active = [
+        (document, _progress_line(document.job, running), _warning(document, project))
+        for document in documents
+        if document.job.active
+    ]
     return render("documents_at_work.html", documents=active, how=_how) if active else ""
 
 
@@ -78,7 +92,7 @@ def _progress_line(job: JobRow, running: JobRow | None) -> str:
 
 def done_table(documents: Sequence[TranslatedDocument], project: ProjectRow) -> str:
     """The documents that are no longer at work, newest first, each with what can be done and what to look at."""
-    rows = [_done_row(document) for document in documents if not document.job.active]
+    rows = [_done_row(document, _warning(document, project)) for document in documents if not document.job.active]
     return render("documents_done.html", rows=rows, project=project, how=_how, ago=ago) if rows else ""
 
 
@@ -90,12 +104,13 @@ class DoneRow:
     state: str
     kind: str
     error: str
+    warning: str
     left_alone: str
     doubtful: int
     doubts: Sequence[Mapping[str, object]]
 
 
-def _done_row(document: TranslatedDocument) -> DoneRow:
+def _done_row(document: TranslatedDocument, warning: str) -> DoneRow:
     job, report = document.job, document.report
     state, kind = STATES.get(job.state.value, (job.state.value, ""))
     if document.output is None and job.state == "succeeded":
@@ -107,6 +122,7 @@ def _done_row(document: TranslatedDocument) -> DoneRow:
     return DoneRow(
         document, state, kind,
         error=translate_message(job.error) if job.state == "failed" else stopped,
+        warning=warning,
         left_alone=", ".join(f"{number(count)} {tr(reason)}" for reason, count in reasons),
         doubtful=int(report.get("doubtful", 0)),
         doubts=list(report.get("doubts", []))[:DOUBTS],

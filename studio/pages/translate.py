@@ -28,7 +28,6 @@ from studio.services.translation import (
     MOST,
     Sentence,
     lines_of,
-    other_language,
     plugin_choices,
     plugin_of,
     translate_lines,
@@ -166,7 +165,7 @@ class TranslatePage:
     def _tables(self, project: ProjectRow) -> dict[Any, Any]:
         documents = self.documents.list(project.id)
         running = next(iter(self.service.store.jobs.list(states=("running",))), None)
-        return {self.at_work: at_work(documents, running), self.done: done_table(documents, project)}
+        return {self.at_work: at_work(documents, running, project), self.done: done_table(documents, project)}
 
     def poll(self, request: gr.Request) -> dict[Any, Any]:
         """The documents, as far as they are."""
@@ -234,6 +233,8 @@ class TranslatePage:
         project = self.service.need(wanted(request))
         lines, waiting = lines_of(text), tr("Translating")
         yield {self.result: result_box([], project, wait=waiting if lines else "")}
+        from engine.corpora.language import plainly_other
+
         row, terms = plugin_of(self.service, plugin), self.terms_of(project, enforce)
         by: dict[str, Any] = {"plugin": row.id if row else 0, "strength": float(strength)}
         done: list[list[Sentence]] = []
@@ -242,7 +243,7 @@ class TranslatePage:
             more = len(done) < len(lines)
             if sentences or not more:
                 yield {self.result: result_box(done, project, wait=waiting if more else "", **by)}
-        if other := other_language(project, lines):
+        if other := plainly_other(" ".join(lines), project.source, project.target):
             yield {self.result: result_box(done, project, other=other, **by)}
 
 

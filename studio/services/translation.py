@@ -56,16 +56,6 @@ def lines_of(text: str) -> list[str]:
     return text.strip("\n").split("\n")
 
 
-def other_language(project: ProjectRow, lines: Sequence[str]) -> str:
-    """The code of the language that a text is plainly in, where that is not the one that the project translates from."""
-    from engine.corpora.language import detect, surely_other
-
-    text = " ".join(lines)
-    found = detect([text], project.source, project.target)
-    code = found[0][1] if found else ""
-    return code if code and surely_other(text, code, project.source) else ""
-
-
 @dataclass(frozen=True)
 class Sentence:
     """A sentence of a text with its translation; `doubt` says why to look at it, empty where nothing is odd."""

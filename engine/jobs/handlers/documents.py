@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.json_object import Json
-from engine.corpora.formats.documents.characters import characters_of
+from engine.corpora.formats.documents.characters import FirstReading, first_reading
 from engine.corpora.formats.documents.formats import ENDINGS
 from engine.corpora.formats.documents.model import Context, DocumentError, DocumentOptions
 from engine.errors import InputError, NotFoundError, storage_errors
@@ -39,6 +39,7 @@ class TranslatedDocument:
     plugin_id: int | None
     plugin: str  # the plugin's name when it was asked; empty for the base alone
     strength: float
+    language: str = ""  # the code of the language that it is plainly in, where that is not the project's source
 
     @property
     def output(self) -> Path | None:
@@ -75,15 +76,13 @@ class Documents:
             raise NotFoundError("There is no document {number}: it may have been deleted.", number=number)
         return _document(job)
 
-    def characters(
+    def read(
         self, project: ProjectRow, file: Path, options: Mapping[str, Any] | None = None, name: str = ""
-    ) -> int:
-        """How many characters of a document are translated. Raises DocumentError, OptionError, TransientError where it cannot be
-        read.
-        """
+    ) -> FirstReading:
+        """How much of a document is translated. Raises DocumentError, OptionError, TransientError where it cannot be read."""
         given = DocumentOptions.from_mapping(options or {})
         context = Context(_plain(name or file.name), project.source, project.target, given)
-        return characters_of(file, context, self.settings.max_upload_mib << 20)
+        return first_reading(file, context, self.settings.max_upload_mib << 20)
 
     def add(
         self,
@@ -95,11 +94,12 @@ class Documents:
         strength: float = 1.0,
         options: Mapping[str, Any] | None = None,
         terms: str = "",
-        read: bool = False,
+        read: FirstReading | None = None,
     ) -> TranslatedDocument:
-        """Take a copy of a document and queue its translation; `terms` is a glossary that is enforced, `read` says that
-        `characters` has read it. Raises what that raises, and InputError where it cannot be queued.
+        """Take a copy of a document and queue its translation; `terms` is a glossary that is enforced, `read` is what
+        `read` has given, where it was asked. Raises what that raises, and InputError where it cannot be queued.
         """
+        from engine.corpora.language import plainly_other
         from engine.jobs import enqueue
 
         name = _plain(name or file.name)
@@ -108,8 +108,9 @@ class Documents:
         if plugin is not None and plugin.project_id != project.id:
             raise InputError("{plugin} belongs to another project. Choose a plugin of this one.", plugin=plugin.name)
         known = Path(name).suffix.lower() in ENDINGS
-        if not read and (not known or not file.is_file() or file.stat().st_size <= EARLY_BYTES):
-            self.characters(project, file, options, name)
+        if read is None and (not known or not file.is_file() or file.stat().st_size <= EARLY_BYTES):
+            read = self.read(project, file, options, name)
+        language = plainly_other(read.excerpt, project.source, project.target) if read else ""
         folder = self._folder(project.id) / secrets.token_hex(8)
         with storage_errors("the document", folder):
             folder.mkdir(parents=True)
@@ -123,6 +124,7 @@ class Documents:
             "strength": strength,
             "options": given.to_mapping(),
             **({"terms": terms} if terms.strip() else {}),
+            **({"language": language} if language else {}),
         }
         try:
             return _document(enqueue(self.store, KIND, arguments, project_id=project.id))
@@ -174,6 +176,7 @@ def _document(job: JobRow) -> TranslatedDocument:
         plugin_id=None if number is None else int(number),
         plugin=str(text.get("plugin", "")),
         strength=float(text.get("strength", 1.0)),
+        language=str(text.get("language", "")),
     )
 
 

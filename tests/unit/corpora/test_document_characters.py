@@ -30,7 +30,7 @@ def nothing_is_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def count(file: Path) -> int:
-    return characters.characters_of(file, Context(file.name, "en", "de"), 1 << 20)
+    return characters.first_reading(file, Context(file.name, "en", "de"), 1 << 20).characters
 
 
 def test_the_characters_are_those_that_are_translated(tmp_path: Path) -> None:

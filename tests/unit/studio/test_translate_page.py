@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -56,6 +57,22 @@ def test_a_text_in_another_language_is_translated_with_a_warning(
         assert "雨停了。" in last[translate.result]
         assert warning in last[translate.result]
         assert bool(warning) is ("seems to be in" in last[translate.result])
+
+
+def test_a_document_in_another_language_is_queued_with_a_warning(
+    translate: TranslatePage, service: Service, project: ProjectRow, tmp_path: Path
+) -> None:
+    for name, text in {"de": "Der Regen hatte nicht aufgehört.\n", "en": "The rain had not stopped.\n"}.items():
+        (tmp_path / f"{name}.txt").write_text(text * 60, encoding="utf-8")
+    request = asked(project)
+    translate.queue(request, [str(tmp_path / "de.txt"), str(tmp_path / "en.txt")], 0, 1.0, False)
+    warning = "This document seems to be in German; this project translates from English to Chinese."
+    waiting = translate.poll(request)[translate.at_work]
+    assert re.search(f"de.txt(?s:(?!en.txt).)*{warning}", waiting)
+    assert waiting.count("seems to be in") == 1
+    for document in translate.documents.list(project.id):
+        translate.documents.cancel(document.job.id)
+    assert translate.poll(request)[translate.done].count(warning) == 1
 
 
 def test_documents_that_cannot_be_translated_are_listed_and_the_others_queued(

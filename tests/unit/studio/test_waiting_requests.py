@@ -120,7 +120,7 @@ def test_files_of_one_client_that_are_slow_to_read_take_no_thread_of_others(
         go.wait(120)
         raise CorpusError("a is damaged.")
 
-    monkeypatch.setattr("engine.jobs.handlers.documents.characters_of", slow)
+    monkeypatch.setattr("engine.jobs.handlers.documents.first_reading", slow)
     monkeypatch.setattr("engine.plugins.import_checks.check_bundle", slow)
 
     async def test() -> None:

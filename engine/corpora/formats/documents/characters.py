@@ -1,5 +1,5 @@
-"""How much of a document is to be translated, counted in a process of its own: what a document does to its reader is known only
-afterwards, and the studio goes on whatever that is.
+"""The first reading of a document, in a process of its own: how much of it is to be translated. What a document does to its
+reader is known only afterwards, and the studio goes on whatever that is.
 
     python -m engine.corpora.formats.documents.characters < request.json
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.core import limited_process
@@ -16,6 +17,7 @@ from engine.core.limited_process import Limits, OverLimitError, TooLargeError, T
 from engine.core.oom import out_of_memory
 from engine.corpora.formats.documents.formats import open_document
 from engine.corpora.formats.documents.model import Context, DocumentError, DocumentOptions
+from engine.corpora.language import evenly_spaced
 from engine.errors import TailorError, TransientError
 from engine.messages import Message
 
@@ -23,12 +25,20 @@ SECONDS = 60.0
 SECONDS_PER_MIB = 1.0  # besides
 MEMORY = 2 << 30  # bytes
 TURNS = threading.BoundedSemaphore(2)  # documents that are read at once
+EXCERPT = 1000  # characters, of at most
+PARTS = 40  # places
 
 
-def characters_of(file: Path, context: Context, most_bytes: int) -> int:
-    """The characters of a document that are translated. Raises DocumentError where it cannot be read within the limits, and
-    TransientError while others are read.
-    """
+@dataclass(frozen=True)
+class FirstReading:
+    """The characters of a document that are translated, and an excerpt of them, from all over it, to tell its language by."""
+
+    characters: int
+    excerpt: str
+
+
+def first_reading(file: Path, context: Context, most_bytes: int) -> FirstReading:
+    """Raises DocumentError where the document cannot be read within the limits, and TransientError while others are read."""
     size = file.stat().st_size / 2**20 if file.is_file() else 0.0
     limits = Limits(SECONDS + SECONDS_PER_MIB * size, MEMORY)
     request = {
@@ -59,16 +69,18 @@ def characters_of(file: Path, context: Context, most_bytes: int) -> int:
         TURNS.release()
     if "error" in answer:
         raise DocumentError(Message.from_mapping(answer["error"]))
-    return int(answer["characters"])
+    return FirstReading(answer["characters"], answer["excerpt"])
 
 
 def answers(request: Json) -> Iterator[Json]:
-    """What the process answers: the number of characters, or why there is none."""
+    """What the process answers: the first reading, or why there is none."""
     options = DocumentOptions.from_mapping(request["options"])
     context = Context(request["name"], request["source"], request["target"], options)
     try:
         document = open_document(Path(request["file"]), context, most_bytes=request["most_bytes"])
-        yield {"characters": sum(len(unit.text) for unit in document.units), "last": True}
+        parts = evenly_spaced([unit.text for unit in document.units], PARTS)
+        excerpt = " ".join(part[: EXCERPT // len(parts)] for part in parts)
+        yield {"characters": sum(len(unit.text) for unit in document.units), "excerpt": excerpt, "last": True}
     except TailorError as error:
         yield {"error": error.message.to_mapping(), "last": True}
     except Exception as error:
