@@ -11,15 +11,23 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.core.json_object import Json
+from engine.core.oom import out_of_memory
 from engine.core.settings import ROOT
+from engine.errors import TailorError, TransientError
+from engine.messages import Message
 
 LEAST_THREADS = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2", "MALLOC_ARENA_MAX": "2"}
 WATCHED = 0.1  # seconds between two looks at the process
+# Of `answer_of`:
+SECONDS = 60.0
+SECONDS_PER_MIB = 1.0  # besides
+MEMORY = 2 << 30  # bytes
+TURNS = threading.BoundedSemaphore(2)  # files that are read at once
 
 
 @dataclass(frozen=True)
@@ -99,6 +107,63 @@ def serve(answers: Callable[[Json], Iterator[Json]]) -> None:
     limit_memory(request["memory"])
     for answer in answers(request):
         print(json.dumps(answer), flush=True)
+
+
+def answer_of(module: str, request: Json, files: Sequence[Path], *raises: type[TailorError], name: str = "") -> Json:
+    """The one answer of `python -m MODULE`, whose `main` is `serve_one`, on files; messages call the first one `name`.
+
+    `raises` are the errors that the work may end with; the first is also raised where a file cannot be read within the limits.
+    Raises TransientError while others are read.
+    """
+    name = name or files[0].name
+    size = sum(file.stat().st_size for file in files if file.is_file()) / 2**20
+    limits = Limits(SECONDS + SECONDS_PER_MIB * size, MEMORY)
+    if not TURNS.acquire(timeout=SECONDS):
+        raise TransientError("Other files are being read. Try again in a minute.")
+    try:
+        (answer,) = answers(module, request, limits)
+        if answer.get("memory"):
+            raise TooLargeError
+    except OverLimitError as error:
+        raise raises[0](_refusal(error, name, limits)) from None
+    finally:
+        TURNS.release()
+    if "error" in answer:
+        message = Message.from_mapping(answer["error"])
+        for file in files:  # people know it by its name, not by where it lies
+            message = message.naming(str(file.absolute()), file.name)
+        raise next((one for one in raises if one.__name__ == answer["type"]), raises[0])(message)
+    return answer
+
+
+def _refusal(error: OverLimitError, name: str, limits: Limits) -> Message:
+    if isinstance(error, TooLongError):
+        return Message(
+            "{context} could not be read within {seconds:.0f} s. Save it again in its program, or split it.",
+            context=name, seconds=limits.seconds,
+        )  # fmt: skip
+    if isinstance(error, TooLargeError):
+        return Message(
+            "{context} needs more than {memory:,.0f} MiB of memory to be read. Save it again in its program, or split it.",
+            context=name, memory=limits.memory / 2**20,
+        )  # fmt: skip
+    return Message("{context} ended the process that read it. Save it again in its program.", context=name)
+
+
+def serve_one(work: Callable[[Json], Json]) -> None:
+    """The body of the process for one answer: what `work` gives, or why there is nothing."""
+
+    def answers(request: Json) -> Iterator[Json]:
+        try:
+            yield {**work(request), "last": True}
+        except TailorError as error:
+            yield {"error": error.message.to_mapping(), "type": type(error).__name__, "last": True}
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            yield {"memory": True, "last": True}
+
+    serve(answers)
 
 
 def limit_memory(count: int) -> None:

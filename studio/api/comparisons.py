@@ -159,7 +159,7 @@ def compare_files(
 
     requested = requested_systems(systems)
     with stored_uploads(deps.service.settings, files) as paths:
-        result = read_sentences(paths, project.source, project.target)
+        result = read_sentences(paths, project.source, project.target, apart=True)
     name = files[0].filename or "file"
     made = queued(deps, project, result.lines, requested, title.strip() or name, name, caller, terminology)
     return made.model_copy(update={"notes": result.notes})

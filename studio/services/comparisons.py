@@ -126,13 +126,7 @@ class Comparisons:
         """
         from engine.workflows.compare.input import read_sentences
 
-        try:
-            read = read_sentences(files, project.source, project.target)
-        except TailorError as error:  # people know their file by its name, not by where the upload lies
-            message = error.message
-            for file in files:
-                message = message.naming(str(file), Path(file).name)
-            raise type(error)(message) from error
+        read = read_sentences(files, project.source, project.target, apart=True)
         if not read.references and len(read.lines) <= SHORT:
             return None, "\n".join(source for source, _ in read.lines)
         name = Path(files[0]).name

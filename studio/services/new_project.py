@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from engine.core.model_card import ModelCard
 from engine.corpora.bundled import SampleCorpus
-from engine.corpora.formats.read import open_samples
-from engine.corpora.formats.records import Record, Request
+from engine.corpora.formats.records import Request
 from engine.corpora.language import base_language, identify
-from engine.errors import InputError, MissingError
+from engine.errors import InputError, MissingError, TransientError
 from engine.store import ProjectRow
 from engine.store.project_files import delete_project
+from engine.workflows.read_apart import records_apart
 from studio.i18n.translate import listed, tr
 from studio.services.service import Service
 
@@ -48,9 +47,9 @@ def language_of(files: Sequence[Path], languages: Sequence[str]) -> str | None:
     texts: list[str] = []
     for file in files[:LOOKED_AT]:
         try:
-            records = islice(open_samples(file, Request(language=languages[0])).items, SENTENCES)
-            texts += [one.text for one in records if isinstance(one, Record) and one.source is None]
-        except (InputError, MissingError):  # said when the files are read
+            records = records_apart(file, Request(language=languages[0]), SENTENCES)
+            texts += [one.text for one in records if one.source is None]
+        except (InputError, MissingError, TransientError):  # said when the files are read
             continue
     seen = identify(texts, *languages) if texts else None
     return next((code for code in languages if (seen or {}).get(base_language(code), 0.0) >= SURE), None)

@@ -69,18 +69,15 @@ def set_terms(service: Service, project: ProjectRow, text: str) -> int:
 
 def read_file(project: ProjectRow, path: Path) -> str:
     """The terms of a TBX, CSV or text file for the languages of a project, as `set_terms` takes them. Raises InputError."""
-    from engine.corpora.terminology import TERM_FILES, lines_of, read_terms
+    from engine.corpora.terminology import TERM_FILES, lines_of
+    from engine.workflows.read_apart import terms_apart
 
     if path.suffix.lower() not in TERM_FILES:
         raise InputError(
             "{file} is not a file of terms; choose one that ends in {endings}.",
             file=path.name, endings=", ".join(TERM_FILES),
         )  # fmt: skip
-    try:
-        terms = read_terms(path, project.target, project.source)
-    except InputError as error:
-        raise InputError(error.message.naming(str(path), path.name)) from None
-    text = lines_of((term.source, term.target) for term in terms)
+    text = lines_of(terms_apart(path, project.target, project.source))
     if len(text) > MOST_CHARACTERS:
         raise InputError(
             "The terms of {file} have more than {most:,} characters together; keep those of this project's field.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from engine.corpora.formats.docx_odt import read_docx, read_odt
@@ -10,7 +11,7 @@ from engine.corpora.formats.jsonl import read_jsonl
 from engine.corpora.formats.pdf import read_pdf
 from engine.corpora.formats.plain import read_plain
 from engine.corpora.formats.po import read_po
-from engine.corpora.formats.records import Reader, Reading, Request
+from engine.corpora.formats.records import Reader, Reading, Record, Request
 from engine.corpora.formats.srt import read_srt
 from engine.corpora.formats.table import read_csv, read_tsv
 from engine.corpora.formats.tmx import read_tmx
@@ -50,3 +51,9 @@ def format_of(path: Path) -> str:
 def open_samples(path: Path, request: Request) -> Reading:
     """Open a file of samples in the reader of its format. Raises CorpusError when it cannot be read."""
     return READERS[format_of(path)].reader(path, request)
+
+
+def all_records(path: Path, request: Request, most: int | None = None) -> list[Record]:
+    """The records of a file of samples, the first `most` of them, without what is skipped."""
+    items = open_samples(path, request).items
+    return list(islice((one for one in items if isinstance(one, Record)), most))

@@ -17,7 +17,8 @@ from engine.corpora.formats.documents.formats import ENDINGS
 from engine.corpora.formats.documents.model import Context, DocumentError, DocumentOptions
 from engine.errors import InputError, NotFoundError, storage_errors
 from engine.plugins.plugin import check_strength
-from engine.workflows.document_segments import SEGMENTS, edit_segment, write_segments
+from engine.workflows.document_segments import SEGMENTS, write_segments
+from engine.workflows.read_apart import edit_apart
 
 if TYPE_CHECKING:
     from engine.core.settings import Settings
@@ -142,7 +143,7 @@ class Documents:
 
     def edit(self, number: int, index: int, text: str) -> None:
         """Give a segment (from 0) of a translated document another translation, and build the document again. Raises InputError
-        where it has no segments, DocumentError as `edit_segment` does.
+        where it has no segments, DocumentError as `edit_apart` does.
         """
         document = self.get(number)
         if document.segments is None or document.output is None or document.job.project_id is None:
@@ -151,7 +152,7 @@ class Documents:
         options = DocumentOptions.from_mapping(arguments.get("options") or {})
         context = Context(document.name, project.source, project.target, options)
         with _EDITING:
-            edit_segment(document.segments, Path(str(arguments["document"])), document.output, context, index, text)
+            edit_apart(document.segments, Path(str(arguments["document"])), document.output, context, index, text)
 
     def delete(self, number: int) -> None:
         """Remove a document, its translation and its row. Raises InputError while it is being translated."""

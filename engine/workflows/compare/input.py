@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.core.settings import load_settings
-from engine.corpora.formats.read import READERS, format_of, open_samples
+from engine.corpora.formats.read import READERS, all_records, format_of
 from engine.corpora.formats.records import Record, Request
 from engine.corpora.language import identify, language_name
 from engine.errors import CorpusError, InputError
 from engine.messages import Message
+from engine.workflows.read_apart import lines_apart, records_apart
 
 MOST = 50_000
 STATED = ("tmx", "xliff")  # formats that say which language each text is in
@@ -42,9 +43,10 @@ def split_lines(text: str, most: int) -> list[str]:
     return lines
 
 
-def read_sentences(paths: Sequence[str | Path], source: str, target: str) -> Sentences:
+def read_sentences(paths: Sequence[str | Path], source: str, target: str, *, apart: bool = False) -> Sentences:
     """From one file (sources alone, or a table, TMX, XLIFF or PO with references) or from two plain texts, sources and
-    references, a line for a line. Raises CorpusError or InputError on files that cannot be used so.
+    references, a line for a line; `apart` in a process of its own. Raises CorpusError or InputError on files that cannot be
+    used so.
     """
     files = [Path(path) for path in paths]
     if not files:
@@ -53,7 +55,7 @@ def read_sentences(paths: Sequence[str | Path], source: str, target: str) -> Sen
         )
     if len(files) > 2:
         raise InputError("Choose one file, or two of the same number of lines: sentences and their references.")
-    result = pair(files, source, target) if len(files) == 2 else single(files[0], source, target)
+    result = pair(files, source, target, apart) if len(files) == 2 else single(files[0], source, target, apart)
     if not result.lines:
         raise CorpusError(
             "{file} holds no sentence in {language_name}. Choose another file.",
@@ -68,16 +70,16 @@ def read_sentences(paths: Sequence[str | Path], source: str, target: str) -> Sen
     return result
 
 
-def single(path: Path, source: str, target: str) -> Sentences:
+def single(path: Path, source: str, target: str, apart: bool) -> Sentences:
     kind = format_of(path)
     if kind in LONE:
-        texts = [record.text for record in records(path, source, None)]
+        texts = [record.text for record in records(path, source, None, apart)]
         check_language(path, texts, source, target)
         return Sentences([(one, None) for one in texts])
     if kind in STATED:  # read from the other side, so that units without a translation are taken as well
-        turned = records(path, source, target)
+        turned = records(path, source, target, apart)
         return Sentences([(record.text, clean(record.source)) for record in turned])
-    known = records(path, target, source)
+    known = records(path, target, source, apart)
     if all(record.source is None for record in known):
         texts = [record.text for record in known]
         check_language(path, texts, source, target)
@@ -85,10 +87,11 @@ def single(path: Path, source: str, target: str) -> Sentences:
     return Sentences([(one.source.strip(), clean(one.text)) for one in known if one.source and one.source.strip()])
 
 
-def pair(files: Sequence[Path], source: str, target: str) -> Sentences:
+def pair(files: Sequence[Path], source: str, target: str, apart: bool) -> Sentences:
     """Two plain texts. Their language determines which one contains the sources."""
-    from engine.evaluation.evaluate import read_lines
+    from engine.evaluation import read_lines
 
+    read = lines_apart if apart else read_lines
     for path in files:
         if format_of(path) != "txt":
             raise InputError(
@@ -96,7 +99,7 @@ def pair(files: Sequence[Path], source: str, target: str) -> Sentences:
                 path=path.name,
                 readers=Message(READERS[format_of(path)].title),
             )
-    texts = [[" ".join(line.split()) for line in read_lines(path)] for path in files]
+    texts = [[" ".join(line.split()) for line in read(path)] for path in files]
     if len(texts[0]) != len(texts[1]):
         raise InputError(
             "{file} has {lines:,} lines and {other} has {other_lines:,}, so sentences and references cannot "
@@ -110,14 +113,13 @@ def pair(files: Sequence[Path], source: str, target: str) -> Sentences:
     return Sentences(lines, [f"{files[first].name} holds the sentences, {files[1 - first].name} their references."])
 
 
-def records(path: Path, language: str, source_language: str | None) -> list[Record]:
+def records(path: Path, language: str, source_language: str | None, apart: bool) -> list[Record]:
     """What the reader of samples finds in the file, tidied; nothing is left out but what is empty."""
-    most = load_settings().max_line_chars
-    reading = open_samples(path, Request(language, source_language, most))
-    results = [one for one in reading.items if isinstance(one, Record)]
+    request = Request(language, source_language, load_settings().max_line_chars)
+    read = records_apart if apart else all_records
     return [
         Record(one.line, " ".join(one.text.split()), clean(one.source), one.domain)
-        for one in results
+        for one in read(path, request)
         if one.text.strip()
     ]
 

@@ -58,9 +58,9 @@ def test_a_document_is_queued_without_being_read_here(store: Any, settings: Any,
 def test_what_takes_too_much_is_refused(
     seconds: float, memory: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(characters, "SECONDS", seconds)
-    monkeypatch.setattr(characters, "SECONDS_PER_MIB", 0.0)
-    monkeypatch.setattr(characters, "MEMORY", memory)
+    monkeypatch.setattr(limited_process, "SECONDS", seconds)
+    monkeypatch.setattr(limited_process, "SECONDS_PER_MIB", 0.0)
+    monkeypatch.setattr(limited_process, "MEMORY", memory)
     (tmp_path / "a.txt").write_text(f"{TEXT}\n" * 50_000, encoding="utf-8")
     before, children = psutil.Process().memory_info().rss, psutil.Process().children()
     with pytest.raises(DocumentError, match=words):
@@ -76,7 +76,11 @@ def test_a_document_that_ends_its_reader_is_refused(tmp_path: Path, monkeypatch:
 
 
 def test_a_few_documents_are_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(characters, "SECONDS", 0.0)
+    monkeypatch.setattr(limited_process, "SECONDS", 0.0)
     monkeypatch.setattr(limited_process, "answers", lambda *_: pytest.fail("another one is read"))
-    with characters.TURNS, characters.TURNS, pytest.raises(TransientError, match="Other documents are being read"):
+    with (
+        limited_process.TURNS,
+        limited_process.TURNS,
+        pytest.raises(TransientError, match="Other files are being read"),
+    ):
         count(docx(word_paragraph(TEXT), tmp_path / "a.docx"))
