@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
+from collections import Counter
+from collections.abc import Iterator
 
 from engine.core.progress import Progress
 from engine.errors import Cancelled, TailorError
@@ -56,6 +59,32 @@ def weight(text: str | tuple[str, ...]) -> int:
     """How much work a text is, or the texts of a pair: its bytes in UTF-8, which go with its tokens in every script."""
     parts = (text,) if isinstance(text, str) else text
     return EVERY_TEXT + sum(len(part.encode(errors="surrogatepass")) for part in parts)
+
+
+class Shares:
+    """Places of which each client may have `most` at once, so that none has them all. Safe to use from several threads."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._taken: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def place(self, client: str) -> Iterator[None]:
+        """Within the block the client has a place. Raises OverloadedError where it has as many as it may."""
+        with self._lock:
+            if self._taken[client] >= self.most:
+                raise OverloadedError(
+                    "{count} of your files are already being read or written. Wait until one is done, then try again.",
+                    count=self.most,
+                )
+            self._taken[client] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._taken[client] -= 1
+                self._taken += Counter()  # without those who have none
 
 
 class Turns:

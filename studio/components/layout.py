@@ -14,8 +14,9 @@ from typing import Any
 import gradio as gr
 
 from engine.errors import StorageError, TailorError
+from engine.serving.turns import Shares
 from engine.store import JobRow
-from studio.auth.identity import guest
+from studio.auth.identity import client_of, guest
 from studio.components.html import esc, number, view
 from studio.components.templating import render, script
 from studio.i18n.translate import LANGUAGES, language, mark, percent, span, tr, translate_message, trn
@@ -38,6 +39,7 @@ QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 # How those run that read or write files: a few at once, of all pages together. Others wait without a thread, of which there are 40,
 # so that some are always left for what is quick.
 HEAVY: dict[str, Any] = {**QUIET, "concurrency_id": "heavy", "concurrency_limit": 8}
+OWN = Shares(HEAVY["concurrency_limit"] // 2)  # of these, for one client
 MODEL: dict[str, Any] = {**QUIET, "concurrency_id": "model", "concurrency_limit": 6}  # and those that wait for a model
 WORDS = {
     "prepare": mark("Reading samples"),
@@ -80,11 +82,16 @@ def wanted(request: gr.Request) -> str:
     return str(request.query_params.get("project", ""))
 
 
-def guard(function: Callable[..., Any], *, polled: bool = False) -> Callable[..., Any]:
+def guard(function: Callable[..., Any], *, polled: bool = False, heavy: bool = False) -> Callable[..., Any]:
     """An event handler whose errors become a toast with one sentence; the page stays as it is.
 
-    What is `polled` fails without a toast, which would come again every two seconds.
+    What is `polled` fails without a toast, which would come again every two seconds. What is `heavy`, an event of that group, is
+    refused where its client has half of the group already.
     """
+
+    def place() -> contextlib.AbstractContextManager[None]:
+        return OWN.place(client_of(guest())) if heavy else contextlib.nullcontext()
+
     # A handler that fills nothing must return nothing on an error either, or Gradio complains of a value too many.
     fills = inspect.signature(function).return_annotation not in (None, "None")
 
@@ -100,7 +107,8 @@ def guard(function: Callable[..., Any], *, polled: bool = False) -> Callable[...
         @functools.wraps(function)
         def stream(*args: Any, **named: Any) -> Any:
             try:
-                yield from function(*args, **named)
+                with place():
+                    yield from function(*args, **named)
             except Exception as error:
                 yield report(error)
 
@@ -109,7 +117,8 @@ def guard(function: Callable[..., Any], *, polled: bool = False) -> Callable[...
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
         try:
-            return function(*args, **named)
+            with place():
+                return function(*args, **named)
         except Exception as error:
             return report(error)
 

@@ -49,9 +49,9 @@ class MoreFilesForm:
     def events(self, status: Any) -> None:
         """Wire the fields; `status` shows the job that each of them queues."""
         self.status = status
-        self.samples.choose(guard(self.add_samples), None, [self.samples, status], **HEAVY)
-        self.files.upload(guard(self.add_files), self.files, [self.files, status], **HEAVY)
-        self.add.click(guard(self.add_path), self.path, [self.path, status], **HEAVY)
+        self.samples.choose(guard(self.add_samples, heavy=True), None, [self.samples, status], **HEAVY)
+        self.files.upload(guard(self.add_files, heavy=True), self.files, [self.files, status], **HEAVY)
+        self.add.click(guard(self.add_path, heavy=True), self.path, [self.path, status], **HEAVY)
         self.read_again.click(guard(self.read_with_options), self.options.values, status, js=COLLECTED, **QUIET)
 
     @property

@@ -64,13 +64,13 @@ class NewProjectForm:
         chosen = [self.source, self.target, self.base, self.agreed]
         given = [self.files, self.path, self.name, *chosen, self.options.values]
         dropped = [self.files, self.name, self.base, self.source, self.target]
-        self.files.upload(guard(self.look_at_files), dropped, dropped[1:2] + dropped[3:], **HEAVY)
+        self.files.upload(guard(self.look_at_files, heavy=True), dropped, dropped[1:2] + dropped[3:], **HEAVY)
         self.base.input(guard(self.choose_base), [self.base, self.files], self.of_base, **QUIET)
         for field in (self.source, self.target):
             field.change(guard(self.choose_languages), [self.base, self.source, self.target], self.terms, **QUIET)
         for event in (
-            start.click(guard(self.create), given, self.address, js=COLLECTED, **HEAVY),
-            self.samples.choose(guard(self.create_from_samples), chosen, self.address, **HEAVY),
+            start.click(guard(self.create, heavy=True), given, self.address, js=COLLECTED, **HEAVY),
+            self.samples.choose(guard(self.create_from_samples, heavy=True), chosen, self.address, **HEAVY),
         ):
             event.then(None, self.address, None, js=GO)
 

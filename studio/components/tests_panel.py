@@ -32,7 +32,7 @@ class TestFilesPanel:
     def events(self, status: Any) -> None:
         """Wire the panel."""
         self.status = status
-        self.add.upload(guard(self.add_files), self.add, [self.files, status], **HEAVY)
+        self.add.upload(guard(self.add_files, heavy=True), self.add, [self.files, status], **HEAVY)
         self.files.untest(guard(self.remove_file), None, status, **QUIET)
         self.files.dismiss(guard(self.dismiss), None, self.files, **QUIET)
 

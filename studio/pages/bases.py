@@ -55,7 +55,7 @@ class BasesPage:
         self.frame.timer.tick(guard(self.poll, polled=True), [self.stamp, *pair], drawn, **QUIET)
         chosen = self.known.pair(guard(self.choose_pair), None, [self.known, *pair], **QUIET)
         chosen.then(None, pair, None, js=MARK)
-        self.known.look(guard(self.look_up), None, self.offer, **HEAVY)
+        self.known.look(guard(self.look_up, heavy=True), None, self.offer, **HEAVY)
         for component in (self.offer, self.adding, self.shelf):
             acted = component.act(guard(self.act), None, self.offer, **QUIET)
             acted.then(guard(self.fill), None, filled, **QUIET)

@@ -87,7 +87,9 @@ class ComparePage:
         CompareJobs(self).events(ready)
         CompareTranslation(self).events(ready)
         self.editor.events(self.table)
-        self.upload.upload(guard(self.open_file), self.upload, content, **HEAVY).then(None, named, None, js=MARK)
+        self.upload.upload(guard(self.open_file, heavy=True), self.upload, content, **HEAVY).then(
+            None, named, None, js=MARK
+        )
         self.table.leaf(
             guard(self.leaf), here, [self.table, here], concurrency_limit=1, trigger_mode="multiple", **QUIET
         )

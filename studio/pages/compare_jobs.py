@@ -33,7 +33,7 @@ class CompareJobs:
         ready.then(guard(self.fill_terms), None, [terms.gate, terms.text], **QUIET)
         for source in (page.state, page.figures):
             source.act(guard(self.act), page.here, [page.state, page.figures], **QUIET)
-        terms.upload.upload(guard(self.import_terms), terms.upload, [terms.text, terms.state], **HEAVY)
+        terms.upload.upload(guard(self.import_terms, heavy=True), terms.upload, [terms.text, terms.state], **HEAVY)
         terms.save.click(
             guard(self.save_terms), [terms.text, page.here], [terms.state, page.enforce, page.state, page.table], **QUIET
         )  # fmt: skip

@@ -70,8 +70,8 @@ class HomePage:
         self.dialogs.delete(guard(self.delete), None, filled, **QUIET)
         self.large.refuse(guard(self.refuse), **QUIET)
         for event in (
-            self.files.upload(guard(self.drop), self.files, self.address, **HEAVY),
-            self.welcome.start(guard(self.start), None, self.address, **HEAVY),
+            self.files.upload(guard(self.drop, heavy=True), self.files, self.address, **HEAVY),
+            self.welcome.start(guard(self.start, heavy=True), None, self.address, **HEAVY),
         ):
             event.then(None, self.address, None, js=GO)
 

@@ -116,7 +116,7 @@ class TranslatePage:
         self.strength.release(None, marked, None, js=MARK)
         self.files.change(guard(self.drop), self.files, self.run, **QUIET)
         self.run.click(
-            guard(self.queue), [self.files, self.plugin, self.strength, self.terms],
+            guard(self.queue, heavy=True), [self.files, self.plugin, self.strength, self.terms],
             [self.files, self.run, self.refused], **HEAVY,
         ).then(poll, None, tables, **QUIET)  # fmt: skip
         self.large.refuse(guard(self.refuse), None, self.refused, **QUIET)

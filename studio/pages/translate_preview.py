@@ -34,7 +34,7 @@ class DocumentPreview:
     def events(self) -> None:
         saved = [self.editor.reply, self.editor.count]
         self.card.leaf(guard(self.leaf), None, self.card, **QUIET)
-        self.card.save(guard(self.save), None, saved, trigger_mode="multiple", **HEAVY)
+        self.card.save(guard(self.save, heavy=True), None, saved, trigger_mode="multiple", **HEAVY)
 
     def own(self, project: ProjectRow, job: int) -> TranslatedDocument:
         """The document of that job. Raises InputError where it is another project's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from fastapi.testclient import TestClient
 from gradio.routes import App
 
 from studio.app import create_app
+from studio.components import layout
 from studio.components.layout import HEAVY
 
 THREADS = 40  # of anyio, and so of Gradio
@@ -76,3 +78,42 @@ def test_a_page_is_answered_while_files_are_read(
         assert not entered.acquire(blocking=False) or go.is_set()
     finally:
         go.set()
+
+
+def place_of(guarded: Any) -> Any:
+    return inspect.getclosurevars(guarded).nonlocals["place"]
+
+
+def test_one_client_has_half_of_the_events_that_read_files(
+    studio: tuple[TestClient, dict[int, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, events = studio
+    heavy = [one for one in events.values() if one.concurrency_id == HEAVY["concurrency_id"]]
+    unbounded = [one.name for one in heavy if not inspect.getclosurevars(place_of(one.fn)).nonlocals["heavy"]]
+    assert not unbounded
+    go, entered, said, client = threading.Event(), threading.Semaphore(0), [], "ann"
+    monkeypatch.setattr(layout, "client_of", lambda _: client)
+    monkeypatch.setattr(layout, "_toast", lambda error: said.append(str(error)))
+
+    def read() -> str:
+        entered.release()
+        go.wait(120)
+        return "read"
+
+    guarded, half = layout.guard(read, heavy=True), HEAVY["concurrency_limit"] // 2
+    with ThreadPoolExecutor(half) as pool:
+        asked = [pool.submit(guarded) for _ in range(half)]
+        try:
+            assert all(entered.acquire(timeout=60) for _ in range(half))
+            guarded()
+            assert said == [
+                f"{half} of your files are already being read or written. Wait until one is done, then try again."
+            ]
+            client = "ben"
+            with layout.OWN.place(client):
+                pass
+        finally:
+            go.set()
+        assert {one.result() for one in asked} == {"read"}
+    client = "ann"
+    assert guarded() == "read", "the places are given back"
