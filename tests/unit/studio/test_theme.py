@@ -75,6 +75,12 @@ def test_nothing_is_fetched() -> None:
     assert not re.search(r"https?:|//[a-z]|@import|url\(", everything, re.IGNORECASE)
 
 
+def test_the_picture_of_the_first_page_is_dark_on_dark_pages() -> None:
+    (inverted,) = re.findall(r"\.dark \.tm-welcome img \{ filter: invert\(([\d.]+)\)", style_sheet())
+    white = f"{round(255 * (1 - float(inverted))):02X}"
+    assert contrast(f"#{3 * white}", ROLES["card"][1]) < 1.1, "its ground is that of cards"
+
+
 def test_latin_letters_and_quotes_take_a_latin_font_except_in_chinese() -> None:
     """A Chinese font draws the quotes of an English text as wide as a character."""
     assert FONTS.index(HAN[0]) > max(map(FONTS.index, LATIN))
