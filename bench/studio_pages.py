@@ -9,7 +9,8 @@ The sentences are real clauses of the bundled Chinese samples (or of `--text`, o
 time; the phrases are their runs of characters, the most frequent first. Pages are opened by a click on their link, as a person
 opens them, in headless Chromium; a page is there when what it shows of the project is on the screen. Each page is opened once
 unmeasured, so that its files are read, then `--rounds` times; the table has the medians, and the CPU time that browser and
-studio took, which says more where other work shares the cores.
+studio took, which says more where other work shares the cores. Ends with 1 where something takes longer than its
+limit, or a page does not come at all.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BASE = ROOT / "assets" / "models" / "en-zh"
 TEXTS = ("general-zh/general-zh.txt", "literary-zh/literary-zh.txt", "demo.zh.txt")
 HEAVY = ("torch", "transformers", "stanza", "faiss", "plotly", "lingua", "sacrebleu", "sklearn")
+STEP = "step to"
+LIMITS = {"import": 3.0, "first page": 2.0, STEP: 0.3}  # seconds, on two idle cores
 # What stands on a page when it shows the project.
 THERE = {
     "samples": ".tm-main table.tm tbody tr td",
@@ -313,7 +316,15 @@ def table(found: dict[str, Any]) -> str:
     return "\n".join(["| what | time | |", "|---|---|---|", *(f"| {a} | {b} | {c} |" for a, b, c in rows)])
 
 
-def main() -> None:
+def over_limits(found: dict[str, Any]) -> list[str]:
+    """What took longer than it may, or did not come, in words."""
+    taken = {name: found[name] for name in LIMITS if name != STEP}
+    taken |= {f"{STEP} {slug}": found["pages"].get(slug, {}).get("switch", float("inf")) for slug in THERE}
+    limits = {name: LIMITS.get(name, LIMITS[STEP]) for name in taken}
+    return [f"{name}: {taken[name]:.3f} s, limit {limits[name]} s" for name in taken if taken[name] > limits[name]]
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--home", type=Path, help="keep the home here, and use it again")
     parser.add_argument("--text", type=Path, nargs="*", help="texts instead of the bundled ones, a sentence a line")
@@ -332,7 +343,7 @@ def main() -> None:
         if not mark.exists():
             mark.write_text(json.dumps(make_home(home, texts, args.sentences, args.phrases)), encoding="utf-8")
         if args.only_make:
-            return
+            return 0
         result = measure(home, int(json.loads(mark.read_text(encoding="utf-8"))), args.rounds)
         from engine.core.settings import Settings
         from engine.jobs import stop_background_worker
@@ -343,7 +354,11 @@ def main() -> None:
         if args.json
         else f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs\n{table(result)}"
     )
+    over = over_limits(result)
+    for line in over:
+        said(line)
+    return int(bool(over))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -18,6 +18,10 @@ from studio.components.layout import PAGES
 from studio.services.service import Service
 from tests.bases import EN_ZH, ROOT, SAMPLES
 
+sys.path.insert(0, str(ROOT / "bench"))
+
+import studio_pages
+
 HEAVY = ("torch", "transformers", "stanza", "faiss", "plotly", "lingua", "sacrebleu", "sklearn", "onnxruntime")
 MOST_ROWS = 150  # table rows of a page
 MOST_SHOWN = 400_000  # characters that a page is filled with
@@ -27,6 +31,13 @@ def test_importing_the_studio_loads_no_model_library() -> None:
     code = f"import sys, studio.app; print(*[name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_the_bench_names_the_pages_that_are_slow_or_did_not_come() -> None:
+    found = {"import": 1.0, "first page": 2.1, "pages": {slug: {"switch": 0.3} for slug in studio_pages.THERE}}
+    found["pages"] |= {"train": {"switch": 0.301}, "rate": {"first": 0.2}}  # type: ignore[operator]
+    over = studio_pages.over_limits(found)
+    assert [line.partition(":")[0] for line in over] == ["first page", "step to train", "step to rate"]
 
 
 @pytest.fixture(scope="module")
