@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from engine.core.settings import Settings
 from engine.corpora import import_corpus
 from engine.errors import InputError
 from engine.store import ProjectRow
@@ -19,20 +18,10 @@ from studio.api import create_api
 from studio.services.edited_pairs import edited_pairs, learn
 from studio.services.samples import EDITED
 from studio.services.service import Service
-from tests.bases import EN_ZH, SAMPLES
+from tests.bases import SAMPLES
 from tests.unit.studio.test_api import HERE, said
 
 PAIR = ("The rain stopped.", "雨停了。")
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Service:
-    return Service(Settings(home=str(tmp_path / "home"), device="cpu", max_upload_mib=1))
-
-
-@pytest.fixture
-def project(service: Service) -> ProjectRow:
-    return service.create_project("Rain", "en", "zh", str(EN_ZH))
 
 
 @pytest.fixture

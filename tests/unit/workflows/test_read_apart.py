@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from engine.core.settings import Settings
 from engine.corpora.formats import read
 from engine.corpora.formats.documents.model import Context, DocumentError
 from engine.errors import CorpusError, InputError
@@ -33,11 +32,6 @@ def nothing_is_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.evaluation.read_lines", refuse)
     monkeypatch.setattr("engine.corpora.terminology.read_terms", refuse)
     monkeypatch.setattr(document_segments, "open_document", refuse)
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Service:
-    return Service(Settings(home=str(tmp_path / "home")))
 
 
 @pytest.fixture
