@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from engine.core.progress import Progress
 
 Translate = Callable[[Sequence[str]], list[str]]
+Routes = Sequence[tuple["Adapter | None", list[int]]]
 
 
 class Adapter(Protocol):
@@ -49,6 +50,12 @@ class Adapter(Protocol):
         """Raises OptionError when it gives no probabilities of given translations."""
         ...
 
+    def routes(self, base: BaseModel, texts: Sequence[str]) -> Routes:
+        """Where domain filters leave sources to the base: what acts on which of the sources, by their places; None is the base
+        alone. Empty where it acts on all of them.
+        """
+        ...
+
     def translate(
         self,
         base: BaseModel,
@@ -60,3 +67,10 @@ class Adapter(Protocol):
     ) -> list[str] | None:
         """A translation made in a way of its own, or None; `inner` translates without this adapter."""
         ...
+
+
+def acting(base: BaseModel, source: str, adapter: Adapter | None, strength: float) -> Adapter | None:
+    """What acts on a single source, None where the base alone translates it."""
+    if adapter is None or not strength:
+        return None
+    return next((one for one, _ in adapter.routes(base, [source])), adapter)

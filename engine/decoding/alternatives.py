@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.base.adapter import acting
 from engine.core.languages import unspaced
 from engine.decoding.candidates import Candidate, candidates
 from engine.decoding.enforce_terms import Beginning
@@ -45,7 +46,8 @@ def alternatives(
     words to go on with. Raises InputError where sentence or prefix is longer than the base's maximum length, OptionError where the
     plugin gives no probabilities.
     """
-    if plugin is not None and strength:
+    plugin = acting(base, text, plugin, strength)
+    if plugin is not None:
         plugin.check_likelihood()
     count = max(1, min(MAX_HYPOTHESES, count))
     decoding = decoding or base.decoding()

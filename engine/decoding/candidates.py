@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.base.adapter import acting
 from engine.core.languages import UNSPACED, primary_language
 
 if TYPE_CHECKING:
@@ -43,11 +44,12 @@ def candidates(
     """
     import torch
 
-    if plugin is not None and strength:
+    plugin = acting(base, source, plugin, strength)
+    if plugin is not None:
         plugin.check_likelihood()
     row = base.encode([source])[0][: base.max_tokens]
     with base.using(plugin, strength), torch.inference_mode():
-        following = _Following(base, row, plugin if strength else None)
+        following = _Following(base, row, plugin)
         best, tokens = following([list(prefix)])[0].topk(count)  # (k,) each
         words = [[int(token)] for token in tokens]
         open_words = [i for i, word in enumerate(words) if word[0] not in base.special_ids]

@@ -29,6 +29,13 @@ def score(
 
     if plugin is not None and strength:
         plugin.check_likelihood()
+        if routes := plugin.routes(base, [source for source, _ in pairs]):
+            parts = [
+                (places, score(base, [pairs[i] for i in places], one, strength=strength, size=size))
+                for one, places in routes
+            ]
+            by_place = {i: result for places, part in parts for i, result in zip(places, part, strict=True)}
+            return [by_place[i] for i in range(len(pairs))]
     sources = [ids[: base.max_tokens] for ids in base.encode([source for source, _ in pairs])]
     targets = [ids[: base.max_tokens] for ids in base.label([target for _, target in pairs])]
     codes = torch.tensor(sorted(base.family.direction_ids()), device=base.device, dtype=torch.long)  # (C,)

@@ -14,7 +14,7 @@ from engine.core import metrics
 from engine.core.flagged import Flagged, flag_of, flagged
 from engine.core.languages import unspaced
 from engine.core.oom import HalveOnOom
-from engine.core.progress import Progress
+from engine.core.progress import Part, Progress
 from engine.decoding.beam_search import beam_search
 from engine.decoding.enforce_terms import Beginning, enforce
 from engine.decoding.guard import ALLOWANCE, CONSTRAINTS, Problem, longest_allowed, problem
@@ -115,6 +115,15 @@ def search(
     terms: Sequence[Term] = (),
 ) -> list[str]:
     """The same, counted nowhere: for a part of what is being translated."""
+    if plugin is not None and strength and (routes := plugin.routes(base, texts)):
+        results = [""] * len(texts)
+        done = 0
+        for acting, places in routes:
+            some, part = [texts[i] for i in places], Part(progress, done, len(texts))
+            for i, text in zip(places, search(base, some, acting, strength, decoding, part, terms), strict=True):
+                results[i] = text
+            done += len(places)
+        return results
     if plugin is not None:
         own = plugin.translate(
             base, texts, lambda some: search(base, some, None, 1.0, decoding, Progress()), strength, decoding, progress

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from engine.base import BaseModel
+    from engine.base.adapter import Routes
     from engine.base.decoding_options import Decoding
     from engine.corpora.types import SentencePair
     from engine.memory import Memory
@@ -241,6 +242,10 @@ class Method(ABC):
         look up what depends on the sentence. In training `batch` tells which pairs they are, whose own targets must not
         be found. Hidden states of the decoder may have a multiple of B rows: those of a sentence's beams follow each other.
         """
+
+    def routes(self, base: BaseModel, module: nn.Module, texts: Sequence[str]) -> Routes:
+        """See `Adapter.routes`: of a method that is made of plugins with domain filters."""
+        return ()
 
     def fixed_rows(self, module: nn.Module) -> bool:
         """Whether `see` stores something for each row of the batch, so that finished sentences must stay in the batch."""

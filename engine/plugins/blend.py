@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from engine.base import BaseModel
+    from engine.base.adapter import Routes
     from engine.methods.data import Samples
     from engine.methods.interface import Batch
 
@@ -106,6 +107,9 @@ class Blend(Method):
 
     def stay(self, module: Any, alive: torch.Tensor) -> None:
         module.stack.stay(alive)
+
+    def routes(self, base: BaseModel, module: Any, texts: Sequence[str]) -> Routes:
+        return module.stack.routes(base, texts)  # type: ignore[no-any-return]
 
     def fixed_rows(self, module: Any) -> bool:
         return bool(module.stack.fixed_rows)

@@ -5,6 +5,7 @@ adapter_model.safetensors  the trained weights, exactly the method's keys
 memory.safetensors         what the method remembers, where it remembers
 memory.sources.safetensors of a memory that is read by sentence: which sentences share an input's rarest words
 memory.jsonl               its sentences; may be left out for confidentiality
+domain_filter.safetensors  which sentences are like the samples, where the others are left to the base
 domains.json               the domains' names, where the method tells domains apart
 phrases.jsonl              the phrases in the memory's order; may be left out for confidentiality
 README.md                  the card
@@ -41,7 +42,7 @@ KNOWN = (
     *REQUIRED, "memory.safetensors", "memory.sources.safetensors", "memory.jsonl",
     "phrases.jsonl", "index.faiss", "pairs.jsonl", "datastore.safetensors",
     "datastore.jsonl", "datastore.faiss", "datastore.sources.safetensors", "datastore.gate.safetensors", "adaptive.safetensors",
-    "domains.json", "proportions.safetensors", "proportions.json", "ngrams.safetensors", *PARTS,
+    "domain_filter.safetensors", "domains.json", "proportions.safetensors", "proportions.json", "ngrams.safetensors", *PARTS,
 )  # fmt: skip
 MAX_BYTES = 16 << 30  # unpacked, all files
 MAX_TEXT = 1 << 30  # one text file
@@ -63,6 +64,7 @@ LIMITS = {
     "datastore.sources.safetensors": MAX_BYTES,
     "datastore.gate.safetensors": MAX_JSON,
     "adaptive.safetensors": MAX_JSON,
+    "domain_filter.safetensors": MAX_JSON,
     "proportions.safetensors": MAX_TEXT,
     "ngrams.safetensors": MAX_TEXT,
     **dict.fromkeys(PARTS, MAX_BYTES),

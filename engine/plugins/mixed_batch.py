@@ -81,6 +81,9 @@ class MixedBatch:
     def translate(self, *_: Any) -> None:
         return None
 
+    def routes(self, base: BaseModel, texts: Sequence[str]) -> tuple[()]:
+        return ()  # each text's plugin is known to act on it
+
     def check_likelihood(self) -> None:
         for plugin in self.plugins:
             if plugin is not None:
@@ -169,6 +172,7 @@ def translate_mixed(
             texts=len(texts),
         )
     progress = progress or Progress()
+    plugins = acting_on(base, texts, plugins) if strength else plugins
     mixed = MixedBatch.of(base, plugins, strength)
     if mixed is not None:
         return translate(base, texts, mixed, strength=strength, decoding=decoding, progress=progress)
@@ -185,3 +189,16 @@ def translate_mixed(
         done += len(rows)
     progress.advance(done, len(texts))
     return results
+
+
+def acting_on(
+    base: BaseModel, texts: Sequence[str], plugins: Sequence[Plugin | PluginStack | None]
+) -> list[Plugin | PluginStack | None]:
+    """What acts on each of the texts: the plugin that it names, or the base where that plugin's domain filter says so."""
+    result: list[Any] = list(plugins)
+    for plugin in {id(one): one for one in plugins if one is not None}.values():
+        own = [i for i, one in enumerate(plugins) if one is plugin]
+        for acting, places in plugin.routes(base, [texts[i] for i in own]):
+            for place in places:
+                result[own[place]] = acting
+    return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,14 @@ from engine.core.tensor_files import check_keys, load_tensors
 from engine.errors import BundleError, OptionError
 from engine.methods import Method, get_method
 from engine.plugins.bundle import CONFIG, WEIGHTS, unpack_bundle
+from engine.plugins.domain_filter import DomainFilter
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
     from engine.base import BaseModel
-    from engine.base.adapter import Translate
+    from engine.base.adapter import Routes, Translate
     from engine.base.decoding_options import Decoding
     from engine.core.progress import Progress
     from engine.methods.knn.decoder import Knn
@@ -36,12 +38,14 @@ class Plugin:
         card: Json,
         folder: Path | None = None,
         knn: Knn | None = None,
+        domain_filter: DomainFilter | None = None,
     ) -> None:
         self.method = method
         self.module = module
         self.card = card
         self.folder = folder
         self.knn = knn  # a datastore that the plugin carries beside its method
+        self.domain_filter = domain_filter
 
     @property
     def name(self) -> str:
@@ -102,11 +106,33 @@ class Plugin:
         module.load_state_dict(weights)
         method.finish(module)
         module.to(base.dtype)
-        return cls(method, module, card, folder, carried(path, folder, base, card["knn"]) if "knn" in card else None)
+        knn = carried(path, folder, base, card["knn"]) if "knn" in card else None
+        with in_bundle(path):
+            return cls(method, module, card, folder, knn, DomainFilter.open(folder, base.d_model))
 
     def with_datastore(self, knn: Knn) -> Plugin:
         """The same method and module with this datastore beside it."""
-        return Plugin(self.method, self.module, self.card, self.folder, knn)
+        return Plugin(self.method, self.module, self.card, self.folder, knn, self.domain_filter)
+
+    def with_filter(self, domain_filter: DomainFilter) -> Plugin:
+        """The same, acting on the sources that the filter accepts."""
+        return Plugin(self.method, self.module, self.card, self.folder, self.knn, domain_filter)
+
+    @cached_property
+    def unfiltered(self) -> Plugin:
+        """The same, acting on every source."""
+        return Plugin(self.method, self.module, self.card, self.folder, self.knn)
+
+    def routes(self, base: BaseModel, texts: Sequence[str]) -> Routes:
+        """Which sources are like the samples, so that the plugin acts on them, and which are left to the base; empty without a
+        domain filter.
+        """
+        if self.domain_filter is None:
+            return self.method.routes(base, self.module, texts)
+        places: dict[bool, list[int]] = {}
+        for i, accepted in enumerate(self.domain_filter.accepts(base, texts)):
+            places.setdefault(accepted, []).append(i)
+        return [(self.unfiltered if accepted else None, rows) for accepted, rows in places.items()]
 
     @contextlib.contextmanager
     def attached(self, base: BaseModel, strength: float = 1.0) -> Iterator[None]:

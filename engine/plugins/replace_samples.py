@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from engine.base import LanguagePair
+from engine.base import BaseModel, LanguagePair
 from engine.core.json_object import Json
 from engine.core.languages import language_message
 from engine.core.progress import Progress
@@ -18,6 +18,7 @@ from engine.corpora.types import SentencePair
 from engine.errors import CorpusError, OptionError
 from engine.methods import Method
 from engine.plugins.bundle import CONFIG, MANIFEST, WEIGHTS
+from engine.plugins.domain_filter import FILE as FILTER
 from engine.plugins.plugin import Plugin
 
 
@@ -47,7 +48,6 @@ def swap_bundle(
     Samples without sources are translated back by `backward` where the method needs sources. Raises OptionError when the
     method does not offer it, CorpusError on samples that cannot be used, BundleError, StorageError.
     """
-    from engine.base import BaseModel, LanguagePair
     from engine.core.settings import load_settings
     from engine.corpora import import_corpus
     from engine.methods import get_method
@@ -89,6 +89,8 @@ def swap_bundle(
         replaced = method.swap(forward, plugin.module, pairs, Path(folder), progress).files
         if plugin.knn is not None:
             replaced |= another(forward, plugin.knn, pairs, Path(folder), progress, plugin)[1]
+        if plugin.domain_filter is not None:
+            replaced |= filter_of(pairs, forward, settings, Path(folder))
         write_bundle(output, described(plugin, len(pairs)), {**copied_files(plugin), **replaced})
     return {"output": str(output), "method": method.name, "sentences": len(pairs), "bytes": output.stat().st_size}
 
@@ -105,10 +107,21 @@ def weighed(
     return [replace(one, plausibility=next(values).plausibility) if one.synthetic else one for one in pairs]
 
 
+def filter_of(pairs: Sequence[SentencePair], base: BaseModel, settings: Settings, folder: Path) -> dict[str, Path]:
+    """The domain filter of other samples, of which a tenth is held out to set its threshold; none where they are too few."""
+    from engine.corpora.general_text import general_sentences
+    from engine.plugins.domain_filter import DomainFilter
+
+    sources = [pair.source for pair in pairs if pair.source]
+    own, held_out = [one for i, one in enumerate(sources) if i % 10], sources[::10]
+    made = DomainFilter.learn(base, own, general_sentences(settings.assets_dir, base.source, exclude=sources), held_out)
+    return {FILTER: made.save(folder)} if made is not None else {}
+
+
 def copied_files(plugin: Plugin) -> dict[str, Path]:
     """The files of a loaded bundle that a copy takes over, the weights among them."""
     assert plugin.folder is not None
-    skipped = {CONFIG, MANIFEST, "README.md"}
+    skipped = {CONFIG, MANIFEST, "README.md", FILTER}
     files = {file.name: file for file in sorted(plugin.folder.iterdir()) if file.name not in skipped}
     return {WEIGHTS: files.pop(WEIGHTS), **files}
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine.base.adapter import Translate
+from engine.base.adapter import Routes, Translate
 from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.decoding.translate import search
@@ -65,6 +65,23 @@ class PluginStack:
         """Tell all plugins which sentences (b,) of the batch are still worked on."""
         for plugin in self.plugins:
             plugin.stay(alive)
+
+    def routes(self, base: BaseModel, texts: Sequence[str]) -> Routes:
+        """Which of the plugins act on which sources; empty where none has a domain filter."""
+        if all(plugin.domain_filter is None for plugin in self.plugins):
+            return []
+        accepted = [
+            one.domain_filter.accepts(base, texts) if one.domain_filter else [True] * len(texts) for one in self.plugins
+        ]
+        places: dict[tuple[bool, ...], list[int]] = {}
+        for i, which in enumerate(zip(*accepted, strict=True)):
+            places.setdefault(which, []).append(i)
+        return [(self.of(which), rows) for which, rows in places.items()]
+
+    def of(self, which: Sequence[bool]) -> PluginStack | None:
+        """A stack of these of the plugins, acting on every source; None of none."""
+        pairs = [pair for pair, acts in zip(zip(self.plugins, self.weights, strict=True), which, strict=True) if acts]
+        return PluginStack([one.unfiltered for one, _ in pairs], [weight for _, weight in pairs]) if pairs else None
 
     def translate(
         self,

@@ -48,7 +48,10 @@ def request_that_made(job: JobRow) -> CustomizeRequest:
     """What a run that is done was asked; where it tried several methods, the request of the one that it chose alone."""
     asked = CustomizeRequest.of_job(job.arguments)
     best = next((one for one in job.result.get("tried", ()) if one["chosen"]), None)
-    return asked.replace(method=best["method"], knn=best["knn"]) if best else asked
+    if best is None:
+        return asked
+    domain_filter = "on" if best.get("domain_filter") else asked.domain_filter
+    return asked.replace(method=best["method"], knn=best["knn"], domain_filter=domain_filter)
 
 
 class Runs:

@@ -39,6 +39,7 @@ def evaluate_step(
     knn = plugin.knn.options.to_mapping() if plugin.knn is not None else None
     base = samples.pair.forward
     made_from = [stamps.get("method"), stamps.get("knn"), stamps.get("samples"), pairs, hash_weights(plugin.module)]
+    made_from += ["domain filter"] if plugin.domain_filter is not None else []
     stamp = content_hash(*made_from, knn, base.fingerprint(), base.precision, [content_hash(text) for text in texts], 3)
     file = stamps.folder / FILE
     if stamps.holds("evaluation", stamp, file) and (data := read_json(file)):

@@ -25,6 +25,7 @@ from engine.core.step_cache import StepCache, content_hash
 from engine.errors import CorpusError, InputError
 from engine.evaluation.general_text import general_pairs
 from engine.messages import Message
+from engine.workflows.customize.domain_filter import add_domain_filter
 from engine.workflows.customize.metrics import evaluate_step, hash_weights
 from engine.workflows.customize.replay import with_replay
 from engine.workflows.customize.request import (
@@ -281,6 +282,7 @@ OF_A_METHOD = (
     Step("pairs", pair_sentences, lambda run: not needs_pairs_first(run)),
     Step("training", train),
     Step("knn", add_datastore, lambda run: bool(run.request.knn)),
+    Step("domain filter", add_domain_filter, lambda run: run.request.domain_filter == "on"),
 )
 AFTER_CHOICE = (Step("evaluation", evaluate), Step("bundle", write_bundle))
 

@@ -45,22 +45,16 @@ def with_replay(run: Run, pairs: Pairs) -> Pairs:
 
 
 def general_translations(run: Run) -> list[tuple[str, str]]:
-    """The base's translations of general text: of the source language's general sentences, and of back-translations of the target
-    language's, which are what it is measured on; made once a workspace.
-    """
-    from engine.corpora.general_text import general_sentences
+    """The base's translations of general text in the source language; made once a workspace."""
     from engine.decoding.greedy_search import back_translate
-    from engine.evaluation.general_text import learnable_pairs
+    from engine.workflows.customize.domain_filter import general_sources
 
-    base, assets = run.pair.forward, run.settings.assets_dir
-    segments = [*run.train, *run.valid]
-    plain = general_sentences(assets, base.source, exclude=[one.source for one in segments if one.source])
-    stamp = content_hash(base.fingerprint(), run.pair.backward.fingerprint(), run.cache.get("samples"), plain)
+    base = run.pair.forward
+    stamp = content_hash(base.fingerprint(), run.pair.backward.fingerprint(), run.cache.get("samples"), 2)
     cached = read_json(run.workspace / FILE)
     if cached.get("stamp") != stamp:
         run.progress.begin("Translating general text", 4, STEPS)
-        own = [one.text for one in segments]
-        sources = plain + [one.source for one in learnable_pairs(run.pair, run.settings, but=own, most=None)]
+        sources = general_sources(run)
         translations = back_translate(base, sources, progress=run.progress)
         cached = {"stamp": stamp, "pairs": [[a, b] for a, b in zip(sources, translations, strict=True) if b]}
         write_json(run.workspace / FILE, cached, "the general text's translations")

@@ -50,10 +50,11 @@ class Trial:
     general_bleu: float | None
     seconds: float
     chosen: bool = False
+    domain_filter: bool = False
 
     @property
     def name(self) -> str:
-        return f"{self.method} + knn" if self.knn else self.method
+        return " + ".join([self.method, *["knn"] * self.knn, *["domain filter"] * self.domain_filter])
 
 
 @dataclass

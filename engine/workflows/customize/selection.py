@@ -1,4 +1,5 @@
-"""Method `auto`: several methods are tried on the same samples, alone and with kNN decoding on top, and the best is kept.
+"""Method `auto`: several methods are tried on the same samples, alone and with kNN decoding on top, and the best is kept; one
+that costs general text too much is tried behind a domain filter too.
 
 Best is what translates that half of the held-out samples best on which settings are chosen too, by the mean of BLEU and chrF,
 among those that cost general text at most `COST` BLEU. The other half stays for the comparison with the base.
@@ -19,8 +20,9 @@ from engine.core.atomic_files import read_json, write_json
 from engine.core.progress import Progress
 from engine.core.step_cache import StepCache, content_hash
 from engine.evaluation.general_text import general_pairs
+from engine.workflows.customize.domain_filter import filtered
 from engine.workflows.customize.metrics import MOST, hash_weights
-from engine.workflows.customize.request import CustomizeRequest
+from engine.workflows.customize.request import AUTO, CustomizeRequest
 from engine.workflows.customize.run import TRIED, Run, Trial
 from engine.workflows.customize.steps import STEPS
 from engine.workflows.throughput import TimedProgress, record_run
@@ -67,6 +69,11 @@ def best_of(
             trials.append(measure(trial, trial.plugin, general, start))
             if best is None or trials[-1] is chosen(trials):
                 best = trial
+            harmful = request.domain_filter == AUTO and loss(trials[-1], trials[0]) > COST
+            if harmful and (milder := filtered(trial)) is not None:
+                trials.append(measure(milder, milder.plugin, general, start))
+                if trials[-1] is chosen(trials):
+                    best = milder
         run.times[request.method] = round(time.monotonic() - start, 1)
     assert best is not None
     best.times, best.progress = run.times, TrialProgress(run.progress, len(requests), len(requests))
@@ -107,7 +114,8 @@ def ways(trial: Run, train: Callable[[Run], None], add_datastore: Callable[[Run]
     if trial.request.knn or not (stacks and find_spec("faiss")):
         return
     stacked = copy.copy(trial)
-    stacked.request, stacked.plugin = trial.request.replace(knn=True), Plugin(trial.method, trial.module, {})
+    stacked.request = trial.request.replace(knn=True)
+    stacked.plugin = Plugin(trial.method, trial.module, {}, domain_filter=trial.plugin.domain_filter)
     add_datastore(stacked)
     yield stacked
 
@@ -120,7 +128,10 @@ def measure(run: Run, plugin: Plugin | None, general: list[tuple[str, str]], sta
     base, samples = run.pair.forward, run.samples
     knn = plugin.knn.options.to_mapping() if plugin is not None and plugin.knn is not None else None
     weights = hash_weights(plugin.module) if plugin is not None else ""
-    stamp = content_hash(run.cache.used.get("pairs"), run.own.get("method"), weights, knn, base.fingerprint())
+    has_filter = plugin is not None and plugin.domain_filter is not None
+    stamp = content_hash(
+        run.cache.used.get("pairs"), run.own.get("method"), weights, knn, base.fingerprint(), *["filter"] * has_filter
+    )
     known = read_json(run.folder / FILE)
     if stamp in known:
         return Trial(**known[stamp])
@@ -138,6 +149,7 @@ def measure(run: Run, plugin: Plugin | None, general: list[tuple[str, str]], sta
         chrf=score("chrF2", style, translations[: len(style)]),
         general_bleu=score("BLEU", general, translations[len(style) :]) if general else None,
         seconds=round(time.monotonic() - start, 1),
+        domain_filter=has_filter,
     )
     write_json(run.folder / FILE, {**known, stamp: dataclasses.asdict(made)}, "what was measured of a method")
     return made

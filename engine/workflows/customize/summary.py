@@ -28,7 +28,7 @@ def write_bundle(run: Run) -> None:
             method=run.method,
             config=run.config,
             module=run.module,
-            files={**run.artefacts.files, **run.datastore.files},
+            files={**run.artefacts.files, **run.datastore.files, **filter_files(run)},
             knn=run.datastore.settings,
             decoding=run.decoding,
             provenance={
@@ -39,6 +39,7 @@ def write_bundle(run: Run) -> None:
                 "budget": run.request.budget,
                 **({"unlike_the_paper": unlike} if unlike else {}),
                 **({"chosen_from": comparison(run)} if run.tried else {}),
+                **({"domain_filter": "sentences unlike the samples are left to the base"} if filter_files(run) else {}),
                 **training_figures(run),
                 "seed": run.training.seed,
             },
@@ -51,6 +52,13 @@ def write_bundle(run: Run) -> None:
 def parser_of(run: Run) -> str:
     """The parser that found the phrases; empty without phrases."""
     return run.samples.phrases.parser if run.samples.phrases else ""
+
+
+def filter_files(run: Run) -> dict[str, Path]:
+    """The domain filter's file, where the plugin has one."""
+    from engine.plugins.domain_filter import FILE
+
+    return {FILE: run.workspace / FILE} if run.plugin.domain_filter is not None else {}
 
 
 def comparison(run: Run) -> str:

@@ -1,0 +1,185 @@
+"""The domain filter of a plugin: which sentences are like its samples. The others are left to the base.
+
+A source x is scored in two ways: by the difference of two cross-entropies (Moore & Lewis, 2010), of its n-grams of one and two
+pieces under the samples' sources and under those of general text; and by a logistic regression h on the mean of the frozen
+encoder's states, in which domains lie apart (Aharoni & Goldberg, 2020).
+
+    r_f = log (a_f + ½) / (A + ½ U) - log (b_f + ½) / (B + ½ U)        counts a_f, b_f of U known n-grams, sums A, B
+    s(x) = mean_{f in x, known} r_f / σ_r + w · h(x) / σ_w
+
+Each σ is the spread of its score in held-out samples. x is like the samples where s(x) is at least the threshold, above which
+`ACCEPTED` of the held-out samples lie.
+
+domain_filter.safetensors
+    features   (U,)  int64    n-grams of one and two source pieces, in rising order
+    ratios     (U,)  float32  r_f / σ_r
+    direction  (d,)  float32  w / σ_w
+    threshold  (1,)  float32
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.core.tensor_files import check_keys, load_tensors, save_tensors
+from engine.errors import BundleError
+from engine.memory.source_index import Ints, features_of, rising
+
+if TYPE_CHECKING:
+    from engine.base import BaseModel
+
+FILE = "domain_filter.safetensors"
+KEYS = ("features", "ratios", "direction", "threshold")
+ACCEPTED = 0.95  # of held-out samples
+FEWEST = 20  # sentences of either kind, and held-out ones, to learn from
+PENALTY = 3.0  # of the regression's squared weights, over the number of sentences
+BATCH = 4096  # source tokens
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class DomainFilter:
+    """The weights of both scores and the threshold of their sum."""
+
+    features: Ints  # (U,)
+    ratios: Floats  # (U,)
+    direction: Floats  # (d,)
+    threshold: float
+
+    @classmethod
+    def learn(
+        cls, base: BaseModel, samples: Sequence[str], general: Sequence[str], held_out: Sequence[str]
+    ) -> DomainFilter | None:
+        """From sources of the samples, of general text and of held-out samples; None where any are fewer than `FEWEST`."""
+        if min(len(samples), len(general), len(held_out)) < FEWEST:
+            return None
+        features, ratios = log_ratios(plain_rows(base, samples), plain_rows(base, general))
+        direction = regression(mean_states(base, samples), mean_states(base, general))  # (d,)
+        by_words = cls(features, ratios, np.zeros_like(direction), 0.0).scores(base, held_out)  # (N,)
+        by_states = mean_states(base, held_out) @ direction  # (N,)
+        ratios, direction = ratios / max(1e-6, by_words.std()), direction / max(1e-6, by_states.std())
+        whole = cls(features, ratios, direction, 0.0)
+        threshold = float(np.quantile(whole.scores(base, held_out), 1 - ACCEPTED))
+        return cls(features, ratios, direction, threshold)
+
+    def scores(self, base: BaseModel, texts: Sequence[str]) -> Floats:
+        """s (N,) of each source."""
+        words = [mean_ratio(self.features, self.ratios, row) for row in plain_rows(base, texts)]
+        return np.array(words, dtype=np.float32) + mean_states(base, texts) @ self.direction
+
+    def accepts(self, base: BaseModel, texts: Sequence[str]) -> list[bool]:
+        """Which of these sources are like the samples."""
+        return [bool(one) for one in self.scores(base, texts) >= self.threshold]
+
+    def save(self, folder: Path) -> Path:
+        """Raises StorageError."""
+        import torch
+
+        tensors = {name: torch.from_numpy(getattr(self, name)) for name in KEYS[:-1]}
+        return save_tensors(folder / FILE, tensors | {"threshold": torch.tensor([self.threshold])}, "the domain filter")
+
+    @classmethod
+    def open(cls, folder: Path, d: int) -> DomainFilter | None:
+        """That of an unpacked bundle, for a base with states of size d; None where it has none. Raises BundleError."""
+        path = folder / FILE
+        if not path.exists():
+            return None
+        tensors = load_tensors(path)
+        check_keys(path, tensors, KEYS)
+        features, ratios, direction, threshold = (tensors[name].numpy() for name in KEYS)
+        fits = (
+            features.dtype == np.int64 and {one.dtype for one in (ratios, direction, threshold)} == {np.dtype("float32")}
+            and features.ndim == 1 and ratios.shape == features.shape and direction.shape == (d,) and threshold.shape == (1,)
+            and rising(features)
+        )  # fmt: skip
+        if not fits:
+            raise BundleError("{file} does not fit its base. Get a new copy of the bundle.", file=FILE)
+        return cls(features, ratios, direction, float(threshold[0]))
+
+
+def plain_rows(base: BaseModel, texts: Sequence[str]) -> list[list[int]]:
+    """The pieces of sources as ids, without those of the model alone."""
+    with base.lock:
+        return [[i for i in row if i not in base.special_ids] for row in base.encode(clean(texts))]
+
+
+def clean(texts: Sequence[str]) -> list[str]:
+    return [" ".join(text.split()) for text in texts]
+
+
+def log_ratios(samples: Sequence[Sequence[int]], general: Sequence[Sequence[int]]) -> tuple[Ints, Floats]:
+    """The n-grams (U,) that more than one of all rows of pieces have, and r (U,) of each."""
+    each = [[features_of(row) for row in rows if row] for rows in (samples, general)]
+    features, counts = np.unique(np.concatenate([*each[0], *each[1], np.zeros(0, np.int64)]), return_counts=True)
+    features = features[counts > 1]  # what a single sentence has says little, and most are such
+    logs = []
+    for rows in each:
+        flat = np.concatenate([*rows, np.zeros(0, np.int64)])
+        own = (
+            np.bincount(np.searchsorted(features, flat[np.isin(flat, features)]), minlength=len(features)) + 0.5
+        )  # (U,)
+        logs.append(np.log(own / own.sum()))
+    return features, (logs[0] - logs[1]).astype(np.float32)
+
+
+def mean_ratio(features: Ints, ratios: Floats, row: Sequence[int]) -> float:
+    """The mean of the ratios (U,) of those n-grams of a row that are known; 0 where none is."""
+    if not row or not len(features):
+        return 0.0
+    asked = features_of(row)
+    positions = np.minimum(np.searchsorted(features, asked), len(features) - 1)
+    known = positions[features[positions] == asked]
+    return float(ratios[known].mean()) if len(known) else 0.0
+
+
+def mean_states(base: BaseModel, texts: Sequence[str]) -> Floats:
+    """The mean of the frozen encoder's states (N, d) over each source; of a long source over its first part."""
+    import torch
+
+    from engine.decoding.translate import length_batches
+
+    with base.lock:
+        rows = [row[: base.max_tokens] for row in base.encode(clean(texts))]
+    result = np.zeros((len(rows), base.d_model), np.float32)
+    with base.using(None), torch.inference_mode():
+        for batch in length_batches([len(row) for row in rows], BATCH):
+            inputs = base.pad_batch([rows[i] for i in batch])  # (B, S)
+            mask = inputs != base.pad  # (B, S)
+            states = base.model.get_encoder()(
+                input_ids=inputs, attention_mask=mask.long()
+            ).last_hidden_state  # (B, S, d)
+            sums = (states.float() * mask[..., None]).sum(1)  # (B, d)
+            result[batch] = (sums / mask.sum(1, keepdim=True).clamp(min=1)).cpu().numpy()
+    return result
+
+
+def regression(samples: Floats, general: Floats) -> Floats:
+    """The weights (d,) of a logistic regression that tells samples (N, d) from general text (M, d), each kind weighing as much."""
+    import torch
+
+    states = torch.from_numpy(np.concatenate([samples, general]))  # (N + M, d)
+    spread = states.std(0).clamp(min=1e-6)  # (d,)
+    states = (states - states.mean(0)) / spread
+    labels = torch.cat([torch.ones(len(samples)), torch.zeros(len(general))])  # (N + M,)
+    balance = torch.where(labels > 0, 0.5 / len(samples), 0.5 / len(general))  # (N + M,)
+    weights = torch.zeros(states.shape[1] + 1, requires_grad=True)  # (d + 1,)
+    optimizer = torch.optim.LBFGS([weights], max_iter=100, line_search_fn="strong_wolfe")
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        logits = states @ weights[1:] + weights[0]  # (N + M,)
+        each = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels, reduction="none")  # (N + M,)
+        total = (balance * each).sum() + PENALTY * weights[1:].square().sum() / len(labels)
+        total.backward()  # type: ignore[no-untyped-call]
+        return total
+
+    with torch.enable_grad():
+        optimizer.step(closure)  # type: ignore[no-untyped-call]
+    return (weights.detach()[1:] / spread).numpy()

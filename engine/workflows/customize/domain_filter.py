@@ -1,0 +1,56 @@
+"""The domain filter of a run's plugin: where it is asked for, or lets `auto` keep a method that costs general text too much."""
+
+from __future__ import annotations
+
+import copy
+
+from engine.core.step_cache import content_hash
+from engine.corpora.general_text import general_sentences
+from engine.errors import CorpusError
+from engine.evaluation.general_text import learnable_pairs
+from engine.workflows.customize.run import Run
+from engine.workflows.customize.steps import STEPS
+
+
+def filtered(run: Run) -> Run | None:
+    """The run with a domain filter before its plugin; None where samples or general text are too few to learn one."""
+    from engine.plugins.domain_filter import FILE, DomainFilter
+
+    base, file = run.pair.forward, run.workspace / FILE
+    stamp = content_hash(base.fingerprint(), run.pair.backward.fingerprint(), run.cache.used.get("pairs"))
+    known = DomainFilter.open(run.workspace, base.d_model) if run.cache.holds("domain filter", stamp, file) else None
+    if known is None:
+        run.progress.begin("Learning the domain filter", STEPS - 1, STEPS)
+        own = [one.source for one in run.samples.pairs("memory") if one.source]
+        held_out = [one.source for one in run.samples.pairs("valid")][::2]
+        known = DomainFilter.learn(base, own, general_sources(run), held_out)
+        if known is None:
+            return None
+        run.cache.begin("domain filter")
+        known.save(run.workspace)
+        run.cache.set("domain filter", stamp)
+    result = copy.copy(run)
+    result.plugin = run.plugin.with_filter(known)
+    return result
+
+
+def general_sources(run: Run) -> list[str]:
+    """General text in the source language: what people wrote, and back-translations of the target language's, as the sources of
+    monolingual samples are; none of it is measured on.
+    """
+    segments = [*run.train, *run.valid]
+    own = [one.source for one in segments if one.source]
+    plain = general_sentences(run.settings.assets_dir, run.pair.forward.source, exclude=own)
+    but = [one.text for one in segments]
+    learnable = learnable_pairs(run.pair, run.settings, but=but, progress=run.progress, most=None)
+    return plain + [one.source for one in learnable]
+
+
+def add_domain_filter(run: Run) -> None:
+    """The step where a filter is asked for. Raises CorpusError where there is too little to learn one from."""
+    made = filtered(run)
+    if made is None:
+        raise CorpusError(
+            "There are too few samples, or no general text in the source language, for a domain filter. Leave it out."
+        )
+    run.plugin = made.plugin
