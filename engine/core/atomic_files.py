@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from engine.core.json_object import Json
 from engine.errors import StorageError, capitalised, storage_errors
 from engine.messages import Message, pack, unpack
+
+CHUNK = 1 << 20  # bytes copied at a time
 
 
 def make_parent(path: Path, what: str) -> None:
@@ -115,6 +118,17 @@ def atomic_folder(folder: Path, what: str) -> Iterator[Path]:
 def folder_and_old(folder: Path) -> tuple[Path, Path]:
     """The folder, and where `atomic_folder` leaves its last state when it is killed between its renames."""
     return folder, folder.with_name(f"{folder.name}.old")
+
+
+def copy_hashed(source: IO[bytes], into: IO[bytes] | None = None) -> Json:
+    """Copy what is left of a file, or only read it; returns the `sha256` and the `bytes` of what was read."""
+    digest, count = hashlib.sha256(), 0
+    while block := source.read(CHUNK):
+        digest.update(block)
+        count += len(block)
+        if into is not None:
+            into.write(block)
+    return {"sha256": digest.hexdigest(), "bytes": count}
 
 
 def read_json(path: Path) -> Json:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
+import io
 import json
 import tempfile
 import zipfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import engine
-from engine.core.atomic_files import atomic_write
+from engine.core.atomic_files import atomic_write, copy_hashed
+from engine.core.json_object import Json
 from engine.errors import OptionError
-from engine.plugins.bundle import CHUNK, CONFIG, MANIFEST, PARTS, PLAIN, WEIGHTS
+from engine.plugins.bundle import CONFIG, MANIFEST, PARTS, PLAIN, WEIGHTS
 
 if TYPE_CHECKING:
     from torch import nn
@@ -104,22 +105,25 @@ def write_bundle(path: Path, about: Mapping[str, Any], files: Mapping[str, Path]
         CONFIG: json.dumps(about, ensure_ascii=False, indent=2, sort_keys=True) + "\n",
         "README.md": card(about, files),
     }
-    manifest: dict[str, dict[str, object]] = {}
+    manifest: dict[str, Json] = {}
     with atomic_write(path, "the plugin") as temporary, zipfile.ZipFile(temporary, "w") as bundle:
         for key, text in texts.items():
-            data = text.encode("utf-8")
-            manifest[key] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-            bundle.writestr(entry(key), data)
+            manifest[key] = add(bundle, key, io.BytesIO(text.encode("utf-8")))
         for key, file in files.items():
-            digest, count = hashlib.sha256(), 0
-            with file.open("rb") as source, bundle.open(entry(key), "w", force_zip64=True) as out:
-                while block := source.read(CHUNK):
-                    digest.update(block)
-                    count += len(block)
-                    out.write(block)
-            manifest[key] = {"sha256": digest.hexdigest(), "bytes": count}
-        bundle.writestr(entry(MANIFEST), json.dumps({"files": manifest}, indent=2, sort_keys=True) + "\n")
+            with file.open("rb") as source:
+                manifest[key] = add(bundle, key, source)
+        add_manifest(bundle, manifest)
     return path
+
+
+def add(bundle: zipfile.ZipFile, name: str, source: IO[bytes]) -> Json:
+    """Stream a file into a bundle; returns its line in the manifest."""
+    with bundle.open(entry(name), "w", force_zip64=True) as out:
+        return copy_hashed(source, out)
+
+
+def add_manifest(bundle: zipfile.ZipFile, manifest: Mapping[str, Json]) -> None:
+    bundle.writestr(entry(MANIFEST), json.dumps({"files": manifest}, indent=2, sort_keys=True) + "\n")
 
 
 def entry(name: str) -> zipfile.ZipInfo:

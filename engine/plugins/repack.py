@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import io
 import json
 import tempfile
 import zipfile
@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.atomic_files import atomic_write
-from engine.core.json_object import Json
-from engine.plugins.bundle import CHUNK, CONFIG, MANIFEST, PARTS, open_bundle, read_bundle_card, verify_bundle
-from engine.plugins.export import TEXTS, check_without_texts, entry, texts_line
+from engine.plugins.bundle import CONFIG, MANIFEST, PARTS, open_bundle, read_bundle_card, verify_bundle
+from engine.plugins.export import TEXTS, add, add_manifest, check_without_texts, texts_line
 
 
 def repack(path: Path, output: Path, *, with_phrases: bool = True, name: str = "") -> None:
@@ -66,16 +65,15 @@ def amend(
         manifest = {name: about for name, about in manifest.items() if name not in without}
         with zipfile.ZipFile(temporary, "w") as copy:
             for name, data in texts.items():
-                copy.writestr(entry(name), data)
-                manifest[name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+                manifest[name] = add(copy, name, io.BytesIO(data))
             for name, file in (files or {}).items():
                 with file.open("rb") as source:
-                    manifest[name] = copy_from(source, copy, name)
+                    manifest[name] = add(copy, name, source)
             for name in manifest:
                 if name not in copy.namelist():
                     with bundle.open(name) as source:
-                        copy_from(source, copy, name)
-            copy.writestr(entry(MANIFEST), json.dumps({"files": manifest}, indent=2, sort_keys=True) + "\n")
+                        add(copy, name, source)
+            add_manifest(copy, manifest)
 
 
 def restated(page: str, before: Collection[str], after: Collection[str]) -> str:
@@ -90,14 +88,3 @@ def restated(page: str, before: Collection[str], after: Collection[str]) -> str:
 def retitled(page: str, old: str, new: str) -> str:
     """A bundle's card under another name."""
     return page.replace(f"\n# {old}\n", f"\n# {new}\n", 1)
-
-
-def copy_from(source: Any, copy: zipfile.ZipFile, name: str) -> Json:
-    """Stream a file into the bundle; returns its line in the manifest."""
-    digest, count = hashlib.sha256(), 0
-    with copy.open(entry(name), "w", force_zip64=True) as out:
-        while block := source.read(CHUNK):
-            digest.update(block)
-            count += len(block)
-            out.write(block)
-    return {"sha256": digest.hexdigest(), "bytes": count}

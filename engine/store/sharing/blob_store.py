@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+from engine.core.atomic_files import copy_hashed
 from engine.core.json_object import Json
 from engine.core.settings import Settings
 from engine.errors import InputError, MissingError, StorageError, storage_errors
@@ -164,7 +165,7 @@ class BlobStore:
                     digest = hashlib.file_digest(file, "sha256").hexdigest()
                 else:
                     with temporary.open("wb") as out:
-                        digest = _pour(file, out)
+                        digest = copy_hashed(file, out)["sha256"]
         except FileNotFoundError:
             raise StorageError(
                 "The artefact {path} ({name}) is missing from {url}. Run `tailormt doctor`; if no copy is "
@@ -188,7 +189,7 @@ class BlobStore:
         def read() -> bool:
             try:
                 with self.open(name) as file:
-                    return _pour(file) == name
+                    return bool(copy_hashed(file)["sha256"] == name)
             except FileNotFoundError:
                 return False
 
@@ -318,15 +319,6 @@ def _copy(file: BinaryIO, size: int, name: str, out: Any) -> None:
         left -= len(block)
     if left or digest.hexdigest() != name:
         raise Changed
-
-
-def _pour(file: Any, out: Any = None) -> str:
-    digest = hashlib.sha256()
-    while block := file.read(CHUNK):
-        digest.update(block)
-        if out is not None:
-            out.write(block)
-    return digest.hexdigest()
 
 
 def _age(about: Json) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import hashlib
 import json
 import os
 import sqlite3
@@ -15,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import engine
-from engine.core.atomic_files import atomic_write, check_writable
+from engine.core.atomic_files import atomic_write, check_writable, copy_hashed
 from engine.core.progress import Progress
 from engine.errors import InputError, storage_errors
-from engine.workflows.maintenance.archive import CHUNK, FORMAT, HOME, MANIFEST, STORE, left_out
+from engine.workflows.maintenance.archive import FORMAT, HOME, MANIFEST, STORE, left_out
 
 if TYPE_CHECKING:
     from engine.core.settings import Settings
@@ -128,13 +127,8 @@ def same(one: Path, other: Path) -> bool:
 
 def add(archive: zipfile.ZipFile, path: Path, name: str) -> dict[str, Any]:
     """One file into the archive; what is noted is what was read, though the file may grow meanwhile."""
-    digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
         about = zipfile.ZipInfo.from_file(path, name, strict_timestamps=False)
         about.compress_type = zipfile.ZIP_STORED if path.suffix in PACKED else zipfile.ZIP_DEFLATED
         with archive.open(about, "w", force_zip64=True) as out:
-            while block := file.read(CHUNK):
-                digest.update(block)
-                out.write(block)
-                size += len(block)
-    return {"sha256": digest.hexdigest(), "bytes": size}
+            return copy_hashed(file, out)
