@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 FILE = "domain_filter.safetensors"
 KEYS = ("features", "ratios", "direction", "threshold")
 ACCEPTED = 0.95  # of held-out samples
-FEWEST = 20  # sentences of either kind, and held-out ones, to learn from
+FEWEST = 20  # sentences of either kind to learn from
+FEWEST_HELD_OUT = 10
 PENALTY = 3.0  # of the regression's squared weights, over the number of sentences
 BATCH = 4096  # source tokens
 
@@ -57,8 +58,8 @@ class DomainFilter:
     def learn(
         cls, base: BaseModel, samples: Sequence[str], general: Sequence[str], held_out: Sequence[str]
     ) -> DomainFilter | None:
-        """From sources of the samples, of general text and of held-out samples; None where any are fewer than `FEWEST`."""
-        if min(len(samples), len(general), len(held_out)) < FEWEST:
+        """From sources of the samples, of general text and of held-out samples; None where any are too few."""
+        if min(len(samples), len(general)) < FEWEST or len(held_out) < FEWEST_HELD_OUT:
             return None
         features, ratios = log_ratios(plain_rows(base, samples), plain_rows(base, general))
         direction = regression(mean_states(base, samples), mean_states(base, general))  # (d,)

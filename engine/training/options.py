@@ -36,6 +36,12 @@ class TrainingOptions(Options):
         low=0,
         high=0.9,
     )
+    domain_filter: str = option(
+        "auto",
+        "Leave sentences that are unlike the samples to the base. auto: method auto does so where a better method would "
+        "otherwise affect other text.",
+        choices=("auto", "on", "off"),
+    )
     accumulate: int = option(1, "Batches whose gradients are added up before an update.", low=1)
     learning_rate: float = option(2e-4, "Peak learning rate.", low=1e-7, high=1)
     warmup: int = option(100, "Updates over which the learning rate rises to its peak.", low=0)

@@ -50,8 +50,8 @@ def request_that_made(job: JobRow) -> CustomizeRequest:
     best = next((one for one in job.result.get("tried", ()) if one["chosen"]), None)
     if best is None:
         return asked
-    domain_filter = "on" if best.get("domain_filter") else asked.domain_filter
-    return asked.replace(method=best["method"], knn=best["knn"], domain_filter=domain_filter)
+    training = {**asked.training_options, **({"domain_filter": "on"} if best.get("domain_filter") else {})}
+    return asked.replace(method=best["method"], knn=best["knn"], training_options=training)
 
 
 class Runs:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from engine.base import BaseModel
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.core.step_cache import StepCache
@@ -18,7 +19,8 @@ from engine.errors import Cancelled
 from engine.jobs import enqueue
 from engine.jobs.paths import job_folder, job_workspace
 from engine.jobs.registry import KINDS, JobContext
-from engine.plugins import read_bundle_card
+from engine.plugins import Plugin, read_bundle_card
+from engine.plugins.replace_samples import swap_bundle
 from engine.store import JobRow, Store
 from engine.training.metrics_log import read_metrics
 from engine.workflows.customize.pipeline import customize
@@ -270,6 +272,40 @@ def test_the_method_that_auto_chose_goes_on_from_what_it_has_learned(
     assert customize(alone, work, Progress(), settings, run=second)["updates"] == TRAINING["max_updates"]
     begun, whole = (read_metrics(run / "training" / "metrics.jsonl") for run in (first, second))
     assert begun == whole[: len(begun)]
+
+
+def test_a_method_that_costs_general_text_too_much_is_tried_behind_a_domain_filter(
+    asked: Callable[..., Any], tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.plugins.domain_filter.FEWEST_HELD_OUT", 4)
+    monkeypatch.setattr("engine.workflows.customize.selection.COST", -100.0)  # nothing is harmless
+    monkeypatch.setitem(CANDIDATES, "quick", ("knn", "houlsby_adapter"))
+    settings = Settings(home=str(home), device="cpu")
+    summary = customize(asked("auto", method="auto"), tmp_path / "work", settings=settings)
+    tried = [(one["method"], one["knn"], one["domain_filter"]) for one in summary["tried"]]
+    ways = [("knn", False), ("houlsby_adapter", False), ("houlsby_adapter", True)]
+    assert tried == [("base", False, False), *((*way, filtered) for way in ways for filtered in (False, True))]
+    off = asked("off", method="auto", training={"domain_filter": "off"})
+    assert not any(one["domain_filter"] for one in customize(off, tmp_path / "work", settings=settings)["tried"])
+
+
+def test_a_plugin_keeps_its_domain_filter_and_learns_another_with_other_samples(
+    asked: Callable[..., Any], tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, sample: Path
+) -> None:
+    monkeypatch.setattr("engine.plugins.domain_filter.FEWEST_HELD_OUT", 4)
+    settings = Settings(home=str(home), device="cpu")
+    request = asked("on", method="knn", training={"domain_filter": "on"})
+    customize(request, tmp_path / "work", settings=settings)
+    base = BaseModel.load(request.base, "en", "zh", device="cpu")
+    made = Plugin.load(request.output, base, cache=tmp_path / "cache")
+    assert made.domain_filter is not None
+    assert "left to the base" in read_bundle_card(Path(request.output))["provenance"]["domain_filter"]
+    others = tmp_path / "others.txt"
+    others.write_text("\n".join(sample.read_text(encoding="utf-8").splitlines()[:44]), encoding="utf-8")
+    swap_bundle(Path(request.output), tmp_path / "other.zip", [str(others)], base=request.base, settings=settings)
+    other = Plugin.load(tmp_path / "other.zip", base, cache=tmp_path / "cache")
+    assert other.domain_filter is not None
+    assert len(other.domain_filter.features) != len(made.domain_filter.features)
 
 
 def test_auto_keeps_the_best_that_leaves_general_text_alone() -> None:

@@ -224,6 +224,7 @@ def train(run: Run) -> None:
     if pairs is not None:
         folder = run.folder / "training"
         timeless = training.replace(max_minutes=None).to_mapping()
+        del timeless["domain_filter"]  # of no consequence here
         made_from = [run.own.get("method"), run.cache.used["pairs"], timeless, run.settings.precision]
         renew(run.own, "training", content_hash(*made_from), folder)
         held_out = method.encode(base, run.samples, "valid", run.progress)
@@ -282,7 +283,7 @@ OF_A_METHOD = (
     Step("pairs", pair_sentences, lambda run: not needs_pairs_first(run)),
     Step("training", train),
     Step("knn", add_datastore, lambda run: bool(run.request.knn)),
-    Step("domain filter", add_domain_filter, lambda run: run.request.domain_filter == "on"),
+    Step("domain filter", add_domain_filter, lambda run: run.training.domain_filter == "on"),
 )
 AFTER_CHOICE = (Step("evaluation", evaluate), Step("bundle", write_bundle))
 

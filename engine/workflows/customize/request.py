@@ -59,12 +59,6 @@ class CustomizeRequest(Options):
     phrase_options: Mapping[str, Any] = option({}, 'Settings of phrase extraction, as {"l_max": 8}.', advanced=True)
     knn: bool = option(False, "Put a datastore for kNN decoding into the bundle, beside what the method makes.")
     knn_options: Mapping[str, Any] = option({}, 'Settings of kNN decoding, as {"k": 8}.', advanced=True)
-    domain_filter: str = option(
-        AUTO,
-        "Sentences unlike the samples are left to the base. auto: where method auto would lose a better method without.",
-        choices=(AUTO, "on", "off"),
-        advanced=True,
-    )
     with_phrases: bool = option(
         True,
         "Put the phrases into the bundle; without, it holds their vectors only. A method that looks sentences up needs them.",

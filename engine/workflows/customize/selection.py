@@ -22,7 +22,7 @@ from engine.core.step_cache import StepCache, content_hash
 from engine.evaluation.general_text import general_pairs
 from engine.workflows.customize.domain_filter import filtered
 from engine.workflows.customize.metrics import MOST, hash_weights
-from engine.workflows.customize.request import AUTO, CustomizeRequest
+from engine.workflows.customize.request import CustomizeRequest
 from engine.workflows.customize.run import TRIED, Run, Trial
 from engine.workflows.customize.steps import STEPS
 from engine.workflows.throughput import TimedProgress, record_run
@@ -69,7 +69,7 @@ def best_of(
             trials.append(measure(trial, trial.plugin, general, start))
             if best is None or trials[-1] is chosen(trials):
                 best = trial
-            harmful = request.domain_filter == AUTO and loss(trials[-1], trials[0]) > COST
+            harmful = trial.training.domain_filter == "auto" and loss(trials[-1], trials[0]) > COST
             if harmful and (milder := filtered(trial)) is not None:
                 trials.append(measure(milder, milder.plugin, general, start))
                 if trials[-1] is chosen(trials):
