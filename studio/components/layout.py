@@ -7,6 +7,7 @@ import functools
 import inspect
 import logging
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -75,6 +76,28 @@ class Page:
     title: Any
     actions: Any
     timer: Any
+
+
+class StudioPage(ABC):
+    """A page of the studio: `build` lays it out within its `page` and wires its events."""
+
+    def __init__(self, demo: gr.Blocks, service: Service) -> None:
+        self.demo, self.service = demo, service
+
+    @classmethod
+    def build(cls, demo: gr.Blocks, service: Service) -> None:
+        """Add the page to the application."""
+        made = cls(demo, service)
+        made.layout()
+        made.events()
+
+    @abstractmethod
+    def layout(self) -> None:
+        """The components."""
+
+    @abstractmethod
+    def events(self) -> None:
+        """What they do."""
 
 
 def wanted(request: gr.Request) -> str:

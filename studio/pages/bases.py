@@ -12,7 +12,7 @@ from engine.errors import TailorError
 from engine.store import ProjectRow
 from studio.components.bases_boxes import jobs_box, known_box, shelf_box
 from studio.components.html import esc, size, view
-from studio.components.layout import HEAVY, QUIET, guard, page, wanted
+from studio.components.layout import HEAVY, QUIET, StudioPage, guard, page, wanted
 from studio.components.model_cards import license_line
 from studio.components.templating import render, script
 from studio.i18n.translate import tr, translate_message
@@ -25,18 +25,11 @@ PAIR = ("en", "zh")
 MARK = script("bases-mark.js")
 
 
-def build(demo: gr.Blocks, service: Service) -> None:
-    """Lay out the page `/bases`."""
-    bases = BasesPage(demo, service)
-    bases.layout()
-    bases.events()
-
-
-class BasesPage:
+class BasesPage(StudioPage):
     """/bases: what is being added, the bases at hand, well-known ones of a pair of languages."""
 
     def __init__(self, demo: gr.Blocks, service: Service) -> None:
-        self.demo, self.service = demo, service
+        super().__init__(demo, service)
         self.models = BaseModels(service)
 
     def layout(self) -> None:
@@ -128,3 +121,6 @@ def _pair(request: gr.Request, project: ProjectRow | None) -> tuple[str, str]:
 def _stamp(models: BaseModels) -> str:
     """Changes when a base comes or goes."""
     return " ".join(entry.name for entry in models.shelf.entries())
+
+
+build = BasesPage.build

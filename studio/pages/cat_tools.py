@@ -10,11 +10,10 @@ from engine.errors import InputError
 from studio.auth.identity import guest
 from studio.components.cat_tool_cards import connection_card, tool_cards
 from studio.components.html import view
-from studio.components.layout import QUIET, guard, page, wanted
+from studio.components.layout import QUIET, StudioPage, guard, page, wanted
 from studio.components.templating import script
 from studio.services.cat_connections import connection, known_choice, new_token
 from studio.services.origin import origin_of
-from studio.services.service import Service
 from studio.services.translation import plugin_choices
 
 TEXT = "How to use your plugins from OmegaT, Trados Studio, memoQ, Weblate and Okapi."
@@ -24,18 +23,8 @@ MARK = script("cat-tools-mark.js")
 COPY = script("cat-tools-copy.js")
 
 
-def build(demo: gr.Blocks, service: Service) -> None:
-    """Lay out the page `/cat-tools`."""
-    tools = CatToolsPage(demo, service)
-    tools.layout()
-    tools.events()
-
-
-class CatToolsPage:
+class CatToolsPage(StudioPage):
     """/cat-tools: the connection of a project and plugin, then a card for each tool with its settings."""
-
-    def __init__(self, demo: gr.Blocks, service: Service) -> None:
-        self.demo, self.service = demo, service
 
     def layout(self) -> None:
         with page(self.demo, self.service, "cat-tools", "CAT tools", TEXT):
@@ -78,3 +67,6 @@ class CatToolsPage:
             self.tools: tool_cards(made, project),
             self.choice: choice,
         }
+
+
+build = CatToolsPage.build

@@ -14,14 +14,13 @@ from studio.auth.identity import guest
 from studio.components.file_fields import drop_field, large_files, reasons_of
 from studio.components.home_welcome import start_with_sample, welcome, welcome_heading
 from studio.components.html import esc, view
-from studio.components.layout import HEAVY, QUIET, address, guard, heading, page
+from studio.components.layout import HEAVY, QUIET, StudioPage, address, guard, heading, page
 from studio.components.link_button import link_button
 from studio.components.new_project_form import GO
 from studio.components.templating import render, script
 from studio.i18n.translate import ago, tr, trn
 from studio.services.catalog import language_pair_text
 from studio.services.projects import Glance, glances
-from studio.services.service import Service
 from studio.services.uploads import all_refused, stash
 
 TEXT = "One project per style, with its samples, plugins and comparisons."
@@ -32,18 +31,8 @@ START = script("home-start.js")
 ANSWER = script("home-answer.js")
 
 
-def build(demo: gr.Blocks, service: Service) -> None:
-    """Lay out the page `/`."""
-    home = HomePage(demo, service)
-    home.layout()
-    home.events()
-
-
-class HomePage:
+class HomePage(StudioPage):
     """/: the projects as cards; without any the invitation to start one."""
-
-    def __init__(self, demo: gr.Blocks, service: Service) -> None:
-        self.demo, self.service = demo, service
 
     def layout(self) -> None:
         with page(self.demo, self.service, "", "Projects", TEXT) as self.frame:
@@ -152,3 +141,6 @@ def _card(one: Glance) -> dict[str, object]:
         "changed": ago(one.changed),
         "holds": tr("{one}, {two}.", one=holds, two=plugins[0]) if plugins else tr("{one}.", one=holds),
     }
+
+
+build = HomePage.build

@@ -12,32 +12,21 @@ from engine.errors import InputError
 from engine.store import JobRow, PluginRow, ProjectRow
 from studio.components.ablation import lines_of
 from studio.components.html import note, view
-from studio.components.layout import QUIET, address, guard, page, wanted
+from studio.components.layout import QUIET, StudioPage, address, guard, page, wanted
 from studio.components.link_button import link_button
 from studio.components.plugin_boxes import blend_box, bring_in, default_menu, waiting_box
 from studio.components.plugin_cards import no_plugins, plugin_cards, seen
 from studio.components.templating import script
 from studio.i18n.translate import tr
 from studio.services.plugin_imports import PendingImports
-from studio.services.service import Service
 
 ABLATE = "ablate"  # the kind of job
 TEXT = "Each plugin is a single file that works with the base it was built for, on any machine."
 ACT = script("plugins.js")
 
 
-def build(demo: gr.Blocks, service: Service) -> None:
-    """Lay out the page `/plugins`."""
-    plugins = PluginsPage(demo, service)
-    plugins.layout()
-    plugins.events()
-
-
-class PluginsPage:
+class PluginsPage(StudioPage):
     """/plugins: the plugins as cards, imports and blends around them."""
-
-    def __init__(self, demo: gr.Blocks, service: Service) -> None:
-        self.demo, self.service = demo, service
 
     def layout(self) -> None:
         with page(self.demo, self.service, "plugins", "Plugins", TEXT) as self.frame:
@@ -174,3 +163,6 @@ class PluginsPage:
 
 def _stamp(ablations: Mapping[int, JobRow]) -> str:
     return " ".join(f"{job.id}/{job.state}" for job in ablations.values())
+
+
+build = PluginsPage.build

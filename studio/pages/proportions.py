@@ -12,7 +12,7 @@ from engine.store import PluginRow, ProjectRow
 from studio.components import domain_figures as draw
 from studio.components.html import gated, note, shown_if, view, visible_if
 from studio.components.import_status import next_link
-from studio.components.layout import MODEL, QUIET, guard, heading, page, wanted
+from studio.components.layout import MODEL, QUIET, StudioPage, guard, heading, page, wanted
 from studio.i18n.translate import tr
 from studio.pages import Values
 from studio.pages.proportions_samples import SamplesCards
@@ -24,11 +24,12 @@ from studio.services.service import Service
 TEXT = "What each word shares with each domain, layer by layer."
 
 
-class ProportionsPage:
+class ProportionsPage(StudioPage):
     """/proportions: a sentence word by word, the samples as a whole, words across domains."""
 
     def __init__(self, demo: gr.Blocks, service: Service) -> None:
-        self.demo, self.service, self.proportions = demo, service, Proportions(service)
+        super().__init__(demo, service)
+        self.proportions = Proportions(service)
 
     def layout(self) -> None:
         with page(self.demo, self.service, "proportions", "Proportions", TEXT) as self.frame:
@@ -160,13 +161,9 @@ class ProportionsPage:
             yield from self.fill(request, as_asked(number, text, side, word) if before else None)
 
 
-def build(demo: gr.Blocks, service: Service) -> None:
-    """The page `/proportions`."""
-    shown = ProportionsPage(demo, service)
-    shown.layout()
-    shown.events()
-
-
 def as_asked(number: Any, text: str, side: str, word: str) -> dict[str, object]:
     """What the page shows, as its address would have it."""
     return {"plugin": number or "", "sentence": text or "", "side": side or "", "word": word or ""}
+
+
+build = ProportionsPage.build

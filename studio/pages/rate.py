@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 
 from studio.components.html import gated, shown_if, view, visible_if
-from studio.components.layout import QUIET, address, guard, page, wanted
+from studio.components.layout import QUIET, StudioPage, address, guard, page, wanted
 from studio.components.rating_results import (
     manage_box,
     nothing_to_rate,
@@ -21,7 +21,6 @@ from studio.components.templating import script
 from studio.i18n.translate import moment
 from studio.services.origin import origin_of
 from studio.services.ratings import NewRound, comparison_texts, start_round
-from studio.services.service import Service
 
 if TYPE_CHECKING:
     from engine.store.ratings import RoundRow
@@ -39,19 +38,8 @@ LEAVE = "(address) => { if (address) window.location.assign(address); }"
 MARK = script("rate-mark.js")
 
 
-def build(demo: gr.Blocks, service: Service) -> None:
-    """Lay out the page `/rate`."""
-    rate = RatePage(demo, service)
-    rate.layout()
-    rate.events()
-
-
-class RatePage:
+class RatePage(StudioPage):
     """/rate: a form for a new round, or a round with its results and raters."""
-
-    def __init__(self, demo: gr.Blocks, service: Service) -> None:
-        self.demo = demo
-        self.service = service
 
     def layout(self) -> None:
         """The components."""
@@ -202,3 +190,6 @@ def _wanted_round(request: gr.Request, rounds: Sequence[RoundRow]) -> RoundRow |
     if number == "new" or request.query_params.get("comparison"):
         return None
     return next((row for row in rounds if str(row.id) == number), rounds[0] if rounds else None)
+
+
+build = RatePage.build

@@ -13,7 +13,7 @@ from studio.components.file_fields import large_files, reasons_of
 from studio.components.html import view
 from studio.components.import_report import files_card, side_cards, unread_card
 from studio.components.import_status import job_line, next_link, summary, translations_card
-from studio.components.layout import QUIET, address, guard, heading, page, wanted
+from studio.components.layout import QUIET, StudioPage, address, guard, heading, page, wanted
 from studio.components.more_files_form import MoreFilesForm
 from studio.components.new_project_form import NewProjectForm
 from studio.components.sentence_list import BROWSE, change_bar, sentence_card
@@ -37,18 +37,11 @@ def at_work(job: JobRow | None) -> bool:
     return job is not None and job.active and job.kind == "prepare"
 
 
-def build(demo: gr.Blocks, service: Service) -> None:
-    """Lay out the page `/samples`."""
-    samples = SamplesPage(demo, service)
-    samples.layout()
-    samples.events()
-
-
-class SamplesPage:
+class SamplesPage(StudioPage):
     """/samples: a form for a new project; of a project that is there its files, sentences and test files."""
 
     def __init__(self, demo: gr.Blocks, service: Service) -> None:
-        self.demo, self.service = demo, service
+        super().__init__(demo, service)
         self.new_project = NewProjectForm(service)
         self.more_files = MoreFilesForm(service)
         self.tests = TestFilesPanel(service)
@@ -247,3 +240,6 @@ class SamplesPage:
         project = self.service.need(wanted(request))
         self.service.undo(project.id)
         return self._listing(project, query)
+
+
+build = SamplesPage.build

@@ -13,7 +13,7 @@ from engine.store import ProjectRow
 from engine.workflows.customize.request import AUTO, CustomizeRequest
 from studio.components.base_note import add_base_note
 from studio.components.html import note, view, visible_if
-from studio.components.layout import guard, heading, page, wanted
+from studio.components.layout import StudioPage, guard, heading, page, wanted
 from studio.components.method_cards import PICK, automatic_card, estimate_line, lacking, method_card, method_cards
 from studio.components.runs_panel import BARE, MARK, QUIET, RunsPanel, run_numbers
 from studio.components.settings_fields import COLLECTED, FOLD, collected
@@ -27,18 +27,11 @@ from studio.services.service import Service
 TEXT = "The base stays unchanged; the plugin is trained beside it. You can close this page: training continues."
 
 
-def build(demo: gr.Blocks, service: Service) -> None:
-    """Lay out the page `/train`."""
-    train = TrainPage(demo, service)
-    train.layout()
-    train.events()
-
-
-class TrainPage:
+class TrainPage(StudioPage):
     """/train: the form of a run above, the runs below."""
 
     def __init__(self, demo: gr.Blocks, service: Service) -> None:
-        self.demo, self.service = demo, service
+        super().__init__(demo, service)
         self.runs, self.form = Runs(service), PlanForm()
         self.panel = RunsPanel(self.runs)
 
@@ -208,3 +201,6 @@ class TrainPage:
             )
         gr.Info(says, duration=5, title=tr("The run is queued"))
         return {self.address: json.dumps({"run": "", "clone": ""})}
+
+
+build = TrainPage.build
