@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from engine.jobs.background import start_background_worker, stop_background_worker
 from engine.jobs.paths import job_folder, log_file, log_tail, workspace_folder
-from engine.jobs.registry import KINDS, JobContext, Kind, enqueue, resume
+from engine.jobs.registry import KINDS, JobContext, Kind, enqueue
 
 __all__ = [
     "KINDS",
@@ -22,7 +22,6 @@ __all__ = [
     "job_folder",
     "log_file",
     "log_tail",
-    "resume",
     "start_background_worker",
     "stop_background_worker",
     "workspace_folder",

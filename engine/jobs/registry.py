@@ -15,7 +15,7 @@ from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.core.settings import Settings
 from engine.errors import Cancelled, InputError
-from engine.jobs.handlers import bases, documents, explore
+from engine.jobs.handlers import bases, compare, documents, explore
 from engine.jobs.paths import job_folder
 from engine.jobs.progress import plain
 from engine.store.queue import ASKED, AUTOMATIC, LONG
@@ -104,14 +104,6 @@ def enqueue(
         wanted = min([wanted, *(row.priority for row in waiting if row.kind in KINDS and KINDS[row.kind].in_order)])
     before_queueing(store, project_id)
     return store.jobs.enqueue(kind, arguments, project_id=project_id, owner=owner, priority=wanted, device=known.device)
-
-
-def resume(store: Store, job_id: int) -> JobRow:
-    """Queue an interrupted, failed or cancelled job again; it continues from its last finished step or checkpoint.
-
-    Raises InputError when the job is waiting, at work or done.
-    """
-    return store.jobs.resume(job_id)
 
 
 def _check_request(arguments: Mapping[str, Any]) -> Json:
@@ -297,18 +289,6 @@ def _take_over(context: JobContext) -> None:
         StepCache(context.run).set("training", StepCache(earlier).get("training"))
 
 
-def _compare(context: JobContext) -> Json:
-    from engine.jobs.handlers import compare as job
-
-    return job.run(context)
-
-
-def _check_comparison(arguments: Mapping[str, Any]) -> Json:
-    from engine.jobs.handlers import compare as job
-
-    return job.check(arguments)
-
-
 def _tidy(run: Path, patterns: Iterable[str]) -> None:
     """Drop what only a run that goes on would need: the bundle holds what was made. Tables, curves and the memory, which is
     drawn as a map, stay.
@@ -326,7 +306,7 @@ KINDS: dict[str, Kind] = {
     "leakage": Kind("Compare samples with test files", _leakage, None, ASKED, "cpu"),
     "preview": Kind("First look without training", _preview, _check_request, AUTOMATIC, gives_way_to="anyone"),
     "customize": Kind("Make a plugin", _customize, _check_request, in_order=True, gives_way_to="owner"),
-    "compare": Kind("Compare translations", _compare, _check_comparison, ASKED),
+    "compare": Kind("Compare translations", compare.run, compare.check, ASKED),
     "proportions": Kind("Fit domain proportions", explore.proportions, None, ASKED, gives_way_to="anyone"),
     "phrase_map": Kind("Draw the map of phrases", explore.phrase_map, None, ASKED),
     "ablate": Kind("Exchange a plugin's memory", explore.ablation, explore.check_ablation),

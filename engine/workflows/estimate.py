@@ -24,7 +24,7 @@ from engine.workflows.throughput import ThroughputLog, decoded_tokens, machine, 
 if TYPE_CHECKING:
     from engine.workflows.customize.request import CustomizeRequest
 
-MiB, GiB = 2**20, 2**30
+MiB = 2**20
 # A plain forward pass in full precision is 1; how many times as much a token of each kind of work costs, where half precision
 # is fast, as it is on GPUs and newer processors. Measured with bench/paces.py.
 WORK = {"sources": 1.9, "weighing": 2.6, "datastore": 1.0, "evaluation": 5.5}

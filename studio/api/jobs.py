@@ -104,11 +104,9 @@ def cancel_job(deps: DepsDep, number: Id) -> models.Job:
 @router.post("/jobs/{number}/resume", status_code=202, dependencies=[may("write")])
 def resume_job(deps: DepsDep, number: Id) -> models.Job:
     """Queue an interrupted, failed or cancelled job again; it continues from its last finished step or checkpoint."""
-    from engine.jobs import resume
-
     deps.store.jobs.get(number)
     with conflicts():
-        return rows.job(resume(deps.store, number))
+        return rows.job(deps.store.jobs.resume(number))
 
 
 @router.delete("/jobs/{number}", status_code=204, dependencies=[may("write")])

@@ -79,16 +79,6 @@ def note(text: str, *, bad: bool = False) -> str:
     return piece("note", text, bad)
 
 
-def bar(share: float, label: str = "") -> str:
-    """A thin progress bar, `share` from 0 to 1; `label` says of what."""
-    return piece("bar", share, label)
-
-
-def figure(title: str, before: str, after: str, below: str) -> str:
-    """A figure card: what it was, what it is, and how sure that is."""
-    return piece("figure", title, before, after, below)
-
-
 def bars(counts: Sequence[int], names: Sequence[str], unit: str) -> str:
     """A small column chart as SVG, in the style sheet's colours; the figure of each column shows on hover.
 

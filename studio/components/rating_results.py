@@ -28,17 +28,13 @@ CHOICES = (mark("win"), mark("tie"), mark("lose"))
 def result_cards(store: Store, row: RoundRow) -> str:
     """What has come out so far; nothing before the first answer."""
     results = _summary(store, row.id, store.ratings.stamp(row.id))
-    return _result(results, row, cards=True) if results.raters else ""
+    return result(results, row) if results.raters else ""
 
 
-def result_table(results: Summary, row: RoundRow) -> str:
-    """The table of the paper: a row a rater, the average, kappa, and the sign test."""
-    return _result(results, row, cards=False)
-
-
-def _result(results: Summary, row: RoundRow, *, cards: bool) -> str:
+def result(results: Summary, row: RoundRow) -> str:
+    """The verdict, a card a question, and the table of the paper: a row a rater, the average, kappa, and the sign test."""
     return render(
-        "rating_result.html", cards=cards, verdict=verdict(results, row), questions=results.questions,
+        "rating_result.html", verdict=verdict(results, row), questions=results.questions,
         raters=results.raters, choices=CHOICES, p_words=p_words, foot=_foot(results, row),
     )  # fmt: skip
 

@@ -173,8 +173,6 @@ class RunsPanel:
 
     def act(self, request: gr.Request, event: gr.EventData) -> None:
         """Cancel or resume a run, or go on with one that had no time left."""
-        from engine.jobs import resume
-
         project, number = self.runs.service.need(wanted(request)), whole_number(event.job) or 0
         job = next((one for one in self.runs.of(project.id) if one.id == number), None)
         if job is None:
@@ -182,7 +180,7 @@ class RunsPanel:
         if event.act == "cancel":
             self.store.jobs.cancel(number)
         elif event.act == "resume":
-            resume(self.store, number)
+            self.store.jobs.resume(number)
         elif event.act == "go_on":
             self.runs.continued(project, job)
 

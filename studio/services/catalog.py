@@ -52,13 +52,6 @@ def default_pair(base: str) -> tuple[str | None, str | None]:
     return first, second
 
 
-def sample_types() -> list[str]:
-    """The file endings that can be uploaded."""
-    from engine.corpora import READERS
-
-    return [ending for item in READERS.values() for ending in item.endings]
-
-
 class Catalog:
     """The assets and the home folder, as the studio offers them."""
 

@@ -26,7 +26,7 @@ from engine.plugins.library import Library
 from engine.serving.batcher import Batcher
 from engine.serving.model_cache import ModelCache
 from engine.serving.turns import Ticket
-from engine.store import ComparisonRow, JobRow, PluginRow, ProjectRow, Store
+from engine.store import JobRow, PluginRow, ProjectRow, Store
 from engine.workflows.customize.request import CustomizeRequest
 from engine.workflows.customize.run import TRIED
 from studio.auth.identity import access_of, client_of, guest
@@ -181,12 +181,6 @@ class Service(SampleFiles):
 
     # -- phrases
 
-    def phrases(self, project_id: int) -> list[JsonRow]:
-        """The phrases of a project, as in phrases.jsonl."""
-        return [
-            row for row in read_rows(self.workspace(project_id) / "phrases.jsonl") if "text" in row and "length" in row
-        ]
-
     def phrase_count(self, project_id: int) -> int | None:
         corpus = self.corpus(project_id)
         sets = self.store.phrase_sets.list(corpus.id) if corpus else []
@@ -287,10 +281,6 @@ class Service(SampleFiles):
 
         return Library(self.store, self.settings)
 
-    def import_bundle(self, project: ProjectRow, file: str | Path) -> PluginRow:
-        """Check a bundle and take it into the project. Raises BundleError when it is damaged, unsafe or not for the base."""
-        return self.library.import_bundle(project, file, lambda: self.base_model(project))
-
     def plugin_card(self, row: PluginRow) -> ModelCard:
         """The card in a plugin's bundle; an empty one where the bundle is gone or damaged."""
         from engine.plugins import read_bundle_text
@@ -299,6 +289,3 @@ class Service(SampleFiles):
             return parse_card(read_bundle_text(row.path), row.name)
         except TailorError:
             return ModelCard(row.name)
-
-    def comparisons(self, project_id: int) -> list[ComparisonRow]:
-        return self.store.comparisons.list(project_id)

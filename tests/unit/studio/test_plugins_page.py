@@ -22,7 +22,8 @@ from engine.workflows.human_rating import RoundPlan, Texts, choose, new_round, s
 from studio.components.ablation import lines_of
 from studio.components.plugin_boxes import blend_box, bring_in, check_list, default_menu
 from studio.components.plugin_cards import plugin_cards, seen
-from studio.components.rating_results import manage_box, rater_table, result_cards, result_table, verdict
+from studio.components.rating_results import manage_box, rater_table, result_cards, verdict
+from studio.components.rating_results import result as rating_result
 from studio.services.plugin_imports import PendingImports
 from studio.services.service import Service
 
@@ -185,7 +186,7 @@ def test_a_verdict_names_what_is_sure_only(service: Service, project: ProjectRow
     )
     even = summarize({"Mei": {n: {"style": "tie"} for n in range(12)}})
     assert verdict(even, row) == "No significant difference in style."
-    text = re.sub(r"<[^>]+>", " ", result_table(result, row))
+    text = re.sub(r"<[^>]+>", " ", rating_result(result, row))
     assert "κ needs two raters." in text
 
 
