@@ -93,7 +93,8 @@ def test_at_once_each_pair_counts_once(service: Service, project: ProjectRow) ->
     assert [path.name for path in path_of(service, project).parent.iterdir()] == [EDITED], "no half of a file is left"
 
 
-def test_what_is_no_pair_is_refused(service: Service, project: ProjectRow) -> None:
+def test_what_is_no_pair_is_refused(service: Service, project: ProjectRow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "settings", service.settings.replace(max_upload_mib=1))
     for source, translation in (("", "雨"), ("Rain", "\u200b \n")):
         with pytest.raises(InputError, match="one of them is empty"):
             learn(service, project, source, translation)
