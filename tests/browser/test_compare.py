@@ -131,7 +131,7 @@ def test_two_plugins_a_dial_a_word_a_link_and_files(
     page.locator('.tm-words[data-system="2"]').first.focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    expect(panel.get_by_text("reads nothing: what it learnt is in its weights")).to_be_visible()
+    expect(panel.get_by_text("reads nothing: what it has learned is in its weights")).to_be_visible()
 
     page.get_by_text("Share", exact=True).click()
     page.get_by_label("Name", exact=True).fill("Rain & <i>door</i>")

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from engine.base.adapter import acting
 from engine.errors import InputError, OptionError
-from engine.messages import mark
+from engine.messages import Message, mark
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
@@ -94,9 +95,14 @@ def _memory_reads(
 ) -> tuple[list[MemoryRead], str]:
     """What was read for the tokens `touched`, or why there is nothing."""
     if plugin is None:
-        return [], "The base alone wrote this. It has no memory to read from."
+        return [], mark("The base alone wrote this. It has no memory to read from.")
+    if acting(base, source, plugin, 1.0) is None:
+        return [], mark("This sentence is unlike the samples, so the plugin's domain filter left it to the base.")
     if not (plugin.method.capabilities.offers_reads or plugin.knn is not None):
-        return [], f"{plugin.method.capabilities.title} reads nothing: what it learnt is in its weights."
+        return [], Message(
+            "{method} reads nothing: what it has learned is in its weights.",
+            method=Message(plugin.method.capabilities.title),
+        )
     rows = plugin.reads(base, source, text, top=4 * top)
     selected = [row for row in rows if row["position"] in touched or row["place"] == "prompt"]
     reads = with_words(base, merged(selected, top))
