@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.atomic_files import write_json
+from engine.messages import mark
 from engine.workflows.customize.request import unlike_the_paper
 from engine.workflows.customize.run import Run
 
@@ -39,7 +40,11 @@ def write_bundle(run: Run) -> None:
                 "budget": run.request.budget,
                 **({"unlike_the_paper": unlike} if unlike else {}),
                 **({"chosen_from": comparison(run)} if run.tried else {}),
-                **({"domain_filter": "sentences unlike the samples are left to the base"} if filter_files(run) else {}),
+                **(
+                    {"domain_filter": mark("sentences unlike the samples are left to the base")}
+                    if filter_files(run)
+                    else {}
+                ),
                 **training_figures(run),
                 "seed": run.training.seed,
             },
