@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from engine.core.languages import primary_language
 from engine.corpora.formats.documents.files import parse_xml, read_archive, rebuilt_archive, xml_bytes
-from engine.corpora.formats.documents.model import Context, Document, DocumentError, Result, Unit, names
+from engine.corpora.formats.documents.model import Context, DocumentError, PackedDocument, Result, names
 from engine.corpora.formats.documents.runs import SPACE, Piece, RunParagraph, RunStyle, unit_of, write_changed
 from engine.corpora.formats.documents.xmltext import local
 from engine.corpora.formats.tagged_text import text_of
@@ -113,20 +112,18 @@ class Paragraph(RunParagraph):
         return run
 
 
-class Docx(Document):
+class Docx(PackedDocument):
     """A Word document (DOCX)."""
 
     title: ClassVar[str] = "Word document"
 
     def __init__(self, path: Path, context: Context) -> None:
-        self.path, self.context = path, context
+        super().__init__(path, context)
         self.original = read_archive(path, context, MEMBERS.fullmatch)
         if not any(name.startswith("word/document") for name in self.original):
             raise DocumentError(
                 "{context} is not a Word document: it contains no text. Save it as DOCX.", context=context.name
             )
-        self.units: list[Unit] = []
-        self.skipped: Counter[str] = Counter()
         self.paragraphs: list[tuple[str, RunParagraph]] = []
         # The document first, so that its sentences come first in what is shown.
         names = sorted(self.original, key=lambda name: ("document" not in name, name))
@@ -140,10 +137,6 @@ class Docx(Document):
                 self.paragraphs.append((name, paragraph))
                 position = f"paragraph {number}" if part.startswith("document") else f"{part}, paragraph {number}"
                 self.units.append(unit_of(paragraph, position))
-
-    @classmethod
-    def read(cls, path: Path, context: Context) -> Self:
-        return cls(path, context)
 
     def build(self, results: Sequence[Result | None]) -> bytes:
         changed = write_changed(self.paragraphs, self.units, results)

@@ -11,10 +11,10 @@ import struct
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from engine.corpora.formats.archive import DAMAGE
-from engine.corpora.formats.documents.model import Context, DocumentError
+from engine.corpora.formats.documents.model import Context, Document, DocumentError
 from engine.messages import Message, mark
 
 if TYPE_CHECKING:
@@ -73,6 +73,25 @@ def read_text(path: Path, context: Context, declared: str = "") -> TextFile:
             "{context}, line {line}: these bytes are no {name} text. Save the file as UTF-8 and try again.",
             context=context.name, line=line, name=name,
         ) from None  # fmt: skip
+
+
+class TextDocument(Document):
+    """A document that is text, whatever its encoding."""
+
+    def __init__(self, file: TextFile, context: Context) -> None:
+        super().__init__(context)
+        self.file = file
+
+    @classmethod
+    def declared(cls, head: bytes) -> str:
+        """The encoding that a file of this beginning says it has; empty where it says nothing."""
+        return ""
+
+    @classmethod
+    def read(cls, path: Path, context: Context) -> Self:
+        with path.open("rb") as file:
+            head = file.read(4096)
+        return cls(read_text(path, context, cls.declared(head)), context)
 
 
 def read_archive(path: Path, context: Context, wanted: Callable[[str], object]) -> dict[str, bytes]:

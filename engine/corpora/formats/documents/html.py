@@ -5,16 +5,14 @@ from __future__ import annotations
 import bisect
 import html
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from engine.core.languages import primary_language
-from engine.corpora.formats.documents.files import TextFile, read_text
-from engine.corpora.formats.documents.model import Context, Document, DocumentError, Result, Unit, names
+from engine.corpora.formats.documents.files import TextDocument, TextFile
+from engine.corpora.formats.documents.model import Context, DocumentError, Result, Unit, names
 from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
 
 INLINE = names(
@@ -109,15 +107,13 @@ class Run:
     tags: dict[tuple[str, int], tuple[int, int]]
 
 
-class Html(Document):
+class Html(TextDocument):
     """An HTML file."""
 
     title: ClassVar[str] = "HTML file"
 
     def __init__(self, file: TextFile, context: Context) -> None:
-        self.file, self.context = file, context
-        self.units: list[Unit] = []
-        self.skipped: Counter[str] = Counter()
+        super().__init__(file, context)
         self.runs: list[Run | tuple[int, int, str]] = []  # or an attribute: place of its value, and its quotes
         self.languages: list[tuple[int, int]] = []
         try:
@@ -129,9 +125,9 @@ class Html(Document):
         self._read(pieces)
 
     @classmethod
-    def read(cls, path: Path, context: Context) -> Self:
-        declared = CHARSET.search(path.read_bytes()[:4096])
-        return cls(read_text(path, context, declared[1].decode("ascii") if declared else ""), context)
+    def declared(cls, head: bytes) -> str:
+        charset = CHARSET.search(head)
+        return charset[1].decode("ascii") if charset else ""
 
     def _read(self, pieces: Sequence[Piece]) -> None:
         run: list[Piece] = []

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
-from engine.corpora.formats.documents.files import TextFile, read_text
-from engine.corpora.formats.documents.model import Context, Document, Result, Unit
+from engine.corpora.formats.documents.files import TextDocument, TextFile
+from engine.corpora.formats.documents.model import Context, Result, Unit
 from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ class Block:
     cell: bool
 
 
-class Markdown(Document):
+class Markdown(TextDocument):
     """A Markdown file."""
 
     title: ClassVar[str] = "Markdown file"
@@ -38,9 +36,7 @@ class Markdown(Document):
     def __init__(self, file: TextFile, context: Context) -> None:
         from markdown_it import MarkdownIt
 
-        self.file, self.context = file, context
-        self.units: list[Unit] = []
-        self.skipped: Counter[str] = Counter()
+        super().__init__(file, context)
         self.blocks: list[Block] = []
         front = FRONT_MATTER.match(file.text)
         self.offset = front.end() if front else 0
@@ -56,10 +52,6 @@ class Markdown(Document):
                 cell = False
             elif token.type == "inline" and token.map and token.content.strip():
                 self._add(token, cell)
-
-    @classmethod
-    def read(cls, path: Path, context: Context) -> Self:
-        return cls(read_text(path, context), context)
 
     def _add(self, token: Token, cell: bool) -> None:
         assert token.map is not None

@@ -93,8 +93,11 @@ class Document(ABC):
     """A document that was read. `units` are what is to be translated, `skipped` counts what is not, by reason."""
 
     title: ClassVar[str]  # "Word document"
-    units: list[Unit]
-    skipped: Counter[str]
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.units: list[Unit] = []
+        self.skipped: Counter[str] = Counter()
 
     @classmethod
     @abstractmethod
@@ -104,3 +107,15 @@ class Document(ABC):
     @abstractmethod
     def build(self, results: Sequence[Result | None]) -> bytes:
         """The document with a result for each unit; with None for a unit, that one stays as it was. Called once."""
+
+
+class PackedDocument(Document):
+    """A document in an archive of parts, of which those that change are written anew into a copy of the file."""
+
+    def __init__(self, path: Path, context: Context) -> None:
+        super().__init__(context)
+        self.path = path
+
+    @classmethod
+    def read(cls, path: Path, context: Context) -> Self:
+        return cls(path, context)

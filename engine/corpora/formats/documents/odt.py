@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from engine.core.numerals import whole_number
 from engine.corpora.formats.documents.files import parse_xml, read_archive, rebuilt_archive, xml_bytes
-from engine.corpora.formats.documents.model import Context, Document, DocumentError, Result, Unit, names
+from engine.corpora.formats.documents.model import Context, DocumentError, PackedDocument, Result, Unit, names
 from engine.corpora.formats.documents.xmltext import Content, Role, local
 from engine.corpora.formats.tagged_text import text_of
 
@@ -24,20 +23,18 @@ BESIDE = names(
 )
 
 
-class Odt(Document):
+class Odt(PackedDocument):
     """An OpenDocument text (ODT)."""
 
     title: ClassVar[str] = "OpenDocument text"
 
     def __init__(self, path: Path, context: Context) -> None:
-        self.path, self.context = path, context
+        super().__init__(path, context)
         self.original = read_archive(path, context, MEMBERS.fullmatch)
         if "content.xml" not in self.original:
             raise DocumentError(
                 "{context} is not an OpenDocument text: it has no content. Save it as ODT.", context=context.name
             )
-        self.units: list[Unit] = []
-        self.skipped: Counter[str] = Counter()
         self.trees = {name: parse_xml(data, f"{context.name}: {name}") for name, data in sorted(self.original.items())}
         self.paragraphs: list[tuple[str, Any, Content]] = []
         for name, tree in self.trees.items():
@@ -56,10 +53,6 @@ class Odt(Document):
                 self.units.append(
                     Unit(content.parts, position, words=frozenset(content.words), breaks=frozenset(content.breaks))
                 )
-
-    @classmethod
-    def read(cls, path: Path, context: Context) -> Self:
-        return cls(path, context)
 
     def build(self, results: Sequence[Result | None]) -> bytes:
         changed = set()

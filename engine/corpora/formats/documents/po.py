@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from engine.core.languages import language_message, primary_language
 from engine.core.numerals import whole_number
-from engine.corpora.formats.documents.files import TextFile, read_text
-from engine.corpora.formats.documents.model import Context, Document, DocumentError, Result, Unit
+from engine.corpora.formats.documents.files import TextDocument, TextFile
+from engine.corpora.formats.documents.model import Context, DocumentError, Result, Unit
 from engine.corpora.formats.tagged_text import text_of
 
 KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)\s+(\".*\")\s*$")
@@ -61,16 +59,14 @@ class Entry:
     units: list[tuple[int, str]] = field(default_factory=list)  # (unit, key of texts)
 
 
-class Po(Document):
+class Po(TextDocument):
     """A PO file, or a template (POT)."""
 
     title: ClassVar[str] = "PO file"
 
     def __init__(self, file: TextFile, context: Context) -> None:
-        self.file, self.context = file, context
+        super().__init__(file, context)
         self.lines, self.end = file.lines()
-        self.units: list[Unit] = []
-        self.skipped: Counter[str] = Counter()
         self.wide = max((len(line) for line in self.lines if line.startswith('"')), default=0) > 100
         self.header: Entry | None = None
         self.entries = self._read()
@@ -81,10 +77,10 @@ class Po(Document):
             self._add(entry)
 
     @classmethod
-    def read(cls, path: Path, context: Context) -> Self:
-        declared = re.search(rb"charset=([\w.:-]+)", path.read_bytes()[:4096])
-        name = declared[1].decode("ascii") if declared else ""
-        return cls(read_text(path, context, "" if name.upper() == "CHARSET" else name), context)
+    def declared(cls, head: bytes) -> str:
+        charset = re.search(rb"charset=([\w.:-]+)", head)
+        name = charset[1].decode("ascii") if charset else ""
+        return "" if name.upper() == "CHARSET" else name
 
     def _read(self) -> list[Entry]:
         entries: list[Entry] = []

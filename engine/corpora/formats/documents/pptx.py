@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from engine.corpora.formats.documents.drawing import DRAWN, drawn_paragraphs
-from engine.corpora.formats.documents.model import Context, Document, DocumentError, Result, Unit
+from engine.corpora.formats.documents.model import Context, DocumentError, PackedDocument, Result
 from engine.corpora.formats.documents.package import Package
 from engine.corpora.formats.documents.runs import RunParagraph, unit_of, write_changed
 
@@ -16,16 +15,14 @@ NOTES = {"notesSlide": "{}, notes"}
 DESIGN = {"slideLayout": "layout", "slideMaster": "master"}
 
 
-class Pptx(Document):
+class Pptx(PackedDocument):
     """A PowerPoint presentation (PPTX)."""
 
     title: ClassVar[str] = "PowerPoint presentation"
 
     def __init__(self, path: Path, context: Context) -> None:
-        self.context = context
+        super().__init__(path, context)
         self.package = Package(path, context)
-        self.units: list[Unit] = []
-        self.skipped: Counter[str] = Counter()
         self.paragraphs: list[tuple[str, RunParagraph]] = []
         slides = self._slides()
         for part, location in self.package.follow(slides, DRAWN | NOTES).items():
@@ -33,10 +30,6 @@ class Pptx(Document):
         for part, location in self.package.follow(dict.fromkeys(slides, ""), DESIGN).items():
             if part not in slides:
                 self._read(part, location, design=True)
-
-    @classmethod
-    def read(cls, path: Path, context: Context) -> Self:
-        return cls(path, context)
 
     def _slides(self) -> dict[str, str]:
         """The parts of the slides in their order, with their places."""

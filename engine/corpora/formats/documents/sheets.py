@@ -16,6 +16,12 @@ from engine.corpora.formats.documents.tables import AREA, Label, Table, column_l
 SHEETS = ("worksheet", "chartsheet", "dialogsheet", "xlMacrosheet", "xlIntlMacrosheet")
 CACHES = ("pivotCacheDefinition", "slicerCache", "timelineCache")
 FILTERS = ("filter", "customFilter")
+LONGEST = 8192  # characters of a formula in Excel
+# In a formula: a bracket, a text, the name of a sheet
+OUTSIDE = re.compile(r"""\[|"([^"]*(?:""[^"]*)*)"|'[^']*(?:''[^']*)*'""")
+INSIDE = re.compile(r"'.|[\[\]]", re.DOTALL)  # a bracket, or a special sign with the ' before it
+SPECIAL = re.compile(r"'(.)", re.DOTALL)
+FORMULAS = ("f", "formula", "formula1", "formula2", "calculatedColumnFormula", "totalsRowFormula", "definedName")
 
 
 @dataclass
@@ -168,14 +174,6 @@ def _cells(root: Any) -> Iterator[tuple[str, Any]]:
                 reference = f"{column_letters(column_number(area[1]) + 1 if area else 1)}{row}"
             before = reference
             yield reference, cell
-
-
-LONGEST = 8192  # characters of a formula in Excel
-# a bracket, a text, the name of a sheet
-OUTSIDE = re.compile(r"""\[|"([^"]*(?:""[^"]*)*)"|'[^']*(?:''[^']*)*'""")
-INSIDE = re.compile(r"'.|[\[\]]", re.DOTALL)  # a bracket, or a special sign with the ' before it
-SPECIAL = re.compile(r"'(.)", re.DOTALL)
-FORMULAS = ("f", "formula", "formula1", "formula2", "calculatedColumnFormula", "totalsRowFormula", "definedName")
 
 
 def texts_in(formula: str) -> Iterator[str]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from engine.corpora.formats.documents.files import TextFile, read_text
-from engine.corpora.formats.documents.model import Context, Document, DocumentError, Result, Unit
+from engine.corpora.formats.documents.files import TextDocument, TextFile
+from engine.corpora.formats.documents.model import Context, DocumentError, Result, Unit
 from engine.corpora.formats.documents.placeholders import find_tags
 from engine.corpora.formats.tagged_text import Tag, TaggedText, text_of
 from engine.corpora.words import word_spans
@@ -34,16 +32,14 @@ class Caption:
     parts: TaggedText = field(default_factory=list)
 
 
-class Subtitles(Document):
+class Subtitles(TextDocument):
     """A subtitle file."""
 
     title: ClassVar[str] = "subtitle file"
 
     def __init__(self, file: TextFile, context: Context) -> None:
-        self.file, self.context = file, context
+        super().__init__(file, context)
         self.lines, self.end = file.lines()
-        self.units: list[Unit] = []
-        self.skipped: Counter[str] = Counter()
         self.tags: dict[int, str] = {}  # what stands in the file, by the tag's number
         self.groups: list[list[Caption]] = []
         captions = self._captions()
@@ -54,10 +50,6 @@ class Subtitles(Document):
             )
         for group in self._joined(captions):
             self._add(group)
-
-    @classmethod
-    def read(cls, path: Path, context: Context) -> Self:
-        return cls(read_text(path, context), context)
 
     def _captions(self) -> list[Caption]:
         results = []

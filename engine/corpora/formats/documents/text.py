@@ -5,14 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from engine.corpora.formats.documents.files import TextFile, read_text
-from engine.corpora.formats.documents.model import Context, Document, Result, Unit
+from engine.corpora.formats.documents.files import TextDocument, TextFile
+from engine.corpora.formats.documents.model import Context, Result, Unit
 from engine.corpora.formats.tagged_text import text_of
 from engine.corpora.words import word_spans
 
@@ -30,16 +28,14 @@ class Block:
     indents: list[str]
 
 
-class PlainText(Document):
+class PlainText(TextDocument):
     """A text file."""
 
     title: ClassVar[str] = "text file"
 
     def __init__(self, file: TextFile, context: Context) -> None:
-        self.file, self.context = file, context
+        super().__init__(file, context)
         self.lines = [line for line in LINE.findall(file.text) if line]
-        self.units: list[Unit] = []
-        self.skipped: Counter[str] = Counter()
         self.blocks: list[Block] = []
         wanted = context.options.wrapped
         self.width = self._width() if wanted == "auto" else max(map(columns, self.lines), default=0) * (wanted == "yes")
@@ -48,10 +44,6 @@ class PlainText(Document):
             bodies = [line.strip() for line in lines]
             self.blocks.append(Block(first, last, [line[: len(line) - len(line.lstrip())] for line in lines]))
             self.units.append(Unit([" ".join(bodies)], f"line {first + 1}"))
-
-    @classmethod
-    def read(cls, path: Path, context: Context) -> Self:
-        return cls(read_text(path, context), context)
 
     def _paragraphs(self) -> list[tuple[int, int]]:
         """Lines that belong together, as ranges: one each, but for wrapped text."""

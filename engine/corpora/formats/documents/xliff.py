@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,10 +41,9 @@ class Xliff(Document):
     title: ClassVar[str] = "XLIFF file"
 
     def __init__(self, data: bytes, context: Context) -> None:
-        self.data, self.context = data, context
+        super().__init__(context)
+        self.data = data
         self.tree = parse_xml(data, context.name)
-        self.units: list[Unit] = []
-        self.skipped: Counter[str] = Counter()
         self.entries: list[Entry] = []
         root = self.tree.getroot()
         if local(root) != "xliff":

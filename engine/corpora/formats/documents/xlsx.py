@@ -5,14 +5,13 @@ Numbers, dates, formulas and the names of sheets stay, and so do texts that some
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from engine.corpora.formats.documents.cells import CellText, ThreadText, readable
 from engine.corpora.formats.documents.drawing import DRAWN, drawn_paragraphs
-from engine.corpora.formats.documents.model import Context, Document, DocumentError, Result, Unit, names
+from engine.corpora.formats.documents.model import Context, DocumentError, PackedDocument, Result, names
 from engine.corpora.formats.documents.package import Package
 from engine.corpora.formats.documents.runs import Writable, unit_of, write_changed
 from engine.corpora.formats.documents.sheets import Sheets
@@ -28,13 +27,13 @@ BEFORE_CALCULATION = names(  # in a workbook's part, by the order of its element
 )
 
 
-class Xlsx(Document):
+class Xlsx(PackedDocument):
     """An Excel workbook (XLSX)."""
 
     title: ClassVar[str] = "Excel workbook"
 
     def __init__(self, path: Path, context: Context) -> None:
-        self.context = context
+        super().__init__(path, context)
         self.package = Package(path, context)
         self.main = self.package.main("workbook")
         if not self.main:
@@ -42,8 +41,6 @@ class Xlsx(Document):
                 "{context} is not an Excel workbook: it has no sheets. Save it as XLSX.", context=context.name
             )
         self.sheets = Sheets(self.package, self.main)
-        self.units: list[Unit] = []
-        self.skipped: Counter[str] = Counter()
         self.keys: list[Hashable] = []  # of the units that are texts of cells, which come first
         self.paragraphs: list[tuple[str, Writable]] = []  # of the others
         for key, text in self.sheets.texts.items():
@@ -55,10 +52,6 @@ class Xlsx(Document):
             self.keys.append(key)
             self.units.append(unit_of(text.paragraph, text.location, keep_lines=True))
         self._read_beside()
-
-    @classmethod
-    def read(cls, path: Path, context: Context) -> Self:
-        return cls(path, context)
 
     def _read_beside(self) -> None:
         """Comments and drawings."""
