@@ -93,20 +93,6 @@ class Progress:
         """Raises Cancelled when the user wants to stop."""
 
 
-class Part(Progress):
-    """One of several passes that are counted as a whole: `before` units came in earlier passes, `total` are in all of them."""
-
-    def __init__(self, inner: Progress, before: float, total: float) -> None:
-        super().__init__()
-        self.inner, self.before, self.total = inner, before, total
-
-    def advance(self, done: float, total: float | None, note: str = "") -> None:
-        self.inner.advance(self.before + done, self.total, note)
-
-    def check(self) -> None:
-        self.inner.check()
-
-
 class Quiet(Progress):
     """Reports nothing, and hears that it should stop: for a second pass over what was counted already."""
 
@@ -116,3 +102,14 @@ class Quiet(Progress):
 
     def check(self) -> None:
         self.inner.check()
+
+
+class Part(Quiet):
+    """One of several passes that are counted as a whole: `before` units came in earlier passes, `total` are in all of them."""
+
+    def __init__(self, inner: Progress, before: float, total: float) -> None:
+        super().__init__(inner)
+        self.before, self.total = before, total
+
+    def advance(self, done: float, total: float | None, note: str = "") -> None:
+        self.inner.advance(self.before + done, self.total, note)

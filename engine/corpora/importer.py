@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.core.languages import language_message
-from engine.core.progress import Progress
+from engine.core.progress import Progress, Quiet
 from engine.core.settings import load_settings
 from engine.corpora.clean import EMPTY
 from engine.corpora.corpus import Corpus
@@ -353,23 +353,20 @@ class _PartOf(Progress):
         self.whole.advance(self.before + min(done, self.size), self.total, note)
 
 
-class _Within(Progress):
+class _Within(Quiet):
     """The last part of a step that counts bytes: all are read, and this message is shown with it."""
 
     def __init__(self, whole: Progress, size: int) -> None:
-        super().__init__()
-        self.whole, self.size = whole, size
+        super().__init__(whole)
+        self.size = size
         self.shown_at = time.monotonic()
-
-    def check(self) -> None:
-        self.whole.check()
 
     def show(self, done: float, total: float | None, eta: float | None, note: str) -> None:
         if time.monotonic() - self.shown_at < SELDOM:
             return
         self.shown_at = time.monotonic()
         share = f" {done / total:.0%}" if total else ""
-        self.whole.advance(self.size, self.size, f"near-duplicates{share}")
+        self.inner.advance(self.size, self.size, f"near-duplicates{share}")
 
 
 def _share_of_sources(segments: Sequence[Segment], wanted: str) -> float:

@@ -7,7 +7,7 @@ from `stanza.download(language, model_dir=folder)` on any machine with a network
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -66,23 +66,30 @@ def advice(language: str, kind: str, folders: Sequence[Path]) -> str:
     )
 
 
+def local_pipeline(language: str, folder: Path, packages: Mapping[str, str], **settings: Any) -> Any:
+    """stanza's Pipeline of these packages ({processor: package}) alone, over local files."""
+    import stanza
+
+    return stanza.Pipeline(
+        language,
+        dir=str(folder),
+        package=None,
+        processors=dict(packages),
+        download_method=None,
+        verbose=False,
+        **settings,
+    )
+
+
 @lru_cache(maxsize=2)
 def load_pipeline(model: StanzaModel) -> Any:
     """stanza's Pipeline over local files only, one sentence a document. Kept, since loading takes seconds.
 
     Raises MissingError when stanza is not installed or its files are damaged or of another version.
     """
-    stanza = _stanza()
+    _stanza()
     try:
-        return stanza.Pipeline(
-            model.language,
-            dir=str(model.folder),
-            package=None,
-            processors=dict(model.packages),
-            download_method=None,
-            tokenize_no_ssplit=True,
-            verbose=False,
-        )
+        return local_pipeline(model.language, model.folder, dict(model.packages), tokenize_no_ssplit=True)
     except Exception as error:  # stanza passes on what its unpickling, torch and the file system raise
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise MissingError(

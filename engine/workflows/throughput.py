@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.core.atomic_files import read_json, write_json
 from engine.core.cores import usable_cores
-from engine.core.progress import Progress
+from engine.core.progress import Progress, Quiet
 from engine.core.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,12 +31,11 @@ IMPORTING = 3.0  # seconds, before anything can be timed
 SHORTEST = 0.05  # seconds: a shorter step says nothing of its pace
 
 
-class TimedProgress(Progress):
+class TimedProgress(Quiet):
     """Passes everything on to `inner`, and notes the seconds that each step took."""
 
     def __init__(self, inner: Progress) -> None:
-        super().__init__()
-        self.inner = inner
+        super().__init__(inner)
         self.seconds: dict[str, float] = {}
         self._since = time.monotonic()
 
@@ -60,9 +59,6 @@ class TimedProgress(Progress):
 
     def metrics(self, row: Mapping[str, object]) -> None:
         self.inner.metrics(row)
-
-    def check(self) -> None:
-        self.inner.check()
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.memory.faiss_search import has_faiss
 from engine.methods import Method
 from engine.store import ProjectRow
 from engine.workflows.customize.request import AUTO
@@ -49,7 +50,7 @@ def lacking(service: Service, project: ProjectRow | None, method: Method) -> tup
         return tr("needs {count} domains", count=2), tr("Add a file of another domain, or of plain everyday text.")
     if about.needs_endpoint and not service.settings.endpoints:
         return tr("needs a service"), tr("Enter its address in the setting “endpoints”, then restart the studio.")
-    if method.name == "knn" and not _has_faiss():
+    if method.name == "knn" and not has_faiss():
         return tr("needs faiss"), tr("Install it: pip install 'tailor-mt[cpu]'.")
     return "", ""
 
@@ -61,16 +62,10 @@ def _general(service: Service, project: ProjectRow) -> bool:
     return (service.settings.assets_dir / "samples" / f"general-{code}" / f"general-{code}.txt").is_file()
 
 
-def _has_faiss() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("faiss") is not None
-
-
 def can_look_up(method: Method) -> bool:
     """Whether kNN decoding can work on top of a method: it needs probabilities, and not a datastore already."""
     about = method.capabilities
-    return about.offers_likelihood and method.name != "knn" and not about.needs_endpoint and _has_faiss()
+    return about.offers_likelihood and method.name != "knn" and not about.needs_endpoint and has_faiss()
 
 
 def method_card(

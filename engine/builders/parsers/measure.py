@@ -16,7 +16,7 @@ from engine.phrases.constituency import constituency_spans
 from engine.phrases.dependency import dependency_spans
 from engine.phrases.options import PhraseOptions
 from engine.phrases.parsed_sentence import Parsed, read_stanza
-from engine.phrases.stanza_models import find_models, load_pipeline
+from engine.phrases.stanza_models import StanzaModel, find_models, load_pipeline, local_pipeline
 from engine.phrases.token_spans import align, clean_spans
 
 BANDS = ((1, 1), (2, 2), (3, 4), (5, 7), (8, 10))  # phrase lengths that are told together
@@ -74,7 +74,7 @@ def measure_constituency(
     texts = [sentence.text for sentence, _ in test]
     documents, seconds = parse(pipeline, texts, progress)
     parsed = [readings(document, text) for document, text in zip(documents, texts, strict=True)]
-    given = open_pipeline(model, tokenize_pretokenized=True)
+    given = open_pretokenized(model)
     document = given([[word.form for word in sentence.words] for sentence, _ in test])
     pairs = [(tree, result.constituency) for (_, tree), result in zip(test, document.sentences, strict=True)]
     tags = [
@@ -166,22 +166,10 @@ def phrase_scores(
     return scores
 
 
-def open_pipeline(model: Any, **settings: Any) -> Any:
-    """A stanza pipeline of the model's packages with other settings than the phrase extraction's."""
-    import stanza
-
-    packages = {
-        name: package for name, package in model.packages if name != "mwt" or "tokenize_pretokenized" not in settings
-    }
-    return stanza.Pipeline(
-        model.language,
-        dir=str(model.folder),
-        package=None,
-        processors=packages,
-        download_method=None,
-        verbose=False,
-        **settings,
-    )
+def open_pretokenized(model: StanzaModel) -> Any:
+    """A stanza pipeline of the model's packages for words that are given."""
+    packages = {name: package for name, package in model.packages if name != "mwt"}
+    return local_pipeline(model.language, model.folder, packages, tokenize_pretokenized=True)
 
 
 def parse(pipeline: Any, texts: Sequence[str], progress: Progress) -> tuple[list[Any], float]:
@@ -206,7 +194,7 @@ def readings(document: Any, text: str) -> list[Parsed]:
 
 def pretokenized(model: Any, test: Sequence[Sentence]) -> tuple[str, str]:
     """Gold and system CoNLL-U over the treebank's own words."""
-    pipeline = open_pipeline(model, tokenize_pretokenized=True)
+    pipeline = open_pretokenized(model)
     document = pipeline([[word.form for word in sentence.words] for sentence in test])
     gold = "".join(sentence.without_contractions().conllu() + "\n\n" for sentence in test)
     return gold, format(document, "C") + "\n\n"

@@ -33,9 +33,12 @@ from engine.core.step_cache import StepCache, content_hash, digest_files
 from engine.errors import InputError, storage_errors
 from engine.phrases.languages import stanza_code
 from engine.phrases.parser_resources import install, read_resources, set_bytes
+from engine.phrases.stanza_models import local_pipeline
 
 FEWEST = 50  # sentences to learn from; below, nothing sensible can come out
 DEV_AT_MOST = 1000  # sentences that choose the best model: more only take time
+SHORTEST, LONGEST = 2, 4  # characters of a listed word; one alone is no help, and longer words are rare
+TWICE = 2  # a word seen once in training must look like the unknown words of other texts
 
 
 @dataclass(frozen=True)
@@ -219,20 +222,11 @@ def make_vectors(room: Room, sources: ParserSources, contractions: bool, target:
 
 def tokenizer_of(room: Room, contractions: bool) -> Any:
     """A stanza pipeline of the parts that are there, which cuts text into words and nothing more."""
-    import stanza
-
     processors = {"tokenize": room.options.package} | ({"mwt": room.options.package} if contractions else {})
     (room.done / "resources.json").write_text("{}", encoding="utf-8")
-    return stanza.Pipeline(
-        room.language,
-        dir=str(room.done),
-        package=None,
-        processors=processors,
-        download_method=None,
-        allow_unknown_language=True,
-        tokenize_no_ssplit=True,
-        verbose=False,
-        **{f"{name}_model_path": str(room.model(name)) for name in processors},
+    paths = {f"{name}_model_path": str(room.model(name)) for name in processors}
+    return local_pipeline(
+        room.language, room.done, processors, allow_unknown_language=True, tokenize_no_ssplit=True, **paths
     )
 
 
@@ -247,10 +241,6 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-SHORTEST, LONGEST = 2, 4  # characters; one alone is no help, and longer words are rare
-TWICE = 2  # a word seen once in training must look like the unknown words of other texts
 
 
 def write_words(path: Path, sentences: Sequence[Sentence], given: Path | None, least: int) -> None:
