@@ -5,9 +5,9 @@ translation enforces the terms. Lists show the plugins too, which a client can c
 from __future__ import annotations
 
 import datetime
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -67,13 +67,20 @@ class PairRequest(BaseModel):
     target_lang: str = Field(min_length=2, max_length=35)
 
 
-async def admitted(request: Request, deps: Deps, *, change: bool = False) -> Sent:
-    """What was sent, by somebody who may translate, or write where something changes, and who may see the project and plugin
-    that the address names. Raises Problem 404, NotFoundError.
+def admitted(scope: str) -> Any:
+    """What was sent, by somebody who may do that, and who may see the project and plugin that the address names. Raises Problem
+    404, NotFoundError.
     """
-    sent = await admit(request, "auth_key", scope="write" if change else "translate")
-    await run_in_threadpool(project_at, deps, selection_of(request))
-    return sent
+
+    async def sent_by(request: Request, deps: DepsDep) -> Sent:
+        sent = await admit(request, "auth_key", scope=scope)
+        await run_in_threadpool(project_at, deps, selection_of(request))
+        return sent
+
+    return Depends(sent_by)
+
+
+Reads, Writes = admitted("translate"), admitted("write")
 
 
 def v2_plugin(row: PluginRow, source: str, target: str) -> Json:
@@ -127,10 +134,10 @@ async def list_glossaries(request: Request, deps: DepsDep, selection: SelectionD
 
 
 @cat_routes.post("/v2/glossaries", status_code=201, openapi_extra=body_schema(GlossaryRequest))
-async def create_glossary(request: Request, deps: DepsDep) -> Json:
+def create_glossary(deps: DepsDep, sent: Annotated[Sent, Writes]) -> Json:
     """Keep a glossary of one pair of languages."""
-    body = (await admitted(request, deps, change=True)).read(GlossaryRequest)
-    glossary = await run_in_threadpool(lambda: Glossaries(deps.service).create(body.name, [body.made()]))
+    body = sent.read(GlossaryRequest)
+    glossary = Glossaries(deps.service).create(body.name, [body.made()])
     return v2_glossary(glossary, glossary.dictionaries[0])
 
 
@@ -155,55 +162,46 @@ async def get_entries(request: Request, deps: DepsDep, selection: SelectionDep, 
     return Response(dictionary.tsv, media_type=TSV)
 
 
-@cat_routes.delete("/v2/glossaries/{glossary}", status_code=204)
-@router.delete("/v3/glossaries/{glossary}", status_code=204)
-async def delete_glossary(request: Request, deps: DepsDep, glossary: Named) -> None:
+@cat_routes.delete("/v2/glossaries/{glossary}", status_code=204, dependencies=[Writes])
+@router.delete("/v3/glossaries/{glossary}", status_code=204, dependencies=[Writes])
+def delete_glossary(deps: DepsDep, glossary: Named) -> None:
     """Delete a glossary; plugins are deleted in the studio."""
-    await admitted(request, deps, change=True)
-    await run_in_threadpool(Glossaries(deps.service).delete, glossary)
+    Glossaries(deps.service).delete(glossary)
 
 
-@cat_routes.get("/v2/glossary-language-pairs")
-async def glossary_pairs(request: Request, deps: DepsDep) -> Json:
+@cat_routes.get("/v2/glossary-language-pairs", dependencies=[Reads])
+def glossary_pairs(deps: DepsDep) -> Json:
     """The languages that can be translated, all of which glossaries can be of."""
-    await admitted(request, deps)
-    directions = await run_in_threadpool(deps.directions)
-    pairs = {(source_spelt(a).lower(), source_spelt(b).lower()) for a, b in directions}
+    pairs = {(source_spelt(a).lower(), source_spelt(b).lower()) for a, b in deps.directions()}
     return {"supported_languages": [{"source_lang": a, "target_lang": b} for a, b in sorted(pairs)]}
 
 
 # -- /v3: several
 
 
-@router.get("/v3/glossaries")
-async def list_glossaries_v3(request: Request, deps: DepsDep) -> Json:
+@router.get("/v3/glossaries", dependencies=[Reads])
+def list_glossaries_v3(deps: DepsDep) -> Json:
     """The glossaries, each with its pairs of languages."""
-    await admitted(request, deps)
-    return {"glossaries": [v3_glossary(one) for one in await run_in_threadpool(Glossaries(deps.service).list)]}
+    return {"glossaries": [v3_glossary(one) for one in Glossaries(deps.service).list()]}
 
 
 @router.post("/v3/glossaries", status_code=201, openapi_extra=body_schema(GlossariesRequest))
-async def create_glossary_v3(request: Request, deps: DepsDep) -> Json:
+def create_glossary_v3(deps: DepsDep, sent: Annotated[Sent, Writes]) -> Json:
     """Keep a glossary of one or more pairs of languages."""
-    body = (await admitted(request, deps, change=True)).read(GlossariesRequest)
-    dictionaries = [one.made() for one in body.dictionaries]
-    return v3_glossary(await run_in_threadpool(Glossaries(deps.service).create, body.name, dictionaries))
+    body = sent.read(GlossariesRequest)
+    return v3_glossary(Glossaries(deps.service).create(body.name, [one.made() for one in body.dictionaries]))
 
 
-@router.get("/v3/glossaries/{glossary}")
-async def get_glossary_v3(request: Request, deps: DepsDep, glossary: Named) -> Json:
+@router.get("/v3/glossaries/{glossary}", dependencies=[Reads])
+def get_glossary_v3(deps: DepsDep, glossary: Named) -> Json:
     """One of them."""
-    await admitted(request, deps)
-    return v3_glossary(await run_in_threadpool(Glossaries(deps.service).get, glossary))
+    return v3_glossary(Glossaries(deps.service).get(glossary))
 
 
-@router.get("/v3/glossaries/{glossary}/entries")
-async def get_entries_v3(
-    request: Request, deps: DepsDep, glossary: Named, source_lang: str = "", target_lang: str = ""
-) -> Json:
+@router.get("/v3/glossaries/{glossary}/entries", dependencies=[Reads])
+def get_entries_v3(deps: DepsDep, glossary: Named, source_lang: str = "", target_lang: str = "") -> Json:
     """The entries of a pair of languages, or without one of all."""
-    await admitted(request, deps)
-    result = await run_in_threadpool(Glossaries(deps.service).get, glossary)
+    result = Glossaries(deps.service).get(glossary)
     wanted = [result.dictionary(source_lang, target_lang)] if source_lang or target_lang else result.dictionaries
     return {
         "dictionaries": [
@@ -214,53 +212,37 @@ async def get_entries_v3(
 
 
 @router.patch("/v3/glossaries/{glossary}", openapi_extra=body_schema(ChangeRequest))
-async def change_glossary(request: Request, deps: DepsDep, glossary: Named) -> Json:
+def change_glossary(deps: DepsDep, glossary: Named, sent: Annotated[Sent, Writes]) -> Json:
     """Another name, or further entries; an entry of the same source term is exchanged."""
-    body = (await admitted(request, deps, change=True)).read(ChangeRequest)
-
-    def change() -> Glossary:
-        glossaries = Glossaries(deps.service)
-        result = glossaries.get(glossary)
-        result.name = body.name or result.name
-        for one in body.dictionaries:
-            new = one.made()
-            old = next((old for old in result.dictionaries if old.is_for(new.source, new.target)), new)
-            result.put(Dictionary(new.source, new.target, {**old.entries, **new.entries}))
-        return glossaries.save(result)
-
-    return v3_glossary(await run_in_threadpool(change))
+    body, glossaries = sent.read(ChangeRequest), Glossaries(deps.service)
+    result = glossaries.get(glossary)
+    result.name = body.name or result.name
+    for one in body.dictionaries:
+        new = one.made()
+        old = next((old for old in result.dictionaries if old.is_for(new.source, new.target)), new)
+        result.put(Dictionary(new.source, new.target, {**old.entries, **new.entries}))
+    return v3_glossary(glossaries.save(result))
 
 
 @router.put("/v3/glossaries/{glossary}/dictionaries", openapi_extra=body_schema(DictionaryRequest))
-async def put_dictionary(request: Request, deps: DepsDep, glossary: Named) -> Json:
+def put_dictionary(deps: DepsDep, glossary: Named, sent: Annotated[Sent, Writes]) -> Json:
     """The entries of a pair of languages, in the place of those there are."""
-    body = (await admitted(request, deps, change=True)).read(DictionaryRequest)
-
-    def put() -> Dictionary:
-        glossaries, new = Glossaries(deps.service), body.made()
-        result = glossaries.get(glossary)
-        result.put(new)
-        glossaries.save(result)
-        return new
-
-    new = await run_in_threadpool(put)
+    new, glossaries = sent.read(DictionaryRequest).made(), Glossaries(deps.service)
+    result = glossaries.get(glossary)
+    result.put(new)
+    glossaries.save(result)
     return _languages(new.source, new.target, len(new.entries))
 
 
 @router.delete("/v3/glossaries/{glossary}/dictionaries", status_code=204)
-async def delete_dictionary(request: Request, deps: DepsDep, glossary: Named) -> None:
+def delete_dictionary(deps: DepsDep, glossary: Named, sent: Annotated[Sent, Writes]) -> None:
     """Take the entries of a pair of languages out, which are not the only ones."""
-    body = (await admitted(request, deps, change=True)).read(PairRequest)
-
-    def delete() -> None:
-        glossaries = Glossaries(deps.service)
-        result = glossaries.get(glossary)
-        result.dictionaries.remove(result.dictionary(body.source_lang, body.target_lang))
-        if not result.dictionaries:
-            raise Problem(400, "These are the glossary's only entries. Delete the glossary.")
-        glossaries.save(result)
-
-    await run_in_threadpool(delete)
+    body, glossaries = sent.read(PairRequest), Glossaries(deps.service)
+    result = glossaries.get(glossary)
+    result.dictionaries.remove(result.dictionary(body.source_lang, body.target_lang))
+    if not result.dictionaries:
+        raise Problem(400, "These are the glossary's only entries. Delete the glossary.")
+    glossaries.save(result)
 
 
 mount(cat_routes, router)
