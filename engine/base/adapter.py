@@ -23,38 +23,30 @@ class Adapter(Protocol):
     @property
     def fixed_rows(self) -> bool:
         """Whether the rows of a batch must stay where they are while it is decoded."""
-        ...
 
     @property
     def shares_source(self) -> bool:
         """Whether cross-attention may take the hypotheses of a sentence together."""
-        ...
 
     def attached(self, base: BaseModel, strength: float = 1.0) -> AbstractContextManager[None]:
         """Hooks in the base for the length of the block. Raises OptionError on a strength below 0 or above 2."""
-        ...
 
     def logits_processors(self, base: BaseModel, strength: float = 1.0) -> Sequence[Any]:
         """What acts on the output distribution; nothing at strength 0."""
-        ...
 
     def see(self, base: BaseModel, sources: torch.Tensor) -> None:
         """Take the source tokens (B, S) of the batch that comes next."""
-        ...
 
     def stay(self, alive: torch.Tensor) -> None:
         """Go on with these sentences (b,) of the batch, numbered from 0; the others are done."""
-        ...
 
     def check_likelihood(self) -> None:
         """Raises OptionError when it gives no probabilities of given translations."""
-        ...
 
     def routes(self, base: BaseModel, texts: Sequence[str]) -> Routes:
         """Where domain filters leave sources to the base: what acts on which of the sources, by their places; None is the base
         alone. Empty where it acts on all of them.
         """
-        ...
 
     def translate(
         self,
@@ -66,7 +58,6 @@ class Adapter(Protocol):
         progress: Progress,
     ) -> list[str] | None:
         """A translation made in a way of its own, or None; `inner` translates without this adapter."""
-        ...
 
 
 def acting(base: BaseModel, source: str, adapter: Adapter | None, strength: float) -> Adapter | None:

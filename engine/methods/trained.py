@@ -20,4 +20,3 @@ class TrainedMethod(Protocol):
 
     def with_datastore(self, knn: Knn) -> Adapter:
         """The same method and module with this datastore beside it."""
-        ...
