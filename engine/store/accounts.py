@@ -23,7 +23,6 @@ from engine.store.tokens import digest
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from engine.store.store import Store
 
 LONGEST_NAME = 80
 SHORTEST_PASSWORD = 10
@@ -204,11 +203,8 @@ class Accounts(Repository[AppUser, AccountRow]):
             raise InputError("This is the last admin. Make another account an admin first.")
 
 
-class SignIns:
+class SignIns(tables.StorePart):
     """Sessions in a browser. Only a hash of each secret is kept."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def open(self, user_id: int, seconds: float, address: str = "") -> str:
         """A new session; returns its secret. Sessions that ran out are swept."""
@@ -236,11 +232,8 @@ class SignIns:
             session.execute(delete(SignIn).where(SignIn.hash == digest(secret)))
 
 
-class Members:
+class Members(tables.StorePart):
     """Who belongs to which project. Projects are private to them."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def list(self, project_id: int) -> builtins.list[MemberRow]:
         """The members of a project by name."""
@@ -257,11 +250,7 @@ class Members:
         """Take somebody in, or give another role. Raises InputError, Forbidden."""
         check_role(role, PROJECT_ROLES)
         with self._store.write() as session:
-            record = session.get(ProjectMember, (project_id, user_id))
-            if record is None:
-                session.add(ProjectMember(project_id=project_id, user_id=user_id, role=role))
-            else:
-                record.role = role
+            session.merge(ProjectMember(project_id=project_id, user_id=user_id, role=role))
 
     def remove(self, project_id: int, user_id: int) -> None:
         """Let somebody go."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from engine.store import tables
-
-if TYPE_CHECKING:
-    from engine.store.store import Store
 
 
 @dataclass(frozen=True)
@@ -36,11 +33,8 @@ def _out(record: tables.ArtefactSet) -> ArtefactSet:
     return ArtefactSet(record.workspace, record.project_id, record.version, files, record.changed)
 
 
-class Artefacts:
+class Artefacts(tables.StorePart):
     """What is published. Written by the program itself, whoever's work it is."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def get(self, workspace: str) -> ArtefactSet | None:
         """The files of a workspace; None where nothing was published."""

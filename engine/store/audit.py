@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from engine.core.actor import Actor
-    from engine.store.store import Store
 
 
 class AuditEntry(tables.Base):
@@ -61,11 +60,8 @@ def write_down(session: Session, job: tables.Job, act: str) -> None:
         )  # fmt: skip
 
 
-class Audit:
+class Audit(tables.StorePart):
     """What the store itself sees (rows added and removed) is written by `engine.store.row_access`; the rest is noted here."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def note(
         self, access: Actor, action: str, *, project_id: int | None = None, target: object = "", detail: str = ""

@@ -22,7 +22,6 @@ from engine.store.records import System
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from engine.store.store import Store
 
 ORDERS = ("place", "difference", "better", "worse")
 MIRRORED = 500  # lines that the comparison's own row holds as well, for readers that know nothing of sheets
@@ -106,11 +105,8 @@ class ComparisonLineRow:
         return [flag_of(text) for text in self.texts]
 
 
-class ComparisonTables:
+class ComparisonTables(tables.StorePart):
     """Every method is one short transaction, but for `create` and `lines`, which go by parts."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def create(
         self,

@@ -12,7 +12,6 @@ from engine.store import tables
 
 if TYPE_CHECKING:
     from engine.store.records import PluginRow
-    from engine.store.store import Store
 
 
 class DefaultPlugin(tables.Base):
@@ -22,13 +21,10 @@ class DefaultPlugin(tables.Base):
     plugin_id: Mapped[int | None] = mapped_column(ForeignKey("plugin.id", ondelete="CASCADE"))
 
 
-class Defaults:
+class Defaults(tables.StorePart):
     """The default plugin of each project: the one that was chosen, or the base alone where that was chosen, else the newest of its
     own. What was imported, or blended of others, has to be chosen.
     """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def get(self, project_id: int) -> PluginRow | None:
         """The plugin; None for the base alone, and where the project has no plugin whose bundle is still there."""

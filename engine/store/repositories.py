@@ -18,7 +18,6 @@ from engine.store.records import ComparisonRow, CorpusRow, JobState, PhraseSetRo
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from engine.store.store import Store
 
 Table = TypeVar("Table", bound=tables.Base)
 Row = TypeVar("Row")
@@ -29,16 +28,13 @@ def to_row(kind: type[Row], record: tables.Base) -> Row:
     return kind(**{field.name: getattr(record, field.name) for field in dataclasses.fields(kind)})  # type: ignore[arg-type]
 
 
-class Repository(Generic[Table, Row]):
+class Repository(tables.StorePart, Generic[Table, Row]):
     """What all have in common."""
 
     table: ClassVar[type[Any]]
     row: ClassVar[type[Any]]
     noun: ClassVar[str]
     changeable: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def get(self, id: int) -> Row:
         """The row with that number. Raises InputError when there is none."""
@@ -215,20 +211,13 @@ class Comparisons(Repository[tables.Comparison, ComparisonRow]):
         return self._list(None if project_id is None else tables.Comparison.project_id == project_id)
 
 
-class Workers:
+class Workers(tables.StorePart):
     """Worker processes and when they were last heard of."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def beat(self, name: str, host: str, pid: int, job_id: int | None = None) -> None:
         """The worker is alive, and at work on `job_id` if given."""
         with self._store.write(together=True) as session:
-            record = session.get(tables.Worker, name)
-            if record is None:
-                session.add(tables.Worker(name=name, host=host, pid=pid, job_id=job_id))
-            else:
-                record.job_id, record.heartbeat = job_id, tables.now()
+            session.merge(tables.Worker(name=name, host=host, pid=pid, job_id=job_id, heartbeat=tables.now()))
 
     def register_alone(self, name: str, host: str, pid: int, alive: Callable[[WorkerRow], bool]) -> bool:
         """Enter the worker unless another one that is `alive` serves this store; says whether it was entered."""

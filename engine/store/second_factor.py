@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from engine.core.json_object import Json
 from engine.errors import InputError
+from engine.store import tables
 from engine.store.accounts import AppUser
 from engine.store.tokens import digest
 
@@ -39,11 +40,12 @@ def address_of(secret: str, name: str) -> str:
     return f"otpauth://totp/Tailor%20MT:{quote(name, safe='')}?secret={secret}&issuer=Tailor%20MT"
 
 
-class SecondFactors:
+class SecondFactors(tables.StorePart):
     """The second factor of accounts that have one. Recovery codes are kept as hashes, and each is good once, as is each code."""
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
-        self._store, self._clock = store, clock
+        super().__init__(store)
+        self._clock = clock
 
     def begin(self, user_id: int) -> str:
         """A new secret, which counts once `confirm` saw a code of it; one that counts already stays until then."""

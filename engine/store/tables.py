@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     JSON,
@@ -25,6 +25,9 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from engine.core.json_object import Json
 from engine.messages import pack, unpack
 from engine.store.records import TrailStep
+
+if TYPE_CHECKING:
+    from engine.store.store import Store
 
 
 def now() -> datetime.datetime:
@@ -82,6 +85,13 @@ class Base(DeclarativeBase):
         list[Any]: JSON,
         str: Text,
     }
+
+
+class StorePart:
+    """What a store does with some of its tables."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
 
 # A whole number of 64 bits: PostgreSQL's INTEGER has 32, SQLite's as many as it takes.

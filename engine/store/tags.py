@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlalchemy import ForeignKey, String, delete, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from engine.store import tables
-
-if TYPE_CHECKING:
-    from engine.store.store import Store
 
 LONGEST = 40  # characters of a tag
 MOST = 12  # tags of a plugin
@@ -24,11 +20,8 @@ class PluginTag(tables.Base):
     tag: Mapped[str] = mapped_column(String(LONGEST), primary_key=True)
 
 
-class Tags:
+class Tags(tables.StorePart):
     """The tags of plugins."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def of(self, project_id: int) -> dict[int, list[str]]:
         """{plugin: its tags in order}, of the plugins of a project that have some."""

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sqlalchemy import BigInteger, ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
 from engine.store import tables
 from engine.store.repositories import to_row
-
-if TYPE_CHECKING:
-    from engine.store.store import Store
 
 
 class JobUsage(tables.Base):
@@ -41,11 +37,8 @@ class UsageRow:
     measured: datetime.datetime
 
 
-class Usages:
+class Usages(tables.StorePart):
     """The usage of each job."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def note(self, job_id: int, *, cpu: float, memory: int, peak: int, gpu: int = 0, gpu_total: int = 0) -> None:
         """The newest figures of a job; a job whose row is gone is passed over."""
