@@ -51,6 +51,8 @@ def request_that_made(job: JobRow) -> CustomizeRequest:
     if best is None:
         return asked
     training = {**asked.training_options, **({"domain_filter": "on"} if best.get("domain_filter") else {})}
+    if "replay" in job.result:  # what was settled once the samples were known
+        training["replay"] = job.result["replay"]
     return asked.replace(method=best["method"], knn=best["knn"], training_options=training)
 
 

@@ -3,17 +3,50 @@
 from __future__ import annotations
 
 import copy
+from typing import TYPE_CHECKING
 
 from engine.core.step_cache import content_hash
 from engine.corpora.general_text import general_sentences
 from engine.errors import CorpusError
-from engine.evaluation.general_text import learnable_pairs
+from engine.evaluation.general_text import general_pairs, learnable_pairs
 from engine.workflows.customize.run import Run
 from engine.workflows.customize.steps import STEPS
+
+if TYPE_CHECKING:
+    from engine.plugins.domain_filter import DomainFilter
+
+
+REAL = 0.9  # share of the samples' sources that people wrote, and of general text that is left to the base, to do without replay
 
 
 def filtered(run: Run) -> Run | None:
     """The run with a domain filter before its plugin; None where samples or general text are too few to learn one."""
+    known = learned(run)
+    if known is None:
+        return None
+    result = copy.copy(run)
+    result.plugin = run.plugin.with_filter(known)
+    return result
+
+
+def settle_replay(run: Run) -> None:
+    """Let the run train without replay where its plugin can have a filter that leaves nearly all general text to the base. What
+    inputs look like is known where people wrote the samples' sources; replay that was asked for stays.
+    """
+    training, pairs = run.training, run.samples.pairs("memory")
+    may_filter = training.domain_filter == "on" or (training.domain_filter == "auto" and run.automatic)
+    real = sum(not one.synthetic for one in pairs)
+    if not may_filter or not training.replay or "replay" in run.request.training_options or real < REAL * len(pairs):
+        return
+    own = [segment.text for segment in run.corpus.segments]
+    general = [source for source, _ in general_pairs(run.pair.backward, run.settings, but=own)]
+    known = learned(run) if general else None
+    if known is not None and sum(known.accepts(run.pair.forward, general)) <= (1 - REAL) * len(general):
+        run.training = training.replace(replay=0.0)
+
+
+def learned(run: Run) -> DomainFilter | None:
+    """The domain filter of the run's samples, kept in the workspace; None where samples or general text are too few."""
     from engine.plugins.domain_filter import FILE, DomainFilter
 
     base, file = run.pair.forward, run.workspace / FILE
@@ -29,9 +62,7 @@ def filtered(run: Run) -> Run | None:
         run.cache.begin("domain filter")
         known.save(run.workspace)
         run.cache.set("domain filter", stamp)
-    result = copy.copy(run)
-    result.plugin = run.plugin.with_filter(known)
-    return result
+    return known
 
 
 def general_sources(run: Run) -> list[str]:

@@ -25,7 +25,7 @@ from engine.core.step_cache import StepCache, content_hash
 from engine.errors import CorpusError, InputError
 from engine.evaluation.general_text import general_pairs
 from engine.messages import Message
-from engine.workflows.customize.domain_filter import add_domain_filter
+from engine.workflows.customize.domain_filter import add_domain_filter, settle_replay
 from engine.workflows.customize.metrics import evaluate_step, hash_weights
 from engine.workflows.customize.replay import with_replay
 from engine.workflows.customize.request import (
@@ -117,6 +117,7 @@ def customize(
             now.request = wanted[0]
             execute(now, (*BEFORE_CHOICE, *OF_A_METHOD, *AFTER_CHOICE), stop_after)
         else:
+            now.automatic = True
             execute(now, BEFORE_CHOICE)
             now = best_of(now, wanted, lambda trial: execute(trial, OF_A_METHOD), add_datastore)
             execute(now, AFTER_CHOICE)
@@ -209,6 +210,8 @@ def train(run: Run) -> None:
     from engine.plugins import Plugin
     from engine.training.loop import Trainer
 
+    if run.method.capabilities.trains:
+        settle_replay(run)
     method, training, base = run.method, run.training, run.pair.forward
     watch = None
     if method.capabilities.trains and training.watch:

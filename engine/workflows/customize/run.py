@@ -73,6 +73,7 @@ class Run:
     cache: StepCache
     own: StepCache
     begin: float = field(default_factory=time.monotonic)
+    automatic: bool = False  # several methods are tried, and the best is kept
     times: dict[str, float] = field(default_factory=dict)
     # Filled by the steps, in this order.
     corpus: Corpus = field(init=False)

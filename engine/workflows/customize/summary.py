@@ -112,6 +112,7 @@ def summarize(run: Run, stop_after: str) -> dict[str, Any]:
         **training_figures(run),
         "budget": run.request.budget,
         "unlike_the_paper": unlike_the_paper(run.request),
+        "replay": run.training.replay,
         "stopped_by": run.result.stopped_by if run.result else "",
         "device": device_line(run.pair.forward),
         "decoding": run.decoding,
