@@ -41,7 +41,7 @@ def settle_replay(run: Run) -> None:
     own = [segment.text for segment in run.corpus.segments]
     general = [source for source, _ in general_pairs(run.pair.backward, run.settings, but=own)]
     known = learned(run) if general else None
-    if known is not None and sum(known.accepts(run.pair.forward, general)) <= (1 - REAL) * len(general):
+    if known is not None and known.accepts(run.pair.forward, general).count(False) >= REAL * len(general):
         run.training = training.replace(replay=0.0)
 
 
