@@ -28,7 +28,7 @@ from studio.components.templating import script
 from studio.components.terms_box import TermsBox
 from studio.i18n.translate import listed, tr
 from studio.pages import Values
-from studio.pages.compare_jobs import CompareJobs
+from studio.pages.compare_jobs import CompareJobs, drawn
 from studio.pages.compare_translation import CompareTranslation
 from studio.pages.compare_words import WordPanel
 from studio.services.comparisons import Comparisons
@@ -91,7 +91,12 @@ class ComparePage:
             None, named, None, js=MARK
         )
         self.table.leaf(
-            guard(self.leaf), here, [self.table, here], concurrency_limit=1, trigger_mode="multiple", **QUIET
+            guard(self.leaf),
+            here,
+            [self.table, here, self.stamp],
+            concurrency_limit=1,
+            trigger_mode="multiple",
+            **QUIET,
         )
         self.menus.keep(guard(self.keep), here, None, **QUIET)
         self.menus.remove(guard(self.remove), here, [*content, self.panel], **QUIET)
@@ -176,7 +181,8 @@ class ComparePage:
         project, url = self.service.need(wanted(request)), CompareUrl.read(here)
         url = CompareUrl.of({**asdict(url), "order": event.order, "offset": str(event.offset)})
         sheet = self.comparisons.sheet(project, str(url.comparison))
-        return {self.table: table_of(self.comparisons, project, url, sheet), self.here: url.text()}
+        table = table_of(self.comparisons, project, url, sheet)
+        return {self.table: table, self.here: url.text(), self.stamp: drawn(url, self.comparisons.job(sheet), table)}
 
     def keep(self, request: gr.Request, here: str, event: gr.EventData) -> None:
         """A name, and nothing in it changes any more."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
+from engine.store import JobRow
 from studio.components.compare_url import CompareUrl
 from studio.components.comparison_parts import figures_of, table_of
 from studio.components.comparison_table import progress_card
@@ -93,19 +94,29 @@ class CompareJobs:
         return {self.terms.state: line, self.page.enforce: able, **shown}
 
     def poll(self, request: gr.Request, here: str, before: str) -> Values:
-        """While a job is at work its progress, and after each part of it the table."""
+        """While a job is at work its progress, and after each part of it the table; also where a poll that began before the reader
+        asked for another order or page has drawn the one before.
+        """
         project, url = self.service.project(wanted(request)), CompareUrl.read(here)
         sheet = self.comparisons.sheet(project, str(url.comparison)) if project and url.comparison else None
         job = self.comparisons.go_on(project, sheet) if project and sheet else None
-        stamp = f"{job.id} {job.state} {job.step} {job.done} {job.cancel_requested}" if job else ""
-        if project is None or sheet is None or stamp == before.partition("/")[0]:
+        if project is None or sheet is None or job is None or drawn(url, job) == before.partition("/")[0]:
             return {self.page.stamp: gr.skip()}
-        done = job is not None and not job.active
         table = table_of(self.comparisons, project, url, sheet)
-        lines = str(zlib.crc32(table.partition("</tbody>")[0].encode()))  # a table that is the same is not drawn anew
-        values: Values = {self.page.state: progress_card(job), self.page.stamp: f"{stamp}/{lines}"}
-        if done or lines != before.partition("/")[2]:
+        stamp = drawn(url, job, table)
+        values: Values = {self.page.state: progress_card(job), self.page.stamp: stamp}
+        if (
+            not job.active or stamp.partition("/")[2] != before.partition("/")[2]
+        ):  # one that is the same is not drawn anew
             values[self.page.table] = table
-        if done:
+        if not job.active:
             values[self.page.figures] = figures_of(self.comparisons, sheet)
         return values
+
+
+def drawn(url: CompareUrl, job: JobRow | None, table: str | None = None) -> str:
+    """What the table on the page was drawn from, and behind a stroke a checksum of the table where it is given."""
+    made_from = (
+        f"{job.id} {job.state} {job.step} {job.done} {job.cancel_requested} {url.order} {url.offset}" if job else ""
+    )
+    return made_from if table is None else f"{made_from}/{zlib.crc32(table.partition('</tbody>')[0].encode())}"
