@@ -36,13 +36,14 @@ PLAIN, BLENDED = 1, 2  # what is written: of one plugin, so that earlier version
 MANIFEST = "manifest.json"
 CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
+DOMAIN_FILTER = "domain_filter.safetensors"
 PARTS = tuple(f"part-{number}.zip" for number in range(1, 5))
 REQUIRED = (CONFIG, WEIGHTS, "README.md", MANIFEST)
 KNOWN = (
     *REQUIRED, "memory.safetensors", "memory.sources.safetensors", "memory.jsonl",
     "phrases.jsonl", "index.faiss", "pairs.jsonl", "datastore.safetensors",
     "datastore.jsonl", "datastore.faiss", "datastore.sources.safetensors", "datastore.gate.safetensors", "adaptive.safetensors",
-    "domain_filter.safetensors", "domains.json", "proportions.safetensors", "proportions.json", "ngrams.safetensors", *PARTS,
+    DOMAIN_FILTER, "domains.json", "proportions.safetensors", "proportions.json", "ngrams.safetensors", *PARTS,
 )  # fmt: skip
 MAX_BYTES = 16 << 30  # unpacked, all files
 MAX_TEXT = 1 << 30  # one text file
@@ -64,7 +65,7 @@ LIMITS = {
     "datastore.sources.safetensors": MAX_BYTES,
     "datastore.gate.safetensors": MAX_JSON,
     "adaptive.safetensors": MAX_JSON,
-    "domain_filter.safetensors": MAX_JSON,
+    DOMAIN_FILTER: MAX_JSON,
     "proportions.safetensors": MAX_TEXT,
     "ngrams.safetensors": MAX_TEXT,
     **dict.fromkeys(PARTS, MAX_BYTES),

@@ -30,11 +30,11 @@ from numpy.typing import NDArray
 from engine.core.tensor_files import check_keys, load_tensors, save_tensors
 from engine.errors import BundleError
 from engine.memory.source_index import Ints, features_of, rising
+from engine.plugins.bundle import DOMAIN_FILTER
 
 if TYPE_CHECKING:
     from engine.base import BaseModel
 
-FILE = "domain_filter.safetensors"
 KEYS = ("features", "ratios", "direction", "threshold")
 ACCEPTED = 0.95  # of held-out samples
 FEWEST = 20  # sentences of either kind to learn from
@@ -84,12 +84,14 @@ class DomainFilter:
         import torch
 
         tensors = {name: torch.from_numpy(getattr(self, name)) for name in KEYS[:-1]}
-        return save_tensors(folder / FILE, tensors | {"threshold": torch.tensor([self.threshold])}, "the domain filter")
+        return save_tensors(
+            folder / DOMAIN_FILTER, tensors | {"threshold": torch.tensor([self.threshold])}, "the domain filter"
+        )
 
     @classmethod
     def open(cls, folder: Path, d: int) -> DomainFilter | None:
         """That of an unpacked bundle, for a base with states of size d; None where it has none. Raises BundleError."""
-        path = folder / FILE
+        path = folder / DOMAIN_FILTER
         if not path.exists():
             return None
         tensors = load_tensors(path)
@@ -101,7 +103,7 @@ class DomainFilter:
             and rising(features)
         )  # fmt: skip
         if not fits:
-            raise BundleError("{file} does not fit its base. Get a new copy of the bundle.", file=FILE)
+            raise BundleError("{file} does not fit its base. Get a new copy of the bundle.", file=DOMAIN_FILTER)
         return cls(features, ratios, direction, float(threshold[0]))
 
 

@@ -16,8 +16,7 @@ import engine
 from engine.core.atomic_files import atomic_write, copy_hashed
 from engine.core.json_object import Json
 from engine.errors import OptionError
-from engine.plugins.bundle import CONFIG, MANIFEST, PARTS, PLAIN, WEIGHTS
-from engine.plugins.domain_filter import FILE as FILTER
+from engine.plugins.bundle import CONFIG, DOMAIN_FILTER, MANIFEST, PARTS, PLAIN, WEIGHTS
 
 if TYPE_CHECKING:
     from torch import nn
@@ -148,7 +147,7 @@ def texts_line(files: Collection[str]) -> dict[str, str]:
     if "datastore.safetensors" in files:
         words = "in datastore.jsonl" if "datastore.jsonl" in files else "left out"
         result["datastore"] = f"its words in their order, from which sentences can be put together; sentences {words}"
-    if FILTER in files:
+    if DOMAIN_FILTER in files:
         result["domain filter"] = "word pieces and pairs of them that several sources have"
     return result
 

@@ -15,7 +15,6 @@ from engine.core.tensor_files import check_keys, load_tensors
 from engine.errors import BundleError, OptionError
 from engine.methods import Method, get_method
 from engine.plugins.bundle import CONFIG, WEIGHTS, unpack_bundle
-from engine.plugins.domain_filter import DomainFilter
 
 if TYPE_CHECKING:
     import torch
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from engine.base.decoding_options import Decoding
     from engine.core.progress import Progress
     from engine.methods.knn.decoder import Knn
+    from engine.plugins.domain_filter import DomainFilter
 
 
 class Plugin:
@@ -60,6 +60,7 @@ class Plugin:
         direction.
         """
         from engine.core.settings import load_settings
+        from engine.plugins.domain_filter import DomainFilter
 
         folder = unpack_bundle(path, cache or load_settings().home_dir / "unpacked")
         card = json.loads((folder / CONFIG).read_text(encoding="utf-8"))

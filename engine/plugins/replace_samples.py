@@ -17,8 +17,7 @@ from engine.core.settings import Settings
 from engine.corpora.types import SentencePair
 from engine.errors import CorpusError, OptionError
 from engine.methods import Method
-from engine.plugins.bundle import CONFIG, MANIFEST, WEIGHTS
-from engine.plugins.domain_filter import FILE as FILTER
+from engine.plugins.bundle import CONFIG, DOMAIN_FILTER, MANIFEST, WEIGHTS
 from engine.plugins.plugin import Plugin
 
 
@@ -115,13 +114,13 @@ def filter_of(pairs: Sequence[SentencePair], base: BaseModel, settings: Settings
     sources = [pair.source for pair in pairs if pair.source]
     own, held_out = [one for i, one in enumerate(sources) if i % 10], sources[::10]
     made = DomainFilter.learn(base, own, general_sentences(settings.assets_dir, base.source, exclude=sources), held_out)
-    return {FILTER: made.save(folder)} if made is not None else {}
+    return {DOMAIN_FILTER: made.save(folder)} if made is not None else {}
 
 
 def copied_files(plugin: Plugin) -> dict[str, Path]:
     """The files of a loaded bundle that a copy takes over, the weights among them."""
     assert plugin.folder is not None
-    skipped = {CONFIG, MANIFEST, "README.md", FILTER}
+    skipped = {CONFIG, MANIFEST, "README.md", DOMAIN_FILTER}
     files = {file.name: file for file in sorted(plugin.folder.iterdir()) if file.name not in skipped}
     return {WEIGHTS: files.pop(WEIGHTS), **files}
 

@@ -170,10 +170,8 @@ class ComparePage:
             raise
         values = self.content(project, sheet, CompareUrl())
         if sheet is None:
-            values |= {
-                self.text: gr.update(value=typed, visible=True),
-                self.file: gr.update(value="", visible="hidden"),
-            }
+            values[self.text] = gr.update(value=typed, visible=True)
+            values[self.file] = gr.update(value="", visible="hidden")
         yield values
 
     def leaf(self, request: gr.Request, here: str, event: gr.EventData) -> Values:

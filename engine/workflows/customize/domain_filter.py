@@ -47,9 +47,10 @@ def settle_replay(run: Run) -> None:
 
 def learned(run: Run) -> DomainFilter | None:
     """The domain filter of the run's samples, kept in the workspace; None where samples or general text are too few."""
-    from engine.plugins.domain_filter import FILE, DomainFilter
+    from engine.plugins.bundle import DOMAIN_FILTER
+    from engine.plugins.domain_filter import DomainFilter
 
-    base, file = run.pair.forward, run.workspace / FILE
+    base, file = run.pair.forward, run.workspace / DOMAIN_FILTER
     stamp = content_hash(base.fingerprint(), run.pair.backward.fingerprint(), run.cache.used.get("pairs"))
     known = DomainFilter.open(run.workspace, base.d_model) if run.cache.holds("domain filter", stamp, file) else None
     if known is None:

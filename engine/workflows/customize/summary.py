@@ -61,9 +61,9 @@ def parser_of(run: Run) -> str:
 
 def filter_files(run: Run) -> dict[str, Path]:
     """The domain filter's file, where the plugin has one."""
-    from engine.plugins.domain_filter import FILE
+    from engine.plugins.bundle import DOMAIN_FILTER
 
-    return {FILE: run.workspace / FILE} if run.plugin.domain_filter is not None else {}
+    return {DOMAIN_FILTER: run.workspace / DOMAIN_FILTER} if run.plugin.domain_filter is not None else {}
 
 
 def comparison(run: Run) -> str:

@@ -15,7 +15,8 @@ from engine.decoding.translate import translate
 from engine.errors import BundleError
 from engine.methods import Artefacts, get_method
 from engine.plugins import Plugin, PluginStack
-from engine.plugins.domain_filter import FILE, DomainFilter
+from engine.plugins.bundle import DOMAIN_FILTER
+from engine.plugins.domain_filter import DomainFilter
 from engine.plugins.mixed_batch import translate_mixed
 from tests.bases import EN_ZH, SAMPLES
 
@@ -104,6 +105,6 @@ def test_a_filter_is_read_as_it_was_written_and_damage_is_said(
     save_file({name: value for name, value in load_file(file).items() if name != "ratios"}, file)
     with pytest.raises(BundleError, match="ratios"):
         DomainFilter.open(tmp_path, base.d_model)
-    (tmp_path / FILE).write_bytes(b"no")
+    (tmp_path / DOMAIN_FILTER).write_bytes(b"no")
     with pytest.raises(BundleError, match="damaged"):
         DomainFilter.open(tmp_path, base.d_model)
