@@ -55,9 +55,10 @@ def learned(run: Run) -> DomainFilter | None:
     known = DomainFilter.open(run.workspace, base.d_model) if run.cache.holds("domain filter", stamp, file) else None
     if known is None:
         run.progress.begin("Learning the domain filter", STEPS - 1, STEPS)
-        own = [one.source for one in run.samples.pairs("memory") if one.source]
+        pairs = [one for one in run.samples.pairs("memory") if one.source]
+        own, written = [one.source for one in pairs], sum(not one.synthetic for one in pairs)
         held_out = [one.source for one in run.samples.pairs("valid")][::2]
-        known = DomainFilter.learn(base, own, general_sources(run), held_out)
+        known = DomainFilter.learn(base, own, general_sources(run, written=2 * written > len(own)), held_out)
         if known is None:
             return None
         run.cache.begin("domain filter")
@@ -66,13 +67,13 @@ def learned(run: Run) -> DomainFilter | None:
     return known
 
 
-def general_sources(run: Run) -> list[str]:
-    """General text in the source language: what people wrote, and back-translations of the target language's, as the sources of
-    monolingual samples are; none of it is measured on.
+def general_sources(run: Run, *, written: bool = True) -> list[str]:
+    """General text in the source language: where `written`, what people wrote, and back-translations of the target language's, as
+    the sources of monolingual samples are, from which they do not differ by who wrote them; none of it is measured on.
     """
     segments = [*run.train, *run.valid]
     own = [one.source for one in segments if one.source]
-    plain = general_sentences(run.settings.assets_dir, run.pair.forward.source, exclude=own)
+    plain = general_sentences(run.settings.assets_dir, run.pair.forward.source, exclude=own) if written else []
     but = [one.text for one in segments]
     learnable = learnable_pairs(run.pair, run.settings, but=but, progress=run.progress, most=None)
     return plain + [one.source for one in learnable]
