@@ -24,7 +24,6 @@ from engine.jobs import (
     enqueue,
     heartbeat,
     log_tail,
-    resume,
     start_background_worker,
     stop_background_worker,
     worker,
@@ -180,7 +179,7 @@ def test_a_killed_job_is_interrupted_and_goes_on_where_it_was(store: Store, sett
         assert dead.state == "interrupted"
         assert "ran out of memory. Resume it" in dead.error
         assert dead.resumable
-        resume(store, job.id)
+        store.jobs.resume(job.id)
         done = _ended(store, job)
     assert (done.state, done.attempt, done.result["counted"], done.error) == ("succeeded", 2, 20, "")
     assert done.result["began"] > 0
@@ -202,7 +201,7 @@ def test_a_killed_worker_takes_its_job_along_and_the_next_worker_can_resume_it(
     stopped = store.jobs.get(job.id)
     assert stopped.state == "interrupted"
     assert "Resume it" in stopped.error
-    resume(store, job.id)
+    store.jobs.resume(job.id)
     with _thread(settings):
         done = _ended(store, job)
         assert [row.pid for row in store.workers.list(within=None)] == [os.getpid()]  # the dead one is forgotten
@@ -224,7 +223,7 @@ def test_worker_and_job_killed_at_once_are_found_at_the_next_start(store: Store,
         result = _ended(store, job)
         assert result.state == "interrupted"
         assert result.error.startswith("The job's worker ended while it was running.")
-        resume(store, job.id)
+        store.jobs.resume(job.id)
         assert _ended(store, job).state == "succeeded"
 
 

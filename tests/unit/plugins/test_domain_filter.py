@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from engine.base import BaseModel
+from engine.base.decoding_options import Decoding
 from engine.decoding.scoring import score
 from engine.decoding.translate import translate
 from engine.errors import BundleError
@@ -76,15 +77,15 @@ def test_what_is_not_accepted_is_the_bases_translation_to_the_letter(
     accepted = learned.accepts(base, some)
     assert any(accepted)
     assert not all(accepted)
-    alone, every = translate(base, some), translate(base, some, plugin.unfiltered)
+    greedy = Decoding(beam=1)
+    alone, every = (translate(base, some, one, decoding=greedy) for one in (None, plugin.unfiltered))
     wanted = [b if acts else a for a, b, acts in zip(alone, every, accepted, strict=True)]
     assert wanted not in (alone, every)
-    assert translate(base, some, plugin) == wanted
-    assert translate_mixed(base, some, [plugin] * len(some)) == wanted
-    assert translate_mixed(base, some, [plugin, *[None] * 8]) == [wanted[0], *alone[1:]]
-    assert translate(base, some, PluginStack([plugin])) == wanted
-    assert translate(base, some, PluginStack([plugin, plugin.unfiltered], [1.0, 0.0])) == wanted
-    assert translate(base, some, plugin, strength=0.0) == alone
+    assert translate_mixed(base, some, [plugin] * len(some), decoding=greedy) == wanted
+    assert translate_mixed(base, some, [plugin, *[None] * 8], decoding=greedy) == [wanted[0], *alone[1:]]
+    for stack in (plugin, PluginStack([plugin]), PluginStack([plugin, plugin.unfiltered], [1.0, 0.0])):
+        assert translate(base, some, stack, decoding=greedy) == wanted
+    assert translate(base, some, plugin, strength=0.0, decoding=greedy) == alone
     pairs = list(zip(some, alone, strict=True))[:8]
     systems: list[Any] = [plugin, None, plugin.unfiltered]
     filtered, base_alone, unfiltered = (score(base, pairs, one) for one in systems)
