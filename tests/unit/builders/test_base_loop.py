@@ -22,6 +22,8 @@ from engine.decoding.translate import translate
 from engine.errors import Cancelled, CorpusError, ModelError, OptionError
 from tests.bases import EN_ZH, SENTENCES
 
+pytestmark = pytest.mark.slow
+
 QUICK = BaseTrainingOptions(
     size="tiny",
     vocabulary=400,
@@ -156,7 +158,6 @@ class TestTraining:
         for way in (("en", "zh"), ("zh", "en")):
             assert len(translate(BaseModel.load(tmp_path / "en-zh", *way), ["He left.", "他走了。"])) == 2
 
-    @pytest.mark.slow
     def test_stopped_and_resumed_it_ends_with_the_same_weights(self, files: tuple[Path, Path], tmp_path: Path) -> None:
         options = QUICK.replace(updates=50, dropout=0.1, watched=0)
         arguments = ([PairFile(files[0])], [files[1]], "en", "zh")

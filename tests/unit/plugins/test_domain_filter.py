@@ -70,6 +70,7 @@ def test_too_little_text_makes_no_filter(base: BaseModel, texts: dict[str, list[
     assert DomainFilter.learn(base, texts["own"], [], texts["held out"]) is None
 
 
+@pytest.mark.slow
 def test_what_is_not_accepted_is_the_bases_translation_to_the_letter(
     base: BaseModel, plugin: Plugin, learned: DomainFilter, texts: dict[str, list[str]]
 ) -> None:

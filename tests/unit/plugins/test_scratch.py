@@ -18,6 +18,8 @@ from engine.plugins import Plugin, import_checks, scratch, trial
 from engine.plugins.bundle import CHUNK, open_bundle
 from engine.plugins.repack import amend
 
+pytestmark = pytest.mark.slow
+
 Checks = Callable[[Path], list[import_checks.Check]]
 
 

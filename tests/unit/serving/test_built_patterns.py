@@ -24,6 +24,8 @@ from studio.i18n import wording
 from studio.services import phrase_sentences
 from tests.unit.serving.test_patterns import BUILT, PATTERN, WAYS, Found, found_in, module_of, slow, slow_when_pumped
 
+pytestmark = pytest.mark.slow
+
 TERMS = ("a", "a a a a a a", "art.no (1)", "a-b_c", "ab" * 40, "Straße x", "字", "字 字")
 WEIGHTS = ("decoder.decoder.layers.0.encoder_attn.k_proj.weight", "encoder.layer_norm.bias")
 PATHS = ("/api/v1/projects/{project}/plugins/{plugin}", "/cat/{a}/v2/glossaries/{b}/entries", "/files")

@@ -21,6 +21,8 @@ import pytest
 from tests.conftest import ROOT
 from tests.unit.serving.pumped import Pump, pumps
 
+pytestmark = pytest.mark.slow
+
 UNITS = (
     *"a1-_ \n\t\"'\\<>&{%$[(@,#*|`é。「",
     *(
@@ -224,7 +226,6 @@ def test_a_pattern_takes_time_by_the_length(file: str) -> None:
     assert sum(one.pattern is None for one in found) == BUILT.get(file, 0), "a pattern that is not measured"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("file", FILES)
 def test_a_text_made_for_a_pattern_takes_time_by_its_length(file: str) -> None:
     found = [one for one in found_in(file) if one.pattern is not None]

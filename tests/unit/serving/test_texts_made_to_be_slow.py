@@ -17,6 +17,8 @@ from engine.decoding.word_alignment import Alignment, even_alignment
 from engine.errors import TailorError
 from engine.serving.units.translate import TranslationCache, Translator, translate_units
 
+pytestmark = pytest.mark.slow
+
 PLAIN = (
     "a", "7", "a1", "word ", "a. ", "e.g. ", "。「", "「字。」", "...", "!\"a", "{0} ", "%s", "%", "%%", "&", "_a", "\n",
     "${a}", "(", "\U000f0000", "a\U000f0000", "\U000f0000 ", "https://a.b/", "a@b.", "1,1", "a-", "’",

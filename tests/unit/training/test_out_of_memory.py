@@ -20,6 +20,8 @@ from engine.training import TrainingOptions
 from engine.training.loop import Trainer
 from tests.bases import SENTENCES
 
+pytestmark = pytest.mark.slow
+
 ERRORS = (
     torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB"),
     MemoryError(),
