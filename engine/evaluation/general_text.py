@@ -33,16 +33,24 @@ def general_pairs(
     They are the same for whatever is measured. The sources are the reverse model's, as those of monolingual samples are, made once
     and kept, so a figure on these pairs is good for comparing the base with its plugins and not with other bases.
     """
+    references = drawn(settings, backward.source, most)
+    sources = sources_of(backward, settings, references, progress)
+    own = {" ".join(text.split()) for text in but}
+    both = [(a, b) for a, b in zip(sources, references, strict=True) if a.strip() and b not in own]
+    return both[: most or MOST]
+
+
+def sources_of(
+    backward: BaseModel, settings: Settings, references: Sequence[str], progress: Progress | None = None
+) -> list[str]:
+    """The reverse model's translations of general sentences, made once and kept. Raises Cancelled, StorageError."""
     from engine.decoding.greedy_search import back_translate
 
-    references = drawn(settings, backward.source, most)
     sources = kept_sources(backward, settings, references)
     if sources is None:
         sources = back_translate(backward, references, progress=progress)
         keep_translations(kept_in(settings), sources_stamp(backward, references), sources)
-    own = {" ".join(text.split()) for text in but}
-    both = [(a, b) for a, b in zip(sources, references, strict=True) if a.strip() and b not in own]
-    return both[: most or MOST]
+    return sources
 
 
 def general_is_kept(backward: BaseModel, settings: Settings) -> bool:
@@ -105,13 +113,11 @@ def learnable_pairs(
     most: int | None = LEARNED,
 ) -> list[SentencePair]:
     """Up to `most` other pairs of the same kind, none of which is measured on: what is to be left alone. None: all."""
-    from engine.decoding.greedy_search import back_translate
-
     every = general_sentences(settings.assets_dir, pair.forward.target, exclude=but)
     random.Random("general").shuffle(every)
     measured = set(drawn(settings, pair.forward.target))
     sentences = [one for one in every if one not in measured][:most]
     if progress is not None:
         progress.begin("Translating general text", progress.index, progress.steps)
-    sources = back_translate(pair.backward, sentences, progress=progress)
+    sources = sources_of(pair.backward, settings, sentences, progress)
     return [SentencePair(source, target) for source, target in zip(sources, sentences, strict=True) if source]

@@ -61,19 +61,19 @@ class DomainFilter:
         """From sources of the samples, of general text and of held-out samples; None where any are too few."""
         if min(len(samples), len(general)) < FEWEST or len(held_out) < FEWEST_HELD_OUT:
             return None
-        features, ratios = log_ratios(plain_rows(base, samples), plain_rows(base, general))
-        direction = regression(mean_states(base, samples), mean_states(base, general))  # (d,)
-        by_words = cls(features, ratios, np.zeros_like(direction), 0.0).scores(base, held_out)  # (N,)
-        by_states = mean_states(base, held_out) @ direction  # (N,)
-        ratios, direction = ratios / max(1e-6, by_words.std()), direction / max(1e-6, by_states.std())
-        whole = cls(features, ratios, direction, 0.0)
-        threshold = float(np.quantile(whole.scores(base, held_out), 1 - ACCEPTED))
-        return cls(features, ratios, direction, threshold)
+        own, other, held = (encoded(base, texts) for texts in (samples, general, held_out))
+        features, ratios = log_ratios(plain(base, own), plain(base, other))
+        direction = regression(mean_states(base, own), mean_states(base, other))  # (d,)
+        words, states = plain(base, held), mean_states(base, held)  # (N, d)
+        ratios /= max(1e-6, mean_ratios(features, ratios, words).std())
+        direction /= max(1e-6, (states @ direction).std())
+        scores = mean_ratios(features, ratios, words) + states @ direction  # (N,)
+        return cls(features, ratios, direction, float(np.quantile(scores, 1 - ACCEPTED)))
 
     def scores(self, base: BaseModel, texts: Sequence[str]) -> Floats:
         """s (N,) of each source."""
-        words = [mean_ratio(self.features, self.ratios, row) for row in plain_rows(base, texts)]
-        return np.array(words, dtype=np.float32) + mean_states(base, texts) @ self.direction
+        rows = encoded(base, texts)
+        return mean_ratios(self.features, self.ratios, plain(base, rows)) + mean_states(base, rows) @ self.direction
 
     def accepts(self, base: BaseModel, texts: Sequence[str]) -> list[bool]:
         """Which of these sources are like the samples."""
@@ -107,14 +107,16 @@ class DomainFilter:
         return cls(features, ratios, direction, float(threshold[0]))
 
 
-def plain_rows(base: BaseModel, texts: Sequence[str]) -> list[list[int]]:
-    """The pieces of sources as ids, without those of the model alone."""
+def encoded(base: BaseModel, texts: Sequence[str]) -> list[list[int]]:
+    """Sources as ids."""
     with base.lock:
-        return [[i for i in row if i not in base.special_ids] for row in base.encode(clean(texts))]
+        return base.encode([" ".join(text.split()) for text in texts])
 
 
-def clean(texts: Sequence[str]) -> list[str]:
-    return [" ".join(text.split()) for text in texts]
+def plain(base: BaseModel, rows: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Rows of ids without those of the model alone."""
+    skip = base.special_ids
+    return [[i for i in row if i not in skip] for row in rows]
 
 
 def log_ratios(samples: Sequence[Sequence[int]], general: Sequence[Sequence[int]]) -> tuple[Ints, Floats]:
@@ -142,14 +144,18 @@ def mean_ratio(features: Ints, ratios: Floats, row: Sequence[int]) -> float:
     return float(ratios[known].mean()) if len(known) else 0.0
 
 
-def mean_states(base: BaseModel, texts: Sequence[str]) -> Floats:
-    """The mean of the frozen encoder's states (N, d) over each source; of a long source over its first part."""
+def mean_ratios(features: Ints, ratios: Floats, rows: Sequence[Sequence[int]]) -> Floats:
+    """The same of several rows (N,)."""
+    return np.array([mean_ratio(features, ratios, row) for row in rows], dtype=np.float32)
+
+
+def mean_states(base: BaseModel, rows: Sequence[list[int]]) -> Floats:
+    """The mean of the frozen encoder's states (N, d) over each source's ids; of a long source over its first part."""
     import torch
 
     from engine.decoding.translate import length_batches
 
-    with base.lock:
-        rows = [row[: base.max_tokens] for row in base.encode(clean(texts))]
+    rows = [row[: base.max_tokens] for row in rows]
     result = np.zeros((len(rows), base.d_model), np.float32)
     with base.using(None), torch.inference_mode():
         for batch in length_batches([len(row) for row in rows], BATCH):
