@@ -77,15 +77,15 @@ def main() -> None:
         service.add_samples(project, [file])
         start_background_worker(settings)
         try:
-            while True:
-                jobs = service.store.jobs.list(project.id)
-                look = next((job for job in jobs if job.kind == "preview"), None)
-                if look is not None:
-                    break
+            shown = service.workspace(project.id) / "preview.json"
+            while not shown.exists():
+                if failed := [job for job in service.store.jobs.list(project.id) if job.state == "failed"]:
+                    sys.exit(f"{failed[0].kind} failed: {failed[0].error}")
                 time.sleep(0.2)
-            look = ended(service.store, look.id)
             rows.append(("upload to the first look", time.monotonic() - begin))
-            rows += [(f"– {step}", seconds) for step, seconds in shares(look)]
+            look = next(job for job in service.store.jobs.list(project.id) if job.kind == "preview")
+            rows += [(f"– {step}", seconds) for step, seconds in shares(ended(service.store, look.id))]
+            rows.append(("upload to phrases and proportions", time.monotonic() - begin))
             if args.train:
                 begin = time.monotonic()
                 run = Runs(service).start(project, CustomizeRequest(method="memory_adapter", budget="quick"))

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 
 SAMPLE = 400
+READ = 300  # characters of a text from which its language is told; the time grows with them
 # Models of all 75 languages take about 1 GB and 5 s; these and the project's own cover what is likely to be uploaded.
 COMMON = "en zh ja ko de fr es it pt nl ru uk pl cs tr ar fa hi vi th id sv da fi el he hu ro"
 ALIASES = {"no": "nb", "cmn": "zh", "zho": "zh", "yue": "zh", "iw": "he", "in": "id"}
@@ -62,13 +63,13 @@ def evenly_spaced(items: Sequence[Item], count: int = SAMPLE) -> list[Item]:
     return [items[i * len(items) // count] for i in range(count)]
 
 
-def identify(texts: Sequence[str], *expected: str) -> dict[str, float] | None:
-    """Shares of the languages of a sample of the texts, by code, most frequent first; they add up to 1.
+def identify(texts: Sequence[str], *expected: str, most: int = SAMPLE) -> dict[str, float] | None:
+    """Shares of the languages of a sample of at most that many of the texts, by code, most frequent first; they add up to 1.
 
     `expected` are the codes of the project's languages. None when the first of them is one that cannot be told,
     or when there is nothing to look at.
     """
-    result = detect(texts, *expected)
+    result = detect(texts, *expected, most=most)
     return None if result is None else shares(result)
 
 
@@ -90,7 +91,7 @@ def detect(texts: Sequence[str], *expected: str, most: int = SAMPLE) -> list[tup
     detector = _detector(_codes(expected))
     results = []
     for position in sample:
-        language = detector.detect_language_of(texts[position][:1000])
+        language = detector.detect_language_of(texts[position][:READ])
         results.append((position, language.iso_code_639_1.name.lower() if language else UNKNOWN))
     return results
 
@@ -99,7 +100,7 @@ def confidences(text: str, *expected: str) -> list[tuple[str, float]]:
     """(code, confidence from 0 to 1) of the languages that a single text may be in, the likeliest first; those of no
     weight are left out. `expected` are codes to consider beside the usual ones.
     """
-    values = _detector(_codes(expected)).compute_language_confidence_values(text[:1000])
+    values = _detector(_codes(expected)).compute_language_confidence_values(text[:READ])
     results = [(value.language.iso_code_639_1.name.lower(), round(value.value, 4)) for value in values]
     return [(code, value) for code, value in results if value > 0] if any(map(str.isalpha, text)) else []
 
@@ -108,7 +109,7 @@ def surely_other(text: str, code: str, *expected: str) -> bool:
     """Is this text, taken for the language `code`, next to certainly in none of the `expected` ones?"""
     if code in (UNKNOWN, *map(base_language, expected)) or not _telling(text):
         return False
-    values = _detector(_codes(expected)).compute_language_confidence_values(text[:1000])
+    values = _detector(_codes(expected)).compute_language_confidence_values(text[:READ])
     known = {value.language.iso_code_639_1.name.lower(): value.value for value in values}
     return sum(known.get(base_language(one), 0.0) for one in expected) < LEAST_CONFIDENCE
 

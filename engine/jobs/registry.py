@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from engine.core.json_object import Json
 from engine.core.progress import Progress
 from engine.core.settings import Settings
-from engine.errors import Cancelled, InputError
+from engine.errors import Cancelled, InputError, TailorError
 from engine.jobs.handlers import bases, compare, documents, explore
 from engine.jobs.paths import job_folder
 from engine.jobs.progress import plain
@@ -159,20 +159,28 @@ def _corpus(context: JobContext, request: CustomizeRequest) -> CorpusRow | None:
 
 
 def _record_samples(context: JobContext, corpus: CorpusRow | None) -> Json:
-    """Note in the store what the steps "samples" and "phrases" left in the workspace."""
+    """Note in the store what the step "samples" left in the workspace."""
+    report = json.loads((context.workspace / "import_report.json").read_text(encoding="utf-8"))
+    if corpus is None:
+        return {"kept": report["kept"]}
+    context.store.corpora.update(
+        corpus.id, state="ready", kept=report["kept"], skipped=report["skipped"], report=report
+    )
+    return {"kept": report["kept"], "corpus_id": corpus.id}
+
+
+def _record_phrases(context: JobContext, corpus: CorpusRow | None) -> Json:
+    """Note in the store what the step "phrases" left in the workspace; a method may need none."""
     from engine.phrases import PhraseSet
 
-    report = json.loads((context.workspace / "import_report.json").read_text(encoding="utf-8"))
     path = context.workspace / "phrases.jsonl"
-    # A method may need no phrases, and the samples may not have been read by a job of their own.
-    phrases = PhraseSet.load(path) if path.exists() else PhraseSet([], "")
-    result = {"kept": report["kept"], "phrases": len(phrases.phrases)}
+    if not path.exists():
+        return {}
+    phrases = PhraseSet.load(path)
+    result = {"phrases": len(phrases.phrases)}
     if corpus is not None:
-        context.store.corpora.update(
-            corpus.id, state="ready", kept=report["kept"], skipped=report["skipped"], report=report
-        )
         value = context.store.phrase_sets.create(corpus.id, str(path), phrases.parser, len(phrases.phrases))
-        result |= {"corpus_id": corpus.id, "phrase_set_id": value.id}
+        result["phrase_set_id"] = value.id
     return result
 
 
@@ -197,13 +205,7 @@ def _prepare(context: JobContext) -> Json:
 
     request = _request(context)
     corpus = _corpus(context, request)
-
-    def work() -> None:
-        pipeline.prepare(
-            request, context.workspace, context.progress, context.settings, after_samples=explore.after_samples(context)
-        )
-
-    _reading(context, corpus, work)
+    _reading(context, corpus, lambda: pipeline.read_alone(request, context.workspace, context.progress))
     result = _record_samples(context, corpus)
     _leakage(context)
     _look_soon(context)
@@ -221,26 +223,48 @@ def _leakage(context: JobContext) -> Json:
 
 
 def _look_soon(context: JobContext) -> None:
-    """After an upload: queue the first look, which trains nothing."""
-    if context.settings.first_look and context.job.project_id is not None:
+    """After samples were read: queue what else can be shown of them, which trains nothing."""
+    if context.job.project_id is not None:
         arguments = {name: value for name, value in context.job.arguments.items() if name != "corpus_id"}
         enqueue(context.store, "preview", arguments, project_id=context.job.project_id, owner=context.job.owner)
 
 
 def _preview(context: JobContext) -> Json:
+    """The first look, then domain proportions and phrases; a look that fails does not keep the others back."""
+    from engine.workflows.customize import pipeline
     from engine.workflows.customize.project_samples import are_held
-    from engine.workflows.preview import preview
+    from engine.workflows.preview import Steps, preview
 
     later = context.store.jobs.list(context.job.project_id, states=("queued",)) if context.job.project_id else []
     if any(job.kind == "prepare" and job.id > context.job.id for job in later):
         return {"skipped": "the samples are about to be read again"}  # which ends with a look of its own
     request = _request(context)
     # By itself it reads no files of the project: one that was removed can be brought back until somebody asks for a reading.
-    as_read = context.job.priority == AUTOMATIC and are_held(request.samples, context.job.project_id)
+    automatic = context.job.priority == AUTOMATIC
+    as_read = automatic and are_held(request.samples, context.job.project_id)
     if as_read and not any(Path(path).exists() for path in request.samples):
         return {"skipped": "the samples were removed"}
-    result = preview(request, context.workspace, context.progress, context.settings, as_read=as_read)
-    return {key: result[key] for key in ("differ", "sentences", "loss_base", "loss")}
+    progress, result, failed = Steps(context.progress), Json(), None
+    if context.settings.first_look or not automatic:
+        try:
+            look = preview(request, context.workspace, progress, context.settings, as_read=as_read)
+            result = {key: look[key] for key in ("differ", "sentences", "loss_base", "loss")}
+        except Cancelled:
+            raise
+        except TailorError as error:
+            failed = error
+    pipeline.prepare(
+        request,
+        context.workspace,
+        progress,
+        context.settings,
+        as_read=as_read,
+        after_samples=explore.after_samples(context),
+    )
+    result |= _record_phrases(context, _corpus(context, request))
+    if failed is not None:
+        raise failed
+    return result
 
 
 def _customize(context: JobContext) -> Json:
@@ -250,7 +274,9 @@ def _customize(context: JobContext) -> Json:
     request = _request(context)
     _take_over(context)
     summary = pipeline.customize(request, context.workspace, context.progress, context.settings, run=context.run)
-    _record_samples(context, _corpus(context, request))
+    corpus = _corpus(context, request)
+    _record_samples(context, corpus)
+    _record_phrases(context, corpus)
     if context.job.project_id is None:
         return summary
     card = read_bundle_card(Path(request.output))
@@ -302,9 +328,9 @@ def _tidy(run: Path, patterns: Iterable[str]) -> None:
 
 
 KINDS: dict[str, Kind] = {
-    "prepare": Kind("Read samples and find phrases", _prepare, _check_request, ASKED, in_order=True),
+    "prepare": Kind("Read samples", _prepare, _check_request, ASKED, in_order=True),
     "leakage": Kind("Compare samples with test files", _leakage, None, ASKED, "cpu"),
-    "preview": Kind("First look without training", _preview, _check_request, AUTOMATIC, gives_way_to="anyone"),
+    "preview": Kind("First look, phrases, domains", _preview, _check_request, AUTOMATIC, gives_way_to="anyone"),
     "customize": Kind("Make a plugin", _customize, _check_request, in_order=True, gives_way_to="owner"),
     "compare": Kind("Compare translations", compare.run, compare.check, ASKED),
     "proportions": Kind("Fit domain proportions", explore.proportions, None, ASKED, gives_way_to="anyone"),

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 FILE = "preview.json"
 STEPS = (
     "Reading samples", "Loading the base", "Writing source sentences", "Recording the datastore",
-    "Translating general text", "Choosing kNN settings", "Translating a few sentences",
+    "Translating general text", "Choosing kNN settings", "Translating a few sentences", "Fitting domain proportions",
+    "Finding phrases", "Comparing with general text",
 )  # fmt: skip
 WHOLE = 1_000  # sentences; of more, this many are taken, so that the look stays a quick one
 HELD_OUT = 40  # on which the settings are chosen
@@ -49,8 +50,8 @@ UNDERSTOOD = 30.0
 LOOK = Decoding(beam=2, guard=False, no_repeat_ngram=3, max_length_ratio=1.6, longest=64)
 
 
-class _Steps(TimedProgress):
-    """Counts the steps of the look, whatever number they have where they are done otherwise."""
+class Steps(TimedProgress):
+    """Counts the steps of the look and of what follows it, whatever number they have where they are done otherwise."""
 
     def begin(self, step: str, index: int = 0, steps: int = 1) -> None:
         super().begin(step, STEPS.index(step) if step in STEPS else self.index, len(STEPS))
@@ -76,7 +77,7 @@ def preview(
     from engine.core.settings import load_settings
 
     settings = settings or load_settings()
-    progress = clock = _Steps(progress or Progress())
+    progress = clock = progress if isinstance(progress, Steps) else Steps(progress or Progress())
     request = validated(request)
     with workspace_lock(workspace):
         stamps = StepCache(workspace, shared=True)

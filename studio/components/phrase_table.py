@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.store import ProjectRow
-from studio.components.html import empty, number, way
+from engine.store import JobRow, ProjectRow
+from studio.components.html import empty, note, number, way
 from studio.components.layout import address
 from studio.components.plotly import domain_colours
 from studio.components.templating import render, script
@@ -235,7 +235,10 @@ def origin_card(parser: str, project: ProjectRow, general: bool) -> str:
     )
 
 
-def no_phrases(project: ProjectRow | None) -> str:
-    """The empty page with the next step."""
+def no_phrases(project: ProjectRow | None, job: JobRow | None = None) -> str:
+    """The empty page with the next step, and why the last `job` that was to find phrases failed."""
     link = way(address("samples", project.id if project else "new"), tr("Go to Samples"))
-    return empty(tr("No phrases yet"), tr("Phrases are extracted while your samples are read."), link)
+    failed = note(translate_message(job.error), bad=True) if job is not None and job.state == "failed" else ""
+    return failed + empty(
+        tr("No phrases yet"), tr("Phrases are extracted after your samples are read and the first look is made."), link
+    )

@@ -106,7 +106,7 @@ class RunsPanel:
         job = self.runs.shown(jobs, str(request.query_params.get("run", "")))
         sent = Unchanged(stamps)
         if project is None or job is None:
-            sent.put(self.look, "look", look_card(project, *self.runs.look(project)) if project else "")
+            sent.put(self.look, "look", look_card(project, *self.runs.look_shown(project)) if project else "")
             sent.put(self.table, "runs", no_runs(project))
             gates = {self.live: shown_if(False), self.comparing: shown_if(False)}
             return {**sent.updates, **gates, self.stamps: sent.stamps}
@@ -139,7 +139,7 @@ class RunsPanel:
         from engine.jobs import log_tail
 
         rows, number = self.runs.curve(job), len(jobs) - jobs.index(job)
-        sent.put(self.look, "look", look_card(project, *self.runs.look(project), folded=True))
+        sent.put(self.look, "look", look_card(project, *self.runs.look_shown(project), folded=True))
         sent.put(self.status, "status", progress_card(job, number, rows, self.runs.queue_positions().get(job.id, 0)))
         sent.put(self.device, "device", device_card(job, self.store.usage.get(job.id), usable_cores()))
         sent.put(self.log, "log", log_card(log_tail(job, LOG)))

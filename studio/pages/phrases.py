@@ -112,8 +112,9 @@ class PhrasesPage:
         phrases = source.table() if source else None
         if project is None or source is None or not phrases:
             yield {
-                self.frame.title: heading("Phrases", TEXT), self.onward: "", self.nothing: draw.no_phrases(project),
-                self.undo: gr.update(visible="hidden"), self.export: "", self.body: shown_if(False),
+                self.frame.title: heading("Phrases", TEXT), self.onward: "", self.export: "", self.body: shown_if(False),
+                self.nothing: draw.no_phrases(project, source.finding() if source else None),
+                self.undo: gr.update(visible="hidden"),
                 self.stamp: source.stamp() if source else "",
             }  # fmt: skip
             return

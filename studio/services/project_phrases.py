@@ -54,6 +54,10 @@ class ProjectPhrases:
         """The domains of the samples, in the order that their colours follow."""
         return self.service.domains(self.project.id)
 
+    def finding(self) -> JobRow | None:
+        """The newest job that finds the phrases after samples were read."""
+        return next((job for job in self.service.store.jobs.list(self.project.id) if job.kind == "preview"), None)
+
     def table(self) -> Phrases | None:
         """The phrases with what was decided on them; None while there are none."""
         return phrases_of(self.folder, self.project, self.service.settings, self.decoder_layers)

@@ -14,6 +14,7 @@ from engine.corpora.formats.documents.model import Unit
 from engine.corpora.formats.tagged_text import text_of
 from engine.errors import InputError, TailorError
 from engine.workflows.explore.domain_proportions import SHOWN, folder_of, read_shown, sentence_shares
+from engine.workflows.preview import STEPS
 
 if TYPE_CHECKING:
     from engine.methods.domain_mixing.shapes import SentenceShares, Shown
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from studio.services.service import Service
 
 KIND = "proportions"
+FITTING = STEPS.index("Fitting domain proportions")  # of the job that follows the reading of samples
 SIDES = ("encoder", "decoder")
 LONGEST = 400  # characters of a sentence
 CACHED = 100  # sentences that were looked at lately
@@ -121,10 +123,11 @@ class Proportions:
     # -- fitting
 
     def job(self, project: ProjectRow) -> JobRow | None:
-        """The job that makes this project's proportions now, or will: its own, or the reading of samples."""
+        """The job that makes this project's proportions now, or will: its own, or the one that follows the reading of samples."""
         jobs = [job for job in self.service.store.jobs.list(project.id) if job.active]
         return next((job for job in jobs if job.kind == KIND), None) or next(
-            (job for job in jobs if job.kind == "prepare" and job.step_index == 0), None
+            (job for job in jobs if job.kind == "prepare" or (job.kind == "preview" and job.step_index <= FITTING)),
+            None,
         )
 
     def fit(self, project: ProjectRow, plugin: PluginRow | None, *, again: bool = False) -> None:

@@ -186,6 +186,14 @@ class Runs:
         jobs = [job for job in self.service.store.jobs.list(project.id) if job.kind == "preview"]
         return (jobs[0] if jobs else None), read_json(self.service.workspace(project.id) / FILE)
 
+    def look_shown(self, project: ProjectRow) -> tuple[JobRow | None, dict[str, Any]]:
+        """The same without a job that has made its look and goes on with phrases and proportions."""
+        from engine.workflows.preview import FILE
+
+        (job, result), file = self.look(project), self.service.workspace(project.id) / FILE
+        made = bool(result) and job is not None and file.exists() and file.stat().st_mtime >= job.created.timestamp()
+        return (None if made and job is not None and job.active else job), result
+
     def look_again(self, project: ProjectRow) -> JobRow:
         """Queue a first look, unless one is under way. Raises InputError without samples."""
         from engine.jobs import enqueue

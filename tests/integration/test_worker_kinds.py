@@ -18,7 +18,7 @@ from engine.core.progress import Progress
 from engine.core.settings import ROOT, Settings
 from engine.core.step_cache import StepCache
 from engine.corpora import import_corpus
-from engine.errors import Cancelled, InputError, OptionError
+from engine.errors import Cancelled, CorpusError, InputError, OptionError
 from engine.jobs import JobContext, enqueue
 from engine.jobs.paths import job_folder, job_workspace, workspace_folder
 from engine.jobs.registry import KINDS
@@ -31,11 +31,15 @@ from engine.workflows.maintenance.rows import missing_files
 SAMPLES = ROOT / "assets" / "samples" / "literary-zh" / "literary-zh.txt"
 
 
-def prepare(
-    request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings, *, after_samples: object = None
-) -> None:
+def read_alone(request: CustomizeRequest, workspace: Path, progress: Progress) -> None:
     corpus = import_corpus([Path(path) for path in request.samples], request.target, progress=progress)
     corpus.save(workspace)
+
+
+def prepare(
+    request: CustomizeRequest, workspace: Path, progress: Progress, settings: Settings, **given: object
+) -> None:
+    read_alone(request, workspace, progress)
     PhraseSet([Phrase("月光", 1, 3, "NP", 0)], "Tried with a stand-in.").save(workspace / "phrases.jsonl")
 
 
@@ -51,7 +55,7 @@ def customize(
 @pytest.fixture
 def pipeline(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
     module = types.ModuleType("engine.workflows.customize.pipeline")
-    vars(module).update(prepare=prepare, customize=customize)
+    vars(module).update(read_alone=read_alone, prepare=prepare, customize=customize)
     monkeypatch.setitem(sys.modules, "engine.workflows.customize.pipeline", module)
     monkeypatch.setattr(engine.workflows.customize, "pipeline", module, raising=False)
     monkeypatch.setattr(engine.plugins, "read_bundle_card", lambda path: {"base_fingerprint": "f1"}, raising=False)
@@ -67,7 +71,7 @@ def _run(store: Store, settings: Settings, job: JobRow) -> dict[str, Any]:
     return KINDS[job.kind].run(JobContext(job, store, settings, job_workspace(settings, job), Progress()))
 
 
-def test_prepare_fills_the_corpus_and_the_phrase_set_once(
+def test_reading_fills_the_corpus_and_the_job_after_it_the_phrase_set_once(
     store: Store, settings: Settings, project: ProjectRow, tmp_path: Path
 ) -> None:
     job = enqueue(store, "prepare", {"samples": [str(SAMPLES)]}, project_id=project.id)
@@ -81,10 +85,29 @@ def test_prepare_fills_the_corpus_and_the_phrase_set_once(
     assert corpus.kept == result["kept"] > 100
     assert corpus.report["files"][0]["name"].endswith("literary-zh.txt")
     assert corpus.skipped == corpus.report["skipped"]
+    assert store.phrase_sets.list(corpus.id) == []
+    (after,) = [one for one in store.jobs.list(project.id) if one.kind == "preview"]
+    _run(store, settings.replace(first_look=False), after)
     (phrases,) = store.phrase_sets.list(corpus.id)
     assert (phrases.count, phrases.parser) == (1, "Tried with a stand-in.")
     _run(store, settings, job)  # again, after more samples: the same rows
+    _run(store, settings.replace(first_look=False), store.jobs.list(project.id)[0])
     assert len(store.corpora.list()) == len(store.phrase_sets.list()) == 1
+
+
+def test_a_look_that_fails_does_not_keep_the_phrases_back(
+    store: Store, settings: Settings, project: ProjectRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*given: object, **named: object) -> None:
+        raise CorpusError("The samples are too similar.")
+
+    monkeypatch.setattr("engine.workflows.preview.preview", fails)
+    _run(store, settings, enqueue(store, "prepare", {"samples": [str(SAMPLES)]}, project_id=project.id))
+    with pytest.raises(CorpusError, match="too similar"):
+        _run(store, settings.replace(first_look=True), store.jobs.list(project.id)[0])
+    (corpus,) = store.corpora.list(project.id)
+    assert corpus.state == "ready"
+    assert [row.count for row in store.phrase_sets.list(corpus.id)] == [1]
 
 
 def test_prepare_fills_the_named_corpus(store: Store, settings: Settings, project: ProjectRow) -> None:
@@ -116,7 +139,7 @@ def test_a_cancelled_reading_leaves_the_corpus_as_it_was(
         assert store.corpora.list(project.id)[0].state == "reading"
         raise Cancelled("stop")
 
-    monkeypatch.setattr(pipeline, "prepare", stops)
+    monkeypatch.setattr(pipeline, "read_alone", stops)
     with pytest.raises(Cancelled):
         _run(store, settings, job)
     assert store.corpora.list(project.id)[0].state == "ready"

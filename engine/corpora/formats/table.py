@@ -20,6 +20,7 @@ from engine.messages import Message
 
 WRONG_WIDTH = "wrong number of columns"
 PEEK = 200  # rows looked at to find out what the columns hold
+CELLS = 60  # of a column of these, by which its language is told
 OPEN_LINES = 100  # lines that one quoted cell may span before its quote counts as never closed
 
 
@@ -125,7 +126,7 @@ def _columns(path: Path, first: deque[Row | SkippedLine], request: Request, note
 def _by_language(table: Sequence[Sequence[str]], width: int, request: Request) -> Columns:
     """The column with most of the target language is the text, one in one other language its source."""
     language = base_language(request.language)
-    shares = [identify([clean(row[i]) for row in table], *request.languages) or {} for i in range(width)]
+    shares = [identify([clean(row[i]) for row in table], *request.languages, most=CELLS) or {} for i in range(width)]
     text = max(range(width), key=lambda i: (shares[i].get(language, 0.0), i))
     others = [i for i in range(width) if i != text]
     if request.source_language:

@@ -60,13 +60,23 @@ if TYPE_CHECKING:
     from engine.training.probe import TranslationProbe
 
 
+def read_alone(request: CustomizeRequest, workspace: Path, progress: Progress | None = None) -> int:
+    """The first step, as done after an upload: samples read. Returns the number of sentences; raises CorpusError on too few."""
+    request = validated(request)
+    with workspace_lock(workspace):
+        corpus = read_samples(request, workspace, StepCache(workspace), progress or Progress())
+        split_samples(corpus)
+    return len(corpus)
+
+
 def prepare(
     request: CustomizeRequest, workspace: Path, progress: Progress | None = None, settings: Settings | None = None, *,
-    after_samples: Callable[[Corpus, LanguagePair], None] | None = None,
+    as_read: bool = False, after_samples: Callable[[Corpus, LanguagePair], None] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The first two steps, as done after an upload: samples read, phrases found. Returns their counts.
+    """The first two steps: samples read, phrases found. Returns their counts.
 
-    `after_samples` is called between them, for what should not wait for the parser.
+    `as_read`: of the samples as the workspace holds them since they were last read, whatever became of their files.
+    `after_samples` is called between the steps, for what should not wait for the parser.
     """
     from engine.core.settings import load_settings
 
@@ -74,7 +84,7 @@ def prepare(
     request = validated(request)
     with workspace_lock(workspace):
         stamps = StepCache(workspace)
-        corpus = read_samples(request, workspace, stamps, progress)
+        corpus = read_samples(request, workspace, stamps, progress, as_read=as_read)
         train, valid = split_samples(corpus)
         pair = load_pair(request, settings)
         if after_samples is not None:
