@@ -20,6 +20,7 @@ from studio.api import (
     deepl,
     deepl_documents,
     deepl_glossaries,
+    deepl_styles,
     documents,
     jobs,
     libretranslate,
@@ -83,6 +84,7 @@ def create_api(service: Service) -> FastAPI:
     api.include_router(deepl.router)
     api.include_router(deepl_documents.router)
     api.include_router(deepl_glossaries.router)
+    api.include_router(deepl_styles.router)
     api.include_router(libretranslate.router)
     api.openapi = lambda: _spec(api)  # type: ignore[method-assign]
     return api

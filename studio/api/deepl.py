@@ -4,7 +4,8 @@ the way.
 Languages are spelt as there: EN, EN-GB, ZH-HANS. A plugin takes the place of what DeepL calls a style rule, and may be named as a
 glossary too: both lists show the plugins, and `style_id` or `glossary_id` names one, by its id there, its number or its name. The
 `glossary_id` of a glossary that a client made (deepl_glossaries.py) enforces its terms. `/cat/3` before the paths means project 3,
-`/cat/3/7` its plugin 7. Formality, context and model types are accepted and change nothing.
+`/cat/3/7` its plugin 7. Formality, context and model types are accepted and change nothing; translation memories, which there are
+none of, are refused where one is named (deepl_styles.py).
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ class DeepLRequest(BaseModel):
     glossary_id: str = Field("", max_length=120)
     glossary_ids: Tags = Field([], max_length=5)
     style_id: str = Field("", max_length=120)
+    translation_memory_id: str = Field("", max_length=120)
     context: str = ""
     show_billed_characters: bool = True
     model_type: str = Field("", max_length=40)
@@ -92,7 +94,7 @@ class DeepLRequest(BaseModel):
 class DeepLText(BaseModel):
     detected_source_language: str
     text: str
-    billed_characters: int
+    billed_characters: int | None = None
     model_type_used: str | None = None
 
 
@@ -148,10 +150,22 @@ def glossaries_of(deps: Deps, body: DeepLRequest) -> list[Glossary]:
     return [one for one in glossaries if one is not None]
 
 
-def check_formality(formality: str) -> None:
-    """Raises InputError for one that would change the text."""
-    if formality in ("more", "less"):
-        raise InputError("formality: no language here has it. Send prefer_more or prefer_less, which are ignored then.")
+def check_offered(body: DeepLRequest) -> None:
+    """Raises for what would change the text and is not offered: InputError for formality, Problem 404 for translation memories."""
+    if body.formality in ("more", "less"):
+        raise InputError(
+            "'formality' is not supported for given 'target_lang': no language here has it. Send prefer_more or "
+            "prefer_less, which are ignored then."
+        )
+    if body.translation_memory_id:
+        raise no_memory(body.translation_memory_id)
+
+
+def no_memory(number: str) -> Problem:
+    """What is answered to whoever names a translation memory."""
+    return Problem(
+        404, f"There is no translation memory {number[:80]}. Give a project your translations as samples instead."
+    )
 
 
 def named(deps: Deps, request: Request, selection: Selection, body: DeepLRequest) -> Selection:
@@ -169,9 +183,11 @@ def route_of(deps: Deps, selection: Selection, body: DeepLRequest, sample: str =
     except NotFoundError:
         raise
     except InputError as error:
-        if any(same_language(body.target_lang, target) for _, target in deps.directions()):
-            raise
-        raise InputError(f"Value for 'target_lang' not supported. {error}") from None
+        directions = deps.directions()
+        for index, name, wanted in ((1, "target_lang", body.target_lang), (0, "source_lang", body.source_lang)):
+            if wanted and not any(same_language(wanted, pair[index]) for pair in directions):
+                raise InputError(f"Value for '{name}' not supported. {error}") from None
+        raise
 
 
 async def run(request: Request, deps: Deps, selection: Selection) -> DeepLTranslated:
@@ -180,14 +196,15 @@ async def run(request: Request, deps: Deps, selection: Selection) -> DeepLTransl
     check_length(body.text)
     sample = "\n".join(body.text[:20])
     selection = await run_in_threadpool(named, deps, request, selection, body)
-    more = {"model_type_used": body.model_type} if body.model_type else {}
-    check_formality(body.formality)
+    more = {"model_type_used": body.model_type.removeprefix("prefer_")} if body.model_type else {}
+    check_offered(body)
+
+    def told(language: str, text: str, billed: int) -> DeepLText:
+        count = billed if body.show_billed_characters else None
+        return DeepLText(detected_source_language=language, text=text, billed_characters=count, **more)
+
     if language := await run_in_threadpool(already_in, deps, selection, body.source_lang, body.target_lang, sample):
-        spelling = source_spelt(language)
-        same = [
-            DeepLText(detected_source_language=spelling, text=text, billed_characters=0, **more) for text in body.text
-        ]
-        return DeepLTranslated(translations=same)
+        return DeepLTranslated(translations=[told(source_spelt(language), text, 0) for text in body.text])
     route = await run_in_threadpool(route_of, deps, selection, body, sample)
     terms = await run_in_threadpool(terms_of, deps, body, route)
     # DeepL's own default: with tags, line breaks are layout of the file and no ends of sentences.
@@ -197,9 +214,7 @@ async def run(request: Request, deps: Deps, selection: Selection) -> DeepLTransl
     translations = await translated(request, deps, sent.caller, route, route.work(terms=terms), body.text, markup)
     return DeepLTranslated(
         translations=[
-            DeepLText(
-                detected_source_language=source_spelt(route.source), text=text, billed_characters=len(given), **more
-            )
+            told(source_spelt(route.source), text, len(given))
             for given, text in zip(body.text, translations, strict=True)
         ]
     )
@@ -288,18 +303,6 @@ async def plugins(request: Request, deps: Deps, project: str) -> list[tuple[Plug
         return [(row, known[row.project_id].source, known[row.project_id].target) for row in rows]
 
     return await run_in_threadpool(find)
-
-
-@router.get("/v3/style_rules")
-async def list_styles(request: Request, deps: DepsDep) -> dict[str, Any]:
-    """The plugins, as style rules that a translation can name."""
-    return {
-        "style_rules": [
-            {"style_id": plugin_id(row.id), "name": row.name, "language": source_spelt(target).lower(), "version": 1,
-             "creation_time": moment(row), "updated_time": moment(row)}
-            for row, _, target in await plugins(request, deps, "")
-        ]
-    }  # fmt: skip
 
 
 mount(cat_routes, router)

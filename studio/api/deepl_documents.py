@@ -18,13 +18,14 @@ from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
 from engine.core.languages import same_language
+from engine.corpora.formats.documents.model import DocumentError
 from engine.errors import InputError
 from engine.messages import without_paths
 from studio.api.cat_tools import Selection, SelectionDep, admit, mount
-from studio.api.deepl import ANSWERS, DeepLRequest, Formality, check_formality, named, route_of, terms_of
+from studio.api.deepl import ANSWERS, DeepLRequest, Formality, check_offered, named, route_of, terms_of
 from studio.api.deps import LARGEST_ID, Deps, DepsDep
 from studio.api.documents import documents
-from studio.api.errors import Problem
+from studio.api.errors import RETRY_AFTER, Problem
 from studio.api.form_or_json import body_schema
 from studio.api.permissions import Caller, check
 from studio.api.translate import counted
@@ -73,9 +74,11 @@ class StyleFields:
         glossary_id: Short = "",
         glossary_ids: Annotated[str, Form(max_length=700)] = "",
         style_id: Short = "",
+        translation_memory_id: Short = "",
         formality: Annotated[Formality, Form()] = "default",
     ) -> None:
         self.glossary_id, self.style_id, self.formality = glossary_id, style_id, formality
+        self.translation_memory_id = translation_memory_id
         self.glossary_ids = [one.strip() for one in glossary_ids.split(",") if one.strip()][:5]
 
 
@@ -108,7 +111,7 @@ def document_key(document: TranslatedDocument) -> str:
 def taken(
     deps: Deps, request: Request, caller: Caller, form: Fields, file: UploadFile, selection: Selection
 ) -> Uploaded:
-    check_formality(form.body.formality)
+    check_offered(form.body)
     route = route_of(deps, named(deps, request, selection, form.body), form.body)
     row = route.project
     if row is None:
@@ -121,7 +124,10 @@ def taken(
         ending = paths[0].suffix.lower().lstrip(".")
         if form.output_format and form.output_format.lower().lstrip(".") != ending:
             raise InputError(f"output_format: a document keeps its format, {ending}. Leave it out.")
-        read = documents(deps).read(row, paths[0])
+        try:
+            read = documents(deps).read(row, paths[0])
+        except DocumentError as error:
+            raise InputError(f"Invalid file. {error}") from None
         with counted(deps, caller, read.characters):
             terms = terms_of(deps, form.body, route)
             document = documents(deps).add(row, paths[0], plugin=route.plugin, terms=terms, read=read)
@@ -187,7 +193,11 @@ async def document_status(request: Request, deps: DepsDep, number: DocumentId) -
 
 def result_of(document: TranslatedDocument) -> FileResponse:
     if document.output is None:
-        raise Problem(404, "This document is not translated yet.")
+        status = status_of(document)
+        if status.status == "error":
+            raise Problem(404, status.error_message or "This document was not translated.")
+        # DeepL's status for "not yet": its clients ask again.
+        raise Problem(503, "This document is not translated yet.", headers={"Retry-After": RETRY_AFTER})
     return FileResponse(document.output, filename=document.output.name, media_type="application/octet-stream")
 
 

@@ -5,6 +5,8 @@ translation enforces the terms. Lists show the plugins too, which a client can c
 from __future__ import annotations
 
 import datetime
+import re
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -19,12 +21,13 @@ from studio.api.cat_tools import Named, SelectionDep, Sent, admit, mount, projec
 from studio.api.deepl import ANSWERS, moment, plugin_id, plugins, source_spelt
 from studio.api.deps import Deps, DepsDep
 from studio.api.errors import Problem
-from studio.api.form_or_json import body_schema
+from studio.api.form_or_json import Values, body_schema
 from studio.services.glossaries import Dictionary, Glossaries, Glossary, parse_entries
 
 router = APIRouter(tags=["DeepL"], responses=ANSWERS)
 cat_routes = APIRouter()  # also for a project or plugin in the address
 TSV = "text/tab-separated-values"
+IN_FORM = re.compile(r"dictionaries\[([0-9]{1,4})\]\.(\w{1,40})")
 
 
 class DictionaryRequest(BaseModel):
@@ -75,9 +78,21 @@ def admitted(scope: str) -> Any:
     async def sent_by(request: Request, deps: DepsDep) -> Sent:
         sent = await admit(request, "auth_key", scope=scope)
         await run_in_threadpool(project_at, deps, selection_of(request))
-        return sent
+        return replace(sent, values=listed(sent.values))
 
     return Depends(sent_by)
+
+
+def listed(values: Values) -> Values:
+    """Values with the dictionaries of a form, as DeepL's libraries for Java and .NET send it, as the list that JSON has."""
+    found = [(match, value) for name, value in values.items() if (match := IN_FORM.fullmatch(name))]
+    if not found:
+        return values
+    dictionaries: dict[int, Values] = {}
+    for match, value in found:
+        dictionaries.setdefault(int(match[1]), {})[match[2]] = value
+    rest = {name: value for name, value in values.items() if not IN_FORM.fullmatch(name)}
+    return rest | {"dictionaries": [one for _, one in sorted(dictionaries.items())]}
 
 
 Reads, Writes = admitted("translate"), admitted("write")
@@ -163,7 +178,7 @@ async def get_entries(request: Request, deps: DepsDep, selection: SelectionDep, 
 
 
 @cat_routes.delete("/v2/glossaries/{glossary}", status_code=204, dependencies=[Writes])
-@router.delete("/v3/glossaries/{glossary}", status_code=204, dependencies=[Writes])
+@cat_routes.delete("/v3/glossaries/{glossary}", status_code=204, dependencies=[Writes])
 def delete_glossary(deps: DepsDep, glossary: Named) -> None:
     """Delete a glossary; plugins are deleted in the studio."""
     Glossaries(deps.service).delete(glossary)
@@ -179,26 +194,26 @@ def glossary_pairs(deps: DepsDep) -> Json:
 # -- /v3: several
 
 
-@router.get("/v3/glossaries", dependencies=[Reads])
+@cat_routes.get("/v3/glossaries", dependencies=[Reads])
 def list_glossaries_v3(deps: DepsDep) -> Json:
     """The glossaries, each with its pairs of languages."""
     return {"glossaries": [v3_glossary(one) for one in Glossaries(deps.service).list()]}
 
 
-@router.post("/v3/glossaries", status_code=201, openapi_extra=body_schema(GlossariesRequest))
+@cat_routes.post("/v3/glossaries", status_code=201, openapi_extra=body_schema(GlossariesRequest))
 def create_glossary_v3(deps: DepsDep, sent: Annotated[Sent, Writes]) -> Json:
     """Keep a glossary of one or more pairs of languages."""
     body = sent.read(GlossariesRequest)
     return v3_glossary(Glossaries(deps.service).create(body.name, [one.made() for one in body.dictionaries]))
 
 
-@router.get("/v3/glossaries/{glossary}", dependencies=[Reads])
+@cat_routes.get("/v3/glossaries/{glossary}", dependencies=[Reads])
 def get_glossary_v3(deps: DepsDep, glossary: Named) -> Json:
     """One of them."""
     return v3_glossary(Glossaries(deps.service).get(glossary))
 
 
-@router.get("/v3/glossaries/{glossary}/entries", dependencies=[Reads])
+@cat_routes.get("/v3/glossaries/{glossary}/entries", dependencies=[Reads])
 def get_entries_v3(deps: DepsDep, glossary: Named, source_lang: str = "", target_lang: str = "") -> Json:
     """The entries of a pair of languages, or without one of all."""
     result = Glossaries(deps.service).get(glossary)
@@ -211,7 +226,7 @@ def get_entries_v3(deps: DepsDep, glossary: Named, source_lang: str = "", target
     }
 
 
-@router.patch("/v3/glossaries/{glossary}", openapi_extra=body_schema(ChangeRequest))
+@cat_routes.patch("/v3/glossaries/{glossary}", openapi_extra=body_schema(ChangeRequest))
 def change_glossary(deps: DepsDep, glossary: Named, sent: Annotated[Sent, Writes]) -> Json:
     """Another name, or further entries; an entry of the same source term is exchanged."""
     body, glossaries = sent.read(ChangeRequest), Glossaries(deps.service)
@@ -224,7 +239,7 @@ def change_glossary(deps: DepsDep, glossary: Named, sent: Annotated[Sent, Writes
     return v3_glossary(glossaries.save(result))
 
 
-@router.put("/v3/glossaries/{glossary}/dictionaries", openapi_extra=body_schema(DictionaryRequest))
+@cat_routes.put("/v3/glossaries/{glossary}/dictionaries", openapi_extra=body_schema(DictionaryRequest))
 def put_dictionary(deps: DepsDep, glossary: Named, sent: Annotated[Sent, Writes]) -> Json:
     """The entries of a pair of languages, in the place of those there are."""
     new, glossaries = sent.read(DictionaryRequest).made(), Glossaries(deps.service)
@@ -234,7 +249,7 @@ def put_dictionary(deps: DepsDep, glossary: Named, sent: Annotated[Sent, Writes]
     return _languages(new.source, new.target, len(new.entries))
 
 
-@router.delete("/v3/glossaries/{glossary}/dictionaries", status_code=204)
+@cat_routes.delete("/v3/glossaries/{glossary}/dictionaries", status_code=204)
 def delete_dictionary(deps: DepsDep, glossary: Named, sent: Annotated[Sent, Writes]) -> None:
     """Take the entries of a pair of languages out, which are not the only ones."""
     body, glossaries = sent.read(PairRequest), Glossaries(deps.service)

@@ -4,6 +4,7 @@ Weblate and OmegaT send them.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,15 @@ def test_a_text_in_the_target_language_comes_back_as_it_is(api: TestClient) -> N
     ("verb", "path", "given", "status"),
     [
         ("get", "/v2/nothing", {}, 404), ("delete", "/v2/translate", {}, 405), ("put", "/v3/style_rules", {}, 405),
+        ("post", "/v3/style_rules", {"json": {"name": "Brief", "language": "zh"}}, 405),
+        ("patch", "/v3/style_rules/x", {"json": {"name": "Brief"}}, 405), ("delete", "/v3/style_rules/x", {}, 405),
+        ("get", "/v3/style_rules/x", {}, 404), ("put", "/v3/style_rules/x/configured_rules", {"json": {}}, 404),
+        ("post", "/cat/1/v3/style_rules/x/custom_instructions", {"json": {"label": "a", "prompt": "b"}}, 404),
+        ("get", "/v3/style_rules?page=-1", {}, 400),
+        ("get", "/v3/translation_memories/x", {}, 404), ("delete", "/v3/translation_memories/x", {}, 404),
+        ("get", "/v3/translation_memories/x/segments?page_size=5", {}, 404),
+        ("post", "/v3/translation_memories/import", {"json": {"source_file": {"file_name": "a.tmx"}}}, 404),
+        ("post", "/v3/translation_memories/x/export", {}, 404), ("get", "/v3/translation_memories/jobs/x", {}, 404),
         ("post", "/v2/translate", {"content": b"{", "headers": {"Content-Type": "application/json"}}, 400),
         ("post", "/v2/translate", {"content": b"text", "headers": {"Content-Type": "text/plain"}}, 400),
         ("post", "/v2/translate", {"content": b"x" * (9 << 20)}, 413),
@@ -149,8 +159,87 @@ def test_deepls_sentence_for_a_language_that_nothing_translates_to(api: TestClie
         assert answer.json()["message"].startswith("Value for 'target_lang' not supported.")
 
 
+def test_deepls_sentence_for_a_language_that_nothing_translates_from(api: TestClient) -> None:
+    wish = {"text": [SENTENCE], "source_lang": "XX", "target_lang": "ZH"}
+    answer = api.post("/v2/translate", json=wish)
+    assert answer.status_code == 400
+    assert answer.json()["message"].startswith("Value for 'source_lang' not supported.")
+    unlikely = api.post("/v2/translate", json=wish | {"source_lang": "DE"}).json()["message"]
+    assert (
+        unlikely == "Nothing here translates from de to zh. Add a base with `tailormt base add`, or make a project."
+    ), "both languages are known, but not together"
+
+
+def test_a_translation_memory_that_is_named_is_refused(api: TestClient) -> None:
+    assert api.get("/v3/translation_memories").json() == {"translation_memories": [], "total_count": 0}
+    assert api.get("/cat/9/v3/translation_memories").status_code == 404
+    named = {"source_lang": "EN", "target_lang": "ZH", "translation_memory_id": "a74d88fb"}
+    for answer in (
+        api.post("/v2/translate", json=named | {"text": [SENTENCE]}),
+        api.post("/v2/document", data=named, files={"file": ("a.txt", b"Rain.")}),
+    ):
+        assert answer.status_code == 404
+        assert answer.json()["message"].startswith("There is no translation memory a74d88fb.")
+
+
+def test_characters_and_model_are_told_where_they_are_asked_for(api: TestClient) -> None:
+    wish: dict[str, Any] = {"text": [SENTENCE], "source_lang": "EN", "target_lang": "ZH"}
+
+    def told(**given: Any) -> set[str]:
+        (one,) = api.post("/v2/translate", json=wish | given).json()["translations"]
+        return set(one)
+
+    assert told() == {"detected_source_language", "text", "billed_characters"}
+    assert "billed_characters" not in told(show_billed_characters=False)
+    for asked, used in (
+        ("quality_optimized",) * 2,
+        ("latency_optimized",) * 2,
+        ("prefer_quality_optimized", "quality_optimized"),
+    ):
+        (one,) = api.post("/v2/translate", json=wish | {"model_type": asked}).json()["translations"]
+        assert one["model_type_used"] == used
+
+
+def test_plugins_are_style_rules_to_read(api: TestClient, store: Store, tmp_path: Path) -> None:
+    (tmp_path / "style.zip").write_bytes(b"")
+    rows = [store.plugins.create(1, f"Style {n}", method="lhuc", path=str(tmp_path / "style.zip")) for n in range(12)]
+    here = "/cat/1/v3/style_rules"
+    rules = api.get(here).json()["style_rules"]
+    assert {one["name"] for one in rules} == {row.name for row in rows}
+    assert "configured_rules" not in rules[0]
+    assert len(api.get(here, params={"page": 0}).json()["style_rules"]) == 10
+    assert len(api.get(here, params={"page": 1}).json()["style_rules"]) == 2
+    assert api.get(here, params={"page": 2, "page_size": 6}).json() == {"style_rules": []}, "clients stop there"
+    one = api.get(f"{here}/{rules[0]['style_id']}").json()
+    assert one == rules[0] | {"configured_rules": {}, "custom_instructions": []}
+    assert api.get(here, params={"detailed": "true"}).json()["style_rules"][0] == one
+    refused = api.patch(f"{here}/{rules[0]['style_id']}", json={"name": "Other"})
+    assert (refused.status_code, refused.headers["Allow"]) == (405, "GET")
+
+
+def test_a_document_that_is_not_translated_yet_is_503(api: TestClient, store: Store) -> None:
+    data = {"source_lang": "EN", "target_lang": "ZH"}
+    sent = api.post("/v2/document", data=data, files={"file": ("a.txt", b"Rain.")}).json()
+    address, shown = f"/v2/document/{sent['document_id']}", {"document_key": sent["document_key"]}
+    assert api.post(address, json=shown).json()["status"] == "queued"
+    early = api.post(f"{address}/result", json=shown)
+    assert (early.status_code, set(early.json())) == (503, {"message"})
+    assert int(early.headers["Retry-After"]) > 0
+    store.jobs.cancel(store.jobs.list()[0].id)
+    never = api.post(f"{address}/result", json=shown)
+    assert never.status_code == 404, "asking again would not help"
+    assert "cancelled" in never.json()["message"]
+
+
+def test_a_file_that_is_no_document_is_refused_in_deepls_words(api: TestClient) -> None:
+    for name, content in (("a.invalid", b"Rain."), ("a.docx", b"PK no archive")):
+        answer = api.post("/v2/document", data={"target_lang": "ZH"}, files={"file": (name, content)})
+        assert answer.status_code == 400
+        assert answer.json()["message"].startswith("Invalid file. a.")
+
+
 def test_formality_of_documents_is_that_of_texts(api: TestClient) -> None:
-    for formality, words in (("more", "no language here has it"), ("rude", "formality")):
+    for formality, words in (("more", "'formality' is not supported for given 'target_lang'"), ("rude", "formality")):
         answer = api.post(
             "/v2/document", data={"target_lang": "ZH", "formality": formality}, files={"file": ("a.txt", b"Rain.")}
         )
@@ -229,12 +318,34 @@ def test_weblates_libretranslate_service(api: TestClient, store: Store) -> None:
 
 
 def test_omegats_libretranslate_plugin(api: TestClient) -> None:
-    """As LibreTranslate.java of omegat-org/omegat-libre-translate (12bd2afb) asks: a GET with q, source and target, at the
-    address that it was given.
+    """As LibreTranslate.java of omegat-org/omegat-libre-translate asks, at the address that it was given: a GET with q, source and
+    target (12bd2afb), in a later version a POST with them as a form.
     """
     given = {"q": "<g0>Rain</g0> stopped<x1/>.", "source": "en", "target": "zh"}
-    answer = api.get("/cat/1/base/translate", params=given)
-    assert answer.json() == {"translatedText": given["q"]}
+    for answer in (api.get("/cat/1/base/translate", params=given), api.post("/cat/1/base/translate", data=given)):
+        assert answer.json() == {"translatedText": given["q"]}
+
+
+def test_omegats_deepl_plugin(api: TestClient, store: Store) -> None:
+    """As DeepLTranslate.java of omegat-org/deepl-connector-plugin (20764c36) asks: a form with the target's region, and the first
+    "text" of the answer is read as the translation. Its address is DeepL's own; this is for whoever builds it with another.
+    """
+    form = {"text": "Rain stopped.", "target_lang": "ZH-CN", "source_lang": "EN", "split_sentences": "0"}
+    answer = api.post("/cat/1/v2/translate", data=form, headers=key(store))
+    assert answer.status_code == 200
+    assert re.findall(r'"text"\s*:\s*"((?:\\.|[^\\"])*)"', answer.text) == ["Rain stopped."]
+
+
+def test_okapis_deepl_connector(api: TestClient, store: Store) -> None:
+    """As DeepLv1Connector.java of Okapi asks: a form with up to fifty texts, the key among them, and inline codes as letters. Its
+    address is DeepL's own (/v1); this is for whoever sends it here.
+    """
+    secret = store.tokens.create("Okapi", ["translate"])[1]
+    texts = ["Press <g1>the door</g1>.", "Wait<x2/> &amp; see.", "A <b3/>cut<e4/> code."]
+    form = {"text": texts, "auth_key": secret, "split_sentences": "0", "preserve_formatting": "1", "source_lang": "EN",
+            "target_lang": "ZH", "tag_handling": "xml"}  # fmt: skip
+    answer = api.post("/v2/translate", data=form, headers={"Accept": "application/json"})
+    assert [one["text"] for one in answer.json()["translations"]] == texts
 
 
 def test_deepls_library_tells_that_the_quota_is_used_up(api: TestClient, store: Store) -> None:

@@ -121,6 +121,31 @@ def test_glossaries_of_several_pairs_of_languages(api: TestClient) -> None:
     assert len(api.get(address).json()["dictionaries"]) == 1
 
 
+def test_dictionaries_come_in_a_form_too(api: TestClient, project: ProjectRow) -> None:
+    """As DeepLClient.java of DeepLcom/deepl-java and DeepLClient.cs of deepl-dotnet send them, which send no JSON here."""
+    form = {"name": "Both"}
+    for index, (source, target, entries) in enumerate((("en", "zh", "rain\t雨\nsnow\t雪"), ("zh", "en", "雨\train"))):
+        form |= {
+            f"dictionaries[{index}].source_lang": source,
+            f"dictionaries[{index}].target_lang": target,
+            f"dictionaries[{index}].entries": entries,
+            f"dictionaries[{index}].entries_format": "tsv",
+        }
+    here = f"/cat/{project.id}/v3/glossaries"
+    glossary = api.post(here, data=form).json()
+    assert [one["entry_count"] for one in glossary["dictionaries"]] == [2, 1]
+    address = f"{here}/{glossary['glossary_id']}"
+    more = {"dictionaries[0].source_lang": "en", "dictionaries[0].target_lang": "zh",
+            "dictionaries[0].entries": "rain,大雨\nfog,雾", "dictionaries[0].entries_format": "csv"}  # fmt: skip
+    counts = {one["source_lang"]: one["entry_count"] for one in api.patch(address, data=more).json()["dictionaries"]}
+    assert counts == {"en": 3, "zh": 1}
+    assert api.patch(address, data={"name": "Weather"}).json()["name"] == "Weather"
+    one = {"source_lang": "en", "target_lang": "zh", "entries": "rain\t雨", "entries_format": "tsv"}
+    assert api.put(f"{address}/dictionaries", data=one).json()["entry_count"] == 1
+    gap = api.post(here, data={"name": "None", "dictionaries[7].source_lang": "en"})
+    assert (gap.status_code, set(gap.json())) == (400, {"message"})
+
+
 def test_a_glossary_is_seen_by_its_account_and_by_admins(api: TestClient) -> None:
     glossaries = Glossaries(api.app.state.deps.service)  # type: ignore[attr-defined]
     with act_as(Actor("ann", "member", user=1)):

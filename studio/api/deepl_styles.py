@@ -1,0 +1,93 @@
+"""DeepL's style rules, which are the plugins here: listed and read, while they are made, renamed and deleted in the studio. And
+its translation memories, of which there are none: the list is empty, and everything about a single one is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.concurrency import run_in_threadpool
+
+from engine.core.json_object import Json
+from engine.store import PluginRow
+from studio.api.cat_tools import Named, SelectionDep, admit, mount, project_at
+from studio.api.deepl import ANSWERS, ANY, moment, no_memory, plugin_id, plugins, source_spelt
+from studio.api.deps import DepsDep
+from studio.api.errors import Problem
+
+router = APIRouter(tags=["DeepL"], responses=ANSWERS)
+cat_routes = APIRouter()  # also for a project or plugin in the address
+CHANGES = [method for method in ANY if method not in ("GET", "HEAD")]
+PAGE = 10  # style rules of a page, where a client asks for pages and not for their size
+
+
+def style(row: PluginRow, target: str, detailed: bool) -> Json:
+    """A plugin as a style rule; its details are empty, since a plugin has no rules that could be told."""
+    details: Json = {"configured_rules": {}, "custom_instructions": []} if detailed else {}
+    return {"style_id": plugin_id(row.id), "name": row.name, "language": source_spelt(target).lower(), "version": 1,
+            "creation_time": moment(row), "updated_time": moment(row), **details}  # fmt: skip
+
+
+@cat_routes.get("/v3/style_rules")
+async def list_styles(
+    request: Request,
+    deps: DepsDep,
+    selection: SelectionDep,
+    page: Annotated[int | None, Query(ge=0, le=10**6, description="From 0; without, all are told.")] = None,
+    page_size: Annotated[int | None, Query(ge=1, le=1000)] = None,
+    detailed: bool = False,
+) -> Json:
+    """The plugins, of a project its own, as style rules that a translation can name."""
+    rows = [style(row, target, detailed) for row, _, target in await plugins(request, deps, selection.project)]
+    if page is not None or page_size is not None:
+        size = page_size or PAGE
+        rows = rows[(page or 0) * size :][:size]
+    return {"style_rules": rows}
+
+
+@cat_routes.get("/v3/style_rules/{style_id}")
+async def get_style(request: Request, deps: DepsDep, selection: SelectionDep, style_id: Named) -> Json:
+    """One of them."""
+    for row, _, target in await plugins(request, deps, selection.project):
+        if style_id in (plugin_id(row.id), str(row.id)):
+            return style(row, target, detailed=True)
+    raise Problem(404, f"There is no style rule {style_id[:80]}.")
+
+
+@cat_routes.api_route("/v3/style_rules", methods=CHANGES, include_in_schema=False)
+@cat_routes.api_route("/v3/style_rules/{style_id}", methods=CHANGES, include_in_schema=False)
+async def change_style(request: Request) -> None:
+    """What a style rule's text would be is learnt from samples here."""
+    await admit(request, "auth_key")
+    raise Problem(405, "Style rules are the plugins of the studio: train, rename and delete them there.")
+
+
+@cat_routes.api_route("/v3/style_rules/{style_id}/{part:path}", methods=ANY, include_in_schema=False)
+async def part_of_style(request: Request) -> None:
+    """Configured rules and custom instructions."""
+    await admit(request, "auth_key")
+    raise Problem(404, "A plugin, which stands for a style rule here, has no configured rules or custom instructions.")
+
+
+@cat_routes.get("/v3/translation_memories")
+async def list_memories(request: Request, deps: DepsDep, selection: SelectionDep) -> Json:
+    """None: clients that let people choose one ask for them."""
+    await admit(request, "auth_key")
+    await run_in_threadpool(project_at, deps, selection)
+    return {"translation_memories": [], "total_count": 0}
+
+
+@cat_routes.api_route("/v3/translation_memories", methods=CHANGES, include_in_schema=False)
+@cat_routes.api_route("/v3/translation_memories/{number:path}", methods=ANY, include_in_schema=False)
+async def one_memory(request: Request, number: str = "") -> None:
+    """Import, export, segments, jobs."""
+    await admit(request, "auth_key")
+    if number in ("", "import"):
+        raise Problem(
+            404, "Translation memories are not kept here. Give a project your translations as samples instead."
+        )
+    raise no_memory(number.removeprefix("jobs/").partition("/")[0])
+
+
+mount(cat_routes, router)
