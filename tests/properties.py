@@ -1,4 +1,4 @@
-"""How many examples property tests try: 20, or 200 with `HYPOTHESIS_PROFILE=ci`; `@few` for those whose examples take long."""
+"""How many examples property tests try: 20, or 60 with `HYPOTHESIS_PROFILE=ci`; `@few` for those whose examples take long."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COMMON = {
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 }
 settings.register_profile("quick", max_examples=20, **_COMMON)
-settings.register_profile("ci", max_examples=200, **_COMMON)
+settings.register_profile("ci", max_examples=60, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 few = settings(max_examples=min(40, settings().max_examples))
