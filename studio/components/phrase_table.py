@@ -10,9 +10,9 @@ import numpy as np
 
 from engine.store import JobRow, ProjectRow
 from studio.components.html import empty, note, number, way
-from studio.components.layout import address
+from studio.components.layout import address, step_text
 from studio.components.plotly import domain_colours
-from studio.components.templating import render, script
+from studio.components.templating import piece, render, script
 from studio.components.theme import layer_colours
 from studio.i18n.translate import listed, tr, translate_message, trn
 from studio.services.catalog import language_name
@@ -236,8 +236,10 @@ def origin_card(parser: str, project: ProjectRow, general: bool) -> str:
 
 
 def no_phrases(project: ProjectRow | None, job: JobRow | None = None) -> str:
-    """The empty page with the next step, and why the last `job` that was to find phrases failed."""
+    """The empty page with the next step; how far the last `job` that finds phrases is, or why it failed."""
     link = way(address("samples", project.id if project else "new"), tr("Go to Samples"))
+    if job is not None and job.state == "running":
+        return empty(tr("No phrases yet"), step_text(job), piece("bar", job.fraction))
     failed = note(translate_message(job.error), bad=True) if job is not None and job.state == "failed" else ""
     return failed + empty(
         tr("No phrases yet"), tr("Phrases are extracted after your samples are read and the first look is made."), link

@@ -114,8 +114,7 @@ class PhrasesPage:
             yield {
                 self.frame.title: heading("Phrases", TEXT), self.onward: "", self.export: "", self.body: shown_if(False),
                 self.nothing: draw.no_phrases(project, source.finding() if source else None),
-                self.undo: gr.update(visible="hidden"),
-                self.stamp: source.stamp() if source else "",
+                self.undo: gr.update(visible="hidden"), self.stamp: source.stamp() if source else "",
             }  # fmt: skip
             return
         shown = source.with_sentence(phrases.usable(PhraseView.of(query or dict(request.query_params))))
@@ -181,11 +180,13 @@ class PhrasesPage:
         return self.map.values(source)
 
     def poll(self, request: gr.Request, query: str, stamp: str) -> Iterator[Values]:
-        """The map as it gets ready, and all of it again when another window or a job changed something."""
+        """The phrases and the map as they get ready, and all of it when another window or a job changed something."""
         project = self.service.project(wanted(request))
         source = ProjectPhrases(self.service, project) if project else None
         if source is None:
             yield {self.stamp: gr.skip()}
+        elif source.stamp() == stamp and source.table() is None:
+            yield {self.nothing: draw.no_phrases(project, source.finding())}
         elif source.stamp() == stamp:
             yield self.map.values(source) if source.map_changes() else {self.stamp: gr.skip()}
         else:

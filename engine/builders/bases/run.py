@@ -198,7 +198,7 @@ def _export(trainer: Any, output: Path) -> None:
     }
     tensors["final_logits_bias"] = model.final_logits_bias.detach().to("cpu", torch.float16)
     config = model.config.to_diff_dict()
-    config |= {"dtype": "float16", "dropout": 0.1, "architectures": ["MarianMTModel"]}
+    config |= {"dtype": "float16", "architectures": ["MarianMTModel"]}
     config.pop("_attn_implementation", None)
     with storage_errors("the base", output):
         with atomic_write(output / "model.safetensors", "the base") as temporary:

@@ -29,7 +29,8 @@ class RewriteConfig(Options):
         high=10,
         advanced=True,
     )
-    dropout: float = option(
-        0.1, "Ordinary dropout in the model's layers while training.", low=0, high=0.9, advanced=True
-    )
+    dropout: float | None = option(
+        None, "Dropout in the model's layers while training; empty: as the base was trained, by its config.",
+        low=0, high=0.9, advanced=True,
+    )  # fmt: skip
     label_smoothing: float = option(0.1, "Label smoothing of the likelihood.", low=0, high=0.9, advanced=True)

@@ -168,6 +168,7 @@ class TestTraining:
         train_base(BaseRun(*arguments, tmp_path / "parts", options))
         whole, parts = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts"))
         assert whole == parts
+        assert json.loads((tmp_path / "whole/config.json").read_text())["dropout"] == 0.1  # fine-tuning goes by it
 
     def test_a_longer_run_goes_on_and_a_base_can_be_the_start(self, files: tuple[Path, Path], tmp_path: Path) -> None:
         arguments = ([PairFile(files[0])], [], "en", "zh")

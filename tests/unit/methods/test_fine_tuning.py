@@ -172,6 +172,25 @@ def test_dropout_in_training_is_undone(base):
     assert all(layer.dropout == 0.0 and not layer.training for layer in layers)
 
 
+def test_dropout_is_that_which_the_base_was_trained_with(base):
+    module, layers = module_for(base), [*base.decoder_layers, *base.model.get_encoder().layers]
+    with METHOD.attach(base, module):
+        assert float(METHOD.loss(base, module, batch_of(base)).total) == float(
+            METHOD.loss(base, module, batch_of(base)).total
+        )
+        try:
+            for layer in layers:
+                layer.dropout = 0.3
+            torch.manual_seed(1)
+            one = float(METHOD.loss(base, module, batch_of(base)).total)
+            torch.manual_seed(2)
+            assert float(METHOD.loss(base, module, batch_of(base)).total) != one
+            assert all(layer.dropout == 0.3 and not layer.training for layer in layers)
+        finally:
+            for layer in layers:
+                layer.dropout = 0.0
+
+
 def test_distance_keeps_the_weights_close(base):
     module = module_for(base, moved=0.1, keep_close=3.0, dropout=0.0)
     own = dict(base.model.named_parameters())
