@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ForeignKey, Index, func, select, update
+from sqlalchemy import ColumnElement, ForeignKey, Index, func, select, update
 from sqlalchemy.orm import Mapped, mapped_column
 
 from engine.core.flagged import flag_of, flagged
@@ -211,14 +211,14 @@ class ComparisonTables(tables.StorePart):
 
     def lines(self, comparison_id: int) -> Iterator[ComparisonLineRow]:
         """All lines in their order."""
-        offset = 0
-        while part := self._lines(comparison_id, (ComparisonLine.place,), offset=offset, limit=PART):
+        after = -1  # by the last place, since the database walks through all that an offset passes over
+        while part := self._lines(comparison_id, (ComparisonLine.place,), ComparisonLine.place > after):
             yield from part
-            offset += len(part)
+            after = part[-1].place
 
     def pending(self, comparison_id: int, limit: int) -> list[ComparisonLineRow]:
         """The first lines that lack a translation."""
-        return self._lines(comparison_id, (ComparisonLine.place,), done=False, limit=limit)
+        return self._lines(comparison_id, (ComparisonLine.place,), ComparisonLine.done.is_(False), limit=limit)
 
     def fill(self, comparison_id: int, revision: int, lines: Sequence[ComparisonLineRow]) -> bool:
         """Write texts, scores, difference and change of these lines; False, and nothing is written, where the sheet has
@@ -285,11 +285,9 @@ class ComparisonTables(tables.StorePart):
         lines = self._lines(comparison_id, (ComparisonLine.place,), limit=MIRRORED)
         self._store.comparisons.update(comparison_id, rows=[to_row(sheet.systems, line) for line in lines])
 
-    def _lines(self, comparison_id: int, order: tuple[Any, ...], *, done: bool | None = None, offset: int = 0,
+    def _lines(self, comparison_id: int, order: tuple[Any, ...], *where: ColumnElement[bool], offset: int = 0,
                limit: int = PART) -> list[ComparisonLineRow]:  # fmt: skip
-        query = select(ComparisonLine).where(ComparisonLine.comparison_id == comparison_id)
-        if done is not None:
-            query = query.where(ComparisonLine.done.is_(done))
+        query = select(ComparisonLine).where(ComparisonLine.comparison_id == comparison_id, *where)
         with self._store.read() as session:
             return [out(record) for record in session.scalars(query.order_by(*order).offset(offset).limit(limit))]
 

@@ -33,9 +33,8 @@ class Defaults(tables.StorePart):
             number = record.plugin_id if record else None
         if record is not None and number is None:
             return None
-        rows = [row for row in self._store.plugins.list(project_id) if row.exists]
-        own = next((row for row in rows if not row.imported and row.method != "blend"), None)
-        return next((row for row in rows if row.id == number), own)
+        chosen = self._store.plugins.some(project_id, [number]).get(number) if number is not None else None
+        return chosen if chosen is not None and chosen.exists else self._store.plugins.first_there(project_id)
 
     def chosen(self, project_id: int) -> bool:
         """Whether somebody chose, so that a newer plugin does not take its place."""

@@ -16,7 +16,7 @@ import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
-from sqlalchemy import ColumnElement, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import aliased
 
@@ -38,6 +38,16 @@ def _due(job: Any, moment: datetime.datetime) -> ColumnElement[bool]:
     # Nothing waits longer than the longest pause: a moment further off means that the clock was set back.
     late = moment + datetime.timedelta(seconds=FURTHEST_SECONDS)
     return or_(job.not_before.is_(None), job.not_before <= moment, job.not_before > late)
+
+
+def _among(
+    project_id: int | None, states: Iterable[str] | None, kinds: Iterable[str] | None
+) -> list[ColumnElement[bool]]:
+    job = tables.Job
+    result = [] if project_id is None else [job.project_id == project_id]
+    if states is not None:
+        result.append(job.state.in_([JobState(state).value for state in states]))
+    return result if kinds is None else [*result, job.kind.in_(list(kinds))]
 
 
 class Jobs(JobRecovery):
@@ -72,15 +82,56 @@ class Jobs(JobRecovery):
         project_id: int | None = None,
         *,
         states: Iterable[str] | None = None,
+        kinds: Iterable[str] | None = None,
         limit: int | None = None,
+        offset: int = 0,
     ) -> list[JobRow]:
-        """Jobs of one project or of all, in some states or in any, newest first."""
+        """Jobs of one project or of all, in some states or in any, of some kinds or of any, newest first."""
+        return self._list(*_among(project_id, states, kinds), limit=limit, offset=offset)
+
+    def count(
+        self, project_id: int | None = None, *, states: Iterable[str] | None = None, kinds: Iterable[str] | None = None
+    ) -> int:
+        """How many jobs `list` would give."""
+        return self._count(*_among(project_id, states, kinds))
+
+    def newest(self, project_id: int, *kinds: str, begun: bool = False) -> JobRow | None:
+        """The project's last job of these kinds; with `begun` not one that was cancelled while it waited."""
         job = tables.Job
-        return self._list(
-            None if project_id is None else job.project_id == project_id,
-            None if states is None else job.state.in_([JobState(state).value for state in states]),
-            limit=limit,
-        )
+        waited = and_(job.state == JobState.CANCELLED.value, job.started.is_(None))
+        return next(iter(self._list(*_among(project_id, None, kinds), ~waited if begun else None, limit=1)), None)
+
+    def last_of_each(self) -> dict[int, JobRow]:
+        """{number of a project: its last job}."""
+        job = tables.Job
+        last = select(func.max(job.id)).where(job.project_id.is_not(None)).group_by(job.project_id)
+        return {row.project_id: row for row in self._list(job.id.in_(last)) if row.project_id is not None}
+
+    def oldest_waiting(self) -> JobRow | None:
+        """The job that has waited for the longest time."""
+        job = tables.Job
+        query = select(job).where(job.state == JobState.QUEUED.value).order_by(job.id).limit(1)
+        with self._store.read() as session:
+            record = session.scalars(query).first()
+            return None if record is None else self._out(record)
+
+    def counted(self) -> dict[tuple[str, str], int]:
+        """{(kind, state): how many jobs}."""
+        job = tables.Job
+        query = select(job.kind, job.state, func.count(job.id)).group_by(job.kind, job.state)
+        with self._store.read() as session:
+            return {(kind, state): number for kind, state, number in session.execute(query)}
+
+    def durations(self) -> Mapping[str, Sequence[float]]:
+        """{kind: seconds of the last attempt of each job that succeeded}."""
+        job = tables.Job
+        query = select(job.kind, job.started, job.finished).where(job.state == JobState.SUCCEEDED.value)
+        result: dict[str, list[float]] = {}
+        with self._store.read() as session:
+            for kind, started, finished in session.execute(query):
+                if started is not None and finished is not None:  # the clock may have been set back since
+                    result.setdefault(kind, []).append(max(0.0, (finished - started).total_seconds()))
+        return result
 
     def claim(self, worker: str, pid: int | None = None, *, devices: Sequence[str] | None = None) -> JobRow | None:
         """Take the next waiting job that is ready; None when there is nothing to do.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, func, select
 
 from engine.core.json_object import Json
 from engine.errors import InputError, NotFoundError
@@ -76,14 +76,17 @@ class Repository(tables.StorePart, Generic[Table, Row]):
             session.flush()
             return self._out(record)
 
-    def _list(self, *where: ColumnElement[bool] | None, limit: int | None = None) -> list[Row]:
+    def _list(self, *where: ColumnElement[bool] | None, limit: int | None = None, offset: int = 0) -> list[Row]:
         """Newest first."""
-        query = select(self.table).order_by(self.table.id.desc()).limit(limit)
-        for condition in where:
-            if condition is not None:
-                query = query.where(condition)
+        query = select(self.table).where(*(one for one in where if one is not None))
+        query = query.order_by(self.table.id.desc()).limit(limit).offset(offset or None)
         with self._store.read() as session:
             return [self._out(record) for record in session.scalars(query)]
+
+    def _count(self, *where: ColumnElement[bool] | None) -> int:
+        query = select(func.count(self.table.id)).where(*(one for one in where if one is not None))
+        with self._store.read() as session:
+            return int(session.scalar(query) or 0)
 
 
 class Projects(Repository[tables.Project, ProjectRow]):
@@ -194,6 +197,23 @@ class Plugins(Repository[tables.Plugin, PluginRow]):
             None if project_id is None else tables.Plugin.project_id == project_id,
             None if job_id is None else tables.Plugin.job_id == job_id,
         )
+
+    def count(self, project_id: int) -> int:
+        """How many plugins a project has."""
+        return self._count(tables.Plugin.project_id == project_id)
+
+    def some(self, project_id: int, numbers: Iterable[int]) -> dict[int, PluginRow]:
+        """{number: plugin} of those of the numbers that a project has."""
+        chosen = tables.Plugin.id.in_(list(numbers))
+        return {row.id: row for row in self._list(tables.Plugin.project_id == project_id, chosen)}
+
+    def first_there(self, project_id: int) -> PluginRow | None:
+        """The newest plugin that was made in the project, neither imported nor blended, and whose bundle is still there."""
+        plugin = tables.Plugin
+        own = select(plugin).where(plugin.project_id == project_id, ~plugin.imported, plugin.method != "blend")
+        query = own.order_by(plugin.id.desc()).execution_options(yield_per=10)
+        with self._store.read() as session:
+            return next((row for row in map(self._out, session.scalars(query)) if row.exists), None)
 
 
 class Comparisons(Repository[tables.Comparison, ComparisonRow]):

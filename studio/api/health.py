@@ -176,7 +176,9 @@ class Figures:
 
         up = GaugeMetricFamily("tailormt_store_up", "Whether the store answers.")
         try:
-            jobs = self.service.store.jobs.list()
+            jobs = self.service.store.jobs
+            counts, times, oldest = jobs.counted(), jobs.durations(), jobs.oldest_waiting()
+            running = {job.id: job.kind for job in jobs.list(states=("running",))}
             workers = self.service.store.workers.list()
         except TailorError:
             up.add_metric([], 0)
@@ -187,18 +189,11 @@ class Figures:
         yield GaugeMetricFamily("tailormt_workers", "Workers heard of in the last seconds.", value=len(workers))
         states = GaugeMetricFamily("tailormt_jobs", "Jobs by kind and state; queued ones are the queue's length.",
                                    labels=["kind", "state"])  # fmt: skip
-        counts: dict[tuple[str, str], int] = {}
-        times: dict[str, list[float]] = {}
-        for job in jobs:
-            counts[job.kind, job.state.value] = counts.get((job.kind, job.state.value), 0) + 1
-            if job.finished is not None and job.seconds is not None and job.state == "succeeded":
-                times.setdefault(job.kind, []).append(job.seconds)
         for key, count in sorted(counts.items()):
             states.add_metric(key, count)
         yield states
-        waiting = [job.created for job in jobs if job.state == "queued"]
-        oldest = time.time() - min(waiting).timestamp() if waiting else 0.0
-        yield GaugeMetricFamily("tailormt_queue_oldest_seconds", "How long the oldest waiting job waits.", value=oldest)
+        waits = time.time() - oldest.created.timestamp() if oldest else 0.0
+        yield GaugeMetricFamily("tailormt_queue_oldest_seconds", "How long the oldest waiting job waits.", value=waits)
         spent = HistogramMetricFamily(
             "tailormt_job_seconds", "Seconds of the jobs that succeeded, by kind.", labels=["kind"]
         )
@@ -206,7 +201,6 @@ class Figures:
             steps = [(str(most), float(sum(value <= most for value in values))) for most in JOB_BUCKETS]
             spent.add_metric([kind], [*steps, ("+Inf", float(len(values)))], sum(values))
         yield spent
-        running = {job.id: job.kind for job in jobs if job.state == "running"}
         memory = GaugeMetricFamily(
             "tailormt_job_memory_bytes", "Memory of the jobs at work.", labels=["job", "kind", "of"]
         )

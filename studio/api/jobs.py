@@ -20,6 +20,7 @@ from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep
 from studio.api.errors import Problem, conflicts
 from studio.api.permissions import may
 from studio.api.schemas import models
+from studio.services.service import TRAINING
 
 router = APIRouter(tags=["jobs"])
 POLL = 1.0  # seconds between two looks at a job's row
@@ -37,8 +38,15 @@ def list_jobs(
 ) -> models.Page[models.Job]:
     """Jobs, newest first."""
     states = None if state is None else [state]
-    jobs = [row for row in deps.store.jobs.list(project, states=states) if not kind or row.kind == kind]
-    return rows.page(models.Page[models.Job], jobs, offset, limit, rows.job)
+    kinds = (kind,) if kind else None
+    return _page(deps, offset, limit, project, states=states, kinds=kinds)
+
+
+def _page(deps: Deps, offset: int, limit: int, project: int | None, **among: Any) -> models.Page[models.Job]:
+    """A page of the jobs that fit, of which the others are not read."""
+    jobs = deps.store.jobs
+    found = [rows.job(row) for row in jobs.list(project, **among, limit=limit, offset=offset)]
+    return models.Page[models.Job](items=found, total=jobs.count(project, **among), offset=offset)
 
 
 @router.get("/jobs/{number}", dependencies=[may("read")])
@@ -153,7 +161,7 @@ def get_usage(deps: DepsDep, number: Id) -> Usage:
 @router.get("/projects/{number}/runs", dependencies=[may("read")], tags=["runs"])
 def list_runs(deps: DepsDep, project: ProjectDep, offset: Offset = 0, limit: Limit = 100) -> models.Page[models.Job]:
     """The project's trainings, newest first."""
-    return rows.page(models.Page[models.Job], deps.service.runs(project.id), offset, limit, rows.job)
+    return _page(deps, offset, limit, project.id, kinds=(TRAINING,))
 
 
 @router.post("/projects/{number}/runs", status_code=202, dependencies=[may("write")], tags=["runs"])

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from engine.messages import without_paths
 from studio.api.schemas import models
+from studio.services.service import TRAINING
 
 if TYPE_CHECKING:
     from engine.core.options import Option
@@ -57,8 +58,8 @@ def project(service: Service, row: ProjectRow) -> models.Project:
         base=base_name(row.base),
         sentences=corpus.kept if corpus and corpus.state == "ready" else None,
         phrases=service.phrase_count(row.id),
-        plugins=len(service.store.plugins.list(row.id)),
-        runs=len(service.runs(row.id)),
+        plugins=service.store.plugins.count(row.id),
+        runs=service.store.jobs.count(row.id, kinds=(TRAINING,)),
         default_plugin=default.id if default else None,
     )
 

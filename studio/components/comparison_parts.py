@@ -27,7 +27,7 @@ def table_of(
     """The table of a comparison; without one, how to make it. `asked` is the number of one that is not there."""
     store = comparisons.store
     if sheet is None:
-        return invitation(project, bool(store.plugins.list(project.id)), asked)
+        return invitation(project, store.plugins.count(project.id) > 0, asked)
     base = project.base.rstrip("/").rsplit("/", 1)[-1]
     offset = url.offset if url.offset < sheet.lines else 0
     job = comparisons.job(sheet)

@@ -76,7 +76,7 @@ def seen(
     return PluginCardData(row, about, parse_card(text, row.name), needs, job, (ablations or {}).get(row.id))
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)
 def _read(path: str, stamp: int, bytes_: int) -> tuple[dict[str, object], str, bool]:
     from engine.plugins import read_bundle_card, read_bundle_text
     from engine.plugins.library import needs_texts

@@ -60,16 +60,19 @@ class Comparisons:
 
     def plugins(self, project: ProjectRow, numbers: Sequence[Any]) -> list[PluginRow]:
         """The chosen plugins of a project, in the order chosen. Raises InputError when one is gone."""
-        known = {row.id: row for row in self.store.plugins.list(project.id)}
-        missing = [one for one in numbers if whole_number(one) not in known]
-        if missing:
+        wanted = [whole_number(one) for one in numbers]
+        known = self.store.plugins.some(project.id, [one for one in wanted if one is not None])
+        rows = [known[one] for one in wanted if one in known]
+        if len(rows) < len(wanted):
             raise InputError("A selected plugin no longer exists. Reload the page.")
-        return [known[int(one)] for one in numbers]
+        return rows
 
     def gone(self, project: ProjectRow, sheet: ComparisonRecord) -> frozenset[int]:
         """Places of systems whose plugin was deleted, or whose bundle is no longer where it was."""
-        there = {row.id for row in self.store.plugins.list(project.id) if row.exists}
-        return frozenset(index for index, one in enumerate(sheet.systems) if index and one["plugin_id"] not in there)
+        numbers = [one["plugin_id"] for one in sheet.systems]
+        known = self.store.plugins.some(project.id, [one for one in numbers if one is not None])
+        there = {row.id for row in known.values() if row.exists}
+        return frozenset(index for index, number in enumerate(numbers) if index and number not in there)
 
     def delete(self, sheet: ComparisonRecord) -> None:
         """The comparison and its translations; a job at work on it is cancelled."""
@@ -87,7 +90,7 @@ class Comparisons:
             chosen = [usual.id] if usual else []
         else:
             chosen = [one["plugin_id"] for one in sheet.systems[1:] if one["plugin_id"] is not None]
-        known = {row.id for row in self.store.plugins.list(project.id)}
+        known = self.store.plugins.some(project.id, chosen)
         return [one for one in chosen if one in known]
 
     # -- making

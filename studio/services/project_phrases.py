@@ -56,7 +56,7 @@ class ProjectPhrases:
 
     def finding(self) -> JobRow | None:
         """The newest job that finds the phrases after samples were read."""
-        return next((job for job in self.service.store.jobs.list(self.project.id) if job.kind == "preview"), None)
+        return newest_job(self.service, self.project, "preview")
 
     def table(self) -> Phrases | None:
         """The phrases with what was decided on them; None while there are none."""
@@ -156,7 +156,7 @@ class ProjectPhrases:
 
 def newest_job(service: Service, project: ProjectRow, kind: str) -> JobRow | None:
     """The project's last job of a kind."""
-    return next((job for job in service.store.jobs.list(project.id) if job.kind == kind), None)
+    return service.store.jobs.newest(project.id, kind)
 
 
 def just_done(job: JobRow) -> bool:

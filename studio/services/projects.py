@@ -62,11 +62,12 @@ def glances(service: Service) -> list[Glance]:
     for job in store.jobs.list(states=("queued", "running")):
         if job.project_id is not None and (job.state == "running" or job.project_id not in active):
             active[job.project_id] = job
+    last_jobs = store.jobs.last_of_each()
     results = []
     for project in store.projects.list():
         corpus_row = corpora.get(project.id)
         own, job_now = plugins.get(project.id, []), active.get(project.id)
-        last = job_now or next(iter(store.jobs.list(project.id, limit=1)), None)
+        last = job_now or last_jobs.get(project.id)
         read = corpus_row.kept if corpus_row and corpus_row.state == "ready" else None
         moments = [project.updated, *(row.created for row in own[:1])]
         moments += [moment for moment in (last.finished or last.created,) if moment] if last else []

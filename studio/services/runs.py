@@ -183,8 +183,8 @@ class Runs:
         """The newest job that makes the first look, and what the last one found; empty before there is one."""
         from engine.workflows.preview import FILE
 
-        jobs = [job for job in self.service.store.jobs.list(project.id) if job.kind == "preview"]
-        return (jobs[0] if jobs else None), read_json(self.service.workspace(project.id) / FILE)
+        job = self.service.store.jobs.newest(project.id, "preview")
+        return job, read_json(self.service.workspace(project.id) / FILE)
 
     def look_shown(self, project: ProjectRow) -> tuple[JobRow | None, dict[str, Any]]:
         """The same without a job that has made its look and goes on with phrases and proportions."""

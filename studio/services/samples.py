@@ -199,9 +199,7 @@ class SampleFiles:
 
     def reading(self, project_id: int) -> JobRow | None:
         """The last job that read the samples, or compared them with test files, and that is worth a line."""
-        jobs = [job for job in self.store.jobs.list(project_id) if job.kind in ("prepare", "leakage")]
-        overtaken = [job for job in jobs if not (job.state == "cancelled" and job.started is None)]
-        return next(iter(overtaken), None)
+        return self.store.jobs.newest(project_id, "prepare", "leakage", begun=True)
 
     def _queue(self, kind: str, project: ProjectRow, arguments: Mapping[str, Any] | None = None) -> JobRow:
         from engine.jobs import enqueue

@@ -36,6 +36,7 @@ from studio.services.files import JsonRow, device_line, read_rows
 from studio.services.samples import SampleFiles
 
 Got = TypeVar("Got")
+TRAINING = "customize"  # the kind of job
 
 
 @dataclass(frozen=True)
@@ -128,11 +129,11 @@ class Service(SampleFiles):
         """Counts and states for the frame."""
         projects = self.store.projects.list()
         project = self.project(wanted)
-        jobs = self.store.jobs.list(states=("queued", "running"))
-        running = [job for job in jobs if job.state == "running"]
+        jobs = self.store.jobs
+        running = jobs.list(states=("running",))
         own = [job for job in running if project and job.project_id == project.id]
-        active = next(iter(own or running or [*reversed(jobs)]), None)
-        waiting = len(jobs) - (active is not None)
+        active = next(iter(own or running), None) or jobs.oldest_waiting()
+        waiting = len(running) + jobs.count(states=("queued",)) - (active is not None)
         overview = Overview(projects, active=active, waiting=waiting, device=device_line())
         if project is None:
             return overview
@@ -142,8 +143,8 @@ class Service(SampleFiles):
             project=project,
             sentences=corpus.kept if corpus and corpus.state == "ready" else None,
             phrases=self.phrase_count(project.id),
-            plugins=len(self.store.plugins.list(project.id)),
-            runs=len(self.runs(project.id)),
+            plugins=self.store.plugins.count(project.id),
+            runs=jobs.count(project.id, kinds=(TRAINING,)),
             rated=self.store.ratings.progress(project.id),
         )
 
@@ -208,7 +209,7 @@ class Service(SampleFiles):
 
     def runs(self, project_id: int) -> list[JobRow]:
         """Training runs of a project, newest first."""
-        return [job for job in self.store.jobs.list(project_id) if job.kind == "customize"]
+        return self.store.jobs.list(project_id, kinds=(TRAINING,))
 
     def start_run(self, project: ProjectRow, request: CustomizeRequest, **beside: int) -> JobRow:
         """Queue a training run on the project's samples; it waits for those before it. Another `base` becomes the project's.
@@ -218,9 +219,9 @@ class Service(SampleFiles):
             raise InputError("This project has no samples yet. Add some on the page Samples.")
         if request.base and request.base != project.base:
             project = self.store.projects.update(project.id, base=request.base)
-        name = f"{project.name} {len(self.runs(project.id)) + 1}"
+        name = f"{project.name} {self.store.jobs.count(project.id, kinds=(TRAINING,)) + 1}"
         asked = request.replace(**self.request(project), name=name).to_mapping()
-        return self._queue("customize", project, {**asked, **beside})
+        return self._queue(TRAINING, project, {**asked, **beside})
 
     def curve(self, project_id: int, job: JobRow | None = None) -> list[JsonRow]:
         """Figures of a run, update by update; without one named, of the run at work or the last one."""

@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import InputError
 from engine.store import Store
-from engine.store.comparisons import ComparisonLineRow
+from engine.store.comparisons import ComparisonLineRow, ComparisonTables
 
 SYSTEMS = [
     {"name": "vanilla", "plugin_id": None, "method": "", "strength": 1.0},
@@ -112,3 +112,11 @@ def test_forty_thousand_lines_stay_fluid(store: Store, project: int) -> None:
     assert store.sheets.count(sheet.comparison_id) == (0, 0)
     assert time.process_time() - begin < 0.5
     assert len(part) == 25
+
+
+def test_all_lines_are_read_in_parts_in_their_order(
+    store: Store, project: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ComparisonTables._lines.__kwdefaults__, "limit", 3)
+    sheet = store.sheets.create(project, "x", [(f"line {n}", None) for n in range(8)], SYSTEMS[:1])
+    assert [line.place for line in store.sheets.lines(sheet.comparison_id)] == list(range(8))

@@ -175,3 +175,31 @@ def test_a_job_at_work_is_not_deleted(store: Store) -> None:
     store.jobs.fail(job.id, job.attempt, "no")
     store.jobs.delete(job.id)
     assert store.jobs.list() == []
+
+
+def test_of_many_jobs_only_those_asked_for_are_read(store: Store) -> None:
+    one, two = (store.projects.create(name, "en", "zh", "base").id for name in "ab")
+    first = store.jobs.enqueue("prepare", {}, project_id=one)
+    runs = [store.jobs.enqueue("customize", {}, project_id=one).id for _ in range(5)]
+    last = store.jobs.enqueue("prepare", {}, project_id=one)
+    other = store.jobs.enqueue("customize", {}, project_id=two)
+    store.jobs.enqueue("count", {})  # of no project
+    assert [row.id for row in store.jobs.list(one, kinds=["customize"], limit=2, offset=1)] == [runs[3], runs[2]]
+    assert (store.jobs.count(one, kinds=["customize"]), store.jobs.count(two), store.jobs.count()) == (5, 1, 9)
+    assert store.jobs.count(one, states=["running"]) == 0
+    assert store.jobs.newest(one, "prepare") == last
+    assert store.jobs.newest(two, "prepare", "compare") is None
+    store.jobs.cancel(last.id)
+    assert store.jobs.newest(one, "prepare", begun=True) == first, "one that was cancelled while it waited never began"
+    assert {project: row.id for project, row in store.jobs.last_of_each().items()} == {one: last.id, two: other.id}
+    assert store.jobs.oldest_waiting() == first
+
+
+def test_jobs_are_counted_and_their_durations_told_without_their_rows(store: Store) -> None:
+    assert (store.jobs.oldest_waiting(), store.jobs.counted(), store.jobs.durations()) == (None, {}, {})
+    done, failed = _running(store), _running(store)
+    store.jobs.finish(done.id, done.attempt)
+    store.jobs.fail(failed.id, failed.attempt, "no")
+    store.jobs.enqueue("prepare", {})
+    assert store.jobs.counted() == {("count", "succeeded"): 1, ("count", "failed"): 1, ("prepare", "queued"): 1}
+    assert store.jobs.durations() == {"count": [store.jobs.get(done.id).seconds]}

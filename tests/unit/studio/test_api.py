@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from engine.core.settings import Settings
 from engine.store import ProjectRow, Store
+from engine.store.queue import Jobs
 from studio.api import create_api
 from studio.api.dispatch import is_api
 from studio.api.errors import style_of
@@ -180,10 +181,10 @@ def test_every_error_has_one_shape(api: TestClient) -> None:
 
 
 def test_a_fault_of_the_program_tells_no_traceback(api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*given: object) -> None:
+    def broken(*given: object, **named: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(Service, "runs", broken)
+    monkeypatch.setattr(Jobs, "list", broken)
     store = Store(f"sqlite:///{api.app.state.deps.service.settings.home_dir / 'tailor.db'}")  # type: ignore[attr-defined]
     store.projects.create("x", "en", "zh", "en-zh")
     answer = api.get("/api/v1/projects/1/runs")

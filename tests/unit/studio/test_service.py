@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import event
 
 from engine.core.settings import Settings
 from engine.errors import InputError
 from engine.jobs import enqueue
 from engine.jobs.processes import HOST
 from engine.store import ProjectRow
+from engine.store.queue import Jobs
+from engine.store.repositories import Plugins
 from engine.workflows.customize.request import CustomizeRequest
 from studio.services.catalog import language_name
 from studio.services.files import read_rows, slug
+from studio.services.projects import glances
 from studio.services.service import Service
 
 BASE = Path(__file__).resolve().parents[3] / "assets" / "models" / "en-zh"
@@ -208,3 +213,60 @@ def test_only_a_job_on_this_machine_shares_its_cores(service: Service, project: 
     assert service.job_at_work_here()
     service.store.workers.beat("here", HOST, 3)
     assert not service.job_at_work_here()
+
+
+def statements(service: Service, call: Callable[[], object]) -> int:
+    """How many statements the store runs."""
+    run: list[str] = []
+    event.listen(service.store._engine, "before_cursor_execute", lambda *given: run.append(given[2]))
+    call()
+    return len(run)
+
+
+def test_the_frame_of_a_page_reads_no_jobs_that_are_done_and_no_plugins(
+    service: Service, project: ProjectRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        job = service.store.jobs.enqueue("customize", {}, project_id=project.id)
+        claimed = service.store.jobs.claim("w")
+        assert claimed is not None
+        service.store.jobs.finish(job.id, claimed.attempt)
+        service.store.plugins.create(project.id, f"p{number}", method="lhuc", path="/gone")
+    waiting = [service.store.jobs.enqueue("prepare", {}, project_id=project.id) for _ in range(4)]
+    read: list[int] = []
+    out = Jobs._out
+    monkeypatch.setattr(Jobs, "_out", lambda jobs, record: read.append(record.id) or out(jobs, record))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(Plugins, "list", None)
+    seen = service.overview(project.id)
+    assert (seen.runs, seen.plugins, seen.waiting, seen.active) == (6, 6, 3, waiting[0])
+    assert read == [waiting[0].id]
+    assert service.store.jobs.claim("w") is not None
+    seen = service.overview(project.id)
+    assert (seen.waiting, seen.active and seen.active.state) == (3, "running")
+
+
+def test_the_first_page_asks_the_store_as_often_for_many_projects_as_for_one(
+    service: Service, project: ProjectRow
+) -> None:
+    service.store.jobs.enqueue("count", {}, project_id=project.id)
+    before = statements(service, lambda: glances(service))
+    for name in "abc":
+        other = service.create_project(name, "en", "zh", str(BASE))
+        failed = service.store.jobs.enqueue("prepare", {}, project_id=other.id)
+        service.store.jobs.cancel(failed.id)
+    shown = {one.project.name: one for one in glances(service)}
+    assert statements(service, lambda: glances(service)) == before
+    assert len(shown) == 4
+    assert shown["Lu Xun"].busy
+    assert not shown["a"].busy
+
+
+def test_the_default_plugin_is_the_newest_that_is_still_there(service: Service, project: ProjectRow) -> None:
+    make = service.store.plugins.create
+    there = make(project.id, "there", method="lhuc", path=str(BASE / "config.json"))
+    for number in range(25):  # more than are read at once
+        make(project.id, f"gone {number}", method="lhuc", path="/gone")
+    assert service.store.defaults.get(project.id) == there
+    other = service.create_project("Other", "en", "zh", str(BASE))
+    assert service.store.plugins.some(other.id, [there.id]) == {}
+    assert service.store.plugins.count(other.id) == 0
