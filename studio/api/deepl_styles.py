@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from fastapi.concurrency import run_in_threadpool
 
 from engine.core.json_object import Json
 from engine.store import PluginRow
-from studio.api.cat_tools import Named, SelectionDep, admit, mount, project_at
+from studio.api.cat_tools import Named, SelectionDep, mount
 from studio.api.deepl import ANSWERS, ANY, moment, no_memory, plugin_id, plugins, source_spelt
+from studio.api.deepl_glossaries import Reads
 from studio.api.deps import DepsDep
 from studio.api.errors import Problem
 
@@ -55,34 +55,33 @@ async def get_style(request: Request, deps: DepsDep, selection: SelectionDep, st
     raise Problem(404, f"There is no style rule {style_id[:80]}.")
 
 
-@cat_routes.api_route("/v3/style_rules", methods=CHANGES, include_in_schema=False)
-@cat_routes.api_route("/v3/style_rules/{style_id}", methods=CHANGES, include_in_schema=False)
-async def change_style(request: Request) -> None:
+@cat_routes.api_route("/v3/style_rules", methods=CHANGES, include_in_schema=False, dependencies=[Reads])
+@cat_routes.api_route("/v3/style_rules/{style_id}", methods=CHANGES, include_in_schema=False, dependencies=[Reads])
+def change_style() -> None:
     """What a style rule's text would be is learnt from samples here."""
-    await admit(request, "auth_key")
     raise Problem(405, "Style rules are the plugins of the studio: train, rename and delete them there.")
 
 
-@cat_routes.api_route("/v3/style_rules/{style_id}/{part:path}", methods=ANY, include_in_schema=False)
-async def part_of_style(request: Request) -> None:
+@cat_routes.api_route(
+    "/v3/style_rules/{style_id}/{part:path}", methods=ANY, include_in_schema=False, dependencies=[Reads]
+)
+def part_of_style() -> None:
     """Configured rules and custom instructions."""
-    await admit(request, "auth_key")
     raise Problem(404, "A plugin, which stands for a style rule here, has no configured rules or custom instructions.")
 
 
-@cat_routes.get("/v3/translation_memories")
-async def list_memories(request: Request, deps: DepsDep, selection: SelectionDep) -> Json:
+@cat_routes.get("/v3/translation_memories", dependencies=[Reads])
+def list_memories() -> Json:
     """None: clients that let people choose one ask for them."""
-    await admit(request, "auth_key")
-    await run_in_threadpool(project_at, deps, selection)
     return {"translation_memories": [], "total_count": 0}
 
 
-@cat_routes.api_route("/v3/translation_memories", methods=CHANGES, include_in_schema=False)
-@cat_routes.api_route("/v3/translation_memories/{number:path}", methods=ANY, include_in_schema=False)
-async def one_memory(request: Request, number: str = "") -> None:
+@cat_routes.api_route("/v3/translation_memories", methods=CHANGES, include_in_schema=False, dependencies=[Reads])
+@cat_routes.api_route(
+    "/v3/translation_memories/{number:path}", methods=ANY, include_in_schema=False, dependencies=[Reads]
+)
+def one_memory(number: str = "") -> None:
     """Import, export, segments, jobs."""
-    await admit(request, "auth_key")
     if number in ("", "import"):
         raise Problem(
             404, "Translation memories are not kept here. Give a project your translations as samples instead."

@@ -172,7 +172,10 @@ def test_deepls_sentence_for_a_language_that_nothing_translates_from(api: TestCl
 
 def test_a_translation_memory_that_is_named_is_refused(api: TestClient) -> None:
     assert api.get("/v3/translation_memories").json() == {"translation_memories": [], "total_count": 0}
-    assert api.get("/cat/9/v3/translation_memories").status_code == 404
+    for verb, path in (("get", "translation_memories"), ("post", "style_rules"), ("delete", "style_rules/1")):
+        assert api.request(verb, f"/cat/9/v3/{path}").json() == {
+            "message": "There is no project 9: it may have been deleted."
+        }
     named = {"source_lang": "EN", "target_lang": "ZH", "translation_memory_id": "a74d88fb"}
     for answer in (
         api.post("/v2/translate", json=named | {"text": [SENTENCE]}),
