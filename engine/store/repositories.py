@@ -105,6 +105,13 @@ class Projects(Repository[tables.Project, ProjectRow]):
         """All projects, newest first."""
         return self._list()
 
+    def last_changed(self) -> ProjectRow | None:
+        """The project that changed last; of several at the same moment the newest."""
+        query = select(tables.Project).order_by(tables.Project.updated.desc(), tables.Project.id.desc()).limit(1)
+        with self._store.read() as session:
+            record = session.scalars(query).first()
+            return None if record is None else self._out(record)
+
     def delete(self, id: int) -> None:
         """Remove the project with its corpora, jobs, plugin rows and comparisons; files stay.
 

@@ -8,7 +8,7 @@ import inspect
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import gradio as gr
 
 from engine.errors import StorageError, TailorError
 from engine.serving.turns import Shares
-from engine.store import JobRow
+from engine.store import JobRow, ProjectRow
 from studio.auth.identity import client_of, guest
 from studio.components.html import esc, number, view
 from studio.components.templating import render, script
@@ -179,10 +179,13 @@ def page(demo: gr.Blocks, service: Service, name: str, title: str, text: str) ->
 
     def fill(request: gr.Request) -> tuple[str, str, str]:
         seen = service.overview(wanted(request))
-        return project_menu(seen, name), step_list(seen, name), foot_boxes(seen) + signed_in()
+        return project_menu(service.store.projects.list(), seen.project, name), *changing(seen)
 
     def poll(request: gr.Request) -> tuple[str, str]:
-        return fill(request)[1:]
+        return changing(service.overview(wanted(request)))
+
+    def changing(seen: Overview) -> tuple[str, str]:
+        return step_list(seen, name), foot_boxes(seen) + signed_in()
 
     demo.load(guard(fill), None, [top, steps, foot], **QUIET)
     timer.tick(guard(poll, polled=True), None, [steps, foot], **QUIET)
@@ -203,11 +206,9 @@ def address(page: str, project: int | str | None) -> str:
     return f"/{page}" + (f"?project={project}" if project else "")
 
 
-def project_menu(seen: Overview, name: str) -> str:
+def project_menu(projects: Sequence[ProjectRow], current: ProjectRow | None, name: str) -> str:
     """Brand and the menu of projects: links, so that each has its address."""
-    return render(
-        "project_menu.html", brand=brand(), current=seen.project, projects=seen.projects, page=name or "samples"
-    )
+    return render("project_menu.html", brand=brand(), current=current, projects=projects, page=name or "samples")
 
 
 def step_list(seen: Overview, name: str) -> str:

@@ -70,18 +70,18 @@ def seen(
     job = (jobs or {}).get(row.job_id) if row.job_id else None
     try:
         stat = Path(row.path).stat()
-        about, text, needs = _read(row.path, stat.st_mtime_ns, stat.st_size)
+        about, card, needs = _read(row.path, row.name, stat.st_mtime_ns, stat.st_size)
     except (OSError, TailorError):
         return PluginCardData(row, card=ModelCard(row.name), job=job)
-    return PluginCardData(row, about, parse_card(text, row.name), needs, job, (ablations or {}).get(row.id))
+    return PluginCardData(row, about, card, needs, job, (ablations or {}).get(row.id))
 
 
 @lru_cache(maxsize=4096)
-def _read(path: str, stamp: int, bytes_: int) -> tuple[dict[str, object], str, bool]:
+def _read(path: str, name: str, stamp: int, bytes_: int) -> tuple[dict[str, object], ModelCard, bool]:
     from engine.plugins import read_bundle_card, read_bundle_text
     from engine.plugins.library import needs_texts
 
-    return read_bundle_card(path), read_bundle_text(path), needs_texts(Path(path))
+    return read_bundle_card(path), parse_card(read_bundle_text(path), name), needs_texts(Path(path))
 
 
 def plugin_cards(

@@ -6,7 +6,7 @@ Nothing here knows Gradio. Long work goes to a job; only translating a few sente
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -41,9 +41,8 @@ TRAINING = "customize"  # the kind of job
 
 @dataclass(frozen=True)
 class Overview:
-    """What the frame shows on every page."""
+    """What the frame shows on every page, but for the menu of projects."""
 
-    projects: list[ProjectRow] = field(default_factory=list)
     project: ProjectRow | None = None
     sentences: int | None = None
     phrases: int | None = None
@@ -91,7 +90,7 @@ class Service(SampleFiles):
                 return self.store.projects.get(whole_number(wanted) or 0)
             except TailorError:
                 return None
-        return max(self.store.projects.list(), key=lambda row: row.updated, default=None)
+        return self.store.projects.last_changed()
 
     def need(self, wanted: str | int | None) -> ProjectRow:
         """The same, raising InputError where there is no project."""
@@ -127,14 +126,12 @@ class Service(SampleFiles):
 
     def overview(self, wanted: str | int | None) -> Overview:
         """Counts and states for the frame."""
-        projects = self.store.projects.list()
-        project = self.project(wanted)
-        jobs = self.store.jobs
+        project, jobs = self.project(wanted), self.store.jobs
         running = jobs.list(states=("running",))
         own = [job for job in running if project and job.project_id == project.id]
         active = next(iter(own or running), None) or jobs.oldest_waiting()
         waiting = len(running) + jobs.count(states=("queued",)) - (active is not None)
-        overview = Overview(projects, active=active, waiting=waiting, device=device_line())
+        overview = Overview(active=active, waiting=waiting, device=device_line())
         if project is None:
             return overview
         corpus = self.corpus(project.id)

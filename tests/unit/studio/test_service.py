@@ -17,7 +17,7 @@ from engine.jobs import enqueue
 from engine.jobs.processes import HOST
 from engine.store import ProjectRow
 from engine.store.queue import Jobs
-from engine.store.repositories import Plugins
+from engine.store.repositories import Plugins, Projects
 from engine.workflows.customize.request import CustomizeRequest
 from studio.services.catalog import language_name
 from studio.services.files import read_rows, slug
@@ -237,6 +237,7 @@ def test_the_frame_of_a_page_reads_no_jobs_that_are_done_and_no_plugins(
     out = Jobs._out
     monkeypatch.setattr(Jobs, "_out", lambda jobs, record: read.append(record.id) or out(jobs, record))  # type: ignore[func-returns-value]
     monkeypatch.setattr(Plugins, "list", None)
+    monkeypatch.setattr(Projects, "list", None)
     seen = service.overview(project.id)
     assert (seen.runs, seen.plugins, seen.waiting, seen.active) == (6, 6, 3, waiting[0])
     assert read == [waiting[0].id]
