@@ -166,8 +166,8 @@ def moved(now: Tensor, own: Tensor, tuned: Tensor, strength: float) -> nn.Parame
 
 @contextlib.contextmanager
 def dropout_in(layers: Iterable[Any], rate: float | None) -> Iterator[None]:
-    """Ordinary dropout inside these layers of the base for one loss; as before afterwards. `rate` None: each layer's own, with which
-    the base was trained. A base that was trained without any does not bear it: 0.1 cost the bundled ones 2.5 nats a token.
+    """Ordinary dropout inside these layers of the base for one loss; as before afterwards. `rate` None: each layer's own, with
+    which the base was trained. A base that was trained without any does not bear it: 0.1 cost the bundled ones 2.5 nats a token.
     """
     before = [(layer, layer.dropout) for layer in layers]
     rates = [old if rate is None else rate for _, old in before]
