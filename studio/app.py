@@ -34,7 +34,7 @@ from studio.auth.gateway import Gateway
 from studio.auth.proxies import TrustedProxies, networks
 from studio.components.account_pages import missing_page
 from studio.components.documents_table import add_document_routes
-from studio.components.gradio_sessions import EndedStreams, keep_sessions_small
+from studio.components.gradio_sessions import EndedStreams, keep_no_statistics, keep_sessions_small
 from studio.components.home_welcome import add_welcome_routes
 from studio.components.layout import PAGES
 from studio.components.plotly import add_figure_routes
@@ -175,6 +175,7 @@ def create_app(settings: Settings) -> FastAPI:
     add_document_routes(app, service)
     add_figure_routes(app)
     add_welcome_routes(app)
+    keep_no_statistics()
     demo = build(settings, service)
     demo.queue(default_concurrency_limit=8)
     with warnings.catch_warnings():

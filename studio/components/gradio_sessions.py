@@ -14,6 +14,8 @@ page has been told. Here that is no error.
 
 from __future__ import annotations
 
+import os
+import sys
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,6 +81,16 @@ class EndedStreams:
             if not gone or not str(scope.get("path", "")).endswith("/queue/data"):
                 raise
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def keep_no_statistics() -> None:
+    """Let Gradio's queues, of those that are made from now on, say nothing of the events that they have had.
+
+    After every event Gradio sums up the last 10,000 for a page that the studio does not have, so that each event took longer than
+    the one before.
+    """
+    os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1")
+    os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(sys.maxsize))  # events between two summaries
 
 
 def keep_sessions_small(app: FastAPI) -> None:

@@ -14,7 +14,7 @@ from gradio import route_utils
 from gradio.routes import App
 from starlette.requests import ClientDisconnect, Request
 
-from studio.components.gradio_sessions import SESSIONS, EndedStreams, keep_sessions_small
+from studio.components.gradio_sessions import SESSIONS, EndedStreams, keep_no_statistics, keep_sessions_small
 
 
 @pytest.fixture
@@ -91,3 +91,26 @@ def test_of_an_upload_that_broke_off_nothing_is_left(app: FastAPI, tmp_path: Pat
         asyncio.run(upload)
     assert came[-1] > 0, "something had come"
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_an_event_does_not_sum_up_those_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GRADIO_ANALYTICS_MAX_EVENTS", "GRADIO_ANALYTICS_CACHE_FREQUENCY"):
+        monkeypatch.setenv(name, "")  # so that it is as before afterwards
+        monkeypatch.delenv(name)
+    keep_no_statistics()
+    summed_up: list[int] = []
+    monkeypatch.setattr("gradio.queueing.Queue._get_df", staticmethod(lambda records: summed_up.append(len(records))))
+    with gr.Blocks(analytics_enabled=False) as demo:
+        name = gr.Textbox(label="Name")
+        name.submit(lambda text: text, name, name)
+    app = FastAPI()
+    gr.mount_gradio_app(app, demo, path="/")
+    with TestClient(app) as client:
+        for number in range(3):
+            body = {"data": ["Ann"], "fn_index": 0, "session_hash": f"page {number}"}
+            assert client.post("/gradio_api/queue/join", json=body).status_code == 200
+            assert (
+                '"success":true' in client.get("/gradio_api/queue/data", params={"session_hash": f"page {number}"}).text
+            )
+    assert summed_up == []
+    assert len(demo._queue.event_analytics) == 1
