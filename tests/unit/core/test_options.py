@@ -199,10 +199,12 @@ def test_auto_tries_the_methods_that_have_the_settings() -> None:
     def methods(**values) -> list[str]:
         return [one.method for one in candidates(CustomizeRequest.from_mapping(values))]
 
-    assert methods() == methods(method="") == ["knn", "density_ratio", "memory_adapter", "houlsby_adapter"]
+    assert (
+        methods() == methods(method="") == ["knn", "density_ratio", "memory_adapter", "houlsby_adapter", "fine_tuning"]
+    )
     assert methods(budget="quick") == ["knn", "memory_adapter"]
     assert methods(method="lhuc") == ["lhuc"]
-    assert methods(knn=True) == ["density_ratio", "memory_adapter", "houlsby_adapter"]
+    assert methods(knn=True) == ["density_ratio", "memory_adapter", "houlsby_adapter", "fine_tuning"]
     assert methods(method_options={"phrases_per_layer": 9}, budget="quick") == ["memory_adapter"]
     assert methods(method_options={"k": 4}) == ["knn"]
     with pytest.raises(OptionError, match="no_such"):
