@@ -25,7 +25,8 @@ def write_results(path: Path, runs: Sequence[Mapping[str, Any]], rows: Sequence[
 
 def told(run: Mapping[str, Any]) -> str:
     threads = f"{run['threads']} thread{'s' * (run['threads'] != 1)}"
+    rounds = f"; {run['rounds']} round{'s' * (run['rounds'] != 1)}" if run["rounds"] else ""
     return (
         f"{run['date']}; {run['processor']}, {run['cores']} cores, {threads}, load {run['load']} at the end; "
-        f"Python {run['python']}, torch {run['torch']}; {run['rounds']} round{'s' * (run['rounds'] != 1)}."
+        f"Python {run['python']}, torch {run['torch']}{rounds}."
     )

@@ -76,7 +76,7 @@ def seen(
     return PluginCardData(row, about, card, needs, job, (ablations or {}).get(row.id))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16_384)
 def _read(path: str, name: str, stamp: int, bytes_: int) -> tuple[dict[str, object], ModelCard, bool]:
     from engine.plugins import read_bundle_card, read_bundle_text
     from engine.plugins.library import needs_texts
