@@ -1,11 +1,14 @@
 """What a Ray cluster costs and gives: seconds until a task, an actor and a job are at work, and texts a second over 1, 2
 and 4 workers. The cluster is real, of several nodes on this machine.
 
-    python bench/ray_throughput.py                    # six minutes or so on a quiet machine
+    python bench/ray_throughput.py                    # ten minutes or so on a quiet machine
     python bench/ray_throughput.py --texts 512        # shorter: the actors' start then hides what they give
+    taskset -c 0 python bench/ray_throughput.py --part translating --workers 1
 
-Two loads: `waiting` holds its worker for a fixed time without using a processor, as a worker does whose GPU is busy, and
-so shows what Ray itself loses; `translating` is back-translation with a bundled base, which shares this machine's cores.
+Three loads: `waiting` holds its worker for a fixed time without using a processor, as a worker does whose GPU is busy, and
+so shows what Ray itself loses; `back-translating` (greedy) and `translating` (beam 4) use a bundled base and share this
+machine's cores. Of these two, the processor time a text is that of all processes of the cluster while the second half of the
+parts is done: it shows what Ray costs wherever other work shares the cores, or workers are more than cores.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from engine.core.progress import Progress  # noqa: E402
 from engine.core.settings import Settings  # noqa: E402
 from tests.ray_cluster import ray_cluster  # noqa: E402
 
-WORKERS = (1, 2, 4)
+LOADS = ("waiting", "back-translating", "translating")
 WAIT = 0.5  # seconds a part of the waiting load
 PARTS = 96
 
@@ -133,8 +136,9 @@ def jobs(settings: Settings, count: int = 3) -> list[float]:
 
 def spread(
     settings: Settings, stage: str, arguments: dict[str, Any], parts: Sequence[Any], workers: int
-) -> tuple[float, float, float]:
-    """(seconds until the first part is there, until all are, parts a second in the second half) over so many actors.
+) -> tuple[float, float, float, float]:
+    """(seconds until the first part is there, until all are, parts a second in the second half, CPU seconds a part there) over so
+    many actors.
 
     Parts come in their order, several at once where an earlier one was late: only over many does a pace mean something.
     """
@@ -143,9 +147,13 @@ def spread(
     begin = time.perf_counter()
     results = RayMap(settings.replace(ray_actors=workers)).take(stage, arguments, parts, Progress())
     assert results is not None, "the cluster has no room"
-    at = [time.perf_counter() - begin for _ in results]
-    half = len(at) // 2
-    return at[0], at[-1], (len(at) - half) / (at[-1] - at[half - 1])
+    at, used, half = [], [0.0, 0.0], len(parts) // 2
+    for number, _ in enumerate(results, 1):
+        at.append(time.perf_counter() - begin)
+        if number in (half, len(parts)):  # the actors are still alive
+            used[number > half] = processor()
+    rest = len(at) - half
+    return at[0], at[-1], rest / (at[-1] - at[half - 1]), (used[1] - used[0]) / rest
 
 
 def texts_of(count: int) -> list[str]:
@@ -153,40 +161,48 @@ def texts_of(count: int) -> list[str]:
     return [lines[i % len(lines)] for i in range(count)]
 
 
-def waiting(settings: Settings) -> Iterator[tuple[str, ...]]:
+def waiting(settings: Settings, counts: Sequence[int]) -> Iterator[tuple[str, ...]]:
     parts = [["x"]] * PARTS
-    for workers in WORKERS:
-        first, whole, pace = spread(settings, "bench.ray_throughput:Waiting", {"seconds": WAIT}, parts, workers)
+    for workers in counts:
+        first, whole, pace, _ = spread(settings, "bench.ray_throughput:Waiting", {"seconds": WAIT}, parts, workers)
         ideal = f"{pace * WAIT / workers:.0%}"
-        yield str(workers), f"{first:.1f} s", f"{pace:.1f} parts/s", ideal, f"{PARTS * WAIT / whole:.2f}"
+        yield str(workers), f"{first:.1f} s", f"{pace:.1f} parts/s", "", ideal, f"{PARTS * WAIT / whole:.2f}"
 
 
-def translating(settings: Settings, texts: int) -> Iterator[tuple[str, ...]]:
+def translating(
+    settings: Settings, counts: Sequence[int], texts: int, decoding: dict[str, Any] | None
+) -> Iterator[tuple[str, ...]]:
+    """Back-translation, or with `decoding` a translation with these settings."""
     from engine.base import BaseModel
     from engine.base.remote import base_arguments
-    from engine.decoding.greedy_search import back_translate
-    from engine.decoding.remote import BACK_TRANSLATE
+    from engine.decoding.remote import BACK_TRANSLATE, BackTranslate
 
     base = BaseModel.load(ROOT / "assets/models/en-zh", "en", "zh", settings=settings)
+    arguments = base_arguments(base) | {"decoding": decoding}
     given = texts_of(texts)
     size = max(8, texts // PARTS)
     parts = [given[i : i + size] for i in range(0, texts, size)]
-    back_translate(base, parts[0])  # warm
-    alone = timed(lambda: [back_translate(base, part) for part in parts])
-    yield "this process", "", f"{texts / alone:.1f} texts/s", "", "1.00"
-    for workers in WORKERS:
-        arguments = base_arguments(base) | {"decoding": None}
-        first, whole, pace = spread(settings, BACK_TRANSLATE, arguments, parts, workers)
-        yield str(workers), f"{first:.1f} s", f"{size * pace:.1f} texts/s", "", f"{alone / whole:.2f}"
+    stage = BackTranslate(**arguments | {"settings": settings.to_mapping()})
+    stage(parts[0])  # warm
+    half = len(parts) // 2
+    before = [timed(lambda: [stage(part) for part in parts[:half]])]
+    used = time.process_time()
+    before.append(timed(lambda: [stage(part) for part in parts[half:]]))
+    alone, cost = sum(before), (time.process_time() - used) / (len(parts) - half)
+    yield "this process", "", f"{texts / alone:.1f} texts/s", f"{1e3 * cost / size:.2f} ms", "", "1.00"
+    for workers in counts:
+        first, whole, pace, spent = spread(settings, BACK_TRANSLATE, arguments, parts, workers)
+        cpu = f"{1e3 * spent / size:.2f} ms ({spent / cost - 1:+.0%})"
+        yield str(workers), f"{first:.1f} s", f"{size * pace:.1f} texts/s", cpu, "", f"{alone / whole:.2f}"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--part", choices=("all", "costs", "waiting", "translating"), default="all", help="only so much [all]"
-    )
-    parser.add_argument("--texts", type=int, default=3072, help="texts of the translating load [3072]")
+    parser.add_argument("--part", choices=("all", "costs", *LOADS), default="all", help="only so much [all]")
+    parser.add_argument("--workers", default="1,2,4", help="how many, by comma [1,2,4]")
+    parser.add_argument("--texts", type=int, default=3072, help="texts of the loads that translate [3072]")
     given = parser.parse_args()
+    counts = [int(one) for one in given.workers.split(",")]
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "integration")])
     with ray_cluster(nodes=2, cpus=3, environment={"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}) as cluster:
         from engine.jobs.backends.ray_cluster import join
@@ -203,12 +219,17 @@ def main() -> int:
                 for costs in overheads(settings):
                     print("| " + " | ".join(costs) + " |", flush=True)
             print(
-                "\n| load | workers | until the first part | pace in the second half | of the ideal | speed-up with the start |"
+                "\n| load | workers | until the first part | pace in the second half | CPU time of all processes a text "
+                "| of the ideal | speed-up with the start |"
             )
-            print("|---|---|---|---|---|---|")
-            loads = {"waiting": waiting, "translating": functools.partial(translating, texts=given.texts)}
+            print("|---|---|---|---|---|---|---|")
+            loads: dict[str, Callable[..., Iterator[tuple[str, ...]]]] = {
+                "waiting": waiting,
+                "back-translating": functools.partial(translating, texts=given.texts, decoding=None),
+                "translating": functools.partial(translating, texts=given.texts, decoding={}),
+            }
             for name, load in loads.items():
-                for row in load(settings) if given.part in ("all", name) else ():
+                for row in load(settings, counts) if given.part in ("all", name) else ():
                     print(f"| {name} | " + " | ".join(row) + " |", flush=True)
     return 0
 
