@@ -3,6 +3,7 @@ in float32, and in int8 where the processor can.
 
     python bench/decoding.py --texts ../shared/data/heldout/ntrex.en-zh.tsv --lines 96
     python bench/decoding.py --batch 128 --rounds 7
+    python bench/decoding.py --plugin mine.zip --plugin other.zip       # and our search with these plugins
 
 The same base, sentences, batches and settings (beam 4); the systems take turns within one run, and the table has medians. CPU
 seconds say more than the clock on a machine with other work. Outputs are compared line by line.
@@ -39,12 +40,14 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--plugin", type=Path, action="append", default=[], help="a bundle; may be given several times")
     args = parser.parse_args()
     sys.path.insert(0, str(ROOT))
     import torch
 
     from engine.base import BaseModel
     from engine.base.int8 import available
+    from engine.plugins import Plugin
 
     if args.threads:
         torch.set_num_threads(args.threads)
@@ -52,7 +55,8 @@ def main() -> None:
     lines = [
         line.split("\t")[args.column] for line in args.texts.read_text(encoding="utf-8").splitlines() if line.strip()
     ]
-    rows = base.encode(lines[: args.lines])
+    lines = lines[: args.lines]
+    rows = base.encode(lines)
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
     batches = [order[i : i + args.batch] for i in range(0, len(order), args.batch)]
     with tempfile.TemporaryDirectory() as folder:
@@ -60,11 +64,13 @@ def main() -> None:
         if available():
             quantized = BaseModel.load(args.base, args.source, args.target, device="cpu", precision="int8")
             systems["Tailor MT, int8"] = ours(quantized, rows, batches)
+        for file in args.plugin:
+            systems[f"Tailor MT with {file.stem}"] = customized(base, lines, batches, Plugin.load(file, base))
         systems |= ctranslate(args, base, rows, batches, Path(folder))
-        measure(systems, args)
+        measure(systems, args, sum(len(line.split()) for line in lines))
 
 
-def measure(systems: dict[str, Callable[[], list[str]]], args: argparse.Namespace) -> None:
+def measure(systems: dict[str, Callable[[], list[str]]], args: argparse.Namespace, words: int) -> None:
     import torch
 
     wall: dict[str, list[float]] = {name: [] for name in systems}
@@ -82,14 +88,17 @@ def measure(systems: dict[str, Callable[[], list[str]]], args: argparse.Namespac
     print(
         f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}"
     )
-    print(f"{len(texts[first])} sentences, batches of {args.batch}, beam {BEAM}, medians of {args.rounds}\n")
-    print("| | wall s | CPU s | times as fast (CPU) | same output |\n|---|---:|---:|---:|---:|")
+    print(
+        f"{len(texts[first])} sentences, {words:,} words, batches of {args.batch}, beam {BEAM}, medians of {args.rounds}\n"
+    )
+    print(
+        "| | wall s | CPU s | words a second (CPU) | times as fast (CPU) | same output |\n|---|---:|---:|---:|---:|---:|"
+    )
     for name in systems:
         same = sum(a == b for a, b in zip(texts[name], texts[first], strict=True))
-        ratio = statistics.median(cpu[first]) / statistics.median(cpu[name])
-        print(
-            f"| {name} | {statistics.median(wall[name]):.2f} | {statistics.median(cpu[name]):.2f} | {ratio:.2f} | {same} |"
-        )
+        clock, spent = statistics.median(wall[name]), statistics.median(cpu[name])
+        ratio = statistics.median(cpu[first]) / spent
+        print(f"| {name} | {clock:.2f} | {spent:.2f} | {words / spent:.0f} | {ratio:.2f} | {same} |")
 
 
 def settings(base: Any, inputs: Any) -> dict[str, Any]:
@@ -120,6 +129,22 @@ def ours(base: Any, rows: list[list[int]], batches: list[list[int]]) -> Callable
     def run() -> list[str]:
         with fast_products(base):
             return search()
+
+    return run
+
+
+def customized(base: Any, texts: list[str], batches: list[list[int]], plugin: Any) -> Callable[[], list[str]]:
+    """Our search with a plugin, in the same batches and with the same settings."""
+    from engine.base.decoding_options import Decoding
+    from engine.decoding.translate import translate
+
+    decoding = Decoding(beam=BEAM, max_length_ratio=1.6, guard=False, batch_tokens=1 << 20)
+
+    def run() -> list[str]:
+        results: list[str] = []
+        for batch in batches:
+            results += translate(base, [texts[i] for i in batch], plugin, decoding=decoding)
+        return results
 
     return run
 
