@@ -58,7 +58,10 @@ def main(arguments: list[str] | None = None) -> int:
     for file in args.read:
         before = json.loads(file.read_text(encoding="utf-8"))
         runs += [run for run in before["runs"] if run not in runs]
-        points += [Point(**row) for row in before["points"] if row["item"] not in chosen]
+        read = [Point(**row) for row in before["points"] if row["item"] not in chosen]
+        points = [
+            point for point in points if point.item not in {one.item for one in read}
+        ] + read  # the last one counts
     points.sort(key=lambda point: list(ITEMS).index(point.item))
     if args.write:
         write(args.write, runs, points)
