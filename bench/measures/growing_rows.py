@@ -210,7 +210,6 @@ def claimed(store: Any) -> Callable[[], Any]:
 
 
 def job_calls(home: Path) -> Sequence[Call]:
-    from studio.services.project_phrases import newest_job
     from studio.services.runs import Runs
 
     service, project = opened(home), project_of(home)
@@ -220,7 +219,7 @@ def job_calls(home: Path) -> Sequence[Call]:
         Call("one claimed by a worker, and put back", claimed(store)),
         Call("the frame of a page, polled every two seconds", lambda: service.overview(project.id)),
         Call("Samples: the last job that read them", lambda: service.reading(project.id)),
-        Call("Phrases: the last job of a kind", lambda: newest_job(service, project, "phrase_map")),
+        Call("Phrases: the last job of a kind", lambda: service.store.jobs.newest(project.id, "phrase_map")),
         Call("Train: all runs", lambda: Runs(service).of(project.id)),
     ]
 

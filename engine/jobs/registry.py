@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -233,10 +233,12 @@ def _preview(context: JobContext) -> Json:
     """The first look, then domain proportions and phrases; a look that fails does not keep the others back."""
     from engine.workflows.customize import pipeline
     from engine.workflows.customize.project_samples import are_held
+    from engine.workflows.customize.steps import load_pair
     from engine.workflows.preview import Steps, preview
 
-    later = context.store.jobs.list(context.job.project_id, states=("queued",)) if context.job.project_id else []
-    if any(job.kind == "prepare" and job.id > context.job.id for job in later):
+    number, waiting = context.job.project_id, context.store.jobs.list
+    later = waiting(number, states=("queued",), kinds=("prepare",)) if number else []
+    if any(job.id > context.job.id for job in later):
         return {"skipped": "the samples are about to be read again"}  # which ends with a look of its own
     request = _request(context)
     # By itself it reads no files of the project: one that was removed can be brought back until somebody asks for a reading.
@@ -244,23 +246,19 @@ def _preview(context: JobContext) -> Json:
     as_read = automatic and are_held(request.samples, context.job.project_id)
     if as_read and not any(Path(path).exists() for path in request.samples):
         return {"skipped": "the samples were removed"}
-    progress, result, failed = Steps(context.progress), Json(), None
+    context = replace(context, progress=Steps(context.progress))
+    of_all = (request, context.workspace, context.progress, context.settings)
+    context.progress.begin("Loading the base")
+    pair, result, failed = load_pair(request, context.settings), Json(), None
     if context.settings.first_look or not automatic:
         try:
-            look = preview(request, context.workspace, progress, context.settings, as_read=as_read)
+            look = preview(*of_all, as_read=as_read, pair=pair)
             result = {key: look[key] for key in ("differ", "sentences", "loss_base", "loss")}
         except Cancelled:
             raise
         except TailorError as error:
             failed = error
-    pipeline.prepare(
-        request,
-        context.workspace,
-        progress,
-        context.settings,
-        as_read=as_read,
-        after_samples=explore.after_samples(context),
-    )
+    pipeline.prepare(*of_all, as_read=as_read, pair=pair, after_samples=explore.after_samples(context))
     result |= _record_phrases(context, _corpus(context, request))
     if failed is not None:
         raise failed

@@ -59,11 +59,12 @@ class Steps(TimedProgress):
 
 def preview(
     request: CustomizeRequest, workspace: Path, progress: Progress | None = None, settings: Settings | None = None, *,
-    as_read: bool = False,
+    as_read: bool = False, pair: LanguagePair | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Make the look and keep it in preview.json of the workspace; done once for the same samples and base.
 
     `as_read`: of the samples as the workspace holds them since they were last read, whatever became of their files.
+    `pair`: the request's base, where it is loaded already.
 
     Rows: `kind` ("plain" sentences of the source language, or "held out" from the samples), `source`, `vanilla`,
     `customized`, and `reference`, the user's own sentence, of held-out ones; `agreement`, by system, the chrF of the source with
@@ -82,8 +83,9 @@ def preview(
     with workspace_lock(workspace):
         stamps = StepCache(workspace, shared=True)
         corpus = read_samples(request, workspace, stamps, progress, as_read=as_read)
-        progress.begin("Loading the base")
-        pair = load_pair(request, settings)
+        if pair is None:
+            progress.begin("Loading the base")
+            pair = load_pair(request, settings)
         stamp = content_hash(stamps.get("samples"), pair.forward.fingerprint(), pair.backward.fingerprint(), 3)
         file = workspace / FILE
         if stamps.holds("preview", stamp, file):

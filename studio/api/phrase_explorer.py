@@ -12,6 +12,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field, StringConstraints
 
 from engine.serving.turns import Ticket
+from engine.store.records import ACTIVE
 from studio.api import serializers as rows
 from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep
 from studio.api.errors import Problem
@@ -216,5 +217,5 @@ def draw_map(deps: DepsDep, project: ProjectDep) -> models.Job:
     if not (deps.service.workspace(project.id) / "phrases.jsonl").is_file():
         raise Problem(409, NOT_YET)
     store = deps.store
-    busy = next((job for job in store.jobs.list(project.id) if job.kind == "phrase_map" and job.active), None)
+    busy = next(iter(store.jobs.list(project.id, states=ACTIVE, kinds=("phrase_map",))), None)
     return rows.job(busy or enqueue(store, "phrase_map", {}, project_id=project.id))

@@ -99,7 +99,7 @@ class PluginsPage(StudioPage):
 
     def _ablations(self, project: ProjectRow) -> dict[int, JobRow]:
         """The last exchange of each plugin's memory, by the plugin's number."""
-        jobs = [job for job in self.service.store.jobs.list(project.id) if job.kind == ABLATE]
+        jobs = self.service.store.jobs.list(project.id, kinds=(ABLATE,))
         return {int(job.arguments["plugin_id"]): job for job in sorted(jobs, key=lambda job: job.id)}
 
     # -- what the user does

@@ -189,7 +189,7 @@ class BaseModels:
         if not self.may_change:
             return []
         states = ("queued", "running", "failed", "interrupted")
-        return [job for job in reversed(self.service.store.jobs.list(states=states)) if job.kind == KIND]
+        return self.service.store.jobs.list(states=states, kinds=(KIND,))[::-1]
 
     def act(self, act: str, number: int) -> None:
         """Cancel, resume or forget the adding of a base."""

@@ -88,6 +88,6 @@ def learn(service: Service, project: ProjectRow, source: str, translation: str, 
         (service.workspace(project.id) / REMOVED / EDITED).unlink(missing_ok=True)
     if len(pairs) < FEWEST and service.sample_files(project.id) == [path]:
         return Learned(len(pairs), (source, translation) not in before, None)
-    waiting = [job for job in service.store.jobs.list(project.id, states=["queued"]) if job.kind == "prepare"]
+    waiting = service.store.jobs.list(project.id, states=["queued"], kinds=["prepare"])
     job = waiting[0] if waiting else service.read_again(project)
     return Learned(len(pairs), (source, translation) not in before, job)

@@ -56,7 +56,7 @@ class ProjectPhrases:
 
     def finding(self) -> JobRow | None:
         """The newest job that finds the phrases after samples were read."""
-        return newest_job(self.service, self.project, "preview")
+        return self.service.store.jobs.newest(self.project.id, "preview")
 
     def table(self) -> Phrases | None:
         """The phrases with what was decided on them; None while there are none."""
@@ -138,7 +138,7 @@ class ProjectPhrases:
 
     def map_job(self) -> JobRow | None:
         """The job that drew the map last, or draws it."""
-        return newest_job(self.service, self.project, MAP_JOB)
+        return self.service.store.jobs.newest(self.project.id, MAP_JOB)
 
     def map_changes(self) -> bool:
         """Whether the map is being drawn, or was just now."""
@@ -152,11 +152,6 @@ class ProjectPhrases:
         job = self.map_job()
         if job is None or not job.active:
             enqueue(self.service.store, MAP_JOB, {}, project_id=self.project.id)
-
-
-def newest_job(service: Service, project: ProjectRow, kind: str) -> JobRow | None:
-    """The project's last job of a kind."""
-    return service.store.jobs.newest(project.id, kind)
 
 
 def just_done(job: JobRow) -> bool:

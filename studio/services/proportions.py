@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from engine.corpora.formats.documents.model import Unit
 from engine.corpora.formats.tagged_text import text_of
 from engine.errors import InputError, TailorError
+from engine.store.records import ACTIVE
 from engine.workflows.explore.domain_proportions import SHOWN, folder_of, read_shown, sentence_shares
 from engine.workflows.preview import STEPS
 
@@ -124,10 +125,9 @@ class Proportions:
 
     def job(self, project: ProjectRow) -> JobRow | None:
         """The job that makes this project's proportions now, or will: its own, or the one that follows the reading of samples."""
-        jobs = [job for job in self.service.store.jobs.list(project.id) if job.active]
+        jobs = self.service.store.jobs.list(project.id, states=ACTIVE, kinds=(KIND, "prepare", "preview"))
         return next((job for job in jobs if job.kind == KIND), None) or next(
-            (job for job in jobs if job.kind == "prepare" or (job.kind == "preview" and job.step_index <= FITTING)),
-            None,
+            (job for job in jobs if job.kind == "prepare" or job.step_index <= FITTING), None
         )
 
     def fit(self, project: ProjectRow, plugin: PluginRow | None, *, again: bool = False) -> None:

@@ -191,8 +191,10 @@ class Runs:
         from engine.workflows.preview import FILE
 
         (job, result), file = self.look(project), self.service.workspace(project.id) / FILE
-        made = bool(result) and job is not None and file.exists() and file.stat().st_mtime >= job.created.timestamp()
-        return (None if made and job is not None and job.active else job), result
+        made = file.stat().st_mtime if result and file.exists() else 0.0
+        if job is not None and job.active and job.created.timestamp() <= made:
+            job = None
+        return job, result
 
     def look_again(self, project: ProjectRow) -> JobRow:
         """Queue a first look, unless one is under way. Raises InputError without samples."""

@@ -192,9 +192,8 @@ class SampleFiles:
     def _read(self, project: ProjectRow) -> JobRow:
         if not self.sample_files(project.id):
             raise InputError("This project has no samples yet. Add a file first.")
-        for job in self.store.jobs.list(project.id, states=["queued"]):
-            if job.kind == "prepare":
-                self.store.jobs.cancel(job.id)
+        for job in self.store.jobs.list(project.id, states=["queued"], kinds=["prepare"]):
+            self.store.jobs.cancel(job.id)
         return self._queue("prepare", project)
 
     def reading(self, project_id: int) -> JobRow | None:

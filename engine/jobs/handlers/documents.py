@@ -68,7 +68,7 @@ class Documents:
 
     def list(self, project_id: int) -> list[TranslatedDocument]:
         """The documents of a project, newest first."""
-        return [_document(job) for job in self.store.jobs.list(project_id) if job.kind == KIND]
+        return [_document(job) for job in self.store.jobs.list(project_id, kinds=(KIND,))]
 
     def get(self, number: int) -> TranslatedDocument:
         """The document with that job. Raises InputError when there is none."""

@@ -60,22 +60,21 @@ if TYPE_CHECKING:
     from engine.training.probe import TranslationProbe
 
 
-def read_alone(request: CustomizeRequest, workspace: Path, progress: Progress | None = None) -> int:
-    """The first step, as done after an upload: samples read. Returns the number of sentences; raises CorpusError on too few."""
+def read_alone(request: CustomizeRequest, workspace: Path, progress: Progress) -> None:
+    """The first step, as done after an upload: samples read. Raises CorpusError where they are too few or too similar."""
     request = validated(request)
     with workspace_lock(workspace):
-        corpus = read_samples(request, workspace, StepCache(workspace), progress or Progress())
-        split_samples(corpus)
-    return len(corpus)
+        split_samples(read_samples(request, workspace, StepCache(workspace), progress))
 
 
 def prepare(
     request: CustomizeRequest, workspace: Path, progress: Progress | None = None, settings: Settings | None = None, *,
-    as_read: bool = False, after_samples: Callable[[Corpus, LanguagePair], None] | None = None,
+    as_read: bool = False, pair: LanguagePair | None = None, after_samples: Callable[[Corpus, LanguagePair], None] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The first two steps: samples read, phrases found. Returns their counts.
 
     `as_read`: of the samples as the workspace holds them since they were last read, whatever became of their files.
+    `pair`: the request's base, where it is loaded already.
     `after_samples` is called between the steps, for what should not wait for the parser.
     """
     from engine.core.settings import load_settings
@@ -86,7 +85,7 @@ def prepare(
         stamps = StepCache(workspace)
         corpus = read_samples(request, workspace, stamps, progress, as_read=as_read)
         train, valid = split_samples(corpus)
-        pair = load_pair(request, settings)
+        pair = pair or load_pair(request, settings)
         if after_samples is not None:
             after_samples(corpus, pair)
         phrases = find_phrases(request, train, valid, pair.forward, stamps, progress, settings)
