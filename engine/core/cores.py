@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 SPIN = "3000"  # rounds that a thread spins before it sleeps
@@ -73,3 +75,18 @@ def share_cores(*, spin: bool = True) -> None:
         del os.environ["GOMP_SPINCOUNT"]
     if (cores := usable_cores()) < affinity():  # torch sees the affinity by itself, but no quota
         os.environ.setdefault("OMP_NUM_THREADS", str(cores))
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """PyTorch on one thread, for thousands of products too small to be shared (a fit of a few weights, a parser): threads that wait
+    for each other cost up to ten times what they save.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

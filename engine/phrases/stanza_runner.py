@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from engine.core.cores import one_thread
 from engine.core.progress import Progress
 from engine.errors import ModelError
 from engine.phrases.parsed_sentence import Parsed, read_stanza
@@ -64,7 +65,8 @@ class _Runner:
         if not spoken:
             return results
         try:
-            documents = self.pipeline.bulk_process([Document([], text=texts[index]) for index in spoken])
+            with one_thread():
+                documents = self.pipeline.bulk_process([Document([], text=texts[index]) for index in spoken])
         except Exception as error:  # whatever a model trips over; the sentence at fault is found by halving
             if len(spoken) > 1:
                 middle = spoken[len(spoken) // 2]

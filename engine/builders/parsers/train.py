@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from engine.builders.parsers.treebanks import Treebanks, read_text, read_treeban
 from engine.builders.parsers.vectors import TextSource, no_vectors, read_sentences, save_vectors, segment, train_vectors
 from engine.builders.parsers.watch import watched
 from engine.core.atomic_files import check_writable
+from engine.core.cores import one_thread
 from engine.core.json_object import Json
 from engine.core.languages import unspaced
 from engine.core.progress import Progress
@@ -228,19 +229,6 @@ def tokenizer_of(room: Room, contractions: bool) -> Any:
     return local_pipeline(
         room.language, room.done, processors, allow_unknown_language=True, tokenize_no_ssplit=True, **paths
     )
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Models this small are slower with more threads, not faster."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def write_words(path: Path, sentences: Sequence[Sentence], given: Path | None, least: int) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -13,19 +12,6 @@ from engine.methods.domain_mixing.layers import ProportionLayer, word_losses
 RIDGES = (1e-3, 1e-2, 1e-1)
 STEPS = 40  # at most; steps of L-BFGS
 LEAST_STD = 1e-3  # of the mean standard deviation: dimensions that never change tell nothing
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """A fit is thousands of products too small to be shared: on a busy machine threads that wait for each other cost ten
-    times what they save.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def domain_weights(counts: Sequence[float], balance: bool) -> list[float]:

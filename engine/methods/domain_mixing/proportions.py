@@ -62,7 +62,8 @@ def fit_proportions(
     """
     import torch
 
-    from engine.methods.domain_mixing.fit import best_ridge, domain_weights, fit_layer, one_thread
+    from engine.core.cores import one_thread
+    from engine.methods.domain_mixing.fit import best_ridge, domain_weights, fit_layer
     from engine.methods.domain_mixing.input_hooks import proportion_layer_counts
     from engine.methods.domain_mixing.states import collect
 
