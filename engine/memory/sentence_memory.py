@@ -239,7 +239,7 @@ def forced_states(
     base: BaseModel, inputs: Sequence[Sequence[int]], labels: Sequence[Sequence[int]], locations: Sequence[Location]
 ) -> Iterator[tuple[list[int], dict[Location, torch.Tensor]]]:
     """For batches of the sentences: which they are, and the states (M, d) of their M target tokens at each place, one sentence
-    after the other. The state is what a reader's query is (method.py: `hook`).
+    after the other. The state is what a reader's query is (memory_adapter/method.py: `of_reader`).
     """
     import torch
 

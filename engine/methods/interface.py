@@ -18,6 +18,7 @@ from engine.methods.cost import Cost, Workload
 if TYPE_CHECKING:
     import torch
     from torch import nn
+    from torch.utils.hooks import RemovableHandle
 
     from engine.base import BaseModel
     from engine.base.adapter import Routes
@@ -79,6 +80,21 @@ class HookPoint:
     target: nn.Module
     at_input: bool  # what it makes takes the place of the input, else of the output
     change: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # of (output, input); at the input, of it twice
+
+    def hook(self) -> RemovableHandle:
+        """Set the change to work; returns the handle that takes it away again."""
+        if self.at_input:
+            return self.target.register_forward_pre_hook(
+                lambda module, args: (self.change(args[0], args[0]), *args[1:])
+            )
+
+        def at_output(module: Any, args: Any, kwargs: Any, output: Any) -> Any:
+            given = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]  # (B, T, d)
+            if isinstance(output, tuple):
+                return (self.change(output[0], given), *output[1:])
+            return self.change(output, given)
+
+        return self.target.register_forward_hook(at_output, with_kwargs=True)
 
 
 @dataclass

@@ -11,7 +11,7 @@ residual sum and, in a post-norm base, the layer norm.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -79,8 +79,17 @@ def norms(layer: nn.Module) -> list[str]:
     return [name for name in names if hasattr(layer, name)]
 
 
-def hook(layer: nn.Module, position: str, part: Any, strength: float) -> Any:
-    """Set a part to work on what a layer passes on at a place; returns the handle that takes it away again.
+@contextlib.contextmanager
+def applied(points: Iterable[HookPoint]) -> Iterator[None]:
+    """Each change works at its place for the length of the block."""
+    with contextlib.ExitStack() as hooks:
+        for point in points:
+            hooks.enter_context(point.hook())
+        yield
+
+
+def spots(base: BaseModel, module: LayerModules, strength: float) -> list[HookPoint]:
+    """Where the parts of a module work on what a layer passes on; at strength 0 nowhere.
 
     layer        the whole layer's output
     self_attn    the attention's output, so `encoder_attn`
@@ -88,35 +97,6 @@ def hook(layer: nn.Module, position: str, part: Any, strength: float) -> Any:
     hidden       the feed-forward's hidden layer: what `fc2` is given
     *_layer_norm the layer norm's input; the part does the norm's work
     """
-
-    def at_output(module: Any, args: Any, output: Any) -> Any:
-        if isinstance(output, tuple):
-            return (part(output[0], strength), *output[1:])
-        return part(output, strength)
-
-    def at_input(module: Any, args: Any) -> Any:
-        return (part(args[0], strength), *args[1:])
-
-    def as_norm(module: Any, args: Any, output: Any) -> Any:
-        return part(module, args[0], strength).to(output.dtype)
-
-    if position == "hidden":
-        return layer.fc2.register_forward_pre_hook(at_input)  # type: ignore[union-attr, operator]
-    target = layer if position == "layer" else getattr(layer, position)
-    return target.register_forward_hook(as_norm if position.endswith("_norm") else at_output)
-
-
-@contextlib.contextmanager
-def attached(base: BaseModel, module: LayerModules, strength: float) -> Iterator[None]:
-    """All parts of a module at their places for the length of the block; at strength 0 none."""
-    with contextlib.ExitStack() as hooks:
-        for side, number, position, part in module.placed() if strength != 0.0 else ():
-            hooks.enter_context(hook(layers_of(base, side)[number], position, part, strength))
-        yield
-
-
-def spots(base: BaseModel, module: LayerModules, strength: float) -> list[HookPoint]:
-    """What `attached` hooks in, part by part; at strength 0 nothing."""
     from engine.methods.interface import HookPoint
 
     results = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine.core.progress import Progress
 from engine.errors import OptionError
 from engine.methods.interface import Artefacts, HookPoint, Method
-from engine.methods.layer_hooks import LayerOptions, attached, chosen_layers, spots
+from engine.methods.layer_hooks import LayerOptions, applied, chosen_layers, spots
 
 if TYPE_CHECKING:
     from torch import nn
@@ -54,7 +54,7 @@ class LayerMethod(Method):
 
     @abstractmethod
     def positions(self, layer: nn.Module, config: Any) -> list[str]:
-        """Where in a layer of the base parts stand; see `engine.methods.layer_hooks.hook`."""
+        """Where in a layer of the base parts stand; see `engine.methods.layer_hooks.spots`."""
 
     @abstractmethod
     def part(self, base: BaseModel, layer: nn.Module, position: str, config: Any) -> nn.Module:
@@ -71,7 +71,7 @@ class LayerMethod(Method):
         return True
 
     def attach(self, base: BaseModel, module: Any, strength: float = 1.0) -> AbstractContextManager[None]:
-        return attached(base, module, strength)
+        return applied(spots(base, module, strength))
 
     def spots(self, base: BaseModel, module: Any, strength: float = 1.0) -> list[HookPoint] | None:
         if type(self).attach is not LayerMethod.attach:

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import InputError
+from engine.methods.interface import HookPoint
+from engine.methods.layer_hooks import applied
 from engine.plugins.plugin import Plugin, check_strength
 
 if TYPE_CHECKING:
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
     from engine.base import BaseModel
     from engine.base.decoding_options import Decoding
     from engine.core.progress import Progress
-    from engine.methods.interface import HookPoint
     from engine.plugins.stack import PluginStack
 
 
@@ -107,25 +109,12 @@ class MixedBatch:
         for number, plugin in enumerate(self.plugins):
             for spot in (spots_of(base, plugin, strength) or ()) if plugin is not None else ():
                 changes_by_target.setdefault((spot.target, spot.at_input), []).append((number, spot.change))
-        with contextlib.ExitStack() as hooks:
-            for (target, at_input), changes in changes_by_target.items():
-                if at_input:
-                    hooks.enter_context(target.register_forward_pre_hook(self.at_input(changes)))
-                else:
-                    hooks.enter_context(target.register_forward_hook(self.at_output(changes), with_kwargs=True))
+        points = (
+            HookPoint(target, at_input, partial(self.apart, changes))
+            for (target, at_input), changes in changes_by_target.items()
+        )
+        with applied(points):
             yield
-
-    def at_output(self, changes: list[tuple[int, Any]]) -> Any:
-        def hook(module: Any, args: Any, kwargs: Any, output: Any) -> Any:
-            given = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]
-            if isinstance(output, tuple):
-                return (self.apart(changes, output[0], given), *output[1:])
-            return self.apart(changes, output, given)
-
-        return hook
-
-    def at_input(self, changes: list[tuple[int, Any]]) -> Any:
-        return lambda module, args: (self.apart(changes, args[0], args[0]), *args[1:])
 
     def apart(self, changes: list[tuple[int, Any]], output: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
         """The output (R, T, d) with each plugin's change in its rows; plugins in rising order, several changes of one in theirs."""

@@ -12,7 +12,7 @@ from engine.core.progress import Progress
 from engine.errors import BundleError, CorpusError, OptionError
 from engine.methods.cost import Cost, Workload
 from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, HookPoint, Loss, Method
-from engine.methods.layer_hooks import attached, spots
+from engine.methods.layer_hooks import applied, spots
 from engine.methods.memory_adapter import by_sentence
 from engine.methods.memory_adapter.config import RELEASED_CODE, MemoryAdapterConfig
 
@@ -259,20 +259,11 @@ class MemoryAdapter(Method):
         it has some; at strength 0 nothing.
         """
         tuned = module.tuned.exchanged(strength) if module.tuned is not None else contextlib.nullcontext()
-        with tuned, attached(base, module.adapters, strength), contextlib.ExitStack() as hooks:
-            for layer, position, reader in module.readers() if strength != 0.0 else ():
-                attention, change = getattr(base.decoder_layers[layer], position), hook(reader, position, strength)
-                hooks.enter_context(attention.register_forward_hook(change, with_kwargs=True))
+        with tuned, applied(hook_points(base, module, strength)):
             yield
 
     def spots(self, base: BaseModel, module: Any, strength: float = 1.0) -> list[HookPoint] | None:
-        if module.tuned is not None:
-            return None
-        results = spots(base, module.adapters, strength)
-        for layer, position, reader in module.readers() if strength != 0.0 else ():
-            change = partial(of_reader, reader, position, strength)
-            results.append(HookPoint(getattr(base.decoder_layers[layer], position), False, change))
-        return results
+        return None if module.tuned is not None else hook_points(base, module, strength)
 
     def loss(self, base: BaseModel, module: Any, batch: Batch) -> Loss:
         """Equation 9: NLL(M) + α NLL(M̂) + β ½ (KL(p‖q) + KL(q‖p)), each a mean over target tokens."""
@@ -314,22 +305,17 @@ class MemoryAdapter(Method):
             return by.reads(base, module, source, translation, top)
 
 
-def hook(reader: Any, attention: str, strength: float) -> Any:
-    """A forward hook that replaces an attention module's output by the reader's."""
-
-    def at_self_attention(module: Any, args: Any, kwargs: Any, output: Any) -> Any:
-        states = output[0]  # (B, T, d)
-        return (reader(states, states, strength), *output[1:])
-
-    def at_cross_attention(module: Any, args: Any, kwargs: Any, output: Any) -> Any:
-        query = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]  # (B, T, d)
-        return (reader(output[0], query, strength), *output[1:])
-
-    return at_self_attention if attention == "self_attn" else at_cross_attention
+def hook_points(base: BaseModel, module: Any, strength: float) -> list[HookPoint]:
+    """Where adapters and readers work; at strength 0 nowhere."""
+    results = spots(base, module.adapters, strength)
+    for layer, position, reader in module.readers() if strength != 0.0 else ():
+        change = partial(of_reader, reader, position, strength)
+        results.append(HookPoint(getattr(base.decoder_layers[layer], position), False, change))
+    return results
 
 
 def of_reader(reader: Any, attention: str, strength: float, output: torch.Tensor, input: torch.Tensor) -> torch.Tensor:
-    """What the hook makes of an attention's output and input."""
+    """What a reader puts in the place of an attention's output, given its input too."""
     changed: torch.Tensor = reader(output, output if attention == "self_attn" else input, strength)
     return changed
 

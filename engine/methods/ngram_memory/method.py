@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.core.progress import Progress
 from engine.errors import CorpusError
 from engine.methods.cost import Cost, Workload
-from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, Method
+from engine.methods.interface import Artefacts, Batch, Budgets, Capabilities, HookPoint, Method
 from engine.methods.ngram_memory.config import NgramMemoryConfig
 
 if TYPE_CHECKING:
@@ -160,8 +161,8 @@ class NgramMemory(Method):
         with contextlib.ExitStack() as hooks:
             hooks.callback(setattr, module, "retrieved", None)
             for layer, gated in module.gates() if strength != 0.0 else ():
-                attention, change = base.decoder_layers[layer].encoder_attn, hook(module, gated, layer, strength)
-                hooks.enter_context(attention.register_forward_hook(change, with_kwargs=True))
+                change = partial(with_memory, module, gated, layer, strength)
+                hooks.enter_context(HookPoint(base.decoder_layers[layer].encoder_attn, False, change).hook())
             yield
 
     def see(self, base: BaseModel, module: Any, sources: torch.Tensor, batch: Batch | None = None) -> None:
@@ -226,13 +227,10 @@ class NgramMemory(Method):
             return reads_of(base, readers, sources, labels, tokens, items)
 
 
-def hook(module: Any, gated: Any, layer: int, strength: float) -> Any:
-    """A forward hook that mixes the memory into what a decoder layer's cross-attention gives."""
-
-    def at_cross_attention(attention: Any, args: Any, kwargs: Any, output: Any) -> Any:
-        if module.retrieved is None:
-            return output
-        query = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]  # (R, T, d)
-        return (gated(output[0], query, module.retrieved, layer, strength), *output[1:])
-
-    return at_cross_attention
+def with_memory(
+    module: Any, gated: Any, layer: int, strength: float, output: torch.Tensor, query: torch.Tensor
+) -> torch.Tensor:
+    """What a decoder layer's cross-attention gives (R, T, d) with the memory mixed in."""
+    if module.retrieved is None:
+        return output
+    return gated(output, query, module.retrieved, layer, strength)  # type: ignore[no-any-return]
