@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from engine.core.actor import THIS_MACHINE, act_as
 from engine.core.logging_setup import set_up_logs
 from engine.core.settings import Settings
+from engine.jobs import start_background_worker
 from engine.store.project_files import finish_deletions
 from engine.store.sharing import share_of
 from studio.api import create_api
@@ -205,7 +206,6 @@ def launch(settings: Settings, open_browser: bool = False) -> None:
     """Serve the studio until interrupted, with a local worker beside it. Listens on 127.0.0.1 unless set otherwise."""
     import uvicorn
 
-    from engine.jobs import start_background_worker
     from engine.serving.resident import listen
 
     check_door(settings)

@@ -13,7 +13,8 @@ from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 from engine.core.actor import THIS_MACHINE, Actor, Forbidden, act_as
 from engine.core.numerals import LARGEST, whole_number
 from engine.errors import InputError, TailorError
-from engine.store.tokens import MOST_QUOTA
+from engine.store import Store
+from engine.store.tokens import MOST_QUOTA, SCOPES
 from studio.api.form_fields import refuse_repeated_fields
 from studio.api.second_factor_routes import add_second_factor
 from studio.auth.gateway import cookie_name, session_of
@@ -47,8 +48,6 @@ def add_door_routes(app: FastAPI, service: Service) -> None:
 
 def check_door(settings: Settings) -> None:
     """Raises InputError where others could reach a studio that nobody can sign in to, or that asks nobody to."""
-    from engine.store import Store
-
     if is_loopback(settings.host) or settings.sign_in == "off":
         return
     store = Store(settings.store_url)
@@ -228,8 +227,7 @@ def _add_account(app: FastAPI, service: Service, checks: PasswordChecks) -> None
         who = _who(request)
         try:
             wanted = scope or []
-            beyond = {"admin": (), "member": ("admin", "metrics")}.get(who.role, ("admin", "metrics", "write"))
-            if any(one in beyond for one in wanted):
+            if {*SCOPES} & {*wanted} - {*pages.allowed_scopes(who.role)}:
                 raise InputError("A token may do no more than its account.")
             number, until = whole_number(project), whole_number(days, 1, 3650)
             most = whole_number(quota, 1, MOST_QUOTA)

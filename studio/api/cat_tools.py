@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Path, Request
 from fastapi.concurrency import run_in_threadpool
 
 from engine.core.languages import canonical, primary_language, read_tag, same_language
+from engine.corpora.language import confidences
 from engine.store import ProjectRow
 from studio.api.deps import Deps
 from studio.api.form_or_json import Model, Values, validated_body, values_of
@@ -78,8 +79,6 @@ def already_in(deps: Deps, selection: Selection, source: str, target: str, text:
         return ""
     if source:
         return canonical(source) if same_language(source, target) else ""
-    from engine.corpora.language import confidences
-
     language = primary_language(target)
     sure = same_language(language, target) and dict(confidences(text, language)).get(language, 0.0) >= SURE
     return language if sure else ""

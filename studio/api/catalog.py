@@ -8,12 +8,20 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 
 import engine
+from engine.core.json_object import Json
+from engine.core.options import describe
 from engine.errors import OptionError
+from engine.methods import get_method as find
+from engine.methods import method_names
+from engine.store.tokens import SCOPES
+from engine.training import BUDGETS, budget_options
 from studio.api import serializers as rows
-from studio.api.deps import DepsDep
+from studio.api.deps import Deps, DepsDep
 from studio.api.errors import Problem
 from studio.api.permissions import Caller, may
 from studio.api.schemas import models
+from studio.services.catalog import language_name
+from studio.services.files import device_line
 
 router = APIRouter(tags=["catalog"])
 OFFERS = ("strength", "likelihood", "reads", "proportions", "swap")
@@ -23,9 +31,6 @@ Word = Annotated[str, Path(max_length=120)]
 @router.get("/status", tags=["status"])
 def get_status(deps: DepsDep, caller: Annotated[Caller, may("read")]) -> models.Status:
     """Version, device, work in the queue, and what this caller may do."""
-    from engine.store.tokens import SCOPES
-    from studio.services.files import device_line
-
     active = deps.store.jobs.list(states=("queued", "running"))
     running = sum(row.state == "running" for row in active)
     return models.Status(
@@ -42,8 +47,6 @@ def get_status(deps: DepsDep, caller: Annotated[Caller, may("read")]) -> models.
 @router.get("/methods", dependencies=[may("read")], tags=["methods"])
 def list_methods() -> list[models.Method]:
     """Methods of customization, with what each needs and offers, and its settings."""
-    from engine.methods import method_names
-
     return [method(name) for name in method_names()]
 
 
@@ -57,9 +60,6 @@ def get_method(name: Word) -> models.Method:
 
 
 def method(name: str) -> models.Method:
-    from engine.core.options import describe
-    from engine.methods import get_method as find
-
     method_class = find(name)
     about, items = method_class.capabilities, describe(method_class.config_class)
     offers = [what for what in OFFERS if getattr(about, f"offers_{what}")]
@@ -72,8 +72,6 @@ def method(name: str) -> models.Method:
 @router.get("/budgets/{method}", dependencies=[may("read")], tags=["methods"])
 def list_budgets(method: Annotated[str, Path(max_length=120, description="A method.")]) -> list[models.Budget]:
     """What `quick`, `balanced` and `best` set for a method; settings given with a run win."""
-    from engine.training import BUDGETS
-
     try:
         return [budget(name, method) for name in BUDGETS]
     except OptionError as error:
@@ -81,9 +79,6 @@ def list_budgets(method: Annotated[str, Path(max_length=120, description="A meth
 
 
 def budget(name: str, method: str) -> models.Budget:
-    from engine.methods import get_method as find
-    from engine.training import budget_options
-
     find(method)
     options = budget_options(name, method)
     return models.Budget(name=name, method=dict(options["method"]), training=dict(options["training"]))
@@ -98,10 +93,15 @@ def list_bases(deps: DepsDep) -> list[models.Base]:
 @router.get("/bases/{name}", dependencies=[may("read")], tags=["bases"])
 def get_base(deps: DepsDep, name: Word) -> models.Base:
     """One base model."""
+    return base(base_card(deps, name))
+
+
+def base_card(deps: Deps, name: str) -> Json:
+    """What is known of the base of that name. Raises Problem 404."""
     card = next((card for card in deps.service.catalog.bases() if card["name"] == name), None)
     if card is None:
         raise Problem(404, f"There is no base {name}. Add one with `tailormt base add`.")
-    return base(card)
+    return card
 
 
 def base(card: Mapping[str, Any]) -> models.Base:
@@ -111,8 +111,6 @@ def base(card: Mapping[str, Any]) -> models.Base:
 @router.get("/languages", dependencies=[may("read")], tags=["bases"])
 def list_languages(deps: DepsDep) -> list[models.Language]:
     """The languages that can be translated from, each with those that it can be translated to."""
-    from studio.services.catalog import language_name
-
     return [
         models.Language(code=code, name=language_name(code), targets=sorted(targets))
         for code, targets in languages(deps).items()

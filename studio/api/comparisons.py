@@ -11,7 +11,11 @@ from fastapi.responses import FileResponse
 
 from engine.core.flagged import flag_of
 from engine.core.step_cache import content_hash
+from engine.workflows.compare.export import FORMATS, content_of, write
 from engine.workflows.compare.export.content import flags_of
+from engine.workflows.compare.input import read_sentences
+from engine.workflows.compare.metric_rows import figure_rows
+from engine.workflows.compare.systems import systems_of
 from studio.api import serializers as rows
 from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep, Route, reads_files
 from studio.api.errors import Problem, conflicts, json_field
@@ -39,6 +43,9 @@ from studio.api.schemas.comparisons import (
 )
 from studio.api.translate import counted
 from studio.api.uploads import sent_once, stored_uploads
+from studio.services import terminology
+from studio.services.comparisons import Comparisons
+from studio.services.terminology import enforced_terms, project_terms
 
 if TYPE_CHECKING:
     from engine.serving.turns import Ticket
@@ -155,8 +162,6 @@ def compare_files(
     terminology: Annotated[bool, Form(description="Enforce the terms of the project.")] = False,
 ) -> ComparisonQueued:
     """The same for the sentences of a file, or of two: sentences and their references."""
-    from engine.workflows.compare.input import read_sentences
-
     requested = requested_systems(systems)
     with stored_uploads(deps.service.settings, files) as paths:
         result = read_sentences(paths, project.source, project.target, apart=True)
@@ -177,9 +182,6 @@ def queued(
     deps: Deps, project: ProjectRow, lines: Sequence[tuple[str, str | None]], requested: Sequence[SystemRequest], title: str,
     file: str, caller: Caller, enforce: bool,
 ) -> ComparisonQueued:  # fmt: skip
-    from engine.workflows.compare.systems import systems_of
-    from studio.services.terminology import enforced_terms
-
     if requested:
         named = [(deps.find_plugin(one.plugin, project), one.strength) for one in requested]
     else:
@@ -196,8 +198,6 @@ def queued(
 
 def enqueued(deps: Deps, sheet: ComparisonRecord) -> models.Job:
     """The job that fills and measures a comparison; one that is waiting or at work is not queued twice."""
-    from studio.services.comparisons import Comparisons
-
     return rows.job(Comparisons(deps.service).enqueue(sheet))
 
 
@@ -206,16 +206,12 @@ def get_terms(deps: DepsDep, project: ProjectDep) -> Terms:
     """The terms that a project's translations should use; counted when a comparison is measured, enforced where `terminology` asks
     for it.
     """
-    from studio.services.terminology import project_terms
-
     return Terms(text=project_terms(deps.service, project))
 
 
 @router.put("/projects/{number}/terms", dependencies=[may("write")])
 def set_terms(deps: DepsDep, project: ProjectDep, body: TermsRequest) -> Terms:
     """Replace the terms, one per line: a target-language term, or source term, tab or =, target term."""
-    from studio.services import terminology
-
     terminology.set_terms(deps.service, project, body.text)
     return Terms(text=body.text)
 
@@ -226,8 +222,6 @@ def import_terms(
     deps: DepsDep, project: ProjectDep, file: Annotated[UploadFile, File(description="TBX, CSV, or lines of text.")]
 ) -> Terms:
     """Replace the terms by those of a file, from TBX those in the project's languages."""
-    from studio.services import terminology
-
     with stored_uploads(deps.service.settings, [file]) as paths:
         text = terminology.read_file(project, paths[0])
     terminology.set_terms(deps.service, project, text)
@@ -257,7 +251,6 @@ def change_comparison(deps: DepsDep, number: Id, change: ComparisonChange) -> Co
 @router.delete("/comparisons/{number}", status_code=204, dependencies=[may("write")])
 def delete_comparison(deps: DepsDep, number: Id) -> Response:
     """Remove a comparison."""
-    deps.store.comparisons.get(number)
     deps.store.comparisons.delete(number)
     return Response(status_code=204)
 
@@ -271,8 +264,6 @@ def measure(deps: DepsDep, number: Id) -> models.Job:
 @router.put("/comparisons/{number}/systems/{place}", dependencies=[may("write")])
 def set_strength(deps: DepsDep, number: Id, place: Position, body: StrengthRequest) -> Comparison:
     """Set another strength for a plugin; a shared comparison is copied first. Measure it to translate again."""
-    from studio.services.comparisons import Comparisons
-
     sheet = deps.store.sheets.get(number)
     if not 0 < place < len(sheet.systems):
         raise Problem(404, f"Comparison {number} has no plugin at place {place}. Place 0 is the base alone.")
@@ -309,8 +300,6 @@ def list_figures(deps: DepsDep, number: Id) -> list[Figure]:
     """BLEU, chrF, TER, style classifier, perplexity, terms and COMET, as far as they could be measured, and BLEU and chrF on
     general text.
     """
-    from engine.workflows.compare.metric_rows import figure_rows
-
     result = figure_rows(deps.store.sheets.get(number).figures)
     return [Figure(**rows.finite(vars(one)), title=one.title) for one in result]
 
@@ -327,7 +316,6 @@ async def read_word(
     end: Annotated[int, Query(ge=1, le=100_001, description="The character after its last.")],
 ) -> WordReading:
     """What a system read from memory for a word of its translation."""
-    from studio.services.comparisons import Comparisons
 
     def run(ticket: Ticket) -> WordAttribution:
         sheet = deps.store.sheets.get(number)
@@ -353,8 +341,6 @@ async def read_word(
 )
 def export_comparison(deps: DepsDep, number: Id, format: Annotated[Format, Query()] = "xlsx") -> FileResponse:
     """The comparison for a spreadsheet (xlsx), a translation tool (tmx), people (html) or programs (json)."""
-    from engine.workflows.compare.export import FORMATS, content_of, write
-
     deps.store.sheets.get(number)
     content, ending = content_of(deps.store, number), FORMATS[format].ending
     return sent_once(

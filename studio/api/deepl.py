@@ -28,6 +28,7 @@ from studio.api.deps import Deps, DepsDep, Route
 from studio.api.errors import Problem, answers_of
 from studio.api.form_or_json import body_schema
 from studio.api.translate import Markup, check_length, translated
+from studio.services.catalog import language_name
 from studio.services.glossaries import Glossaries, Glossary
 
 UNLIMITED = 1_000_000_000_000
@@ -111,11 +112,6 @@ class DeepLLanguage(BaseModel):
 class Usage(BaseModel):
     character_count: int
     character_limit: int
-
-
-def spelt(tag: str) -> str:
-    """A language in DeepL's spelling: en -> EN, zh-Hant -> ZH-HANT."""
-    return tag.upper()
 
 
 def source_spelt(tag: str) -> str:
@@ -258,15 +254,13 @@ async def list_languages(request: Request, deps: DepsDep, selection: SelectionDe
 
 
 def spoken(directions: list[tuple[str, str]], side: Any) -> list[DeepLLanguage]:
-    from studio.services.catalog import language_name
-
     if side not in ("source", "target"):
         raise InputError("type: it is source or target.")
     index = ("source", "target").index(side)
     names: dict[str, str] = {}
     for pair in directions:
         name = language_name(pair[index])
-        spellings = (source_spelt(pair[0]),) if side == "source" else VARIANTS.get(pair[1], (spelt(pair[1]),))
+        spellings = (source_spelt(pair[0]),) if side == "source" else VARIANTS.get(pair[1], (pair[1].upper(),))
         for code in spellings:
             names.setdefault(code, name if len(spellings) == 1 or "-" not in code else f"{name} ({code[3:]})")
     formality = False if side == "target" else None
@@ -288,8 +282,13 @@ async def usage(request: Request, deps: DepsDep) -> Usage:
 # -- plugins as what DeepL has for choosing
 
 
-def moment(row: PluginRow) -> str:
-    return row.created.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def moment(when: datetime.datetime) -> str:
+    return when.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def is_named(row: PluginRow, name: str) -> bool:
+    """Whether a client names this plugin, by its id there or by its number."""
+    return name in (plugin_id(row.id), str(row.id))
 
 
 async def plugins(request: Request, deps: Deps, project: str) -> list[tuple[PluginRow, str, str]]:

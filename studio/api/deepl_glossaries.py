@@ -4,7 +4,6 @@ translation enforces the terms. Lists show the plugins too, which a client can c
 
 from __future__ import annotations
 
-import datetime
 import re
 from dataclasses import replace
 from typing import Annotated, Any, Literal
@@ -18,7 +17,7 @@ from engine.core.languages import canonical
 from engine.errors import InputError
 from engine.store import PluginRow
 from studio.api.cat_tools import Named, SelectionDep, Sent, admit, mount, project_at, selection_of
-from studio.api.deepl import ANSWERS, moment, plugin_id, plugins, source_spelt
+from studio.api.deepl import ANSWERS, is_named, moment, plugin_id, plugins, source_spelt
 from studio.api.deps import Deps, DepsDep
 from studio.api.errors import Problem
 from studio.api.form_or_json import Values, body_schema
@@ -99,18 +98,18 @@ Reads, Writes = admitted("translate"), admitted("write")
 
 
 def v2_plugin(row: PluginRow, source: str, target: str) -> Json:
-    return {"glossary_id": plugin_id(row.id), "name": row.name, "ready": True, "creation_time": moment(row),
+    return {"glossary_id": plugin_id(row.id), "name": row.name, "ready": True, "creation_time": moment(row.created),
             **_languages(source, target, 0)}  # fmt: skip
 
 
 def v2_glossary(glossary: Glossary, one: Dictionary) -> Json:
-    return {"glossary_id": glossary.id, "name": glossary.name, "ready": True, "creation_time": _moment(glossary),
+    return {"glossary_id": glossary.id, "name": glossary.name, "ready": True, "creation_time": moment(glossary.made),
             **_languages(one.source, one.target, len(one.entries))}  # fmt: skip
 
 
 def v3_glossary(glossary: Glossary) -> Json:
     return {
-        "glossary_id": glossary.id, "name": glossary.name, "creation_time": _moment(glossary),
+        "glossary_id": glossary.id, "name": glossary.name, "creation_time": moment(glossary.made),
         "dictionaries": [_languages(one.source, one.target, len(one.entries)) for one in glossary.dictionaries],
     }  # fmt: skip
 
@@ -121,11 +120,6 @@ def _languages(source: str, target: str, count: int) -> Json:
         "target_lang": source_spelt(target).lower(),
         "entry_count": count,
     }
-
-
-def _moment(glossary: Glossary) -> str:
-    created = datetime.datetime.fromisoformat(glossary.created)
-    return created.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def one_pair(deps: Deps, number: str) -> tuple[Glossary, Dictionary]:
@@ -160,7 +154,7 @@ def create_glossary(deps: DepsDep, sent: Annotated[Sent, Writes]) -> Json:
 async def get_glossary(request: Request, deps: DepsDep, selection: SelectionDep, glossary: Named) -> Json:
     """One of them."""
     for row, source, target in await plugins(request, deps, selection.project):
-        if glossary in (plugin_id(row.id), str(row.id)):
+        if is_named(row, glossary):
             return v2_plugin(row, source, target)
     return v2_glossary(*await run_in_threadpool(one_pair, deps, glossary))
 
@@ -171,7 +165,7 @@ async def get_entries(request: Request, deps: DepsDep, selection: SelectionDep, 
     """Its entries: source term, tab, target term. A plugin that is listed as a glossary has none."""
     listed = await plugins(request, deps, selection.project)
     await run_in_threadpool(project_at, deps, selection)
-    if any(glossary in (plugin_id(row.id), str(row.id)) for row, *_ in listed):
+    if any(is_named(row, glossary) for row, *_ in listed):
         return Response("", media_type=TSV)
     _, dictionary = await run_in_threadpool(one_pair, deps, glossary)
     return Response(dictionary.tsv, media_type=TSV)

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request
 from engine.core.json_object import Json
 from engine.store import PluginRow
 from studio.api.cat_tools import Named, SelectionDep, mount
-from studio.api.deepl import ANSWERS, ANY, moment, no_memory, plugin_id, plugins, source_spelt
+from studio.api.deepl import ANSWERS, ANY, is_named, moment, no_memory, plugin_id, plugins, source_spelt
 from studio.api.deepl_glossaries import Reads
 from studio.api.deps import DepsDep
 from studio.api.errors import Problem
@@ -26,7 +26,7 @@ def style(row: PluginRow, target: str, detailed: bool) -> Json:
     """A plugin as a style rule; its details are empty, since a plugin has no rules that could be told."""
     details: Json = {"configured_rules": {}, "custom_instructions": []} if detailed else {}
     return {"style_id": plugin_id(row.id), "name": row.name, "language": source_spelt(target).lower(), "version": 1,
-            "creation_time": moment(row), "updated_time": moment(row), **details}  # fmt: skip
+            "creation_time": moment(row.created), "updated_time": moment(row.created), **details}  # fmt: skip
 
 
 @cat_routes.get("/v3/style_rules")
@@ -50,7 +50,7 @@ async def list_styles(
 async def get_style(request: Request, deps: DepsDep, selection: SelectionDep, style_id: Named) -> Json:
     """One of them."""
     for row, _, target in await plugins(request, deps, selection.project):
-        if style_id in (plugin_id(row.id), str(row.id)):
+        if is_named(row, style_id):
             return style(row, target, detailed=True)
     raise Problem(404, f"There is no style rule {style_id[:80]}.")
 

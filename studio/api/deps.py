@@ -15,9 +15,12 @@ import anyio
 import anyio.to_thread
 from fastapi import Depends, Path, Query, Request
 
+from engine.base.metadata import directions, knows
+from engine.base.registry import BaseRegistry
 from engine.core.languages import canonical, read_tag, same_language
 from engine.core.numerals import LARGEST as LARGEST_ID
 from engine.core.numerals import whole_number
+from engine.corpora.language import confidences
 from engine.errors import InputError, TailorError
 from engine.serving.batcher import TranslationSpec
 from engine.serving.turns import OverloadedError, Ticket
@@ -25,6 +28,7 @@ from engine.store.records import ProjectRow
 from studio.api.errors import Problem
 from studio.api.schemas import models
 from studio.auth.identity import KEY, client_of
+from studio.services.terminology import project_terms
 
 if TYPE_CHECKING:
     from engine.corpora.formats.documents.model import Result, Unit
@@ -96,16 +100,20 @@ class Deps:
             return None
         number, own = project.id if project else None, whole_number(wanted, high=LARGEST_ID)
         if own is not None:
-            row: PluginRow | None = self.store.plugins.get(own)
-        else:
-            rows = self.store.plugins.list(number)
-            row = next((one for one in rows if one.name.casefold() == wanted.casefold()), None)
+            return self.own_plugin(own, number)
+        rows = self.store.plugins.list(number)
+        row = next((one for one in rows if one.name.casefold() == wanted.casefold()), None)
         if row is None:
             raise Problem(
                 404, f"There is no plugin {wanted[:80]}. Name one by its number or its whole name, or `base`."
             )
-        if number is not None and row.project_id != number:
-            raise Problem(404, f"Plugin {row.id} belongs to another project than {number}. Name one of this project.")
+        return row
+
+    def own_plugin(self, number: int, project: int | None) -> PluginRow:
+        """The plugin of that number, of the project where one is named. Raises NotFoundError, Problem 404."""
+        row = self.store.plugins.get(number)
+        if project is not None and row.project_id != project:
+            raise Problem(404, f"Plugin {row.id} belongs to another project than {project}. Name one of this project.")
         return row
 
     def route(
@@ -141,8 +149,6 @@ class Deps:
         row = max(fitting, key=lambda one: one.updated, default=None)
         if row is not None:
             return Route(row.base, row.source, row.target, row, self._default(row, plugin, chosen))
-        from engine.base.registry import BaseRegistry
-
         try:
             return Route(str(BaseRegistry(self.service.settings).default(source, target)), source, target)
         except TailorError:
@@ -155,8 +161,6 @@ class Deps:
 
     def _check(self, row: ProjectRow, source: str, target: str, *, reverse_allowed: bool) -> None:
         """Raises InputError where the project cannot serve these languages."""
-        from engine.base.metadata import knows
-
         wanted = source or row.source, target or row.target
         fits = same_language(wanted[0], row.source) and same_language(wanted[1], row.target)
         reverse = same_language(wanted[0], row.target) and same_language(wanted[1], row.source)
@@ -168,8 +172,6 @@ class Deps:
 
     def directions(self) -> list[tuple[str, str]]:
         """What can be translated: the projects' directions, then those of the bases on the shelf."""
-        from engine.base.registry import BaseRegistry
-
         directions = {(row.source, row.target): None for row in self.store.projects.list()}
         for entry in BaseRegistry(self.service.settings).entries():
             sources, targets = _languages(str(entry.folder), _stamp(entry.folder))
@@ -178,8 +180,6 @@ class Deps:
 
     def guess(self, text: str, among: Sequence[str]) -> str:
         """The language of a text, of those that can be translated from."""
-        from engine.corpora.language import confidences
-
         if not among:
             raise InputError("Nothing here translates into that language. Name another, or add a base.")
         short = {tag.language: str(tag) for one in among if (tag := read_tag(one))}
@@ -190,8 +190,6 @@ class Deps:
 
     def terms(self, route: Route) -> str:
         """The terms of the route's project; empty in its other direction. Raises InputError without a project."""
-        from studio.services.terminology import project_terms
-
         if route.project is None:
             raise InputError("terminology: terms belong to a project. Name one.")
         return project_terms(self.service, route.project) if route.source == route.project.source else ""
@@ -282,8 +280,6 @@ def _stamp(folder: pathlib.Path) -> float:
 @lru_cache(maxsize=64)
 def _languages(folder: str, stamp: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """`engine.base.metadata.directions`, read once; nothing for a folder that is no base."""
-    from engine.base.metadata import directions
-
     try:
         sources, targets = directions(folder)
     except TailorError:

@@ -95,7 +95,8 @@ def translate_document(
     """Take a document in and queue its translation; it comes back in its own format."""
     route = deps.route("", "", str(project.id), plugin or None)
     row, terms = route.plugin, deps.terms(route) if terminology else ""
-    given = options_of(options)
+    why = 'options: a JSON object is needed, as {"review": true}.'
+    given = json_field(options, models.JsonObject, why) or {}
     strength = strength if row is not None else 1.0
     with stored_uploads(deps.service.settings, [file]) as paths:
         read = documents(deps).read(project, paths[0], given)
@@ -104,11 +105,6 @@ def translate_document(
                 project, paths[0], plugin=row, strength=strength, options=given, terms=terms, read=read
             )
     return shown(document)
-
-
-def options_of(text: str) -> models.JsonObject:
-    why = 'options: a JSON object is needed, as {"review": true}.'
-    return json_field(text, models.JsonObject, why) or {}
 
 
 @router.get("/documents/{number}", dependencies=[may("read")])
@@ -150,7 +146,6 @@ def edit_document_segment(
 @router.delete("/documents/{number}", status_code=204, dependencies=[may("write")])
 def delete_document(deps: DepsDep, number: Id) -> Response:
     """Remove a document and its translation."""
-    documents(deps).get(number)
     with conflicts():
         documents(deps).delete(number)
     return Response(status_code=204)

@@ -9,9 +9,14 @@ from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 
+from engine.decoding.greedy_search import back_translate
 from engine.errors import OptionError
+from engine.jobs import enqueue
+from engine.methods.domain_mixing.model import ProportionModel
+from engine.methods.domain_mixing.proportions import proportions_of, reversed_base
 from engine.serving.turns import Ticket
 from engine.store import PluginRow, ProjectRow
+from engine.workflows.explore.domain_proportions import folder_of, read_shown
 from studio.api import serializers as rows
 from studio.api.deps import Deps, DepsDep, Id, ProjectDep
 from studio.api.errors import Problem
@@ -19,6 +24,7 @@ from studio.api.permissions import Caller, may
 from studio.api.schemas import models
 from studio.api.schemas import translate as bodies
 from studio.api.translate import counted
+from studio.services.proportions import offers_proportions
 
 router = APIRouter(tags=["proportions"])
 NOT_YET = (
@@ -43,16 +49,8 @@ class FitRequest(models.Given):
 
 def mixing_plugin(deps: Deps, project: ProjectRow, number: int) -> PluginRow:
     """A plugin of the project that has proportions. Raises Problem, OptionError."""
-    from engine.methods import get_method
-
-    row = deps.store.plugins.get(number)
-    if row.project_id != project.id:
-        raise Problem(404, f"Plugin {row.id} belongs to another project than {project.id}. Name one of this project.")
-    try:
-        offers = get_method(row.method).capabilities.offers_proportions
-    except OptionError:
-        offers = False
-    if not offers:
+    row = deps.own_plugin(number, project.id)
+    if not offers_proportions(row.method):
         raise OptionError(f"{row.name} is of the method {row.method}, which has no domain proportions.")
     return row
 
@@ -62,8 +60,6 @@ def get_proportions(
     deps: DepsDep, project: ProjectDep, plugin: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
 ) -> Shown:
     """The proportions of the samples, which are fitted when these are read, or of a plugin."""
-    from engine.workflows.explore.domain_proportions import folder_of, read_shown
-
     row = mixing_plugin(deps, project, plugin) if plugin else None
     result = read_shown(folder_of(deps.service.workspace(project.id), row.id if row else None))
     if "corpus" not in result:
@@ -77,8 +73,6 @@ KINDS: dict[str, type[Any]] = {"domains": list, "held_out": dict, "corpus": dict
 @router.post("/projects/{number}/proportions/fit", status_code=202, dependencies=[may("write")])
 def fit(deps: DepsDep, project: ProjectDep, body: FitRequest) -> models.Job:
     """Queue the fitting of the samples' proportions, or the reading of a plugin's."""
-    from engine.jobs import enqueue
-
     if not (deps.service.workspace(project.id) / "corpus.jsonl").is_file():
         raise Problem(409, "This project has no samples that were read yet. Add some and wait for their job.")
     row = mixing_plugin(deps, project, body.plugin) if body.plugin else None
@@ -101,16 +95,11 @@ async def share(
         with counted(deps, caller, sum(map(len, body.sentences))):
             return shares_of(deps, project, body, ticket)
 
-    shares = await deps.apart(request, run)
-    return shares
+    return await deps.apart(request, run)
 
 
 def shares_of(deps: Deps, project: ProjectRow, body: bodies.ProportionsRequest, ticket: Ticket) -> bodies.Proportions:
     """A sentence at a time, in turn with what others ask for."""
-    from engine.methods.domain_mixing.model import ProportionModel
-    from engine.methods.domain_mixing.proportions import proportions_of, reversed_base
-    from engine.workflows.explore.domain_proportions import folder_of
-
     row = mixing_plugin(deps, project, body.plugin) if body.plugin else None
     folder = folder_of(deps.service.workspace(project.id))
     if row is None and not (folder / "proportions.json").is_file():
@@ -122,8 +111,6 @@ def shares_of(deps: Deps, project: ProjectRow, body: bodies.ProportionsRequest, 
     other = reversed_base(base) if model.sources and body.side == "decoder" else None
 
     def shares(sentence: str) -> Any:
-        from engine.decoding.greedy_search import back_translate
-
         sources = back_translate(other, [sentence]) if other is not None else None
         return proportions_of(base, model, [sentence], body.side, plugin=plugin, sources=sources)[0]
 

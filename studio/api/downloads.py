@@ -16,12 +16,15 @@ from fastapi.responses import FileResponse, PlainTextResponse, StreamingResponse
 
 from engine.core.csv_export import write_row
 from engine.errors import NotFoundError, StorageError, TailorError
+from engine.plugins import read_bundle_card
+from engine.workflows import human_rating as rounds
 from engine.workflows.compare.export import FORMATS, content_of, write
 from engine.workflows.explore.phrase_map import MAP_FILE
 from studio.api.uploads import sent_once
 from studio.i18n.translate import translate_message
 from studio.services.files import slug
-from studio.services.phrases import Phrases, PhraseView, phrases_of
+from studio.services.phrases import Phrases, PhraseView
+from studio.services.project_phrases import ProjectPhrases
 from studio.services.service import Service
 
 HEADS = ("phrase", "back_translation", "kind", "tokens", "times", "in_samples", "in_general_text", "log_ratio",
@@ -51,8 +54,6 @@ def add_download_routes(app: FastAPI, service: Service) -> None:
     @app.get("/download/plugins/{number}", include_in_schema=False)
     @said_in_words
     def plugin(number: int, phrases: str = "yes") -> Response:
-        from engine.plugins import read_bundle_card
-
         row = service.store.plugins.get(number)
         if not row.exists:
             return missing(f"The bundle of {row.name} is no longer at its place.")
@@ -68,7 +69,7 @@ def add_download_routes(app: FastAPI, service: Service) -> None:
     @said_in_words
     def table(number: int, request: Request) -> Response:
         project = service.store.projects.get(number)
-        result = phrases_of(service.workspace(number), project, service.settings, service.decoder_layers(project))
+        result = ProjectPhrases(service, project).table()
         if result is None:
             return missing("This project has no phrases yet.")
         headers = {"Content-Disposition": f'attachment; filename="phrases-{number}.csv"'}
@@ -89,8 +90,6 @@ def add_download_routes(app: FastAPI, service: Service) -> None:
     @app.get("/download/ratings/{number}.{ending}", include_in_schema=False)
     @said_in_words
     def rating(number: int, ending: str) -> Response:
-        from engine.workflows import human_rating as rounds
-
         row = service.store.ratings.get(number)
         if ending == "csv":  # its mark tells Excel that it is UTF-8
             text, kind = "\ufeff" + rounds.as_csv(service.store, row), "text/csv"

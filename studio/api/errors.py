@@ -65,9 +65,11 @@ class Problem(HTTPException):
 
 @contextlib.contextmanager
 def conflicts() -> Iterator[None]:
-    """What the engine refuses inside the block is answered with 409."""
+    """What the engine refuses inside the block is answered with 409; what is not there, with 404 as elsewhere."""
     try:
         yield
+    except NotFoundError:
+        raise
     except InputError as error:
         raise Problem(409, error.message) from None
 

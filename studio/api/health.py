@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -152,8 +154,6 @@ class Figures:
         self._text, self._moment = b"", -CACHE_SECONDS
 
     def text(self) -> bytes:
-        from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, generate_latest
-
         with self._lock:
             if time.monotonic() - self._moment >= CACHE_SECONDS:
                 registry = CollectorRegistry()
@@ -172,8 +172,6 @@ class Figures:
         yield from gpus()
 
     def _store(self) -> Iterator[Any]:
-        from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily
-
         up = GaugeMetricFamily("tailormt_store_up", "Whether the store answers.")
         try:
             jobs = self.service.store.jobs
@@ -214,8 +212,6 @@ class Figures:
 
 def gpus() -> Iterator[Any]:
     """Memory of the GPUs that this process uses; torch is not loaded for it."""
-    from prometheus_client.core import GaugeMetricFamily
-
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     result = GaugeMetricFamily("tailormt_gpu_memory_bytes", "Memory of each GPU.", labels=["gpu", "what"])
     if cuda is not None and getattr(cuda, "is_initialized", bool)():

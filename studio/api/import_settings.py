@@ -8,6 +8,7 @@ from fastapi import APIRouter, File, UploadFile
 from pydantic import BaseModel, Field, StringConstraints
 
 from engine.corpora.leakage import TEST_FOLDER
+from engine.corpora.overrides import segment_key
 from studio.api import serializers as rows
 from studio.api.deps import DepsDep, ProjectDep, reads_files
 from studio.api.errors import Problem, conflicts
@@ -15,6 +16,7 @@ from studio.api.permissions import may
 from studio.api.samples import FileName
 from studio.api.schemas import models
 from studio.api.uploads import stored_uploads
+from studio.services.uploads import server_files
 
 router = APIRouter(tags=["samples"])
 
@@ -82,8 +84,6 @@ def read_again(deps: DepsDep, project: ProjectDep) -> models.Job:
 @router.post("/projects/{number}/samples/paths", status_code=202, dependencies=[may("write")])
 def add_path(deps: DepsDep, project: ProjectDep, body: PathRequest) -> models.Job:
     """Take files that lie on the studio's machine already, where its settings allow that."""
-    from studio.services.uploads import server_files
-
     if not deps.service.settings.server_paths_allowed:
         raise Problem(403, "Paths on the server are switched off (setting server_paths). Upload the file.")
     return rows.job(deps.service.add_samples(project, server_files(body.path, deps.service.settings)))
@@ -108,8 +108,6 @@ def list_decisions(deps: DepsDep, project: ProjectDep) -> Decided:
 @router.post("/projects/{number}/decisions", dependencies=[may("write")])
 def decide(deps: DepsDep, project: ProjectDep, body: DecisionRequest) -> Decided:
     """Leave sentences out, keep them, or take a decision back, in one step."""
-    from engine.corpora.overrides import segment_key
-
     deps.service.decide(
         project.id, body.action, {segment_key(one.text, one.source): one.text for one in body.sentences}
     )

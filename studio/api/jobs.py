@@ -13,9 +13,19 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
+from engine.base.decoding_options import Decoding
+from engine.base.metadata import knows
+from engine.core.options import describe
+from engine.corpora import CorpusOptions
+from engine.corpora.formats.documents.model import DocumentOptions
 from engine.errors import InputError
+from engine.jobs import log_tail
+from engine.jobs.progress import steps_of
+from engine.phrases import PhraseOptions
 from engine.store import ProjectRow
+from engine.training import TrainingOptions
 from studio.api import serializers as rows
+from studio.api.catalog import base_card
 from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep
 from studio.api.errors import Problem, conflicts
 from studio.api.permissions import may
@@ -58,8 +68,6 @@ def get_job(deps: DepsDep, number: Id) -> models.Job:
 @router.get("/jobs/{number}/steps", dependencies=[may("read")])
 def list_steps(deps: DepsDep, number: Id) -> list[models.Step]:
     """What a job went through."""
-    from engine.jobs.progress import steps_of
-
     return [models.Step(**vars(one)) for one in steps_of(deps.store.jobs.get(number))]
 
 
@@ -112,7 +120,6 @@ def cancel_job(deps: DepsDep, number: Id) -> models.Job:
 @router.post("/jobs/{number}/resume", status_code=202, dependencies=[may("write")])
 def resume_job(deps: DepsDep, number: Id) -> models.Job:
     """Queue an interrupted, failed or cancelled job again; it continues from its last finished step or checkpoint."""
-    deps.store.jobs.get(number)
     with conflicts():
         return rows.job(deps.store.jobs.resume(number))
 
@@ -120,7 +127,6 @@ def resume_job(deps: DepsDep, number: Id) -> models.Job:
 @router.delete("/jobs/{number}", status_code=204, dependencies=[may("write")])
 def delete_job(deps: DepsDep, number: Id) -> Response:
     """Remove a job that is not at work from the list; files stay."""
-    deps.store.jobs.get(number)
     with conflicts():
         deps.store.jobs.delete(number)
     return Response(status_code=204)
@@ -133,8 +139,6 @@ def get_log(
     characters: Annotated[int, Query(ge=1, le=2_000_000, description="How much of its end.")] = 20_000,
 ) -> PlainTextResponse:
     """The end of a job's log, as text; empty before it began."""
-    from engine.jobs import log_tail
-
     return PlainTextResponse(log_tail(deps.store.jobs.get(number), characters))
 
 
@@ -175,18 +179,14 @@ def start_run(deps: DepsDep, project: ProjectDep, body: models.RunRequest) -> mo
 
 def base_of(deps: Deps, project: ProjectRow, body: models.RunRequest) -> str:
     """The base that a run asks for; the project's where it names none. Raises Problem 404, InputError."""
-    from engine.base.metadata import knows
-
     if not body.base:
         return project.base
-    result = next((card for card in deps.service.catalog.bases() if card["name"] == body.base), None)
-    if result is None:
-        raise Problem(404, f"There is no base {body.base}. Add one with `tailormt base add`.")
-    if not knows(str(result["path"]), project.source, project.target):
+    path = str(base_card(deps, body.base)["path"])
+    if not knows(path, project.source, project.target):
         raise InputError(
             f"{body.base} does not translate from {project.source} to {project.target}. Choose another base."
         )
-    return str(result["path"])
+    return path
 
 
 @router.get("/projects/{number}/runs/curve", dependencies=[may("read")], tags=["runs"])
@@ -205,13 +205,6 @@ def list_options(kind: Kind) -> list[models.Option]:
 
 
 def described(kind: Kind) -> list[Any]:
-    from engine.base.decoding_options import Decoding
-    from engine.core.options import describe
-    from engine.corpora import CorpusOptions
-    from engine.corpora.formats.documents.model import DocumentOptions
-    from engine.phrases import PhraseOptions
-    from engine.training import TrainingOptions
-
     classes: Mapping[str, Any] = {
         "training": TrainingOptions, "decoding": Decoding, "phrases": PhraseOptions, "corpus": CorpusOptions,
         "documents": DocumentOptions,

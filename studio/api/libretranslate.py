@@ -15,6 +15,7 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, ConfigDict, Field
 
 from engine.core.languages import read_tag
+from engine.corpora.language import base_language, confidences
 from engine.errors import InputError
 from engine.store import ProjectRow
 from studio.api.cat_tools import Selection, SelectionDep, admit, already_in, mount, project_at
@@ -24,6 +25,7 @@ from studio.api.errors import answers_of
 from studio.api.form_or_json import body_schema, validated_body
 from studio.api.translate import Markup, check_length, translated
 from studio.auth.identity import tokens_needed
+from studio.services.catalog import language_name
 
 OLD_CODES = {"zt": "zh-Hant"}  # LibreTranslate's own word for traditional Chinese
 HEADERS = ("x-tailormt-project", "x-tailormt-plugin")
@@ -122,8 +124,6 @@ async def answer_of(body: LibreRequest, texts: list[str], language: str, sample:
 
 def sure(text: str, language: str) -> float:
     """How sure it is that a text is in a language, from 0 to 100."""
-    from engine.corpora.language import base_language, confidences
-
     wanted = base_language(language)
     return round(100 * dict(confidences(text, wanted)).get(wanted, 0.0), 1)
 
@@ -153,8 +153,6 @@ async def translate_asked(request: Request, deps: DepsDep, selection: SelectionD
 
 
 def listed(deps: Deps) -> list[LibreLanguage]:
-    from studio.services.catalog import language_name
-
     known = languages(deps)
     codes = sorted({*known, *(one for targets in known.values() for one in targets)})
     return [LibreLanguage(code=code, name=language_name(code), targets=sorted(known.get(code, ()))) for code in codes]
@@ -169,8 +167,6 @@ async def list_languages(request: Request, deps: DepsDep, selection: SelectionDe
 
 
 def of_project(row: ProjectRow) -> list[LibreLanguage]:
-    from studio.services.catalog import language_name
-
     return [
         LibreLanguage(code=row.source, name=language_name(row.source), targets=[row.target]),
         LibreLanguage(code=row.target, name=language_name(row.target), targets=[]),
@@ -180,8 +176,6 @@ def of_project(row: ProjectRow) -> list[LibreLanguage]:
 @router.post("/detect", openapi_extra=body_schema(DetectRequest))
 async def detect(request: Request, deps: DepsDep) -> list[Detected]:
     """The languages that a text may be in, the likeliest first."""
-    from engine.corpora.language import confidences
-
     sent = await admit(request, "api_key")
     body = validated_body(DetectRequest, sent.values, sent.typed)
     text = "\n".join(body.q) if isinstance(body.q, list) else body.q

@@ -11,14 +11,19 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field, StringConstraints
 
+from engine.decoding.greedy_search import back_translate as translate
 from engine.serving.turns import Ticket
-from engine.store.records import ACTIVE
+from engine.workflows.explore.phrase_map import MAP_FILE
 from studio.api import serializers as rows
 from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep
+from studio.api.downloads import lines
 from studio.api.errors import Problem
 from studio.api.permissions import Caller, may
 from studio.api.schemas import models
 from studio.api.translate import counted
+from studio.services.phrase_sentences import holding, parsed_tree, tree_of
+from studio.services.phrases import PhraseView, own_sources
+from studio.services.project_phrases import ProjectPhrases
 
 if TYPE_CHECKING:
     from engine.store import ProjectRow
@@ -77,10 +82,7 @@ class Map(BaseModel):
 
 def phrases(deps: Deps, project: ProjectRow) -> Phrases:
     """The phrases as columns. Raises Problem 409 while there are none."""
-    from studio.services.phrases import phrases_of
-
-    service = deps.service
-    columns = phrases_of(service.workspace(project.id), project, service.settings, service.decoder_layers(project))
+    columns = ProjectPhrases(deps.service, project).table()
     if columns is None:
         raise Problem(409, NOT_YET)
     return columns
@@ -95,8 +97,6 @@ def list_typical(
     search: Annotated[str, Query(max_length=200, description="Words in the phrase or its back-translation.")] = "",
 ) -> models.Page[KeyPhrase]:
     """The phrases that set the samples apart from general text, the most typical first."""
-    from studio.services.phrases import PhraseView
-
     columns = phrases(deps, project)
     indices = columns.select(PhraseView(words=search, show="all"))
     items = [key_phrase(columns, int(one)) for one in indices[offset : offset + limit]]
@@ -127,8 +127,6 @@ def list_holding(
     limit: Limit = 100,
 ) -> models.Page[Holding]:
     """The sentences of the samples that hold a phrase."""
-    from studio.services.phrase_sentences import holding
-
     sentences = deps.service.sentences(project.id)
     indices = holding(sentences, phrase, project.target) if phrase.strip() else []
     items = []
@@ -144,8 +142,6 @@ def get_tree(
     deps: DepsDep, project: ProjectDep, sentence: Annotated[str, Query(min_length=1, max_length=2000)]
 ) -> Tree:
     """The parse tree of a sentence of the project's target language, by the parser that finds its phrases."""
-    from studio.services.phrase_sentences import parsed_tree, tree_of
-
     folder = deps.service.workspace(project.id)
     text = " ".join(sentence.split())
     if not text:
@@ -159,9 +155,6 @@ async def back_translate(
     request: Request, deps: DepsDep, number: Id, body: BackRequest, caller: Annotated[Caller, may("translate")]
 ) -> dict[str, str]:
     """Phrases by the base turned round, where it translates both ways; they are kept and shown with the phrases."""
-    from engine.decoding.greedy_search import back_translate as translate
-    from studio.services.phrases import own_sources
-
     wanted = [text for text in dict.fromkeys(" ".join(one.split()) for one in body.phrases) if text]
     if not wanted:
         raise Problem(422, "phrases: at least one of them must say something.", code="invalid")
@@ -188,9 +181,6 @@ async def back_translate(
 )
 def export_phrases(deps: DepsDep, project: ProjectDep) -> StreamingResponse:
     """All phrases with their figures as CSV, the most typical first."""
-    from studio.api.downloads import lines
-    from studio.services.phrases import PhraseView
-
     columns = phrases(deps, project)
     headers = {"Content-Disposition": f'attachment; filename="phrases-{project.id}.csv"'}
     return StreamingResponse(lines(columns, PhraseView(show="all")), media_type="text/csv", headers=headers)
@@ -199,8 +189,6 @@ def export_phrases(deps: DepsDep, project: ProjectDep) -> StreamingResponse:
 @router.get("/projects/{number}/phrases/map", dependencies=[may("read")])
 def get_map(deps: DepsDep, project: ProjectDep) -> Map:
     """The map of the phrases as it was drawn last."""
-    from engine.workflows.explore.phrase_map import MAP_FILE
-
     file = deps.service.workspace(project.id) / MAP_FILE
     try:
         data = json.loads(gzip.decompress(file.read_bytes()))
@@ -212,10 +200,6 @@ def get_map(deps: DepsDep, project: ProjectDep) -> Map:
 @router.post("/projects/{number}/phrases/map", status_code=202, dependencies=[may("write")])
 def draw_map(deps: DepsDep, project: ProjectDep) -> models.Job:
     """Queue the drawing of the map; one under way is not queued again."""
-    from engine.jobs import enqueue
-
     if not (deps.service.workspace(project.id) / "phrases.jsonl").is_file():
         raise Problem(409, NOT_YET)
-    store = deps.store
-    busy = next(iter(store.jobs.list(project.id, states=ACTIVE, kinds=("phrase_map",))), None)
-    return rows.job(busy or enqueue(store, "phrase_map", {}, project_id=project.id))
+    return rows.job(ProjectPhrases(deps.service, project).draw_map())

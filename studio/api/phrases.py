@@ -12,6 +12,8 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field, StringConstraints
 
 from engine.core.workspace import latest_file
+from engine.memory import assign_layers
+from engine.phrases.exclusions import Exclusions
 from studio.api.deps import Deps, DepsDep, Limit, Offset, ProjectDep
 from studio.api.errors import conflicts
 from studio.api.permissions import may
@@ -74,8 +76,6 @@ class Excluded(BaseModel):
 
 
 def excluded(deps: Deps, number: int) -> Excluded:
-    from engine.phrases.exclusions import Exclusions
-
     exclusions = Exclusions.load(deps.service.workspace(number))
     return Excluded(
         phrases=list(exclusions.phrases.values()),
@@ -93,8 +93,6 @@ def list_exclusions(deps: DepsDep, project: ProjectDep) -> Excluded:
 @router.post("/projects/{number}/phrases/exclusions", dependencies=[may("write")])
 def change_exclusions(deps: DepsDep, project: ProjectDep, body: ExclusionRequest) -> Excluded:
     """Leave phrases out, or take them back in, in one step."""
-    from engine.phrases.exclusions import Exclusions
-
     folder = deps.service.workspace(project.id)
     if body.action == "exclude":
         Exclusions.exclude(folder, body.phrases, sentences=body.sentences)
@@ -106,8 +104,6 @@ def change_exclusions(deps: DepsDep, project: ProjectDep, body: ExclusionRequest
 @router.post("/projects/{number}/phrases/exclusions/undo", dependencies=[may("write")])
 def undo_exclusion(deps: DepsDep, project: ProjectDep) -> Excluded:
     """Take the last step back."""
-    from engine.phrases.exclusions import Exclusions
-
     with conflicts():
         Exclusions.undo(deps.service.workspace(project.id))
     return excluded(deps, project.id)
@@ -123,8 +119,6 @@ def collected(deps: Deps, number: int) -> Sequence[models.Phrase]:
 
 @lru_cache(maxsize=4)
 def _collected(phrase_file: Path, pair_file: Path, *stamps_and_layers: int) -> Sequence[models.Phrase]:
-    from engine.memory import assign_layers
-
     extracted = [row for row in read_rows(phrase_file) if "text" in row and "length" in row]
     layers = assign_layers([int(row["length"]) for row in extracted], stamps_and_layers[-1]) if extracted else []
     sources = {row.get("target"): str(row.get("source", "")) for row in read_rows(pair_file)}

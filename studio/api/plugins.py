@@ -10,21 +10,16 @@ from typing import Annotated
 from fastapi import APIRouter, File, Query, Response, UploadFile
 from fastapi.responses import FileResponse
 
-from engine.plugins.library import Library
+from engine.plugins import read_bundle_card
 from studio.api import serializers as rows
-from studio.api.deps import Deps, DepsDep, Id, Limit, Offset, ProjectDep, reads_files
+from studio.api.deps import DepsDep, Id, Limit, Offset, ProjectDep, reads_files
 from studio.api.errors import Problem
 from studio.api.permissions import may
 from studio.api.schemas import models
 from studio.api.uploads import sent_once, stored_uploads
+from studio.services.plugin_imports import checks_of
 
 router = APIRouter(tags=["plugins"])
-
-
-def library(deps: Deps) -> Library:
-    from engine.plugins.library import Library
-
-    return Library(deps.store, deps.service.settings)
 
 
 @router.get("/plugins", dependencies=[may("read")])
@@ -48,8 +43,6 @@ def get_plugin(deps: DepsDep, number: Id) -> models.Plugin:
 @router.get("/plugins/{number}/card", dependencies=[may("read")])
 def get_card(deps: DepsDep, number: Id) -> models.PluginCard:
     """What the bundle says of itself: card, method and settings, base, provenance, files."""
-    from engine.plugins import read_bundle_card
-
     row = deps.store.plugins.get(number)
     if not row.exists:
         raise Problem(409, f"The bundle of {row.name} is no longer at its place.")
@@ -83,7 +76,7 @@ def download_plugin(
     if with_phrases:
         return FileResponse(row.path, filename=name, media_type="application/zip")
     return sent_once(
-        deps.service.settings, ".zip", lambda path: library(deps).export(row, path, with_phrases=False), filename=name,
+        deps.service.settings, ".zip", lambda path: deps.service.library.export(row, path, with_phrases=False), filename=name,
         media_type="application/zip",
     )  # fmt: skip
 
@@ -95,7 +88,7 @@ def import_plugin(
 ) -> models.Plugin:
     """Check a bundle and take it into the project. It must be whole, safe, and made for the project's base."""
     with stored_uploads(deps.service.settings, [file]) as paths:
-        row = library(deps).import_bundle(project, paths[0], lambda: deps.service.base_model(project))
+        row = deps.service.library.import_bundle(project, paths[0], lambda: deps.service.base_model(project))
     return rows.plugin(deps.service, row)
 
 
@@ -105,14 +98,8 @@ def check_plugin(
     deps: DepsDep, project: ProjectDep, file: Annotated[UploadFile, File(description="The bundle, a .zip.")]
 ) -> list[models.PluginCheck]:
     """Look a bundle over as an import does, and take nothing in: the checks up to the first that fails."""
-    from engine.plugins.import_checks import check_bundle
-
-    service = deps.service
-    with stored_uploads(service.settings, [file]) as paths:
-        result = check_bundle(
-            paths[0], base=lambda: service.base_model(project), direction=(project.source, project.target),
-            cache=service.settings.home_dir / "unpacked", shown=paths[0].name,
-        )  # fmt: skip
+    with stored_uploads(deps.service.settings, [file]) as paths:
+        result = checks_of(deps.service, project, paths[0], paths[0].name)
         return [models.PluginCheck.model_validate({**one.to_mapping(), "title": one.title}) for one in result]
 
 
@@ -125,7 +112,7 @@ def blend(deps: DepsDep, project: ProjectDep, body: models.BlendRequest) -> mode
     weights = {part.plugin: part.weight for part in body.parts}
     if len(weights) < len(body.parts):
         raise Problem(422, "parts: a plugin is named twice.", code="invalid")
-    row = library(deps).blend(project, body.name.strip(), weights, deps.service.base_model(project))
+    row = deps.service.library.blend(project, body.name.strip(), weights, deps.service.base_model(project))
     return rows.plugin(deps.service, row)
 
 
@@ -134,10 +121,10 @@ def change_plugin(deps: DepsDep, number: Id, change: models.PluginChange) -> mod
     """Another name, other tags; for all its versions, which are the plugins of the same name in its project."""
     row = deps.store.plugins.get(number)
     if change.name is not None and change.name.strip() != row.name:
-        library(deps).rename(row.project_id, row.name, change.name)
+        deps.service.library.rename(row.project_id, row.name, change.name)
         row = deps.store.plugins.get(number)
     if change.tags is not None:
-        library(deps).tag(row.project_id, row.name, change.tags)
+        deps.service.library.tag(row.project_id, row.name, change.tags)
     return rows.plugin(deps.service, row)
 
 
@@ -152,7 +139,7 @@ def delete_plugin(
     """Take a plugin out of its project. The bundle stays unless asked otherwise."""
     row = deps.store.plugins.get(number)
     if file:
-        library(deps).delete(row)
+        deps.service.library.delete(row)
     else:
         deps.store.plugins.delete(number)
     return Response(status_code=204)

@@ -7,6 +7,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from engine.base.registry import BaseRegistry
+from engine.core.languages import canonical
+from engine.store.project_files import delete_project as remove
 from studio.api import serializers as rows
 from studio.api.deps import DepsDep, Limit, Offset, ProjectDep
 from studio.api.errors import Problem, conflicts
@@ -26,9 +29,6 @@ def list_projects(deps: DepsDep, offset: Offset = 0, limit: Limit = 100) -> mode
 @router.post("", status_code=201, dependencies=[may("write")])
 def create_project(deps: DepsDep, body: models.ProjectRequest) -> models.Project:
     """A new project without samples."""
-    from engine.base.registry import BaseRegistry
-    from engine.core.languages import canonical
-
     shelf = BaseRegistry(deps.service.settings)
     if body.base:
         names = {entry.name: str(entry.folder) for entry in shelf.entries()}
@@ -59,8 +59,6 @@ def delete_project(
     files: Annotated[bool, Query(description="Remove its folder with samples and bundles as well.")] = False,
 ) -> Response:
     """Remove a project with its jobs, plugins and comparisons. Files stay unless asked otherwise."""
-    from engine.store.project_files import delete_project as remove
-
     service = deps.service
     with conflicts():
         if files:

@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from markupsafe import Markup
 
 from engine.errors import TailorError
+from engine.workflows import human_rating as rounds
 from studio.components.page_policy import plain_page
 from studio.components.templating import script
 from studio.components.theme import plain_style
@@ -29,7 +30,6 @@ PRIVATE = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
 def add_rater_routes(app: FastAPI, service: Service) -> None:
     """The raters' pages, and what these send."""
-    from engine.workflows import human_rating as rounds
 
     def answered(token: str, act: Callable[[RaterRow], None] | None = None) -> Response:
         rater = service.store.ratings.rater(token)

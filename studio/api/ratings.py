@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, Field, StringConstraints
 
+from engine.store.ratings import RaterRow, RoundRow
+from engine.store.tables import now
+from engine.workflows import human_rating as rounds
 from studio.api import serializers as rows
 from studio.api.deps import LARGEST_ID, Deps, DepsDep, Id, Limit, Offset, ProjectDep
 from studio.api.errors import Problem
 from studio.api.permissions import may
 from studio.api.schemas import models
-from studio.services.ratings import EXAMPLES, example_sentences
-
-if TYPE_CHECKING:
-    from engine.store.ratings import RaterRow, RoundRow
+from studio.services.ratings import EXAMPLES, rater_address
+from studio.services.ratings import start_round as begin
 
 router = APIRouter(tags=["ratings"])
 RaterId = Annotated[int, Path(ge=1, le=LARGEST_ID, description="The rater's number.")]
@@ -94,8 +95,6 @@ class ItemRequest(models.Given):
 
 
 def shown(deps: Deps, row: RoundRow) -> Round:
-    from studio.services.ratings import rater_address
-
     ratings = deps.store.ratings
     done = ratings.done(row.id)
     raters = [
@@ -108,13 +107,15 @@ def shown(deps: Deps, row: RoundRow) -> Round:
     )  # fmt: skip
 
 
-def rater_of(deps: Deps, number: int, rater: int) -> RaterRow:
-    result = next(
-        (one for one in deps.store.ratings.raters(deps.store.ratings.get(number).id) if one.id == rater), None
-    )
+def rater_of(deps: DepsDep, number: Id, rater: RaterId) -> RaterRow:
+    raters = deps.store.ratings.raters(deps.store.ratings.get(number).id)
+    result = next((one for one in raters if one.id == rater), None)
     if result is None:
         raise Problem(404, f"There is no rater {rater} in round {number}.")
     return result
+
+
+RaterDep = Annotated[RaterRow, Depends(rater_of)]  # the rater of the address; 404 where there is none
 
 
 @router.get("/projects/{number}/ratings", dependencies=[may("read")])
@@ -126,20 +127,12 @@ def list_rounds(deps: DepsDep, project: ProjectDep, offset: Offset = 0, limit: L
 @router.post("/projects/{number}/ratings", status_code=201, dependencies=[may("write")])
 def start_round(deps: DepsDep, project: ProjectDep, body: RoundRequest) -> Round:
     """Start a blind round over the sentences that two systems of a comparison translated differently."""
-    from engine.workflows.human_rating import RoundPlan, new_round, texts_of
-
     if deps.store.comparisons.get(body.comparison).project_id != project.id:
         raise Problem(404, f"Comparison {body.comparison} belongs to another project. Name one of this project.")
-    store, sheet = deps.store, deps.store.sheets.get(body.comparison)
-    about = {
-        "comparison": sheet.title,
-        "systems": [one for one in sheet.systems if one["name"] in (body.one, body.two)],
-        "examples": example_sentences(deps.service, project.id) if body.examples else [],
-    }
-    plan = RoundPlan(
-        body.one, body.two, body.title, body.raters, body.sentences, comparison_id=body.comparison, about=about
+    plan = rounds.RoundPlan(
+        body.one, body.two, body.title, body.raters, body.sentences, comparison_id=body.comparison
     )  # fmt: skip
-    return shown(deps, new_round(store, project.id, texts_of(store, body.comparison), plan))
+    return shown(deps, begin(deps.service, project.id, plan, examples=body.examples))
 
 
 @router.get("/ratings/{number}", dependencies=[may("read")])
@@ -151,8 +144,6 @@ def get_round(deps: DepsDep, number: Id) -> Round:
 @router.patch("/ratings/{number}", dependencies=[may("write")])
 def change_round(deps: DepsDep, number: Id, change: RoundChange) -> Round:
     """Another title; close a round, or open it again."""
-    from engine.store.tables import now
-
     row = deps.store.ratings.get(number)
     given: dict[str, object] = {}
     if change.title is not None:
@@ -165,7 +156,6 @@ def change_round(deps: DepsDep, number: Id, change: RoundChange) -> Round:
 @router.delete("/ratings/{number}", status_code=204, dependencies=[may("write")])
 def delete_round(deps: DepsDep, number: Id) -> Response:
     """Remove a round with all answers."""
-    deps.store.ratings.get(number)
     deps.store.ratings.delete(number)
     return Response(status_code=204)
 
@@ -173,15 +163,14 @@ def delete_round(deps: DepsDep, number: Id) -> Response:
 @router.post("/ratings/{number}/raters", status_code=201, dependencies=[may("write")])
 def add_rater(deps: DepsDep, number: Id, body: RaterRequest) -> Round:
     """Another rater with an address of its own."""
-    deps.store.ratings.get(number)
     deps.store.ratings.add_rater(number, body.name)
     return shown(deps, deps.store.ratings.get(number))
 
 
 @router.delete("/ratings/{number}/raters/{rater}", status_code=204, dependencies=[may("write")])
-def remove_rater(deps: DepsDep, number: Id, rater: RaterId) -> Response:
+def remove_rater(deps: DepsDep, row: RaterDep) -> Response:
     """Take a rater and all its answers out."""
-    deps.store.ratings.remove_rater(rater_of(deps, number, rater).id)
+    deps.store.ratings.remove_rater(row.id)
     return Response(status_code=204)
 
 
@@ -189,53 +178,39 @@ def remove_rater(deps: DepsDep, number: Id, rater: RaterId) -> Response:
 
 
 def task_of(deps: Deps, rater: RaterRow) -> Task:
-    from engine.workflows.human_rating import task
-
-    return Task.model_validate(task(deps.store, rater).to_mapping())
+    return Task.model_validate(rounds.task(deps.store, rater).to_mapping())
 
 
 @router.get("/ratings/{number}/raters/{rater}/task", dependencies=[may("read")])
-def get_task(deps: DepsDep, number: Id, rater: RaterId) -> Task:
+def get_task(deps: DepsDep, row: RaterDep) -> Task:
     """What the rater decides next."""
-    return task_of(deps, rater_of(deps, number, rater))
+    return task_of(deps, row)
 
 
 @router.post("/ratings/{number}/raters/{rater}/answers", dependencies=[may("write")])
-def answer(deps: DepsDep, number: Id, rater: RaterId, body: AnswerRequest) -> Task:
+def answer(deps: DepsDep, row: RaterDep, body: AnswerRequest) -> Task:
     """Note an answer in the rater's name; one on the same question of the item is replaced."""
-    from engine.workflows.human_rating import choose
-
-    row = rater_of(deps, number, rater)
-    choose(deps.store, row, body.item, body.question, body.side)
+    rounds.choose(deps.store, row, body.item, body.question, body.side)
     return task_of(deps, row)
 
 
 @router.post("/ratings/{number}/raters/{rater}/skip", dependencies=[may("write")])
-def skip_item(deps: DepsDep, number: Id, rater: RaterId, body: ItemRequest) -> Task:
+def skip_item(deps: DepsDep, row: RaterDep, body: ItemRequest) -> Task:
     """Pass an item over; it counts for nothing."""
-    from engine.workflows.human_rating import skip
-
-    row = rater_of(deps, number, rater)
-    skip(deps.store, row, body.item)
+    rounds.skip(deps.store, row, body.item)
     return task_of(deps, row)
 
 
 @router.post("/ratings/{number}/raters/{rater}/undo", dependencies=[may("write")])
-def undo_answer(deps: DepsDep, number: Id, rater: RaterId) -> Task:
+def undo_answer(deps: DepsDep, row: RaterDep) -> Task:
     """Take the rater's last decision back."""
-    from engine.workflows.human_rating import undo
-
-    row = rater_of(deps, number, rater)
-    undo(deps.store, row)
+    rounds.undo(deps.store, row)
     return task_of(deps, row)
 
 
 @router.post("/ratings/{number}/raters/{rater}/again", dependencies=[may("write")])
-def ask_again(deps: DepsDep, number: Id, rater: RaterId) -> Task:
+def ask_again(deps: DepsDep, row: RaterDep) -> Task:
     """Ask the skipped items again."""
-    from engine.workflows import human_rating as rounds
-
-    row = rater_of(deps, number, rater)
     rounds.ask_again(deps.store, row)
     return task_of(deps, row)
 
@@ -253,9 +228,7 @@ class Summary(BaseModel):
 @router.get("/ratings/{number}/summary", dependencies=[may("read")])
 def get_summary(deps: DepsDep, number: Id) -> Summary:
     """The table of a round: system one against system two, Fleiss' kappa where several raters rated the same."""
-    from engine.workflows.human_rating import summary
-
-    result = summary(deps.store, deps.store.ratings.get(number))
+    result = rounds.summary(deps.store, deps.store.ratings.get(number))
     return Summary(summary=rows.finite(result.to_mapping()), text=result.table())
 
 
@@ -272,8 +245,6 @@ def get_summary(deps: DepsDep, number: Id) -> Summary:
 )
 def export_round(deps: DepsDep, number: Id, format: Annotated[Literal["csv", "json"], Query()] = "csv") -> Response:
     """Everything of a round but the raters' addresses: a line an answer as CSV, or the whole with the table as JSON."""
-    from engine.workflows import human_rating as rounds
-
     row, store = deps.store.ratings.get(number), deps.store
     named = {"Content-Disposition": f'attachment; filename="rating-{number}.{format}"'}
     if format == "csv":

@@ -15,6 +15,7 @@ from studio.api.schemas import models
 from studio.api.uploads import stored_uploads
 from studio.services.edited_pairs import check_direction, learn
 from studio.services.jsonl_pages import open_lines
+from studio.services.new_project import labels_of, open_terms
 
 router = APIRouter(tags=["samples"])
 
@@ -55,13 +56,8 @@ def upload_samples(
     Files that cannot be taken are left out: the list of samples names them with the reason. If none can, it is an error.
     """
     with stored_uploads(deps.service.settings, files) as paths:
-        return rows.job(deps.service.add_samples(project, paths, labels_of(domains)))
-
-
-def labels_of(text: str) -> dict[str, str] | None:
-    why = 'domains: a JSON object of texts is needed, as {"a.txt": "novels"}.'
-    labels: dict[str, str] | None = json_field(text, dict[str, str], why)
-    return labels
+        why = 'domains: a JSON object of texts is needed, as {"a.txt": "novels"}.'
+        return rows.job(deps.service.add_samples(project, paths, json_field(domains, dict[str, str], why)))
 
 
 @router.post("/projects/{number}/samples/bundled", status_code=202, dependencies=[may("write")])
@@ -73,14 +69,12 @@ def use_bundled_samples(deps: DepsDep, project: ProjectDep, body: models.UseSamp
         if name not in known:
             raise Problem(404, f"No sample corpus is called {name}. There are: {', '.join(known) or 'none'}.")
     chosen = [known[name] for name in dict.fromkeys(body.names)]
-    for one in chosen:
-        position = one.files[0].parent
-        if not catalog.accepted(one.card, position):
-            if not body.accept_terms:
-                raise Problem(409, f"{one.title} is for {one.card.license_name}. Set accept_terms to use it.")
-            catalog.accept(one.card, position)
-    labels = {file.name: one.title[:40] for one in chosen for file in one.files}
-    return rows.job(deps.service.add_samples(project, [file for one in chosen for file in one.files], labels))
+    for card, position in open_terms(deps.service, "", chosen):
+        if not body.accept_terms:
+            raise Problem(409, f"{card.title} is for {card.license_name}. Set accept_terms to use it.")
+        catalog.accept(card, position)
+    files = [file for one in chosen for file in one.files]
+    return rows.job(deps.service.add_samples(project, files, labels_of(chosen)))
 
 
 @router.post("/projects/{number}/samples/pairs", status_code=201, dependencies=[may("write")])

@@ -19,6 +19,7 @@ from studio.api.deps import Deps, DepsDep, Route
 from studio.api.errors import Problem, too_large
 from studio.api.permissions import Caller, may
 from studio.api.schemas import translate as bodies
+from studio.services.translation import alternatives_of
 
 router = APIRouter(tags=["translate"])
 MOST_TEXT = 200_000  # characters of one text
@@ -133,8 +134,6 @@ async def alternatives(
     request: Request, deps: DepsDep, body: bodies.AlternativesRequest, caller: Annotated[Caller, may("translate")]
 ) -> bodies.AlternativesFound:
     """Other translations of a sentence: the best of its beam, with a beginning that is kept, and words that could follow."""
-    from studio.services.translation import alternatives_of
-
     route = await run_in_threadpool(
         deps.route, body.source or "", body.target or "", body.project or "", body.plugin, body.text
     )

@@ -79,8 +79,13 @@ def account_page(
     return _page(
         "account.html", tr("Your account"), who=who, error=error, good=good, tokens=tokens,
         names={row.id: row.name for row in projects}, usual=SCOPES[:2],
-        allowed={"admin": SCOPES, "member": ("read", "translate", "write")}.get(who.role, ("read", "translate")),
+        allowed=allowed_scopes(who.role),
     )  # fmt: skip
+
+
+def allowed_scopes(role: str) -> Sequence[str]:
+    """What a token may do, which is no more than an account of that role may."""
+    return {"admin": SCOPES, "member": ("read", "translate", "write")}.get(role, ("read", "translate"))
 
 
 def second_factor_page(who: AccountRow, secret: str, address: str) -> HTMLResponse:

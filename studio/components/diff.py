@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.evaluation.highlight import marks
 from studio.components.templating import render
 
 
 def marked(vanilla: str, customized: str, language: str) -> tuple[str, str]:
     """Both texts as safe HTML: what the plugin replaced in the first, its new wording in the second."""
-    from engine.evaluation.highlight import marks
-
     old, new = marks([vanilla, customized], language)
     return runs_html(old, "old"), runs_html(new, "new")
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fastapi.responses import FileResponse, PlainTextResponse
+
 from engine.core.languages import unspaced
 from engine.errors import TailorError
 from studio.components.html import empty, number, way
@@ -34,7 +36,6 @@ SEGMENTS = 50  # on a page of the preview
 
 def add_document_routes(app: FastAPI, service: Service) -> None:
     """`/download/documents/7`: the translation of the document with that number, always as a download."""
-    from fastapi.responses import FileResponse, PlainTextResponse
 
     @app.get("/download/documents/{number}", include_in_schema=False)
     def document_download(number: int) -> Response:

@@ -55,6 +55,7 @@ WORDS = {
     "ablate": mark("Replacing a plugin's memory"),
 }
 SWITCH = script("layout.js")
+FOLLOW = "(address) => { if (address) window.location.assign(address) }"  # the browser goes where an event says
 CONNECTION = script("connection.js")
 # The page of a kind of job.
 AT_WORK = {

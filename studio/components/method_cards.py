@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.core.languages import primary_language
 from engine.memory.faiss_search import has_faiss
 from engine.methods import Method
 from engine.store import ProjectRow
@@ -56,8 +57,6 @@ def lacking(service: Service, project: ProjectRow | None, method: Method) -> tup
 
 
 def _general(service: Service, project: ProjectRow) -> bool:
-    from engine.core.languages import primary_language
-
     code = primary_language(project.target)
     return (service.settings.assets_dir / "samples" / f"general-{code}" / f"general-{code}.txt").is_file()
 

@@ -15,15 +15,13 @@ from studio.components.choosers import CHOOSE, base_terms, sample_cards
 from studio.components.file_fields import drop_field, path_field
 from studio.components.html import view
 from studio.components.import_options import ImportOptions
-from studio.components.layout import HEAVY, QUIET, address, guard, wanted
+from studio.components.layout import FOLLOW, HEAVY, QUIET, address, guard, wanted
 from studio.components.settings_fields import COLLECTED
 from studio.components.templating import render
 from studio.services.catalog import default_pair, language_name
 from studio.services.new_project import agree, language_of, open_terms, start_from_samples, start_project
 from studio.services.service import Service
 from studio.services.uploads import server_files, stashed
-
-GO = "(address) => { if (address) window.location.assign(address) }"
 
 
 class NewProjectForm:
@@ -72,7 +70,7 @@ class NewProjectForm:
             start.click(guard(self.create, heavy=True), given, self.address, js=COLLECTED, **HEAVY),
             self.samples.choose(guard(self.create_from_samples, heavy=True), chosen, self.address, **HEAVY),
         ):
-            event.then(None, self.address, None, js=GO)
+            event.then(None, self.address, None, js=FOLLOW)
 
     @property
     def of_base(self) -> list[Any]:

@@ -14,6 +14,7 @@ from fastapi import FastAPI, Request, Response
 
 from studio.components.html import view
 from studio.components.templating import render
+from studio.components.theme import DOMAINS
 
 SCRIPT = Path(__file__).resolve().parents[1] / "static" / "figures.js"
 UNNAMED = "samples"  # what the proportions call sentences without a label
@@ -44,8 +45,6 @@ def domain_colours(names: Sequence[str], order: Sequence[str] = ()) -> list[str]
     """Okabe and Ito's colours for domains, general text in grey. A domain has the colour of its place in the project's `order`
     (`Service.domains`), so it is the same on all pages; names that the order lacks come after it.
     """
-    from studio.components.theme import DOMAINS
-
     colours = itertools.cycle(DOMAINS[:-1])
     known = {UNNAMED if name == "" else name: "" for name in (*order, *names)}
     for name in known:

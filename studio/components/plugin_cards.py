@@ -12,8 +12,11 @@ from typing import Any
 from markupsafe import Markup
 
 from engine.core.model_card import ModelCard, parse_card
-from engine.errors import TailorError
-from engine.plugins.library import Versions
+from engine.errors import OptionError, TailorError
+from engine.methods import get_method
+from engine.plugins import read_bundle_card, read_bundle_text
+from engine.plugins.ablate import check_ablate
+from engine.plugins.library import Versions, needs_texts
 from engine.store import JobRow, PluginRow, ProjectRow
 from studio.components.ablation import ablation_box
 from studio.components.html import empty, number, size, tag, way
@@ -42,9 +45,6 @@ class PluginCardData:
     @property
     def has_memory(self) -> bool:
         """Whether what it reads while translating can be exchanged."""
-        from engine.errors import OptionError
-        from engine.plugins.ablate import check_ablate
-
         try:
             check_ablate(self.about)
         except (OptionError, KeyError):
@@ -54,8 +54,6 @@ class PluginCardData:
     @property
     def blendable(self) -> bool:
         """Whether it can be part of a blend: its method has a strength dial."""
-        from engine.methods import get_method
-
         try:
             method = get_method(self.row.method)
         except TailorError:
@@ -78,9 +76,6 @@ def seen(
 
 @lru_cache(maxsize=16_384)
 def _read(path: str, name: str, stamp: int, bytes_: int) -> tuple[dict[str, object], ModelCard, bool]:
-    from engine.plugins import read_bundle_card, read_bundle_text
-    from engine.plugins.library import needs_texts
-
     return read_bundle_card(path), parse_card(read_bundle_text(path), name), needs_texts(Path(path))
 
 

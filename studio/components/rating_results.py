@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from engine.errors import InputError
+from engine.workflows.human_rating import pick_items, summary
 from studio.components.html import empty, esc, number, way
 from studio.components.layout import address
 from studio.components.templating import render
@@ -42,8 +43,6 @@ def result(results: Summary, row: RoundRow) -> str:
 @lru_cache(maxsize=8)
 def _summary(store: Store, round_id: int, stamp: tuple[int, int, int]) -> Summary:
     # Kept while nothing changes: the page asks every two seconds.
-    from engine.workflows.human_rating import summary
-
     return summary(store, store.ratings.get(round_id))
 
 
@@ -122,8 +121,6 @@ def nothing_to_rate(project: ProjectRow | None) -> str:
 
 def round_preview(texts: Texts, one: str, two: str, most: float | None) -> str:
     """How many sentences a round would ask, or why it cannot be held."""
-    from engine.workflows.human_rating import pick_items
-
     try:
         items, same = pick_items(texts, one, two, sentences=sentence_limit(most))
     except InputError as error:

@@ -10,7 +10,9 @@ import gradio as gr
 
 from engine.core.cores import usable_cores
 from engine.core.numerals import whole_number
+from engine.core.step_cache import content_hash
 from engine.errors import InputError
+from engine.jobs import log_tail
 from engine.store import JobRow, PluginRow, ProjectRow
 from engine.workflows.customize.request import CustomizeRequest
 from studio.components.html import gated, shown_if, view, visible_if
@@ -136,8 +138,6 @@ class RunsPanel:
 
     def _show_run(self, sent: Unchanged, project: ProjectRow, jobs: Sequence[JobRow], job: JobRow, curve: str,
                   sample: int | None) -> None:  # fmt: skip
-        from engine.jobs import log_tail
-
         rows, number = self.runs.curve(job), len(jobs) - jobs.index(job)
         sent.put(self.look, "look", look_card(project, *self.runs.look_shown(project), folded=True))
         sent.put(self.status, "status", progress_card(job, number, rows, self.runs.queue_positions().get(job.id, 0)))
@@ -222,8 +222,6 @@ class Unchanged:
 
     def changed(self, name: str, content: str) -> bool:
         """Whether the content differs from what the page shows under that name; it counts as shown from now on."""
-        from engine.core.step_cache import content_hash
-
         stamp = content_hash(content)[:12]
         before, self._stamps[name] = self._stamps.get(name), stamp
         return before != stamp

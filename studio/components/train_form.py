@@ -8,7 +8,10 @@ from typing import Any
 
 from engine.core.options import Options, describe
 from engine.errors import TailorError
+from engine.methods import get_method, method_names
+from engine.methods.knn.options import KnnOptions
 from engine.store import ProjectRow
+from engine.training import TrainingOptions
 from engine.workflows.customize.request import AUTO, CustomizeRequest
 from studio.components.method_cards import can_look_up
 from studio.components.settings_fields import SettingsGroup, changed, collected, settings_fields, shown
@@ -29,10 +32,6 @@ class PlanForm:
     """
 
     def __init__(self) -> None:
-        from engine.methods import get_method, method_names
-        from engine.methods.knn.options import KnnOptions
-        from engine.training import TrainingOptions
-
         self.methods = {name: get_method(name) for name in method_names()}
         self.names = (AUTO, *self.methods)
         self.training, self.knn = TrainingOptions, KnnOptions

@@ -14,9 +14,8 @@ from studio.auth.identity import guest
 from studio.components.file_fields import drop_field, large_files, reasons_of
 from studio.components.home_welcome import start_with_sample, welcome, welcome_heading
 from studio.components.html import esc, view
-from studio.components.layout import HEAVY, QUIET, StudioPage, address, guard, heading, page
+from studio.components.layout import FOLLOW, HEAVY, QUIET, StudioPage, address, guard, heading, page
 from studio.components.link_button import link_button
-from studio.components.new_project_form import GO
 from studio.components.templating import render, script
 from studio.i18n.translate import ago, tr, trn
 from studio.services.catalog import language_pair_text
@@ -62,7 +61,7 @@ class HomePage(StudioPage):
             self.files.upload(guard(self.drop, heavy=True), self.files, self.address, **HEAVY),
             self.welcome.start(guard(self.start, heavy=True), None, self.address, **HEAVY),
         ):
-            event.then(None, self.address, None, js=GO)
+            event.then(None, self.address, None, js=FOLLOW)
 
     def fill(self) -> dict[Any, Any]:
         some = bool(self.service.store.projects.list())

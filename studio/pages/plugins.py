@@ -9,6 +9,7 @@ from typing import Any
 import gradio as gr
 
 from engine.errors import InputError
+from engine.jobs import enqueue
 from engine.store import JobRow, PluginRow, ProjectRow
 from studio.components.ablation import lines_of
 from studio.components.html import note, view
@@ -135,8 +136,6 @@ class PluginsPage(StudioPage):
 
     def ablate(self, request: gr.Request, event: gr.EventData) -> None:
         """Queue an exchange of a plugin's memory."""
-        from engine.jobs import enqueue
-
         project = self.service.need(wanted(request))
         row = self._plugin(project, event.number)
         lines = {name: lines_of(getattr(event, name)) for name in ("sources", "references")}

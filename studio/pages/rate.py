@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
+from engine.store.tables import now
+from engine.workflows.human_rating import RoundPlan
 from studio.components.html import gated, shown_if, view, visible_if
-from studio.components.layout import QUIET, StudioPage, address, guard, page, wanted
+from studio.components.layout import FOLLOW, QUIET, StudioPage, address, guard, page, wanted
 from studio.components.rating_results import (
     manage_box,
     nothing_to_rate,
@@ -20,7 +22,7 @@ from studio.components.rating_results import (
 from studio.components.templating import script
 from studio.i18n.translate import moment
 from studio.services.origin import origin_of
-from studio.services.ratings import NewRound, comparison_texts, start_round
+from studio.services.ratings import comparison_texts, rater_names, sentence_limit, start_round
 
 if TYPE_CHECKING:
     from engine.store.ratings import RoundRow
@@ -33,7 +35,6 @@ USUAL = 40  # sentences offered for a new round
 LOCAL = ("127.0.0.1", "localhost", "::1")
 ACT = script("copy.js") + script("rate-act.js")
 GO = "element.addEventListener('change', (event) => window.location.assign(event.target.value));"
-LEAVE = "(address) => { if (address) window.location.assign(address); }"
 # The round gets an address of its own without a reload.
 MARK = script("rate-mark.js")
 
@@ -95,7 +96,7 @@ class RatePage(StudioPage):
             )
         self.manage.act(guard(self.act), self.current, self.leave, **QUIET).then(
             poll, self.current, live, **QUIET
-        ).then(None, self.leave, None, js=LEAVE)
+        ).then(None, self.leave, None, js=FOLLOW)
 
     def fill(self, request: gr.Request) -> dict[Any, Any]:
         """The page for the project and round of its address."""
@@ -142,7 +143,9 @@ class RatePage(StudioPage):
     ) -> dict[Any, Any]:  # fmt: skip
         """Start the round."""
         project = self.service.need(wanted(request))
-        row = start_round(self.service, project.id, NewRound(comparison, one, two, most, names, with_examples))
+        raters, sentences = rater_names(names), sentence_limit(most)
+        plan = RoundPlan(one, two, raters=raters, sentences=sentences, comparison_id=comparison)
+        row = start_round(self.service, project.id, plan, examples=with_examples)
         return {
             self.menu: round_menu(self.service.store.ratings.list(project.id), row, project.id),
             self.start: gr.update(visible=visible_if(False)),
@@ -172,8 +175,6 @@ class RatePage(StudioPage):
 
     def act(self, current: str, event: gr.EventData) -> dict[Any, Any]:
         """Close, open or delete the round, or take a rater out."""
-        from engine.store.tables import now
-
         ratings, row = self.service.store.ratings, self.service.store.ratings.get(int(current))
         if event.act == "remove":
             ratings.remove_rater(int(event.number))

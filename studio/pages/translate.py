@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 
 from engine.corpora.formats.documents.model import DocumentError
+from engine.corpora.language import plainly_other
 from engine.errors import CorpusError, InputError, StorageError, TransientError
 from studio.components.base_note import add_base_note
 from studio.components.documents_table import at_work, done_table, no_project, result_box, segments_card
@@ -233,8 +234,6 @@ class TranslatePage:
         project = self.service.need(wanted(request))
         lines, waiting = lines_of(text), tr("Translating")
         yield {self.result: result_box([], project, wait=waiting if lines else "")}
-        from engine.corpora.language import plainly_other
-
         row, terms = plugin_of(self.service, plugin), self.terms_of(project, enforce)
         by: dict[str, Any] = {"plugin": row.id if row else 0, "strength": float(strength)}
         done: list[list[Sentence]] = []

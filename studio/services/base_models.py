@@ -13,15 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.base import download as fetch
+from engine.base.metadata import directions, knows, read_card
 from engine.base.quality import Score, direction_scores
 from engine.base.recommend import RecommendedBase, recommended
 from engine.base.registry import HUB_ID, BaseRegistry, Entry
 from engine.core.actor import Forbidden
 from engine.core.model_card import ModelCard, read_card_file
 from engine.errors import InputError, ModelError
+from engine.jobs import enqueue
 from engine.jobs.handlers.bases import KIND
 from studio.i18n.translate import tr
-from studio.services.uploads import paths_offered
+from studio.services.catalog import terms_not_accepted
+from studio.services.uploads import in_named_folders, outside, paths_offered
 
 if TYPE_CHECKING:
     from engine.base.download import Offer
@@ -80,8 +84,6 @@ class BaseModels:
         return sorted(bases, key=lambda one: (not one.current, not one.usable, one.shipped))
 
     def _described(self, entry: Entry, project: ProjectRow | None) -> ShelfBase:
-        from engine.base.metadata import directions, knows, read_card
-
         known = read_card(entry.folder)
         sources, targets = directions(entry.folder)
         current = project is not None and base_of(self.shelf, project.base) == entry
@@ -115,8 +117,6 @@ class BaseModels:
 
         Raises Forbidden, InputError, ModelError, MissingError.
         """
-        from engine.base import download as fetch
-
         self._check_admin()
         text = origin.strip().strip("\"'").removeprefix("https://huggingface.co/").rstrip("/")
         if not text:
@@ -146,11 +146,8 @@ class BaseModels:
                 tr("{path} is neither a hub id such as Helsinki-NLP/opus-mt-en-de nor an absolute path.", path=text)
             )
         real = Path(os.path.realpath(path))
-        folders = [Path(os.path.realpath(Path(one).expanduser())) for one in settings.server_folders]
-        if folders and not any(real.is_relative_to(one) for one in folders):
-            raise InputError(
-                tr("{path} is not in a folder that may be read from here (setting server_folders).", path=text)
-            )
+        if not in_named_folders(real, settings):
+            raise outside(text)
         return real
 
     def free_bytes(self) -> int:
@@ -162,21 +159,13 @@ class BaseModels:
 
     def add(self, token: str, agreed: bool) -> JobRow:
         """Queue the adding of what was looked up. Raises InputError where its licence asks for a tick that is missing."""
-        from engine.jobs import enqueue
-
         self._check_admin()
         offer = self._offers.get(token)
         if offer is None:
             raise InputError("This lookup has expired. Look it up again.")
         name = Path(offer.origin).name
         if offer.card.restricted and not agreed:
-            raise InputError(
-                tr(
-                    "{name} is for {licence}. Tick “I accept these terms” to use it.",
-                    name=name,
-                    licence=offer.card.license_name,
-                )
-            )
+            raise terms_not_accepted(offer.card, name)
         arguments = {"origin": offer.origin, "revision": offer.revision, "name": name, "convert": offer.pickled}
         job = enqueue(self.service.store, KIND, arguments)
         del self._offers[token]
@@ -206,17 +195,7 @@ class BaseModels:
         base = next((one for one in self.at_hand(project) if one.name == name), None)
         if base is None or not base.usable:
             raise InputError(tr("The base {name} cannot be used for this project. Reload the page.", name=name))
-        catalog = self.service.catalog
-        if not catalog.accepted(base.card, base.path):
-            if not agreed:
-                raise InputError(
-                    tr(
-                        "{name} is for {licence}. Tick “I accept these terms” to use it.",
-                        name=name,
-                        licence=base.card.license_name,
-                    )
-                )
-            catalog.accept(base.card, base.path)
+        self.service.catalog.agree(base.card, base.path, name, agreed)
         self.service.store.projects.update(project.id, base=base.path)
 
     def remove(self, name: str) -> int:

@@ -11,10 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.base.metadata import directions, knows
+from engine.base.registry import BaseRegistry
 from engine.core.atomic_files import read_json, write_json
 from engine.core.json_object import Json
 from engine.core.model_card import ModelCard, read_card_file
 from engine.core.settings import Settings
+from engine.corpora import language_name as other
 from engine.corpora.bundled import SampleCorpus, bundled_samples
 from engine.errors import InputError
 from studio.i18n.translate import listed, mark, tr
@@ -31,8 +34,6 @@ ACCEPTED = "accepted_licences.json"
 
 def language_name(code: str) -> str:
     """`zh` -> `Chinese`; a code that nobody knows stays as it is."""
-    from engine.corpora import language_name as other
-
     return tr(LANGUAGES.get(re.split("[_-]", code, maxsplit=1)[0].lower(), "")) or other(code)
 
 
@@ -43,8 +44,6 @@ def language_pair_text(source: str, target: str) -> str:
 
 def default_pair(base: str) -> tuple[str | None, str | None]:
     """The direction that a new project of a base starts with: its own, or from English for one of many languages."""
-    from engine.base.metadata import directions
-
     sources, targets = directions(base)
     sources, targets = sources or targets, targets or sources
     first = "en" if "en" in sources and len(targets) > 2 else next(iter(sources), None)
@@ -60,8 +59,6 @@ class Catalog:
 
     def bases(self) -> list[Json]:
         """What is known of the bases on the shelf; folders that are no model are passed over."""
-        from engine.base.registry import BaseRegistry
-
         cards = BaseRegistry(self.settings).cards()
         return sorted(cards, key=lambda one: one["name"] != self.settings.first_base)  # the others keep their order
 
@@ -112,15 +109,26 @@ class Catalog:
         known: Mapping[str, Any] = read_json(self._accepted)
         write_json(self._accepted, {**known, _key(path): _terms(card)}, "the accepted licences")
 
+    def agree(self, card: ModelCard, path: str | Path, name: str, agreed: bool) -> None:
+        """Remember what a tick accepted of the terms of `name`. Raises InputError where one is needed."""
+        if not self.accepted(card, path):
+            if not agreed:
+                raise terms_not_accepted(card, name)
+            self.accept(card, path)
+
     @property
     def _accepted(self) -> Path:
         return self.settings.home_dir / ACCEPTED
 
 
+def terms_not_accepted(card: ModelCard, name: str) -> InputError:
+    """The error where a licence asks for a tick that is missing."""
+    words = tr("{name} is for {licence}. Tick “I accept these terms” to use it.", name=name, licence=card.license_name)
+    return InputError(words)
+
+
 def _fits(card: Mapping[str, Any], languages: tuple[str, ...]) -> bool:
     """Does a base know the languages, and of two the direction from the first to the second?"""
-    from engine.base.metadata import knows
-
     if len(languages) == 2:
         return knows(card["path"], *languages)
     return not card["languages"] or set(languages) <= set(card["languages"])

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from engine.core.numerals import whole_number
 from engine.errors import InputError, TailorError
+from engine.jobs import enqueue
+from engine.jobs.handlers.compare import translator_of
 from engine.store.comparisons import ComparisonRecord
+from engine.workflows.compare.attribution import read_word
+from engine.workflows.compare.input import read_sentences, split_lines
 from engine.workflows.compare.systems import Translator, systems_of
+from engine.workflows.compare.translate_missing import judged
 from studio.i18n.translate import mark
 from studio.services.service import Service
 from studio.services.terminology import enforced_terms, project_terms
@@ -113,8 +118,6 @@ class Comparisons:
         """The comparison of typed sentences by the chosen plugins with the `enforced` terms: `like` itself where nothing else is
         asked, else a new one that takes over what `like` has translated already. Raises InputError without sentences.
         """
-        from engine.workflows.compare.input import split_lines
-
         texts = split_lines(text, MOST)
         if not texts:
             raise InputError("Type or open at least one sentence to translate.")
@@ -127,8 +130,6 @@ class Comparisons:
 
         Raises InputError or CorpusError on files that cannot be used.
         """
-        from engine.workflows.compare.input import read_sentences
-
         read = read_sentences(files, project.source, project.target, apart=True)
         if not read.references and len(read.lines) <= SHORT:
             return None, "\n".join(source for source, _ in read.lines)
@@ -175,8 +176,6 @@ class Comparisons:
 
     def _judge(self, sheet: ComparisonRecord, project: ProjectRow) -> None:
         """Differences and scores of lines that came with all their translations."""
-        from engine.workflows.compare.translate_missing import judged
-
         part = []
         for line in self.store.sheets.lines(sheet.comparison_id):
             if None not in line.texts:
@@ -189,16 +188,12 @@ class Comparisons:
     # -- filling and measuring
 
     def translator(self, project: ProjectRow) -> Translator:
-        from engine.jobs.handlers.compare import translator_of
-
         return translator_of(self.store, project, self.service.models)
 
     def enqueue(self, sheet: ComparisonRecord, *, measure: bool = True) -> JobRow:
         """Queue the job that fills it, and measures it, unless one is waiting or at work; without `measure` only where all that
         figures take is there.
         """
-        from engine.jobs import enqueue
-
         job = self.job(sheet)
         if job is not None and job.active:
             return job
@@ -243,8 +238,6 @@ class Comparisons:
         ticket: Ticket | None = None,
     ) -> WordAttribution:  # fmt: skip
         """What the system read for the characters `start` to `end` of its translation of a line, in turn with translations."""
-        from engine.workflows.compare.attribution import read_word
-
         line = self.store.sheets.line(sheet.comparison_id, index)
         if not 0 <= system < len(line.texts) or line.texts[system] is None:
             raise InputError("That translation is not finished yet.")

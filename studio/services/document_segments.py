@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.errors import InputError
+from engine.jobs.handlers.documents import Documents
 from engine.workflows.document_segments import translation_of
 from studio.services.jsonl_pages import open_lines
 
 if TYPE_CHECKING:
-    from engine.jobs.handlers.documents import Documents, TranslatedDocument
+    from engine.jobs.handlers.documents import TranslatedDocument
     from studio.services.service import Service
 
 MOST = 20_000  # characters of an edited segment
@@ -30,8 +31,6 @@ class DocumentSegment:
 
 def documents_of(service: Service) -> Documents:
     """What can be done with the documents of the store, which is opened where that is first asked for."""
-    from engine.jobs.handlers.documents import Documents
-
     return Documents(service.store, service.settings)
 
 

@@ -11,6 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from engine.core.cores import usable_cores
 
 JsonRow = Mapping[
@@ -48,8 +50,6 @@ def slug(name: str) -> str:
 
 def device_line() -> str:
     """The device and its memory: `CPU, 2 cores · 3.1 of 24 GiB`."""
-    import psutil
-
     memory = psutil.virtual_memory()
     used = f"{(memory.total - memory.available) / 2**30:.1f}\u00a0of\u00a0{memory.total / 2**30:.0f}\u00a0GiB"
     torch = sys.modules.get("torch")  # never loaded for this line's sake; while it loads, it has no `cuda` yet
@@ -62,7 +62,5 @@ def device_line() -> str:
 
 def machine(folder: Path) -> dict[str, int]:
     """Memory of the machine, and what of memory and of the disk of a folder is free, in bytes."""
-    import psutil
-
     memory, free = psutil.virtual_memory(), shutil.disk_usage(folder).free
     return {"memory": int(memory.total), "free_memory": int(memory.available), "free_disk": int(free)}

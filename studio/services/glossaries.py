@@ -66,6 +66,10 @@ class Glossary:
     created: str = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat())
     user: int | None = None
 
+    @property
+    def made(self) -> datetime.datetime:
+        return datetime.datetime.fromisoformat(self.created)
+
     def put(self, one: Dictionary) -> None:
         """Add a dictionary, or put it in the place of that of its languages."""
         self.dictionaries = [old for old in self.dictionaries if not old.is_for(one.source, one.target)] + [one]

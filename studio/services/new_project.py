@@ -14,7 +14,7 @@ from engine.errors import InputError, MissingError, TransientError
 from engine.store import ProjectRow
 from engine.store.project_files import delete_project
 from engine.workflows.read_apart import records_apart
-from studio.i18n.translate import listed, tr
+from studio.i18n.translate import listed
 from studio.services.service import Service
 
 LOOKED_AT, SENTENCES = 3, 100  # files, and sentences of each, whose language is looked at
@@ -31,15 +31,7 @@ def open_terms(service: Service, path: str, corpora: Sequence[SampleCorpus] = ()
 def agree(service: Service, agreed: bool, path: str, corpora: Sequence[SampleCorpus] = ()) -> None:
     """Remember what the tick accepted. Raises InputError where one is needed."""
     for one, position in open_terms(service, path, corpora):
-        if not agreed:
-            raise InputError(
-                tr(
-                    "{name} is for {licence}. Tick “I accept these terms” to use it.",
-                    name=one.title,
-                    licence=one.license_name,
-                )
-            )
-        service.catalog.accept(one, position)
+        service.catalog.agree(one, position, one.title, agreed)
 
 
 def language_of(files: Sequence[Path], languages: Sequence[str]) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 from engine.core.languages import unspaced
 from engine.core.settings import Settings
 from engine.errors import InputError
+from engine.phrases import parse_tree
 from engine.phrases.exclusions import EXCLUSIONS_FILE, Exclusions
 from engine.phrases.occurrences import Finder
 from engine.phrases.tree_store import TREES_FILE, read_tree
@@ -112,8 +113,6 @@ def tree_of(workspace: Path, sentence: str) -> Tree | None:
 
 def parsed_tree(workspace: Path, sentence: str, language: str, settings: Settings) -> Tree:
     """The same by the parser, which takes seconds at first; the last ones are kept. Raises InputError, MissingError."""
-    from engine.phrases import parse_tree
-
     key = (sentence, language)
     with _parsing:
         if key not in _parsed:

@@ -16,8 +16,10 @@ from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 
+from engine.core.atomic_files import write_jsonl
 from engine.core.numerals import whole_number
 from engine.core.settings import Settings
+from engine.core.workspace import latest_file
 from engine.errors import TailorError
 from engine.phrases.exclusions import EXCLUSIONS_FILE, Exclusions
 from engine.phrases.keyness import LEVELS, level
@@ -290,8 +292,6 @@ def stamp_of(workspace: Path) -> str:
 
 def pairs_of(workspace: Path) -> tuple[Path, int]:
     """The phrase pairs of the last run that made some, and when."""
-    from engine.core.workspace import latest_file
-
     file = latest_file(workspace, "method/phrase_pairs.jsonl")
     return file, file.stat().st_mtime_ns if file.exists() else 0
 
@@ -319,8 +319,6 @@ def _phrases(
 
 def own_sources(workspace: Path, made: Mapping[str, str]) -> None:
     """Keep back-translations that were asked for."""
-    from engine.core.atomic_files import write_jsonl
-
     known = {str(row.get("target")): str(row.get("source")) for row in read_rows(workspace / SOURCES_FILE)} | dict(made)
     rows: Iterator[dict[str, str]] = ({"target": target, "source": source} for target, source in known.items())
     write_jsonl(workspace / SOURCES_FILE, rows, "the back-translations")

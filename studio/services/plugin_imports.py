@@ -35,6 +35,14 @@ class PendingImport:
     licence: str
 
 
+def checks_of(service: Service, project: ProjectRow, bundle: Path, name: str) -> Iterator[Check]:
+    """The checks of a bundle that is to become a plugin of the project, up to the first that fails; `name` is its file's."""
+    return check_bundle(
+        bundle, base=lambda: service.base_model(project), direction=(project.source, project.target),
+        cache=service.settings.home_dir / "unpacked", shown=name,
+    )  # fmt: skip
+
+
 class PendingImports:
     """The imports of one project."""
 
@@ -54,14 +62,9 @@ class PendingImports:
 
     def checks(self, key: str, name: str) -> Iterator[Check]:
         """The checks of a bundle that was kept aside; it is removed where one fails."""
-        checks = check_bundle(
-            self._path(key), base=lambda: self.service.base_model(self.project),
-            direction=(self.project.source, self.project.target), cache=self.service.settings.home_dir / "unpacked",
-            shown=name,
-        )  # fmt: skip
         whole = False
         try:
-            for check in checks:
+            for check in checks_of(self.service, self.project, self._path(key), name):
                 whole = check.ok
                 yield check
         finally:

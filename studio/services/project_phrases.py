@@ -11,9 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.decoding.greedy_search import back_translate
 from engine.errors import InputError
+from engine.jobs import enqueue
 from engine.phrases.exclusions import Exclusions
 from engine.phrases.types import Tree
+from engine.store.records import ACTIVE
 from engine.workflows.explore.phrase_map import MAP_FILE
 from studio.services.phrase_sentences import (
     at_sentence,
@@ -122,8 +125,6 @@ class ProjectPhrases:
 
     def back_translate(self, texts: Sequence[str]) -> None:
         """Translate phrases into the source language, by the base turned round."""
-        from engine.decoding.greedy_search import back_translate
-
         project = self.project
         base = self.service.models.base(project.base, project.target, project.source)
         made = self.service.in_turn(lambda: back_translate(base, texts), " ".join(texts))
@@ -145,13 +146,11 @@ class ProjectPhrases:
         job = self.map_job()
         return job is not None and (job.active or just_done(job))
 
-    def draw_map(self) -> None:
+    def draw_map(self) -> JobRow:
         """Queue the drawing, unless it is queued."""
-        from engine.jobs import enqueue
-
-        job = self.map_job()
-        if job is None or not job.active:
-            enqueue(self.service.store, MAP_JOB, {}, project_id=self.project.id)
+        store, project = self.service.store, self.project.id
+        busy = next(iter(store.jobs.list(project, states=ACTIVE, kinds=(MAP_JOB,))), None)
+        return busy or enqueue(store, MAP_JOB, {}, project_id=project)
 
 
 def just_done(job: JobRow) -> bool:

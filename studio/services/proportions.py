@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 from engine.corpora.formats.documents.model import Unit
 from engine.corpora.formats.tagged_text import text_of
 from engine.errors import InputError, TailorError
+from engine.jobs import enqueue
+from engine.methods import get_method
+from engine.methods.domain_mixing.model import ProportionModel
 from engine.store.records import ACTIVE
-from engine.workflows.explore.domain_proportions import SHOWN, folder_of, read_shown, sentence_shares
+from engine.workflows.explore.domain_proportions import SHOWN, folder_of, model_of, read_shown, sentence_shares
 from engine.workflows.preview import STEPS
 
 if TYPE_CHECKING:
@@ -35,8 +38,6 @@ def _shown(folder: Path, stamp: int) -> Shown:
 
 
 def offers_proportions(method: str) -> bool:
-    from engine.methods import get_method
-
     try:
         return get_method(method).capabilities.offers_proportions
     except TailorError:
@@ -107,9 +108,6 @@ class Proportions:
         return self._sentences[key]
 
     def _shares(self, project: ProjectRow, row: PluginRow | None, text: str) -> SentenceShares:
-        from engine.methods.domain_mixing.model import ProportionModel
-        from engine.workflows.explore.domain_proportions import model_of
-
         base = self.service.base_model(project)
         (result,) = self.service.translate(project, [Unit([text], whole=True)], row)
         translation = text_of(result.parts)
@@ -132,8 +130,6 @@ class Proportions:
 
     def fit(self, project: ProjectRow, plugin: PluginRow | None, *, again: bool = False) -> None:
         """Queue the fitting, unless it is queued; `again` forgets what was fitted on the samples."""
-        from engine.jobs import enqueue
-
         if (job := self.job(project)) is not None:
             self.service.store.jobs.hasten(job.id)
             return

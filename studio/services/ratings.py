@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.errors import InputError
+from engine.workflows.human_rating import RoundPlan, new_round, texts_of
 
 if TYPE_CHECKING:
     from engine.store import Store
@@ -16,18 +17,6 @@ if TYPE_CHECKING:
     from studio.services.service import Service
 
 EXAMPLES = 5  # sentences of the samples that raters can unfold
-
-
-@dataclass(frozen=True)
-class NewRound:
-    """What the page Rate asks for: the comparison, its two systems, how many sentences, and who rates them."""
-
-    comparison: int | None
-    one: str
-    two: str
-    most: float | None
-    names: str  # a rater a line, or between commas
-    with_examples: bool
 
 
 def rater_address(token: str) -> str:
@@ -45,30 +34,29 @@ def comparison_texts(store: Store, comparison: int | None) -> Texts:
 
 @lru_cache(maxsize=2)
 def _texts(store: Store, comparison: int, revision: int, done: int) -> Texts:
-    from engine.workflows.human_rating import texts_of
-
     return texts_of(store, comparison)
 
 
-def start_round(service: Service, project: int, request: NewRound) -> RoundRow:
-    """Begin a round over a saved comparison. Raises InputError without a rater, or where no sentence differs."""
-    from engine.workflows.human_rating import RoundPlan, new_round
-
-    texts = comparison_texts(service.store, request.comparison)
-    sheet = service.store.sheets.get(int(request.comparison or 0))
-    raters = [line.strip() for line in request.names.replace(",", "\n").splitlines() if line.strip()]
-    if not raters:
-        raise InputError("Enter at least one rater; each gets a link of their own.")
+def start_round(service: Service, project: int, plan: RoundPlan, *, examples: bool) -> RoundRow:
+    """Begin a round over the saved comparison of a plan; with `examples` raters can unfold sentences of the samples. Raises
+    InputError where no sentence differs.
+    """
+    texts = comparison_texts(service.store, plan.comparison_id)
+    sheet = service.store.sheets.get(int(plan.comparison_id or 0))
     about = {
         "comparison": sheet.title,
-        "systems": [system for system in sheet.systems if system["name"] in (request.one, request.two)],
-        "examples": example_sentences(service, project) if request.with_examples else [],
+        "systems": [system for system in sheet.systems if system["name"] in (plan.one, plan.two)],
+        "examples": example_sentences(service, project) if examples else [],
     }
-    plan = RoundPlan(
-        request.one, request.two, raters=raters, sentences=sentence_limit(request.most),
-        comparison_id=sheet.comparison_id, about=about,
-    )  # fmt: skip
-    return new_round(service.store, project, texts, plan)
+    return new_round(service.store, project, texts, replace(plan, about=about))
+
+
+def rater_names(text: str) -> list[str]:
+    """The raters that are named, one a line or between commas. Raises InputError without any."""
+    names = [line.strip() for line in text.replace(",", "\n").splitlines() if line.strip()]
+    if not names:
+        raise InputError("Enter at least one rater; each gets a link of their own.")
+    return names
 
 
 def sentence_limit(value: float | None) -> int:

@@ -12,9 +12,14 @@ from typing import Any
 
 from engine.core.atomic_files import read_json
 from engine.errors import InputError, TailorError
+from engine.jobs import enqueue
+from engine.methods import method_names
 from engine.store import JobRow, PluginRow, ProjectRow
-from engine.workflows.customize.request import AUTO, CustomizeRequest
-from engine.workflows.estimate import CorpusStats, Estimate
+from engine.store.queue import ASKED
+from engine.training import BUDGETS, budget_options
+from engine.workflows.customize.request import AUTO, CustomizeRequest, training_config
+from engine.workflows.estimate import CorpusStats, Estimate, estimate
+from engine.workflows.preview import FILE
 from studio.i18n.translate import tr
 from studio.services.files import JsonRow
 from studio.services.service import Service
@@ -26,8 +31,6 @@ CHOSEN = ("method", "budget", "base", "knn", *SETTINGS)  # what the form asks fo
 
 def preset(budget: str, method: str) -> dict[str, dict[str, Any]]:
     """What the form shows before anything is changed: the budget's settings, and that translations are watched."""
-    from engine.training import BUDGETS, budget_options
-
     if method == AUTO:
         return {"method": {}, "training": {**BUDGETS.get(budget, {}), "watch": WATCH}}
     chosen = budget_options(budget, method)
@@ -66,8 +69,6 @@ class Runs:
 
     def counts(self, project: ProjectRow) -> CorpusStats | None:
         """What the estimate needs to know of the samples; None while none are read."""
-        from engine.workflows.estimate import CorpusStats
-
         sentences, characters, sourced, domains = self.service.counted(project.id)
         if not sentences:
             return None
@@ -92,8 +93,6 @@ class Runs:
 
     def estimate(self, project: ProjectRow, request: CustomizeRequest) -> Estimate | None:
         """What the run would take; None without samples. Raises OptionError on a setting that cannot be."""
-        from engine.workflows.estimate import estimate
-
         counts = self.counts(project)
         if counts is None:
             return None
@@ -101,8 +100,6 @@ class Runs:
 
     def estimates(self, project: ProjectRow, base: str, budget: str) -> dict[str, Estimate]:
         """One for each method under a budget, as it is; methods whose estimate cannot be made are left out."""
-        from engine.methods import method_names
-
         result: dict[str, Estimate] = {}
         for name in (AUTO, *method_names()):
             request = CustomizeRequest(method=name, budget=budget, base=base, training_options={"watch": WATCH})
@@ -168,8 +165,6 @@ class Runs:
 
     def continued(self, project: ProjectRow, job: JobRow) -> JobRow:
         """Queue a run that continues one stopped at the time limit, for the same time again. Raises InputError if it cannot."""
-        from engine.workflows.customize.request import training_config
-
         if not stopped_by_time(job):
             raise InputError("That run did not stop at the time limit, so there is nothing to continue.")
         asked = request_that_made(job)
@@ -181,15 +176,11 @@ class Runs:
 
     def look(self, project: ProjectRow) -> tuple[JobRow | None, dict[str, Any]]:
         """The newest job that makes the first look, and what the last one found; empty before there is one."""
-        from engine.workflows.preview import FILE
-
         job = self.service.store.jobs.newest(project.id, "preview")
         return job, read_json(self.service.workspace(project.id) / FILE)
 
     def look_shown(self, project: ProjectRow) -> tuple[JobRow | None, dict[str, Any]]:
         """The same without a job that has made its look and goes on with phrases and proportions."""
-        from engine.workflows.preview import FILE
-
         (job, result), file = self.look(project), self.service.workspace(project.id) / FILE
         made = file.stat().st_mtime if result and file.exists() else 0.0
         if job is not None and job.active and job.created.timestamp() <= made:
@@ -198,9 +189,6 @@ class Runs:
 
     def look_again(self, project: ProjectRow) -> JobRow:
         """Queue a first look, unless one is under way. Raises InputError without samples."""
-        from engine.jobs import enqueue
-        from engine.store.queue import ASKED
-
         jobs = self.service.store.jobs
         if not self.service.sample_files(project.id):
             raise InputError("This project has no samples yet. Add some on the page Samples.")

@@ -15,6 +15,7 @@ from engine.core.atomic_files import read_json, write_json
 from engine.corpora import CorpusOptions, Decisions
 from engine.corpora.leakage import LEAKS_FILE, TEST_FOLDER, test_files
 from engine.errors import InputError, storage_errors
+from engine.jobs import enqueue
 from engine.messages import unpack
 from engine.workflows.customize.project_samples import (
     LABELS,
@@ -201,8 +202,6 @@ class SampleFiles:
         return self.store.jobs.newest(project_id, "prepare", "leakage", begun=True)
 
     def _queue(self, kind: str, project: ProjectRow, arguments: Mapping[str, Any] | None = None) -> JobRow:
-        from engine.jobs import enqueue
-
         given = self.request(project) if arguments is None else arguments
         return enqueue(self.store, kind, given, project_id=project.id)
 

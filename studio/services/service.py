@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from engine.base import BaseModel
+from engine.base.metadata import knows, read_card
 from engine.core.actor import Forbidden
 from engine.core.atomic_files import read_json
 from engine.core.languages import canonical
@@ -20,13 +21,16 @@ from engine.core.numerals import whole_number
 from engine.core.settings import Settings
 from engine.corpora.formats.documents.model import Result, Unit
 from engine.errors import InputError, TailorError, storage_errors
+from engine.jobs import job_folder
 from engine.jobs.processes import HOST
-from engine.plugins import Plugin
+from engine.plugins import Plugin, read_bundle_text
 from engine.plugins.library import Library
-from engine.serving.batcher import Batcher
+from engine.serving.batcher import Batcher, TranslationSpec
 from engine.serving.model_cache import ModelCache
 from engine.serving.turns import Ticket
 from engine.store import JobRow, PluginRow, ProjectRow, Store
+from engine.store.row_access import role_in
+from engine.store.sharing import share_of
 from engine.workflows.customize.request import CustomizeRequest
 from engine.workflows.customize.run import TRIED
 from studio.auth.identity import access_of, client_of, guest
@@ -71,9 +75,6 @@ class Service(SampleFiles):
 
     @cached_property
     def store(self) -> Store:
-        from engine.store import Store
-        from engine.store.sharing import share_of
-
         result = Store(self.settings.store_url)
         result.access = access_of(self.settings)
         share_of(self.settings, result)
@@ -101,8 +102,6 @@ class Service(SampleFiles):
 
     def role(self, project_id: int) -> str:
         """What whoever asks is in a project: owner, member, viewer, or nothing."""
-        from engine.store.row_access import role_in
-
         access = self.store.access()
         if access.everything:
             return "owner"
@@ -149,8 +148,6 @@ class Service(SampleFiles):
 
     def create_project(self, name: str, source: str, target: str, base: str) -> ProjectRow:
         """A new project. Raises InputError when the languages are the same or the base cannot translate between them."""
-        from engine.base.metadata import knows, read_card
-
         source, target = canonical(source), canonical(target)
         if source == target:
             raise InputError("Source and target are the same language. Choose two different ones.")
@@ -195,8 +192,6 @@ class Service(SampleFiles):
 
     def decoder_layers(self, project: ProjectRow) -> int:
         """Decoder layers of the project's base; 6 when its folder is gone."""
-        from engine.base.metadata import read_card
-
         try:
             return int(read_card(project.base)["decoder_layers"]) or 6
         except TailorError:
@@ -222,8 +217,6 @@ class Service(SampleFiles):
 
     def curve(self, project_id: int, job: JobRow | None = None) -> list[JsonRow]:
         """Figures of a run, update by update; without one named, of the run at work or the last one."""
-        from engine.jobs import job_folder
-
         jobs = self.runs(project_id)
         job = job or next((one for one in jobs if one.state == "running"), None) or next(iter(jobs), None)
         workspace = self.workspace(project_id)
@@ -256,7 +249,6 @@ class Service(SampleFiles):
         `translate_through` does.
         """
         from engine.serving.batched_translator import translate_through
-        from engine.serving.batcher import TranslationSpec
 
         path = plugin.path if plugin else ""
         work = TranslationSpec.of(project.base, project.source, project.target, path, strength, terms=terms)
@@ -275,14 +267,10 @@ class Service(SampleFiles):
     @cached_property
     def library(self) -> Library:
         """What can be done with plugins."""
-        from engine.plugins.library import Library
-
         return Library(self.store, self.settings)
 
     def plugin_card(self, row: PluginRow) -> ModelCard:
         """The card in a plugin's bundle; an empty one where the bundle is gone or damaged."""
-        from engine.plugins import read_bundle_text
-
         try:
             return parse_card(read_bundle_text(row.path), row.name)
         except TailorError:

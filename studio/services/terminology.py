@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from engine.core.atomic_files import atomic_write
 from engine.core.step_cache import content_hash
+from engine.corpora.terminology import TERM_FILES, called_for, lines_of, parse_terms
 from engine.errors import InputError
+from engine.workflows.read_apart import terms_apart
 from studio.i18n.translate import tr
 
 if TYPE_CHECKING:
@@ -42,15 +44,11 @@ def termbase(service: Service, project: ProjectRow) -> Sequence[Term]:
 
 @lru_cache(maxsize=8)
 def _termbase(file: Path, stamp: int, target: str, source: str) -> Sequence[Term]:
-    from engine.corpora.terminology import parse_terms
-
     return parse_terms(file.read_text(encoding="utf-8").splitlines(), file.name, target, source)
 
 
 def required_terms(terms: Sequence[Term], source: str, reference: str) -> list[Term]:
     """Those that the source calls for and, where there is a reference, that occur in it."""
-    from engine.corpora.terminology import called_for
-
     text = source.casefold()
     near = [term for term in terms if term.source and term.source.split()[0].casefold() in text]  # most are not
     return [term for term in called_for(near, source) if not reference or term.in_target.search(reference)]
@@ -58,8 +56,6 @@ def required_terms(terms: Sequence[Term], source: str, reference: str) -> list[T
 
 def set_terms(service: Service, project: ProjectRow, text: str) -> int:
     """Keep other terms; returns how many there are. Raises InputError, with the line, on what is none."""
-    from engine.corpora.terminology import parse_terms
-
     count = len(parse_terms(text.splitlines(), tr("The terms"), project.target, project.source))
     service.workspace(project.id, change=True)
     with atomic_write(_file(service, project.id), "the terms") as temporary:
@@ -69,9 +65,6 @@ def set_terms(service: Service, project: ProjectRow, text: str) -> int:
 
 def read_file(project: ProjectRow, path: Path) -> str:
     """The terms of a TBX, CSV or text file for the languages of a project, as `set_terms` takes them. Raises InputError."""
-    from engine.corpora.terminology import TERM_FILES, lines_of
-    from engine.workflows.read_apart import terms_apart
-
     if path.suffix.lower() not in TERM_FILES:
         raise InputError(
             "{file} is not a file of terms; choose one that ends in {endings}.",

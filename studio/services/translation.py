@@ -6,6 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.corpora import split_sentences
+from engine.corpora.formats.documents.model import Unit
+from engine.corpora.formats.tagged_text import text_of
+from engine.decoding.alternatives import alternatives
 from engine.errors import InputError
 from studio.i18n.translate import tr
 
@@ -74,10 +78,6 @@ def translate_lines(
     terms: str = "",
 ) -> Iterator[list[Sentence]]:
     """The sentences of each line with their translations, as they are made; none of an empty line."""
-    from engine.corpora import split_sentences
-    from engine.corpora.formats.documents.model import Unit
-    from engine.corpora.formats.tagged_text import text_of
-
     for line in lines:
         sources = split_sentences(line, project.source) if line.strip() else []
         results = service.translate(project, [Unit([one]) for one in sources], plugin, strength, terms)
@@ -97,9 +97,6 @@ def alternatives_of(
 
     Raises InputError where the text is several sentences, and as `engine.decoding.alternatives` does.
     """
-    from engine.corpora import split_sentences
-    from engine.decoding.alternatives import alternatives
-
     if len(split_sentences(text, base.source)) > 1:
         raise InputError("Alternatives are for one sentence, and this text has several.")
     plugin = service.plugin(row, base) if row is not None else None

@@ -127,6 +127,17 @@ def paths_offered(settings: Settings) -> bool:
     return settings.server_paths_allowed and (bool(settings.server_folders) or not sign_in_needed(settings))
 
 
+def in_named_folders(real: Path, settings: Settings) -> bool:
+    """Whether a path without links lies in one of the setting's folders; where it names none, any does."""
+    folders = [Path(os.path.realpath(Path(one).expanduser())) for one in settings.server_folders]
+    return not folders or any(real.is_relative_to(folder) for folder in folders)
+
+
+def outside(path: str) -> InputError:
+    """The error for a path that lies in none of them."""
+    return InputError(tr("{path} is not in a folder that may be read from here (setting server_folders).", path=path))
+
+
 def server_files(text: str, settings: Settings) -> list[Path]:
     """The files at a path on the studio's machine: the file itself, or the readable files in the folder.
 
@@ -142,22 +153,22 @@ def server_files(text: str, settings: Settings) -> list[Path]:
         raise InputError(
             tr("{path} is not an absolute path. Start it at the root, as in /data/manuals.tmx.", path=given)
         )
-    real = Path(os.path.realpath(path))
-    folders = [Path(os.path.realpath(Path(folder).expanduser())) for folder in settings.server_folders]
-    if sign_in_needed(settings):
+    signed, home = sign_in_needed(settings), os.path.realpath(settings.home_dir)
+
+    def readable(path: Path) -> bool:
+        real = Path(os.path.realpath(path))
+        # What lies in the studio's own folder belongs to somebody's project.
+        foreign = signed and (real.is_relative_to(home) or not settings.server_folders)
+        return in_named_folders(real, settings) and not foreign
+
+    if signed:
         seen = guest()
         if seen is None or seen.access is None or not seen.access.changes:
             raise InputError("Paths on the server are only for accounts with write access. Upload the file.")
-        # What lies in the studio's own folder belongs to somebody's project.
-        if real.is_relative_to(os.path.realpath(settings.home_dir)) or not folders:
-            raise InputError(
-                tr("{path} is not in a folder that may be read from here (setting server_folders).", path=given)
-            )
     # Outside the folders it is not even said whether a file is there.
-    if folders and not any(real.is_relative_to(folder) for folder in folders):
-        raise InputError(
-            tr("{path} is not in a folder that may be read from here (setting server_folders).", path=given)
-        )
+    if not readable(path):
+        raise outside(given)
+    real = Path(os.path.realpath(path))
     if real.is_dir():
         try:
             results = [one for one in sorted(real.iterdir()) if one.suffix.lower() in known_endings() and one.is_file()]
@@ -166,12 +177,7 @@ def server_files(text: str, settings: Settings) -> list[Path]:
                 tr("The folder {path} cannot be read by the studio; check its permissions.", path=given)
             ) from None
         # A link in the folder may lead out of it.
-        results = [
-            one for one in results if not folders or any(Path(os.path.realpath(one)).is_relative_to(f) for f in folders)
-        ]
-        if sign_in_needed(settings):
-            home = os.path.realpath(settings.home_dir)
-            results = [one for one in results if not Path(os.path.realpath(one)).is_relative_to(home)]
+        results = list(filter(readable, results))
         if not results:
             raise InputError(tr("The folder {path} contains no file that can be read as samples.", path=given))
         return results

@@ -121,7 +121,7 @@ def test_files_of_one_client_that_are_slow_to_read_take_no_thread_of_others(
         raise CorpusError("a is damaged.")
 
     monkeypatch.setattr("engine.jobs.handlers.documents.first_reading", slow)
-    monkeypatch.setattr("engine.plugins.import_checks.check_bundle", slow)
+    monkeypatch.setattr("studio.services.plugin_imports.check_bundle", slow)
 
     async def test() -> None:
         asked = [asyncio.create_task(studio.ask(path, body)) for _ in range(60)]
