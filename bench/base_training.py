@@ -34,7 +34,7 @@ def ours(setup: dict[str, Any], updates: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         model = initial_model(setup["vocabulary"], options, None)
         trainer = Trainer(model, setup["examples"], [], options, setup["device"], "auto", Path(folder))
-        trainer.weights.save = lambda *_: None  # type: ignore[method-assign] - writing is not what is measured
+        trainer.weights.save = lambda *_: None  # type: ignore[method-assign]  # writing is not what is measured
         trainer.update(next(trainer.batches())[2])  # warm
         state = trainer.run(Progress(), lambda _: {})
     return state.tokens / state.seconds

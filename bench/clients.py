@@ -133,7 +133,8 @@ class Clients:
     def ask(self, seed: int) -> None:
         drawn = random.Random(seed)
         while time.monotonic() < self.end:
-            plugin = drawn.choice(["base", *self.plugins])
+            choices: list[int | str] = ["base", *self.plugins]
+            plugin = drawn.choice(choices)
             begin = time.perf_counter()
             try:
                 text = self.send(plugin, drawn.choice(self.lines), self.tokens[seed], 120)

@@ -58,7 +58,6 @@ def main() -> None:
     from engine.core.settings import Settings
     from engine.jobs import start_background_worker, stop_background_worker
     from engine.workflows.customize.request import CustomizeRequest
-    from studio.services.runs import Runs
     from studio.services.service import Service
 
     files = (
@@ -88,7 +87,7 @@ def main() -> None:
             rows.append(("upload to phrases and proportions", time.monotonic() - begin))
             if args.train:
                 begin = time.monotonic()
-                run = Runs(service).start(project, CustomizeRequest(method="memory_adapter", budget="quick"))
+                run = service.start_run(project, CustomizeRequest(method="memory_adapter", budget="quick"))
                 run = ended(service.store, run.id)
                 rows.append(("start to the plugin, memory adapter, `quick`", time.monotonic() - begin))
                 rows += [(f"– {step}", seconds) for step, seconds in shares(run)]

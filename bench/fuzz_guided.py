@@ -43,7 +43,8 @@ def fuzz(name: str, out: Path, seconds: int, scratch: Path) -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     with atheris.instrument_imports(include=["engine", "studio"]):
-        from bench.fuzz import guilty, keep_crash
+        from fuzz import guilty, keep_crash
+
         from tests.fuzzing.guard import Guard
         from tests.fuzzing.targets import TARGETS, emptied, outcome, warm
 
@@ -88,7 +89,8 @@ def main() -> int:
     if os.environ.get(BODY):  # before anything of ours is imported, so that all of it is watched
         fuzz(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), Path(os.environ[BODY]))
         return 0
-    from bench.fuzz import counted, keep_crash
+    from fuzz import counted, keep_crash
+
     from tests.fuzzing.targets import TARGETS
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -162,6 +162,8 @@ def main() -> None:
     print("\n| system | BLEU | p | chrF2 | CPU s | of vanilla |\n|---|---:|---:|---:|---:|---:|")
     for name, value in seconds.items():
         row = report[name]
+        assert row.bleu is not None
+        assert row.chrf is not None
         p = "" if row.bleu.p is None else f"{row.bleu.p:.3f}"
         print(f"| {name} | {row.bleu.score:.2f} | {p} | {row.chrf.score:.2f} | {value:.1f} | "
               f"{value / seconds['vanilla']:.2f} |")  # fmt: skip
@@ -172,11 +174,11 @@ def main() -> None:
     states = [part.states for part in forced(base, Pairs.encode(base, valid), None, "output")]
     queries = torch.cat(states)[: args.batch * BEAMS]
     assert knn.datastore.keys is not None
-    rows = measure_indexes(knn.datastore.keys, queries, args.sizes, args.kinds, args.breadths, args.k)
+    measured = measure_indexes(knn.datastore.keys, queries, args.sizes, args.kinds, args.breadths, args.k)
     print(f"\n| entries | index | build, CPU s | file, MiB | recall of {args.k} | search of {len(queries)}, CPU ms |")
     print("|---:|---|---:|---:|---:|---:|")
-    for row in rows:
-        print("| " + " | ".join(row) + " |")
+    for cells in measured:
+        print("| " + " | ".join(cells) + " |")
     print(f"\nd = {base.d_model}, {torch.get_num_threads()} thread(s)")
 
 

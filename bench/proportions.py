@@ -89,7 +89,8 @@ def main() -> None:
             for result in proportions_of(base, model, some, side):
                 words += [max(word["proportions"]) == word["proportions"][j] for word in result["words"]]
                 own += [word["proportions"][j] for word in result["words"]]
-                sentences.append(max(result["mean"]) == result["mean"][j])
+                mean = result["mean"] or [0.0]
+                sentences.append(max(mean) == mean[j])
         rows.append((side, sum(own) / len(own), sum(words) / len(words), sum(sentences) / len(sentences)))
     spent = time.process_time() - begin
     print(
@@ -101,10 +102,10 @@ def main() -> None:
     print(f"| counts of pieces (naive Bayes) | | {right:.1%} of pieces | {whole:.1%} |")
     number = sum(map(len, test.values()))
     print(f"\n{number} sentences that were not fitted on, read in {spent:.1f} s of processor time, all sides together.")
-    for side, result in model.corpus.items():
-        for name, listed in result["words"]["of"].items():
+    for side, summary in model.corpus.items():
+        for name, listed in summary["words"]["of"].items():
             print(f"{side}, {name}: " + ", ".join(row["text"] for row in listed[:12]))
-        print(f"{side}, shared: " + ", ".join(row["text"] for row in result["words"]["shared"][:12]))
+        print(f"{side}, shared: " + ", ".join(row["text"] for row in summary["words"]["shared"][:12]))
 
 
 if __name__ == "__main__":

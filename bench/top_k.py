@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
@@ -64,13 +65,14 @@ def main() -> int:
         memory = record(base, pairs, Path(scratch) / "memory.safetensors")
         print(f"{len(pairs):,} phrases recorded in {time.process_time() - begin:.0f} s of processor time", flush=True)
         plugin = Plugin.load(given.plugin, base)
+        module: Any = plugin.module
         read = {}
         sentences = given.sources.read_text(encoding="utf-8").splitlines()[: given.lines or None]
         for search in ("exact", "top_k"):
-            plugin.module.set_memory(memory)
-            for _, _, reader in plugin.module.readers():
+            module.set_memory(memory)
+            for _, _, reader in module.readers():
                 reader.search = search
-            plugin.module.project()
+            module.project()
             begin = time.process_time()
             read[search] = translate(base, sentences, plugin)
             print(f"{search}: {time.process_time() - begin:.0f} s of processor time", flush=True)

@@ -53,7 +53,6 @@ WAIT = 300_000  # milliseconds for translating on a slow machine
 def prepare(service: Service) -> ProjectRow:
     """The project with a plugin in it; whatever an earlier call finished is not done again."""
     from engine.base import BaseModel
-    from engine.jobs import resume
     from engine.jobs.worker import run
     from studio.services.new_project import start_from_samples
 
@@ -70,7 +69,7 @@ def prepare(service: Service) -> ProjectRow:
         request = CustomizeRequest(method="memory_adapter", budget="quick", knn=True, training_options={"watch": 12})
         service.start_run(project, request)
     elif runs[0].resumable:
-        resume(store, runs[0].id)
+        store.jobs.resume(runs[0].id)
     run(service.settings, once=True)
     plugins = store.plugins.list(project.id)
     if not plugins:

@@ -210,7 +210,6 @@ def claimed(store: Any) -> Callable[[], Any]:
 
 
 def job_calls(home: Path) -> Sequence[Call]:
-    from studio.services.runs import Runs
 
     service, project = opened(home), project_of(home)
     store = service.store
@@ -220,7 +219,7 @@ def job_calls(home: Path) -> Sequence[Call]:
         Call("the frame of a page, polled every two seconds", lambda: service.overview(project.id)),
         Call("Samples: the last job that read them", lambda: service.reading(project.id)),
         Call("Phrases: the last job of a kind", lambda: service.store.jobs.newest(project.id, "phrase_map")),
-        Call("Train: all runs", lambda: Runs(service).of(project.id)),
+        Call("Train: all runs", lambda: service.runs(project.id)),
     ]
 
 
